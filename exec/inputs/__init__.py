@@ -1,1 +1,1 @@
-"""Values for the inputs of a model: made from declared shapes, or read from files, images and test data."""
+"""Values for the inputs of a model: generated from declared shapes, or read from files, images and test data."""

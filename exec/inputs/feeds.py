@@ -1,4 +1,4 @@
-"""Values for inputs as the executor wants them, held against the declared types."""
+"""Normalize input values for the executor and check them against the declared types."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ Feeds = dict[int, RuntimeValue]
 
 
 def normalise(content: Any, declared: Type | None, name: str) -> RuntimeValue:
-    """A value for an input: lists and scalars become arrays of the declared type, texts objects of str.
+    """Convert a value for an input: lists and scalars become arrays of the declared type, texts objects of str.
 
-    Shapes are not held against the declaration, which is often wrong in real files; element types are. ModelError
-    names both.
+    Shapes are not checked, as declarations in real files are often wrong; element types are. ModelError names both.
     """
     if isinstance(declared, OptionalType):
         return None if content is None else normalise(content, declared.element, name)
@@ -74,14 +73,14 @@ def _array(content: Any, declared: Type | None, name: str) -> Array:
 
 
 def as_elements(content: Any, kind: ElementType) -> Array:
-    """Numbers or texts as an array of an element type; ValueError, TypeError or OverflowError when one is none."""
+    """Convert numbers or texts to an array of an element type; ValueError, TypeError or OverflowError if impossible."""
     if kind is ElementType.STRING:
         return strings(np.asarray(content))
     with np.errstate(all="ignore"):
         if not kind.is_integer and kind is not ElementType.BOOL:
             return np.asarray(content, kind.numpy_dtype)
         array = np.asarray(content)
-        if array.size and array.dtype.kind in "US":  # as a truth value, numpy takes any text for true
+        if array.size and array.dtype.kind in "US":  # numpy takes any text as true
             msg = f"{str(array.flat[0])!r} is no {kind.text}"
             raise ValueError(msg)
         if kind is ElementType.BOOL:
@@ -97,7 +96,7 @@ def as_elements(content: Any, kind: ElementType) -> Array:
 
 
 def strings(array: Array) -> Array:
-    """Texts as an object array of str; bytes are read as UTF-8."""
+    """Return texts as an object array of str; bytes are decoded as UTF-8."""
     result = np.empty(array.shape, object)
     flat = [
         v.decode("utf-8", "surrogateescape") if isinstance(v, bytes) else str(v) for v in array.reshape(-1).tolist()

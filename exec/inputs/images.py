@@ -1,4 +1,4 @@
-"""Pictures as tensors: resized, ordered and scaled as a model wants them."""
+"""Images as input tensors: resized, reordered and scaled as a model expects."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from onnx_workbench.model.ir.types import ElementType, TensorType, Type
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
 
-#: What a picture is taken for by its content. Pillow knows more, among them PostScript, which it hands to Ghostscript.
+#: Accepted image formats. Pillow knows more, among them PostScript, for which it starts Ghostscript.
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
 
-#: Kinds of files whose pixels Pillow may give as 32 bits, though they have 16.
+#: Formats whose pixels Pillow may return as 32 bits, though they have 16.
 _SIXTEEN_BITS = ("PNG", "PPM")
 
 _BANDS = {"L": 1, "RGB": 3, "BGR": 3, "RGBA": 4}
 
-#: A picture larger than this is refused rather than unpacked.
+#: Larger images are refused before decoding.
 MAX_PIXELS = 200_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class ImageOptions:
-    """How a picture becomes a tensor: (value × scale − mean) / std per channel.
+    """Conversion of an image to a tensor: (value × scale − mean) / std per channel.
 
-    `size` is (height, width), `layout` and `size` None mean: from the declared shape. `fit` keeps the aspect ratio
-    by cropping or padding, or stretches.
+    `size` is (height, width), `layout` and `size` None mean: from the declared shape. `fit` keeps the aspect ratio by
+    cropping or padding, or stretches.
     """
 
     size: tuple[int, int] | None = None
@@ -44,9 +44,9 @@ class ImageOptions:
 
 
 def read_image(path: Path, options: ImageOptions, declared: Type | None = None) -> Array:
-    """The picture as [1, C, H, W] or [1, H, W, C] (or without batch, by the declared rank).
+    """Read an image as [1, C, H, W] or [1, H, W, C] (or without batch, by the declared rank).
 
-    ModelError, OSError or ValueError when it is none.
+    ModelError, OSError or ValueError for an invalid file.
     """
     from PIL import Image
 
@@ -80,7 +80,7 @@ def read_image(path: Path, options: ImageOptions, declared: Type | None = None) 
 
 
 def _eight_bits(picture: Any, path: Path) -> Any:
-    """The picture with eight bits per channel: of 16 the upper ones, as those of colour have; Pillow would cut off."""
+    """Return the image with eight bits per channel: the upper ones of 16, as for colour images; Pillow would clip."""
     from PIL import Image
 
     if picture.mode.startswith("I;16") or (picture.mode == "I" and picture.format in _SIXTEEN_BITS):
@@ -92,7 +92,7 @@ def _eight_bits(picture: Any, path: Path) -> Any:
 
 
 def _check(options: ImageOptions, size: tuple[int, int] | None, bands: int) -> None:
-    """Refuse sizes beyond all measure, and numbers for another count of channels than there are."""
+    """Raise ModelError for excessive sizes, and for numbers of another channel count."""
     if size is not None and not (min(size) > 0 and size[0] * size[1] <= MAX_PIXELS):
         msg = f"a size of {size[0]} × {size[1]}; expected 1 to {MAX_PIXELS:,} pixels"
         raise ValueError(msg)
@@ -116,7 +116,7 @@ def _dims(declared: Type | None) -> tuple[object, ...]:
 
 
 def declared_size(declared: Type | None, layout: Literal["NCHW", "NHWC"] | None = None) -> tuple[int, int] | None:
-    """Height and width of the pictures that a type declares; None where it leaves them open."""
+    """Return the declared height and width of images; None where they are open."""
     dims = _dims(declared)
     if len(dims) not in (3, 4):
         return None

@@ -1,6 +1,6 @@
-"""Values for the inputs of a model: made from declared shapes, or read from files and test data folders.
+"""Input values generated from declared shapes, or read from files and test data folders.
 
-Nothing here unpickles or executes what a file holds.
+Nothing here unpickles or executes the content of a file.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _BATCH = re.compile(r"^(n|b|bs|batch.*|.*batch|.*batch_size|none|unk__\d+)$", re
 _DEFAULT_DIM = 8
 _DEFAULT_IMAGE = 224
 
-#: What reading a broken file may raise; RuntimeError is zipfile's for one with a password.
+#: Exceptions for broken files; RuntimeError is zipfile's for one with a password.
 _BROKEN = (
     OSError, ValueError, OverflowError, EOFError, MemoryError, RuntimeError, csv.Error, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
@@ -56,9 +56,9 @@ _Proto = TypeVar("_Proto", bound=Message)
 
 @dataclass(frozen=True, slots=True)
 class Random:
-    """Numbers drawn with a seed: ``uniform`` over [low, high], or ``normal`` with mean low and deviation high.
+    """Random numbers with a seed: ``uniform`` over [low, high], or ``normal`` with mean low and deviation high.
 
-    Without low and high, they are chosen for the element type. Integers are drawn from low up to and with high.
+    Without low and high, they are chosen by element type. Integers include high.
     """
 
     distribution: Literal["uniform", "normal"] = "uniform"
@@ -69,7 +69,7 @@ class Random:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The same value everywhere, or a list that has the shape."""
+    """The same value everywhere, or a list of the input's shape."""
 
     value: Any
 
@@ -107,7 +107,7 @@ class DataSet:
 
 
 def symbols(graph: Graph) -> dict[str, int]:
-    """The symbolic dimensions of the inputs with sensible sizes: 1 for a batch, 224 for an image, else 8.
+    """The symbolic dimensions of the inputs with default sizes: 1 for a batch, 224 for an image, else 8.
 
     A dimension without a name is called ``input[axis]``.
     """
@@ -121,13 +121,13 @@ def symbols(graph: Graph) -> dict[str, int]:
 
 
 def symbol_names(graph: Graph) -> list[str]:
-    """The symbolic dimensions of all inputs, of those that need no value too; see `symbols`."""
+    """Return the symbolic dimensions of all inputs, including those with a default value; see `symbols`."""
     dims = ((v, axis, dim) for v in graph.inputs for axis, dim in enumerate(_dims(v.type) or ()))
     return [*dict.fromkeys(symbol(v, axis) for v, axis, dim in dims if not isinstance(dim, int) or dim < 0)]
 
 
 def symbol(value: Value, axis: int) -> str:
-    """What a dimension that is not a number is called in `symbols`."""
+    """Return the key of an open dimension in `symbols`."""
     dims = _dims(value.type) or ()
     dim = dims[axis]
     return dim if isinstance(dim, str) and dim not in ("", UNNAMED) else f"{value.name}[{axis}]"
@@ -159,10 +159,11 @@ def make_feeds(
     given: Mapping[str, RuntimeValue] | None = None,
     seed: int = 0,
 ) -> dict[str, RuntimeValue]:
-    """A value for each input that needs one: from `given`, else from `sources` by name, else random; all of `given`.
+    """Return a value for each input that needs one: from `given`, else from `sources` by name, else random; and all of
+    `given`.
 
-    `sizes` says how large symbolic dimensions are (see `symbols`); equal symbols get equal sizes, those without one
-    that of the values given, read and written out. ModelError when a source does not fit. See `contradictions`.
+    `sizes` maps symbolic dimensions to numbers (see `symbols`); symbols without one get that of the given and read
+    values. ModelError when a source does not fit. See `contradictions`.
     """
     feeds = dict(given or {})
     wanted = {
@@ -184,9 +185,9 @@ def make_feeds(
 def contradictions(
     graph: Graph, feeds: Mapping[str, RuntimeValue], sizes: Mapping[str, int] | None = None
 ) -> list[str]:
-    """Symbolic dimensions of which values differ from one another or from what was chosen in `sizes`: both numbers.
+    """Return symbolic dimensions whose sizes conflict between values or with `sizes`: both numbers.
 
-    That is no error: what files declare is often wrong.
+    Not an error: declarations in files are often wrong.
     """
     known: dict[str, dict[int, str]] = {}  # the first input of each size
     for name, source, size in _bindings(graph, feeds):
@@ -203,7 +204,7 @@ def contradictions(
 
 
 def sizes_of(graph: Graph, values: Mapping[str, Any], *, least: int = 0) -> dict[str, int]:
-    """The symbolic dimensions of values by input: the first counts; smaller ones than `least` may be stretched."""
+    """Return the symbol sizes of values by input: the first one counts; smaller ones than `least` may be stretched."""
     found: dict[str, int] = {}
     for name, _, size in _bindings(graph, values):
         if size >= least:
@@ -212,7 +213,7 @@ def sizes_of(graph: Graph, values: Mapping[str, Any], *, least: int = 0) -> dict
 
 
 def _bindings(graph: Graph, values: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
-    """Each symbol with the input that has it and its size there, where the rank is the declared one."""
+    """Yield each symbol with its input and its size there, where the rank is the declared one."""
     for value in graph.inputs:
         content = values.get(value.name)
         if content is None or isinstance(value.type, (SequenceType, MapType)):
@@ -228,7 +229,7 @@ def _bindings(graph: Graph, values: Mapping[str, Any]) -> Iterator[tuple[str, st
 
 
 def make_value(value: Value, source: InputSource, sizes: Mapping[str, int], *, seed: int = 0) -> RuntimeValue:
-    """A value for one input; `sizes` as in `make_feeds`. Reads a file when the source is one."""
+    """Create a value for one input; `sizes` as in `make_feeds`. Reads a file when the source is one."""
     if isinstance(source, File):
         return normalise(read_value(source, value.type), value.type, value.name)
     return _make(value, value.type, source, sizes, seed)
@@ -247,7 +248,7 @@ def _make(
 
 
 def settle(value: Value, source: InputSource) -> InputSource:
-    """A source with all settled that it takes from the graph, so that `make_value` may be called on another thread."""
+    """Resolve a source against the graph, so that `make_value` may be called on another thread."""
     kind = value.type.element_type if isinstance(value.type, TensorType) else None
     if not isinstance(source, Random) or not isinstance(kind, ElementType) or not kind.is_integer:
         return source
@@ -279,7 +280,7 @@ def _make_tensor(
 
 
 def _check_shape(value: Value, shape: tuple[int, ...]) -> None:
-    """Refuse what a file or a size asked for before it is allocated; numbers are drawn as float64."""
+    """Refuse the shape of a file or a size before it is allocated; numbers are drawn as float64."""
     limit = default_memory_limit()
     if any(dim < 0 for dim in shape) or prod(shape) * 8 > limit:
         msg = f"its shape would be {list(shape)}; at most {limit // 8:,} elements are made"
@@ -327,7 +328,7 @@ def _random(value: Value, source: Random, shape: tuple[int, ...], kind: ElementT
 
 
 def _check_bounds(distribution: str, low: float, high: float) -> None:
-    """ValueError when no numbers lie between them, or when the deviation is negative."""
+    """Raise ValueError for an empty range or a negative deviation."""
     if distribution == "normal" and high < 0:
         msg = f"the deviation is {high:g}; from 0 on was expected"
         raise ValueError(msg)
@@ -341,7 +342,7 @@ _WHOLE_RANGE = {ElementType.UINT8: (0, 255), ElementType.INT8: (-128, 127)}
 
 
 def _integer_range(value: Value, source: Random, kind: ElementType) -> tuple[int, int]:
-    """Whole numbers that are safe for what the input feeds: rows of the tables it indexes, ones for a mask.
+    """Return integer bounds that are safe for the input's users: rows of the tables it indexes, ones for a mask.
 
     ValueError or OverflowError when the bounds are no numbers.
     """
@@ -368,7 +369,7 @@ def _table_rows(node: Node, index: int) -> Iterable[int]:
 
 
 def read_value(source: File | Path | str, declared: Type | None = None) -> RuntimeValue:
-    """A value from a file, by its suffix. ModelError when it cannot be read."""
+    """Read a value from a file, by its suffix. ModelError when it cannot be read."""
     file = source if isinstance(source, File) else File(Path(source))
     path = file.path
     suffix = path.suffix.lower()
@@ -410,13 +411,13 @@ def _one_of(arrays: dict[str, RuntimeValue], key: str, path: Path) -> RuntimeVal
 
 
 def read_npy(path: Path) -> Array:
-    """The array of an .npy file; raises what a broken file may raise."""
+    """Read the array of an .npy file; raises any of the exceptions for broken files."""
     with path.open("rb") as file:
         return _native(read_array(file, path.stat().st_size))
 
 
 def read_npz(path: Path | str) -> dict[str, RuntimeValue]:
-    """The arrays of an .npz file by name; ModelError when it cannot be read."""
+    """Read the arrays of an .npz file by name; ModelError when it cannot be read."""
     try:
         return {name: _native(array, name) for name, array in read_arrays(Path(path), default_memory_limit())}
     except _BROKEN as error:
@@ -424,17 +425,17 @@ def read_npz(path: Path | str) -> dict[str, RuntimeValue]:
 
 
 def _reason(error: Exception) -> str:
-    """Why a file cannot be read, for a person: the system's words without number and path, numpy's as ours."""
+    """Return the reason why a file cannot be read: the system's message without number and path."""
     return (isinstance(error, OSError) and error.strerror) or in_plain_words(error) or str(error)
 
 
 def _native(array: Array, name: str = "") -> Array:
-    """An array as the executor has them; ValueError for one of a type that no tensor has."""
+    """Convert an array to the executor's form; ValueError for a dtype without a tensor type."""
     try:
         if array.dtype.kind in "US":
             return strings(array)
         ElementType.from_numpy(array.dtype)
-    except (ValueError, SystemError) as error:  # SystemError: of characters that do not exist
+    except (ValueError, SystemError) as error:  # SystemError: invalid characters
         msg = f"array {name!r}: {error}" if name else str(error)
         raise ValueError(msg) from None
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
@@ -446,7 +447,9 @@ def _element_kind(declared: Type | None, unknown: ElementType) -> ElementType:
 
 
 def _table(lines: Sequence[list[str]], declared: Type | None) -> Array:
-    """Rows of numbers, below a heading perhaps, or of texts. One row or column is a vector where one is declared."""
+    """Parse rows of numbers, optionally below a header, or of texts. One row or column is a vector where one is
+    declared.
+    """
     rows = [row for row in lines if row]
     if len({len(row) for row in rows}) > 1:
         msg = f"rows have {min(map(len, rows))} to {max(map(len, rows))} columns; a tensor needs equal ones"
@@ -484,7 +487,7 @@ def _numbers(rows: Sequence[list[str]], kind: ElementType) -> Array:
 
 
 def read_proto(path: Path, declared: Type | None = None) -> RuntimeValue:
-    """A TensorProto, SequenceProto, OptionalProto, MapProto or SparseTensorProto, by the declared type."""
+    """Read a TensorProto, SequenceProto, OptionalProto, MapProto or SparseTensorProto, by the declared type."""
     from google.protobuf.message import DecodeError
 
     try:
@@ -495,7 +498,7 @@ def read_proto(path: Path, declared: Type | None = None) -> RuntimeValue:
 
 
 def decode_proto(content: bytes, declared: Type | None = None) -> RuntimeValue:
-    """The same for bytes; a tensor when the type is not known."""
+    """Decode the same from bytes; a tensor when the type is not known."""
     import onnx
     from onnx import numpy_helper
 
@@ -515,7 +518,7 @@ def decode_proto(content: bytes, declared: Type | None = None) -> RuntimeValue:
 
 
 def _self_contained(proto: _Proto) -> _Proto:
-    """The message itself; ValueError when a tensor in it names another file, which is not opened."""
+    """Return the message; ValueError when a tensor in it refers to another file, which is not opened."""
     import onnx
 
     pending: list[Message] = [proto]
@@ -546,7 +549,7 @@ def _clean(value: Any) -> RuntimeValue:
 
 
 def data_sets(folder: Path, graph: Graph) -> list[DataSet]:
-    """The test_data_set_* folders beside a model, in order, with inputs and expected outputs by name."""
+    """Return the test_data_set_* folders beside a model, in order, with inputs and expected outputs by name."""
     return [read_data_set(path, graph) for path in sorted(folder.glob("test_data_set_*"), key=_number)]
 
 
@@ -556,7 +559,7 @@ def _number(path: Path) -> tuple[int, str]:
 
 
 def read_data_set(folder: Path, graph: Graph) -> DataSet:
-    """One folder of input_*.pb and output_*.pb (or .npz files inputs and outputs). ModelError when one is broken."""
+    """Read a folder of input_*.pb and output_*.pb (or .npz files inputs and outputs). ModelError when one is broken."""
     result = DataSet(folder.name)
     for kind, values, found in (
         ("input", graph.required_inputs or list(graph.inputs), result.inputs),

@@ -1,1 +1,1 @@
-"""What is asked about the values of a run: how they are spread, how they differ, where they came from."""
+"""Analysis of run values: statistics, comparison, non-finite values, receptive fields."""

@@ -1,7 +1,4 @@
-"""Where two sets of values differ: two runs, or a run and arrays from elsewhere.
-
-Also the first value of a run that is not finite, with the elements it came from.
-"""
+"""Compare values: two runs, or a run and arrays of another framework."""
 
 from __future__ import annotations
 
@@ -21,24 +18,24 @@ from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
 
-#: Elements compared in one go, and of those looked at to find the few that decide.
+#: Elements compared at a time, and those searched for the decisive ones.
 _BLOCK, _SAMPLE = 1 << 18, 1 << 10
 
 
 #: |b| and |a − b| of some elements.
 _Points = tuple[tuple[float, float], ...]
 
-#: The values in the bodies of a node, by its call path and number.
+#: The values in the subgraphs of a node, by its call path and number.
 Inside = Mapping[ValueKey, Sequence[ValueKey]]
 
 
 @dataclass(frozen=True, slots=True)
 class ValueDifference:
-    """How two tensors differ. `relative` errors are |a − b| / |b|, b being the reference.
+    """Distance of two tensors. `relative` errors are |a − b| / |b|, b being the reference.
 
-    `tolerance` is the least t with |a − b| ≤ t + t·|b| everywhere. `problem` says why there are no numbers: other
-    shapes or kinds. Elements that are not finite count as equal when both are the same, else as infinitely far.
-    `frontier` holds |b| and |a − b| of the few elements that decide for any two tolerances.
+    `tolerance` is the least t with |a − b| ≤ t + t·|b| everywhere. `problem` is the reason for missing numbers: other
+    shapes or kinds. Non-finite elements count as equal when both are the same, else as infinitely far. `frontier` holds
+    |b| and |a − b| of the few elements that decide for any two tolerances (a convex hull).
     """
 
     max_abs: float = 0.0
@@ -55,13 +52,13 @@ class ValueDifference:
     frontier: _Points = ()
 
     def within(self, rtol: float, atol: float) -> bool:
-        """Whether |a − b| ≤ atol + rtol·|b| everywhere."""
+        """Return whether |a − b| ≤ atol + rtol·|b| everywhere."""
         return not self.problem and all(far <= atol + rtol * size for size, far in self.frontier)
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedValue:
-    """One compared value, in run order. `other` is the name it was found by on the other side."""
+    """A compared value, in run order. `other` is the name of its counterpart."""
 
     key: ValueKey
     name: str
@@ -70,7 +67,7 @@ class ComparedValue:
 
 
 def compare_values(ours: RuntimeValue, reference: RuntimeValue) -> ValueDifference:
-    """The difference of two values; sequences and maps by their elements, the worst one counts."""
+    """Compare two values; sequences and maps element by element, the worst one counts."""
     if isinstance(ours, list) and isinstance(reference, list):
         if len(ours) != len(reference):
             return ValueDifference(problem=f"{len(ours)} elements, {len(reference)} in the reference")
@@ -89,7 +86,7 @@ def compare_values(ours: RuntimeValue, reference: RuntimeValue) -> ValueDifferen
 
 
 def is_close(ours: RuntimeValue, reference: RuntimeValue, rtol: float, atol: float) -> bool:
-    """Whether |ours − reference| ≤ atol + rtol·|reference| everywhere; what is not finite must be the same."""
+    """Return whether |ours − reference| ≤ atol + rtol·|reference| everywhere; non-finite elements must be the same."""
     if isinstance(ours, list) and isinstance(reference, list):
         return len(ours) == len(reference) and all(
             is_close(a, b, rtol, atol) for a, b in zip(ours, reference, strict=True)
@@ -104,7 +101,7 @@ def is_close(ours: RuntimeValue, reference: RuntimeValue, rtol: float, atol: flo
 
 
 def count_far(ours: Array, reference: Array, rtol: float, atol: float) -> int:
-    """How many numbers of two arrays of one shape are not as `is_close` wants them."""
+    """Return how many elements of two arrays of one shape are outside the tolerances of `is_close`."""
     return sum(_far(ours, reference, rtol, atol))
 
 
@@ -153,7 +150,7 @@ def _numbers(block: Array) -> Array:
 
 
 def _distances(ours: Array, reference: Array) -> Array:
-    """How far elements are apart; infinitely where one of the two is not a number."""
+    """Return elementwise distances; infinite where exactly one is NaN."""
     if ours.dtype == reference.dtype and ours.dtype.kind in "iu":  # exact: large ones are rounded as float64
         high, low = np.maximum(ours, reference), np.minimum(ours, reference)
         return (high.astype(np.uint64) - low.astype(np.uint64)).astype(np.float64)
@@ -165,14 +162,14 @@ def _distances(ours: Array, reference: Array) -> Array:
 
 
 def _frontier(known: _Points, size: Array, far: Array) -> _Points:
-    """The known points and, of elements of a size and a distance, those that matter beside them."""
+    """Merge known frontier points with the elements of a size and distance that matter beside them."""
     if not known:
         sample = slice(None, None, max(1, size.size // _SAMPLE))
         known = _points(size[sample], far[sample])
     above = far > (known[-1][1] if known else 0)
     if known:
         above |= size < known[0][0]
-    for (size_a, far_a), (size_b, far_b) in pairwise(known):  # few lines, below one of which hardly any element is not
+    for (size_a, far_a), (size_b, far_b) in pairwise(known):  # few lines, below one of which nearly all elements are
         slope = (far_b - far_a) / (size_b - size_a)
         above |= far > far_a + slope * (size - size_a)
     left = np.flatnonzero(above & (far > 0))
@@ -180,13 +177,13 @@ def _frontier(known: _Points, size: Array, far: Array) -> _Points:
 
 
 def _points(size: Array, far: Array) -> _Points:
-    size = np.where(np.isfinite(size), size, 0)  # of an infinity no share is allowed
+    size = np.where(np.isfinite(size), size, 0)  # relative to infinity nothing is allowed
     left = _records(size, far)
     return _hull([p for p in zip(size[left].tolist(), far[left].tolist(), strict=True) if p[1]])
 
 
 def _records(size: Array, far: Array) -> Array:
-    """Positions, by growing size, of elements that are farther than all before."""
+    """Return positions, by ascending size, of elements with a new maximum distance."""
     order = np.lexsort((-far, size))
     sorted_far = far[order]
     highest = np.maximum.accumulate(sorted_far)
@@ -194,7 +191,7 @@ def _records(size: Array, far: Array) -> Array:
 
 
 def _hull(points: Iterable[tuple[float, float]]) -> _Points:
-    """The points on which far − r · size can be largest for an r of zero or more."""
+    """Return the upper convex hull: the points that can maximize far − r · size for some r ≥ 0."""
     found: list[tuple[float, float]] = []
     for size, far in sorted(points):
         if found and far <= found[-1][1]:
@@ -210,12 +207,12 @@ def _hull(points: Iterable[tuple[float, float]]) -> _Points:
 
 
 def _is_below(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
-    """Whether b is not above the line from a to c."""
+    """Return whether b is not above the line from a to c."""
     return c[1] != inf and (b[1] - a[1]) * (c[0] - a[0]) < (c[1] - a[1]) * (b[0] - a[0])
 
 
 class _Sums:
-    """What the numbers of a Difference are made of, block by block."""
+    """Running sums for a ValueDifference, block by block."""
 
     def __init__(self) -> None:
         self.max_abs = self.max_rel = self.tolerance = -1.0
@@ -227,7 +224,7 @@ class _Sums:
         self.frontier: _Points = ()
 
     def add(self, start: int, ours: Array, reference: Array) -> None:
-        """Take in one block, whose first element has this flat index."""
+        """Add a block, whose first element has this flat index."""
         far = _distances(ours, reference)
         a, b = _numbers(ours), _numbers(reference)
         same, size = far == 0, np.abs(b)
@@ -251,7 +248,7 @@ class _Sums:
         self.dd += float((far[usable] ** 2).sum())
 
     def difference(self, ours: Array, reference: Array) -> ValueDifference:
-        """All blocks together."""
+        """Return the result for all blocks."""
         at = tuple(int(i) for i in np.unravel_index(self.at, ours.shape))
         norms = sqrt(self.aa * self.bb)
         cosine = 1.0 if not self.unequal else self.ab / norms if norms else 0.0
@@ -277,9 +274,10 @@ class _Sums:
 
 
 def value_keys(result: RunResult, inside: Inside | None = None) -> Iterator[ValueKey]:
-    """Values in run order: inputs, then what each node gives; what a call gives goes by its name outside.
+    """Return the keys of values in run order: inputs, then the outputs of each node; outputs of calls under outer
+    names.
 
-    What is `inside` a node comes before what it gives; before all else where the run had no such node to compute.
+    Keys `inside` a node come before its outputs; first of all if the run computed no such node.
     """
     outermost = sorted(result.layout.slots.items(), key=lambda item: -len(item[0][0]))
     by_slot = {slot: key for key, slot in outermost}
@@ -299,7 +297,9 @@ def value_keys(result: RunResult, inside: Inside | None = None) -> Iterator[Valu
 
 
 def compare_runs(ours: RunResult, reference: RunResult, inside: Inside | None = None) -> list[ComparedValue]:
-    """Values that both runs have, in the order of the first: of graphs by path and name, of bodies by their keys."""
+    """Compare the values that both runs have, in the order of the first: by path and name, in subgraphs by their
+    keys.
+    """
     names = {(k[0], reference.layout.name(k[1])): k for k in reference.layout.slots}
     rows = []
     for key in value_keys(ours, inside):
@@ -313,7 +313,7 @@ def compare_runs(ours: RunResult, reference: RunResult, inside: Inside | None = 
 def compare_keys(
     ours: RunResult, values: Mapping[ValueKey, RuntimeValue], inside: Inside | None = None
 ) -> list[ComparedValue]:
-    """A run against values by their keys in it, in its order."""
+    """Compare a run with values by its keys, in its order."""
     rows = []
     for key in value_keys(ours, inside):
         if key in values and ours.info(key) is not None:
@@ -323,7 +323,7 @@ def compare_keys(
 
 
 def compare_with(ours: RunResult, arrays: Mapping[str, RuntimeValue]) -> list[ComparedValue]:
-    """A run against named arrays of another framework: matched by name, the rest by shape where that is unambiguous."""
+    """Compare a run with named arrays of another framework: matched by name, the rest by shape where unambiguous."""
     left = dict(arrays)
     matched: dict[ValueKey, str] = {}
     keys = [key for key in value_keys(ours) if ours.info(key) is not None]
@@ -352,10 +352,10 @@ def compare_with(ours: RunResult, arrays: Mapping[str, RuntimeValue]) -> list[Co
 
 
 def _plain(name: str) -> str:
-    """A name as frameworks write it that cannot have slashes, colons or dots in it."""
+    """Return a name as frameworks write it that cannot have slashes, colons or dots in it."""
     return "".join(c if c.isalnum() else "_" for c in name).strip("_")
 
 
 def first_divergence(rows: Sequence[ComparedValue], *, rtol: float = 1e-3, atol: float = 1e-5) -> ComparedValue | None:
-    """The first row, in run order, that is not within the tolerances."""
+    """Return the first row, in run order, outside the tolerances."""
     return next((row for row in rows if not row.difference.within(rtol, atol)), None)

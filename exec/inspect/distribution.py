@@ -1,7 +1,7 @@
-"""How the elements of a tensor are spread: statistics, percentiles, distinct values and a histogram, streamed.
+"""Distribution of a tensor's elements: statistics, percentiles, distinct values and a histogram, in one stream.
 
-A tensor is given as a function that reads a range of its elements, so that one in a file is never in memory as a
-whole. Above a limit, percentiles and distinct values come from a sample of evenly spread runs, and say so.
+A tensor is given as a function that reads a range of its elements, so that one in a file is never in memory as a whole.
+Above a limit, percentiles and distinct values come from a sample of evenly spaced runs, and are marked so.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from onnx_workbench.model.progress import SILENT, Progress
 #: Reads elements start to stop, flat.
 Reader = Callable[[int, int], Array]
 
-#: Percentiles that are worked out.
+#: Percentiles to compute.
 PERCENTILES: Final = (1, 5, 25, 50, 75, 95, 99)
 MOST_BINS: Final = 96
 
@@ -34,11 +34,10 @@ _LARGE: Final = float(np.finfo(np.float64).max) / 4
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """What is said of a tensor's elements. `sampled` is how many elements stand for all; 0: every one was looked at.
+    """Distribution of a tensor's elements. `sampled` is the sample size; 0 if every element was read.
 
-    `edges` has one entry more than `counts`; both are empty without
-    finite numbers. `distinct` counts NaN and each infinity once; None when there are too many to count; of a sample
-    it is a lower bound.
+    `edges` has one entry more than `counts`; both are empty without finite numbers. `distinct` counts NaN and each
+    infinity once; None when there are too many to count; of a sample it is a lower bound.
     """
 
     statistics: Statistics
@@ -50,7 +49,7 @@ class Distribution:
 
 
 def distribution(read: Reader, shape: tuple[int, ...], size: int, progress: Progress = SILENT) -> Distribution:
-    """Look at every element once, and at a sample for what needs sorting. Strings and complex have counts only."""
+    """Read every element once, and sort a sample. Strings and complex numbers have counts only."""
     with np.errstate(all="ignore"):
         return _distribution(read, shape, size, progress)
 
@@ -84,7 +83,7 @@ def _distribution(read: Reader, shape: tuple[int, ...], size: int, progress: Pro
 
 
 def _percentiles(ordered: Array) -> tuple[float, ...]:
-    """Between the two nearest elements; the nearest one where their difference is no number."""
+    """Interpolate between the two nearest elements; take the nearest where their difference overflows."""
     if not ordered.size:
         return ()
     places = np.array(PERCENTILES) / 100 * (ordered.size - 1)
@@ -95,7 +94,7 @@ def _percentiles(ordered: Array) -> tuple[float, ...]:
 
 
 def _numbers(values: Array) -> Array:
-    """In a type that sorts quickly; integers as they are, as floats have no room for those beyond 2 ** 53."""
+    """Convert to a type that sorts fast; integers stay, as floats cannot hold those beyond 2 ** 53."""
     if values.dtype.kind in "iu" or (values.dtype.kind == "f" and values.dtype.itemsize >= 4):
         return values
     return values.astype(np.float32)
@@ -121,7 +120,7 @@ def _histogram(ordered: Array, statistics: Statistics) -> tuple[tuple[int, ...],
 
 
 class _Sample:
-    """Evenly spread runs of elements, or all of them when there are few."""
+    """Evenly spaced runs of elements, or all of them when there are few."""
 
     def __init__(self, size: int) -> None:
         self._all = size <= _EXACT
@@ -130,7 +129,7 @@ class _Sample:
         self.size = 0
 
     def add(self, start: int, block: Array) -> None:
-        """Take what belongs to the sample of a block that begins at this element."""
+        """Add the sampled elements of a block that begins at this element."""
         for part in (block,) if self._all else self._runs(start, block):
             self._parts.append(np.array(part))
             self.size += part.size
@@ -145,12 +144,12 @@ class _Sample:
             number += 1
 
     def values(self) -> Array:
-        """The elements of the sample, which nobody else has."""
+        """Return the sampled elements as a new array."""
         return np.concatenate(self._parts) if len(self._parts) > 1 else self._parts[0]
 
 
 def _of_unordered(read: Reader, size: int) -> Distribution:
-    """Of strings and complex numbers: how many are empty, zero or not finite, and how many differ."""
+    """Count empty, zero, non-finite and distinct elements of strings and complex numbers."""
     gathered = Gathered()
     seen: set[Any] | None = set()
     for start in range(0, size, _BLOCK):

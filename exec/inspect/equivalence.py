@@ -1,4 +1,4 @@
-"""Whether two models compute the same: both run on the same random inputs, outputs compared."""
+"""Test whether two models are equivalent: run both on the same random inputs and compare outputs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from onnx_workbench.model.ir.types import ElementType, TensorType
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.simplify.context import STOCHASTIC
 
-_RTOL, _ATOL = 1e-3, 1e-5  # of what reordering of float arithmetic may do
-#: How much outputs may differ in relation to their size where a model computes with fewer bits.
+_RTOL, _ATOL = 1e-3, 1e-5  # tolerance for reordered float arithmetic
+#: Relative output tolerance of models with fewer bits.
 _COARSE = {ElementType.FLOAT16: 0.05, ElementType.BFLOAT16: 0.2}
 
 
 @dataclass(frozen=True, slots=True)
 class Equivalence:
-    """The result of a comparison. `agrees` is None when it could not be made; `reason` then says why.
+    """Result of an equivalence test. `agrees` is None when it could not be made; `reason` then says why.
 
     `fails`: the second model does not run where the first does.
     """
@@ -58,9 +58,9 @@ def compare_models(
 ) -> Equivalence:
     """Run both on the same random inputs and compare outputs by name. Reads both models: their thread only.
 
-    Inputs are as `feeding` declares them (`before` unless told), cast for a model of another precision. Outputs that
-    are not finite before are compared where they are; they may differ by what the coarsest precision of weights in
-    either model makes of their size. A model that does not run before cannot be compared.
+    Inputs are as `feeding` declares them (default `before`), cast for a model of another precision. Non-finite outputs
+    are compared elsewhere; the tolerance follows the coarsest weight precision of either model, relative to the output.
+    A model that does not run before cannot be compared.
     """
     if any(n.op_type in STOCHASTIC and not n.domain for g in before.graphs() for n in g.nodes):
         return Equivalence(None, reason="the model is random")
@@ -91,7 +91,7 @@ def compare_models(
 def _compared(
     expected: Mapping[str, RuntimeValue], found: Mapping[str, RuntimeValue], tolerance: float
 ) -> tuple[str, float]:
-    """Which output differs, and how, or nothing; and the largest error of those looked at."""
+    """Return which output differs, and how, or nothing; and the largest error found."""
     worst = 0.0
     for name, value in expected.items():
         if name not in found:
@@ -105,14 +105,14 @@ def _compared(
 
 
 def _why(result: RunResult) -> str:
-    """Why a run did not come to its end."""
+    """Return why a run did not finish."""
     if result.stopped or result.failures:
         return result.stopped or str(result.failures[0])
     return next((node.because.reason for node in result.nodes if node.because is not None), "a node was not run")
 
 
 def _tolerance(model: Model) -> float:
-    """How much a model's outputs may be off, by the types of its constants, inputs and outputs."""
+    """Return the tolerance for a model's outputs, by the types of its constants, inputs and outputs."""
     held: set[object] = set()
     for graph in model.graphs():
         held.update(v.initializer.element_type for v in graph.initializers if v.initializer is not None)
@@ -124,7 +124,7 @@ def _tolerance(model: Model) -> float:
 
 
 def _cast(model: Model, feeds: Mapping[str, RuntimeValue]) -> dict[str, RuntimeValue]:
-    """Feeds in the precision that the inputs of a model have."""
+    """Cast feeds to the precision of a model's inputs."""
     fitting = dict(feeds)
     for value in model.graph.inputs:
         given, kind = feeds.get(value.name), value.type
@@ -135,7 +135,7 @@ def _cast(model: Model, feeds: Mapping[str, RuntimeValue]) -> dict[str, RuntimeV
 
 
 def _in_type_of(found: RuntimeValue, expected: RuntimeValue) -> RuntimeValue:
-    """What was found in the precision that was expected, where both are numbers of some precision."""
+    """Cast a result to the expected precision, where both are numbers."""
     if not isinstance(found, np.ndarray) or not isinstance(expected, np.ndarray):
         return found
     are_numbers = found.dtype.kind in "fV" and expected.dtype.kind in "fV"
@@ -143,7 +143,7 @@ def _in_type_of(found: RuntimeValue, expected: RuntimeValue) -> RuntimeValue:
 
 
 def _scale(value: object) -> float:
-    """The size of what an output holds, as errors come from large numbers that cancel."""
+    """Return the magnitude of an output, as errors come from large numbers that cancel."""
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "fc" or not value.size:
         return 0.0
     size = float(np.abs(value).max())

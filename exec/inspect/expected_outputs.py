@@ -1,4 +1,4 @@
-"""Test data beside a model, as ONNX's backend tests have it: are a run's outputs as expected?"""
+"""Check a run's outputs against test data in the layout of ONNX's backend tests."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from onnx_workbench.exec.inspect.compare import compare_values, count_far, is_cl
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.model.errors import ModelError
 
-#: As in onnx's own runner of these folders.
+#: The tolerances of onnx's own runner of these folders.
 RTOL, ATOL = 1e-3, 1e-7
 
 
 @dataclass(frozen=True)
 class OutputCheck:
-    """One output of one set; `problem` is empty when it is as expected, `error` the largest absolute one."""
+    """One output of one data set; `problem` is empty if it is as expected, `error` the largest absolute error."""
 
     data_set: str
     output: str
@@ -28,7 +28,7 @@ class OutputCheck:
 
 
 def check_run(result: RunResult, data_set: DataSet, rtol: float = RTOL, atol: float = ATOL) -> list[OutputCheck]:
-    """Hold every output of a run against the expected one. Any thread."""
+    """Compare every output of a run with the expected one. Any thread."""
     if not data_set.outputs:
         return [OutputCheck(data_set.name, "", "it says of no output what is expected")]
     verdicts = []
@@ -44,7 +44,7 @@ def check_run(result: RunResult, data_set: DataSet, rtol: float = RTOL, atol: fl
 
 
 def judge(data_set: str, name: str, found: Any, expected: Any, rtol: float = RTOL, atol: float = ATOL) -> OutputCheck:
-    """Hold one output against what was expected: an array of the same type within the tolerances, or an equal value."""
+    """Compare one output: an array of the same type within the tolerances, or an equal value."""
     difference = compare_values(found, expected)
     problem = difference.problem
     if not problem and isinstance(found, np.ndarray) and found.dtype != expected.dtype:
@@ -58,12 +58,12 @@ def judge(data_set: str, name: str, found: Any, expected: Any, rtol: float = RTO
 
 
 def _number(element: object) -> str:
-    """As many digits as tell apart what is no longer close."""
+    """Format with as many digits as distinguish values outside the tolerance."""
     return f"{element:.7g}" if isinstance(element, (float, np.floating)) else str(element)
 
 
 def model_in(folder: Path) -> Path:
-    """The model in a folder: model.onnx, or the only .onnx file. ModelError when it is not clear which."""
+    """Return the model in a folder: model.onnx, or the only .onnx file. ModelError when it is ambiguous."""
     named = folder / "model.onnx"
     found = [named] if named.is_file() else sorted(folder.glob("*.onnx"))
     if len(found) != 1:

@@ -1,6 +1,6 @@
-"""Values that are not finite, and where they begin: at the nodes that are given none of the kind and yet give some.
+"""Find non-finite values (NaN, infinities) and their origins: nodes with finite inputs and non-finite outputs.
 
-What only passes on the -inf of a mask is no beginning, nor are infinities that are given: inputs and constants.
+Passing on the -inf of a mask is no origin, nor are infinities in inputs and constants.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import Path, StepLayout, ValueKey
 
-#: The kinds of what is not finite, as bits.
+#: Kinds of non-finite values, as bits.
 NAN, PLUS, MINUS = 1, 2, 4
 
-#: What is looked for: every value that is not finite, those where NaN or an infinity begins, or NaN alone.
+#: What to search for: every non-finite value, origins of NaN or infinities, or NaN alone.
 Sought = Literal["all", "beginnings", "nan"]
 
-#: Nodes that give what an attribute says.
+#: Nodes whose output is an attribute.
 _GIVEN = ("Constant", "ConstantOfShape")
 
 
 @dataclass(frozen=True, slots=True)
 class NonFiniteValue:
-    """A value with elements that are not finite: the first index, its value, how many.
+    """A value with non-finite elements: the first index, its value, and the count.
 
-    Of sequences and maps the index is empty and the value that of their first such element.
+    For sequences and maps the index is empty and the value that of their first such element.
     """
 
     key: ValueKey
@@ -45,11 +45,11 @@ class NonFiniteValue:
 
 @dataclass(frozen=True, slots=True)
 class NonFiniteSearch:
-    """What a search for NaN and infinities found, and what it could not look at.
+    """Result of a search for NaN and infinities, and what it could not examine.
 
-    `let_go` counts floats up to the last one found, or to the end, that were not kept; `has_bodies` says that nodes
-    with bodies were among what was passed, of which no turn is kept but the last. `passed` is the first value that is
-    not finite but was not looked for, as in it nothing begins.
+    `let_go` counts floats that were not kept, up to the last finding or to the end; `has_bodies` says that nodes with
+    subgraphs were passed, of which only the last iteration is kept. `passed` is the first non-finite value that was not
+    searched for, as it is no origin.
     """
 
     found: tuple[NonFiniteValue, ...]
@@ -59,14 +59,14 @@ class NonFiniteSearch:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing was passed that could not be looked at."""
+        """Whether everything was examined."""
         return not self.let_go and not self.has_bodies
 
 
 def kinds_of(value: RuntimeValue) -> int:
-    """Which kinds are among the elements of a tensor, or of those in a sequence or map. Reads every element.
+    """Return the kinds of non-finite elements in a tensor, sequence or map. Reads every element.
 
-    An array that was found finite before, as one that was kept, is not read again.
+    An array known to be finite, because it was kept and examined, is not read again.
     """
     kinds = 0
     for array in _arrays(value):
@@ -82,7 +82,7 @@ def kinds_of(value: RuntimeValue) -> int:
 
 
 def beginning(operator: str, given: int, gives: int, sought: Sought) -> int:
-    """Which kinds begin at a node that is given and gives some, of those that are looked for."""
+    """Return the kinds that originate at a node with these inputs and outputs, of those searched for."""
     if sought == "all":
         return gives
     begins = gives & ~given
@@ -90,9 +90,9 @@ def beginning(operator: str, given: int, gives: int, sought: Sought) -> int:
 
 
 def non_finite_values(result: RunResult, most: int = 1000, sought: Sought = "all") -> NonFiniteSearch:
-    """Values that are kept and not finite everywhere: of the main graph in the order of the run, then of bodies.
+    """Yield kept values with non-finite elements: of the main graph in run order, then of subgraphs.
 
-    Reads every element; those of an array that was found finite before, as one that was kept, no more.
+    Reads every element, except of arrays known to be finite.
     """
     slots, steps = result.layout.slots, result.layout.steps
     bodied = {slot for step in steps if step.has_bodies for slot in step.outs if slot}
@@ -121,7 +121,7 @@ def non_finite_values(result: RunResult, most: int = 1000, sought: Sought = "all
 
 
 def first_of(result: RunResult, keys: list[ValueKey], sought: Sought) -> NonFiniteValue | None:
-    """The first of some values that has what is looked for, wherever that began."""
+    """Return the first of some values that has a kind searched for, wherever that originated."""
     for key in keys:
         kinds = kinds_of(result.find(key))
         if kinds & NAN or (kinds and sought != "nan"):
@@ -130,18 +130,18 @@ def first_of(result: RunResult, keys: list[ValueKey], sought: Sought) -> NonFini
 
 
 class _Sieve:
-    """Tells which values of a run are looked for. To be asked in the order of the run."""
+    """Filter for values that are searched for. To be called in run order."""
 
     def __init__(self, result: RunResult, sought: Sought) -> None:
         self._result = result
         self._wanted = sought
         self._kinds: dict[int, int] = {}  # by slot
-        self._inside: dict[Any, int] = {}  # by path, of bodies: what their nodes are given is not known there
+        self._inside: dict[Any, int] = {}  # by path, of subgraphs: the inputs of their nodes are not known there
         self._makers: dict[int, StepLayout] | None = None  # by slot
         self._operators: dict[tuple[Path, int], str] | None = None  # by path and number of the node
 
     def takes(self, key: ValueKey, kinds: int) -> bool:
-        """Whether a value with these kinds is looked for."""
+        """Return whether a value with these kinds is searched for."""
         if self._wanted == "all":
             return True
         slot = self._result.layout.slots.get(key)
@@ -158,7 +158,8 @@ class _Sieve:
         given = 0
         for read in maker.reads:
             given |= self._kinds.get(read, 0)
-        begins = beginning("", given, kinds, self._wanted)  # as at few nodes, and operators must be looked up
+        # checked late: operators must be looked up, and few nodes get here
+        begins = beginning("", given, kinds, self._wanted)
         return bool(begins and beginning(self._operator(maker), given, kinds, self._wanted))
 
     def _anywhere(self) -> int:
@@ -178,7 +179,7 @@ def _is_float(element_type: Any) -> bool:
 
 
 def _arrays(value: RuntimeValue) -> Iterator[Array]:
-    """The arrays of floats in a value; without recursion over its nesting."""
+    """Yield the float arrays in a value; iterative, whatever its nesting."""
     pending: list[Any] = [value]
     while pending:
         one = pending.pop()
@@ -198,12 +199,13 @@ def _is_tensor(one: Any) -> bool:
 
 def _numbers(array: Array) -> Array:
     if array.dtype.kind == "c":
-        return np.abs(np.where(np.isfinite(array), 0, array))  # what is finite may be too long for its own type
+        # its sums may overflow its own type although it is finite
+        return np.abs(np.where(np.isfinite(array), 0, array))
     return array if array.dtype.kind == "f" else array.astype(np.float32)
 
 
 def _bad(key: ValueKey, value: RuntimeValue, sought: Sought) -> NonFiniteValue:
-    """The first element that is looked for, and how many there are."""
+    """Return the first matching element, and the count."""
     first: tuple[tuple[int, ...], float] | None = None
     count = 0
     for array in _arrays(value):
@@ -217,5 +219,5 @@ def _bad(key: ValueKey, value: RuntimeValue, sought: Sought) -> NonFiniteValue:
     return NonFiniteValue(key, index, number, count)
 
 
-#: Arrays that are finite, by id.
+#: Finite arrays, by id.
 _finite: WeakValueDictionary[int, Array] = WeakValueDictionary()

@@ -1,6 +1,6 @@
-"""Facts about all values of a run at once: what differs from another run, numbers to colour by, wrong declarations.
+"""Facts about all values of a run: changes against another run, measures for colours, wrong declarations.
 
-The functions are module-level, so that `RunResult.apply` can have them computed where the values are.
+The functions are module-level, so that `RunResult.apply` can run them in the process that holds the values.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from onnx_workbench.model.progress import SILENT, Progress
 
 
 def changed_values(result: RunResult, before: RunResult) -> list[int]:
-    """Numbers of values of the main graph that both runs kept and that differ in any bit.
+    """Return the numbers of main-graph values that both runs kept and that differ in any bit.
 
-    Where only one of the runs is in a worker, its values are brought: once each, and none that is of another shape.
+    Where only one of the runs is in a worker, its values are transferred: once each, and none of another shape.
     """
     changed = []
     for key, slot in result.layout.slots.items():
@@ -60,13 +60,13 @@ def changed_values(result: RunResult, before: RunResult) -> list[int]:
 
 
 def _brought(result: RunResult, key: ValueKey) -> RuntimeValue:
-    """A value that is here or in a worker; MISSING where it would have to be computed here."""
+    """Return a value that is here or in a worker; MISSING where it would have to be computed here."""
     return result.find(key) if result.elsewhere is None else result.value(key)
 
 
 @dataclass(frozen=True, slots=True)
 class ValueMeasure:
-    """One tensor in numbers. `saturated` is the share of elements at the extremes of the tensor."""
+    """Measures of one tensor. `saturated` is the share of elements at the extremes of the tensor."""
 
     info: ValueInfo
     statistics: Statistics
@@ -74,7 +74,7 @@ class ValueMeasure:
 
 
 def measure_values(result: RunResult) -> dict[ValueKey, ValueMeasure]:
-    """Statistics of every tensor that was kept, in bodies too. Reads every element once or twice."""
+    """Compute statistics of every kept tensor, in subgraphs too. Reads every element once or twice."""
     found: dict[ValueKey, ValueMeasure] = {}
     known: dict[int, ValueMeasure] = {}
     kept = ((key, result.slots[slot]) for key, slot in result.layout.slots.items())
@@ -90,7 +90,7 @@ def measure_values(result: RunResult) -> dict[ValueKey, ValueMeasure]:
 
 
 def _saturated(value: Array, facts: Statistics) -> float:
-    """The share of elements equal to the largest or smallest one, zero aside: what clipping leaves behind."""
+    """Return the share of elements equal to the largest or smallest one, except zero: a sign of clipping."""
     if facts.minimum is None or facts.maximum is None or facts.minimum == facts.maximum or value.size < 2:
         return 0.0
     if value.dtype.kind == "b":
@@ -110,9 +110,9 @@ class Contradiction:
 
 
 def contradictions(result: RunResult, declared: Mapping[int, Type], progress: Progress = SILENT) -> list[Contradiction]:
-    """Values that contradict what is declared for them, by number: of the graph, of functions, of bodies.
+    """Find values that contradict their declaration, by number: in the graph, in functions, in subgraphs.
 
-    Of a value with several calls or turns one is told. Looks at no element.
+    Of a value with several calls or iterations one is reported. Reads no elements.
     """
     found: dict[int, Contradiction] = {}
     inside = ((path, number) for path, values in result.bodies.items() for number in values)
@@ -125,7 +125,7 @@ def contradictions(result: RunResult, declared: Mapping[int, Type], progress: Pr
 
 
 def fits(info: ValueInfo, declared: Type) -> bool:
-    """Whether a value is what is declared for it."""
+    """Return whether a value is compatible with its declared type."""
     if isinstance(declared, OptionalType):
         return info.kind == "none" or declared.element is None or fits(info, declared.element)
     if isinstance(declared, (SequenceType, MapType)):
@@ -147,10 +147,10 @@ def fits(info: ValueInfo, declared: Type) -> bool:
 def tensor_type(
     found: ValueInfo, declared: Type, inferred: Type | None = None, calls: Collection[ValueInfo] = ()
 ) -> Type | None:
-    """The type of a tensor in place of a declared one that it contradicts; None for what is no tensor.
+    """Return the actual type of a tensor to replace a contradicting declaration; None for other values.
 
-    Symbols of the declared shape stay where the rank is right; a wrong size may be any where the inferred one may, or
-    where the value has another in one of the other `calls` of its function.
+    Symbols of the declared shape stay where the rank is right; a wrong size becomes unknown where the inferred one is,
+    or where the value differs in one of the other `calls` of its function.
     """
     if found.element_type is None:
         return None
@@ -171,13 +171,13 @@ def tensor_type(
 
 
 def _dims_of(type_: Type | None, rank: int) -> tuple[Dimension, ...]:
-    """The dimensions of a tensor type of a rank; none of any other."""
+    """Return the dimensions of a tensor type of a rank; none of any other."""
     dims = type_.shape.dims if isinstance(type_, TensorType) and type_.shape is not None else ()
     return dims if len(dims) == rank else ()
 
 
 def actual_type(value: RuntimeValue, declared: Type) -> Type | None:
-    """The type of any value in place of a declared one that it contradicts; None where it cannot be told."""
+    """Return the actual type of any value to replace a contradicting declaration; None if unknown."""
     if isinstance(value, list):
         element = actual_type(value[0], TensorType(ElementType.UNDEFINED)) if value else None
         if isinstance(element, TensorType) and len({one.shape for one in value if isinstance(one, np.ndarray)}) != 1:
@@ -198,7 +198,7 @@ def _type_of_map(value: Mapping[object, RuntimeValue]) -> Type | None:
 
 @dataclass(frozen=True, slots=True)
 class WatchedValue:
-    """One value now and in an earlier run; `statistics` of tensors only."""
+    """A value now and in an earlier run; `statistics` of tensors only."""
 
     info: ValueInfo
     statistics: Statistics | None
@@ -207,7 +207,7 @@ class WatchedValue:
 
 
 def watch(result: RunResult, keys: Sequence[ValueKey], before: RunResult | None = None) -> list[WatchedValue]:
-    """What became of some values, in the order of the keys; those that were not computed are nothing of shape ()."""
+    """Compare some values with an earlier run, in the order of the keys; those not computed are empty with shape ()."""
     watched = []
     for key in keys:
         info = result.info(key)

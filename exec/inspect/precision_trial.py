@@ -1,6 +1,6 @@
-"""What if some values were kept in fewer bits: a request whose values are rounded where they are made.
+"""Simulate reduced precision (fake quantization): a run request in which chosen values are rounded.
 
-The model is not touched: the snapshot of the request gets a call of a small function behind each chosen value.
+The model is not changed: the request's snapshot gets a call of a small function behind each chosen value.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ Precision = Literal["float16", "bfloat16", "int8"]
 
 _DOMAIN: Final = "onnx-workbench.what-if"
 _OPSET: Final = 21
-#: Numbers below zero are not given out to objects, so these never meet one of the model's.
+#: Negative numbers are never assigned to model objects.
 _numbers = itertools.count(-1_000_000_000, -1)
 
 
 def in_precision(request: Request, precision: Precision, values: Collection[int]) -> Request:
-    """The request with some values rounded to a precision and back, by their numbers.
+    """Return the request with some values, given by number, rounded to a precision and back.
 
-    `values` must be tensors of a float type: outputs of nodes, initializers or inputs, in the main graph, in bodies
-    or in functions, whose every call is rounded. float16 and bfloat16 round to nearest; int8 quantises each tensor
-    to 8 bits over its own range.
+    `values` must be float tensors: outputs of nodes, initializers or inputs, in the main graph, in subgraphs or in
+    functions, in which every call is rounded. float16 and bfloat16 round to nearest; int8 quantizes each tensor to 8
+    bits over its own range.
     """
     rounding = _Rounding(_function(precision), frozenset(values))
     snapshot = request.snapshot
@@ -54,14 +54,14 @@ def in_precision(request: Request, precision: Precision, values: Collection[int]
 
 
 class _Rounding:
-    """Puts a call of a function behind each chosen value. What holds no such value stays the same object."""
+    """Inserts a function call behind each chosen value. Objects without such values stay identical."""
 
     def __init__(self, function: FunctionSnapshot, chosen: frozenset[int]) -> None:
         self.function = function
         self._chosen = chosen
 
     def in_function(self, function: FunctionSnapshot) -> FunctionSnapshot:
-        """A function of the model whose body rounds."""
+        """Return a model function with rounding in its body."""
         body = self.in_graph(function.body, {})
         if body is function.body:
             return function
@@ -69,7 +69,7 @@ class _Rounding:
         return replace(function, uid=next(_numbers), body=body, opset_imports=imports)
 
     def in_graph(self, graph: GraphSnapshot, outer: Mapping[int, int]) -> GraphSnapshot:
-        """A graph that rounds; `outer` has the rounded form of inputs of the graphs around it."""
+        """Return a graph with rounding; `outer` maps outer values to their rounded form."""
         inputs = {value: next(_numbers) for value in graph.inputs if value in self._chosen}
         rounded = {**outer, **inputs}
         before = [self._call(value, new) for value, new in inputs.items()]
@@ -89,7 +89,7 @@ class _Rounding:
         )
 
     def _in_node(self, node: NodeSnapshot, rounded: Mapping[int, int]) -> list[NodeSnapshot]:
-        """A node that reads what is rounded, and the calls that round what it makes."""
+        """Return a node that reads rounded inputs, and the calls that round its outputs."""
         made = {value: next(_numbers) for value in node.outputs if value in self._chosen}
         inputs = tuple(rounded.get(value, value) for value in node.inputs)
         attributes = tuple(self._in_attribute(a, rounded) for a in node.attributes) if node.bodies else node.attributes
@@ -140,7 +140,7 @@ def _node(op_type: str, inputs: tuple[int, ...], outputs: tuple[int, ...], to: i
 
 
 def compare_rounded(rounded: RunResult, precise: RunResult, inside: Inside | None = None) -> list[ComparedValue]:
-    """The values of a run in fewer bits against those of the precise run, in its order and by its keys."""
+    """Compare a run in reduced precision with the original one, in its order and by its keys."""
     rows = []
     for key in value_keys(precise, inside):
         if precise.info(key) is not None and rounded.info(key) is not None:

@@ -1,4 +1,4 @@
-"""Values of the same model from ONNX Runtime, in a process of its own, for comparing; an optional extra."""
+"""Reference values of a model from ONNX Runtime in a child process; an optional extra."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
 from onnx_workbench.model.errors import ModelError, errors_to
 
-#: Seconds a run may take.
+#: Time limit of a run in seconds.
 PATIENCE = 600.0
 
 
-#: Elements of tensors that numpy has, by ONNX Runtime's names.
+#: Numpy dtypes by ONNX Runtime's names.
 _OF_NUMPY = {"float", "double", "float16", "complex64", "complex128", "bool", "string"} | {
     f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 }
 
 
 def available() -> bool:
-    """Whether ONNX Runtime is installed. Imports nothing of it."""
+    """Return whether ONNX Runtime is installed, without importing it."""
     return importlib.util.find_spec("onnxruntime") is not None
 
 
 def run_onnxruntime(path: Path, feeds: Mapping[str, RuntimeValue]) -> dict[str, RuntimeValue]:
-    """Values of a model file by name: every intermediate that is no constant, floats for what numpy has no type for.
+    """Compute the values of a model file by name: every non-constant intermediate; types numpy lacks as floats.
 
-    It runs unoptimised, so that no value disappears, in a process that may crash or be killed. ModelError when it is
-    not installed, refuses the model, crashes or takes longer than PATIENCE seconds.
+    It runs unoptimised, so that no value disappears, in a child process that may crash or be killed. ModelError when it
+    is not installed, refuses the model, crashes or takes longer than PATIENCE seconds.
     """
     if not available():
         raise ModelError("ONNX Runtime is not installed", "pip install onnxruntime")
@@ -63,7 +63,7 @@ def run_onnxruntime(path: Path, feeds: Mapping[str, RuntimeValue]) -> dict[str, 
 
 def _serve(connection: Connection, folder: str, path: str, feeds: dict[str, Any]) -> None:
     exchange = SharedMemoryExchange(folder)
-    # ONNX Runtime's exceptions are not public, and all of them are told.
+    # ONNX Runtime's exceptions are not public, and all of them are reported.
     with errors_to(lambda error: connection.send(("error", f"{type(error).__name__}: {error}"))):
         given = {name: exchange.take(value) for name, value in feeds.items()}
         found = _run(path, given)
@@ -108,12 +108,12 @@ def _run(path: str, feeds: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_foreign(type_: str) -> bool:
-    """Whether numpy has no such tensors: then ONNX Runtime refuses to give them, or gives the bits as integers."""
+    """Return whether numpy lacks the type: ONNX Runtime then refuses it, or returns the bits as integers."""
     return type_.startswith("tensor(") and type_.removeprefix("tensor(").rstrip(")") not in _OF_NUMPY
 
 
 def _varying(model: Any) -> list[str]:
-    """Names of values that depend on an input."""
+    """Return the names of values that depend on an input."""
     constants = {t.name for t in model.graph.initializer}
     found = dict.fromkeys(i.name for i in model.graph.input if i.name not in constants)
     inputs = set(found)

@@ -1,4 +1,4 @@
-"""What is said about a value without showing it: type, shape, size, and numbers over its elements."""
+"""Summary of a value without its elements: type, shape, size, and statistics."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from onnx_workbench.model.ir.types import ElementType
 
 Kind = Literal["tensor", "sequence", "map", "sparse", "none"]
 
-#: Elements looked at in one go: what stays in the cache.
+#: Elements processed at a time: what fits the cache.
 _BLOCK = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
 class ValueInfo:
-    """Type and size of a run-time value; `element_type` and `shape` of sequences are None and their length."""
+    """Type and size of a run-time value; for sequences `element_type` is None and `shape` their length."""
 
     kind: Kind
     element_type: ElementType | None
@@ -39,10 +39,10 @@ class ValueInfo:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Over the elements of a tensor. The extremes, mean and deviation are those of the finite elements.
+    """Statistics of a tensor. Extremes, mean and deviation are those of the finite elements.
 
-    `minimum` to `deviation` are None where there is no finite number (empty, strings, complex). Infinities of complex
-    numbers, whichever way they lie, count as positive ones.
+    `minimum` to `deviation` are None without finite numbers (empty, strings, complex). Infinite complex numbers, in any
+    direction, count as positive infinities.
     """
 
     size: int
@@ -59,20 +59,20 @@ class Statistics:
 
     @property
     def non_finite(self) -> int:
-        """NaN and infinities together."""
+        """Number of NaN and infinities."""
         return self.nan + self.positive_infinity + self.negative_infinity
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What stays of a value that is not kept."""
+    """What remains of a value that is not kept."""
 
     info: ValueInfo
     statistics: Statistics | None
 
 
 def describe(value: RuntimeValue) -> ValueInfo:
-    """Type, shape and bytes of a value. Cheap: looks at no element, except to size texts and sequences."""
+    """Return type, shape and bytes of a value. Cheap: reads no elements, except to size texts and sequences."""
     if isinstance(value, np.ndarray):
         return ValueInfo("tensor", _element_type(value), value.shape, nbytes(value))
     if isinstance(value, SparseArray):
@@ -92,7 +92,7 @@ def _element_type(array: Array) -> ElementType | None:
 
 
 def nbytes(value: RuntimeValue) -> int:
-    """Bytes a value takes in memory; the texts of strings are counted by their length."""
+    """Return the bytes of a value in memory; strings count by their length."""
     if isinstance(value, np.ndarray):
         if value.dtype.kind == "O":
             return value.nbytes + sum(len(v) for v in value.flat if isinstance(v, str))
@@ -107,12 +107,12 @@ def nbytes(value: RuntimeValue) -> int:
 
 
 def summarise(value: RuntimeValue) -> Summary:
-    """Type and statistics; reads every element once or twice."""
+    """Return type and statistics; reads every element once or twice."""
     return Summary(describe(value), statistics(value) if isinstance(value, np.ndarray) else None)
 
 
 def statistics(array: Array) -> Statistics:
-    """Statistics of a tensor, block by block, without a copy of the whole."""
+    """Compute statistics of a tensor, block by block, without a copy of the whole."""
     if array.dtype.kind in "OUS" or not array.size:
         return Statistics(array.size)
     gathered = Gathered()
@@ -122,7 +122,7 @@ def statistics(array: Array) -> Statistics:
 
 
 def _blocks(array: Array) -> Any:
-    """(flat index, flat block) pairs in row-major order; blocks are copies only where the array is strided."""
+    """Yield (flat index, flat block) in row-major order; blocks are copies only where the array is strided."""
     if array.flags.c_contiguous:
         flat = array.reshape(-1)
         for start in range(0, flat.size, _BLOCK):
@@ -137,13 +137,13 @@ def _blocks(array: Array) -> Any:
         yield row * inner, array[row : row + rows].reshape(-1)
 
 
-#: The square of a larger number may be no number; what is larger is scaled by a power of two first.
+#: The square of a larger number may overflow; larger ones are scaled by a power of two first.
 _HUGE = 1e140
 _SCALE = 2.0**-520
 
 
 class Gathered:
-    """Statistics of the blocks seen so far."""
+    """Running statistics of the blocks seen so far."""
 
     def __init__(self) -> None:
         self.minimum: Any = None
@@ -155,7 +155,7 @@ class Gathered:
         self.scale = 1.0
 
     def add(self, start: int, block: Array) -> None:
-        """Take in one block, whose first element has this flat index."""
+        """Add a block, whose first element has this flat index."""
         if block.dtype.kind == "V" or block.dtype.name.startswith(("float8", "int4", "uint4", "int2", "uint2")):
             block = block.astype(np.float32)  # ml_dtypes have no fast reductions
         elif block.dtype.kind == "b":
@@ -211,7 +211,7 @@ class Gathered:
         self.count = total
 
     def statistics(self, shape: tuple[int, ...], size: int) -> Statistics:
-        """The statistics of all blocks, of a tensor of this shape and number of elements."""
+        """Return the statistics of all blocks, for a tensor of this shape and number of elements."""
         if self.minimum is None:
             return Statistics(
                 size, nan=self.nan, positive_infinity=self.up, negative_infinity=self.down, zeros=self.zeros

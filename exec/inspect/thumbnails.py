@@ -1,6 +1,6 @@
-"""A value at a glance: its statistics and the outline of its histogram, for what has room for a few words only.
+"""Compact summaries of values: statistics and a small histogram, for narrow displays.
 
-`make_thumbnails` is module-level, so that `RunResult.apply` can have it computed where the values are.
+`make_thumbnails` is module-level, so that `RunResult.apply` can run it in the process that holds the values.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
 
-#: Bars of the outline.
+#: Bars of the histogram.
 BARS = 24
-#: Elements that stand for all in the outline, evenly spread.
+#: Elements sampled for the histogram, evenly spaced.
 _SAMPLE = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
 class Thumbnail:
-    """One tensor in a few numbers. `counts` has `BARS` entries from the smallest to the largest element, or none.
+    """Compact summary of a tensor. `counts` has `BARS` entries from the smallest to the largest element, or none.
 
-    The statistics are exact; the counts are those of a sample. Both are empty for strings and complex numbers.
+    The statistics are exact; the counts are of a sample. Both are empty for strings and complex numbers.
     """
 
     statistics: Statistics
@@ -34,10 +34,10 @@ class Thumbnail:
 
 
 def make_thumbnails(result: RunResult, keys: Sequence[ValueKey]) -> list[Thumbnail | None]:
-    """What is seen of some values, in their order; None for what was not computed or is no tensor.
+    """Return thumbnails of some values, in their order; None for what was not computed or is no tensor.
 
-    Reads every element once or twice, of an array that was looked at before none. Values that were not kept have
-    no outline.
+    Reads every element once or twice, but not of an array summarized before. Values that were not kept have no
+    histogram.
     """
     return [_glimpse(result, key) for key in keys]
 
@@ -57,7 +57,7 @@ def _glimpse(result: RunResult, key: ValueKey) -> Thumbnail | None:
     return found
 
 
-#: Values that a run keeps are the same arrays in the next: they are not looked at again.
+#: Values that a run keeps are the same arrays in the next: their summaries are cached.
 _known: dict[int, tuple[weakref.ref[Array], Thumbnail]] = {}
 
 
@@ -67,7 +67,7 @@ def _outline(value: Array, facts: Statistics) -> tuple[int, ...]:
     low, high = float(facts.minimum), float(facts.maximum)
     numbers = _sample(value)
     with np.errstate(all="ignore"):
-        # Halves, so that the range of the largest numbers is a number.
+        # Halved, so that the range of the largest numbers does not overflow.
         places = (
             (numbers / 2 - low / 2) / (high / 2 - low / 2) * BARS if high > low else np.full(numbers.shape, BARS / 2)
         )
@@ -79,7 +79,7 @@ def _outline(value: Array, facts: Statistics) -> tuple[int, ...]:
 def _sample(value: Array) -> Array:
     step = -(-value.size // _SAMPLE)
     if step % 2 == 0:
-        step += 1  # an even step would see only some of the channels of most shapes
+        step += 1  # an even step would sample only some of the channels of most shapes
     if value.flags.c_contiguous:
         return value.reshape(-1)[::step].astype(np.float64)
     return value.flat[::step].astype(np.float64)

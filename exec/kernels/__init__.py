@@ -1,4 +1,4 @@
-"""All kernels; importing this package registers none, `load` imports every module below it."""
+"""Kernels of all operators; importing this package registers none, `load` imports every module below it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from functools import cache
 
 @cache
 def load() -> None:
-    """Import every kernel module, which registers its kernels; does nothing the second time. Any thread."""
+    """Import every kernel module, which registers its kernels; idempotent. Any thread."""
     for module in pkgutil.walk_packages(__path__, f"{__name__}."):
         importlib.import_module(module.name)

@@ -1,4 +1,4 @@
-"""Where kernels get memory for results, so that limits are held before anything is allocated."""
+"""Allocation of results, with the memory limit checked before anything is allocated."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from onnx_workbench.model.ir.types import ElementType
 
 Array = NDArray[Any]
 
-#: What dimensions other than 0 may multiply to: numpy takes no more even where there is nothing to hold.
+#: Most that the dimensions other than 0 may multiply to: numpy's limit even for empty arrays.
 _MOST = 1 << 56
 
 
 @dataclass(slots=True, eq=False)
 class SparseArray:
-    """A sparse tensor at run time: values [NNZ], indices [NNZ] (linearised) or [NNZ, rank], dense shape."""
+    """Sparse tensor at run time: values [NNZ], indices [NNZ] (linearised) or [NNZ, rank], dense shape."""
 
     values: Array
     indices: Array
     shape: tuple[int, ...]
 
     def dense(self) -> Array:
-        """The dense array; its size is held against the memory limit first."""
+        """Return the dense array; its size is checked against the memory limit first."""
         result = zeros(self.shape, self.values.dtype)
         if self.indices.ndim == 1:
             result.reshape(-1)[self.indices] = self.values
@@ -39,7 +39,7 @@ class SparseArray:
 
 
 def check_size(shape: Sequence[int], dtype: DTypeLike) -> None:
-    """Raise LimitError if an array of this shape would pass the run's limit; reckons in Python ints."""
+    """Raise LimitError if an array of this shape would exceed the run's limit; computed in Python ints."""
     limit = current_limits().max_bytes
     if limit is None:
         return
@@ -55,7 +55,7 @@ def check_size(shape: Sequence[int], dtype: DTypeLike) -> None:
 
 
 def _written(shape: Sequence[int], dtype: DTypeLike) -> str:
-    """A type and shape in the way values are described: float[2,3]."""
+    """Format a dtype and shape: float[2,3]."""
     try:
         name = ElementType.from_numpy(np.dtype(dtype)).text
     except ValueError:
@@ -64,19 +64,19 @@ def _written(shape: Sequence[int], dtype: DTypeLike) -> str:
 
 
 def empty(shape: Sequence[int], dtype: DTypeLike) -> Array:
-    """Like numpy.empty, after the size was held against the limit."""
+    """Like numpy.empty, after the size was checked against the limit."""
     check_size(shape, dtype)
     return np.empty(tuple(shape), dtype)
 
 
 def zeros(shape: Sequence[int], dtype: DTypeLike) -> Array:
-    """Like numpy.zeros, after the size was held against the limit."""
+    """Like numpy.zeros, after the size was checked against the limit."""
     check_size(shape, dtype)
     return np.zeros(tuple(shape), dtype)
 
 
 def full(shape: Sequence[int], value: Any, dtype: DTypeLike) -> Array:
-    """Like numpy.full, after the size was held against the limit."""
+    """Like numpy.full, after the size was checked against the limit."""
     result = empty(shape, dtype)
     result[...] = value
     return result

@@ -1,4 +1,4 @@
-"""What a kernel may ask of the run it is part of."""
+"""What kernels get from the run: limits, cancellation, random generators, subgraphs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RuntimeValue = Any
 
 
 class Body(Protocol):
-    """A subgraph (If, Loop, Scan …) bound to the values it captures from outside."""
+    """A subgraph (If, Loop, Scan …) with the outer values it captures."""
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -39,15 +39,16 @@ class Body(Protocol):
 
     @property
     def output_types(self) -> tuple[Type | None, ...]:
-        """Declared types of the outputs, None where there is none: what a loop without a turn returns."""
+        """Declared types of the outputs, None where there is none: a loop without iterations returns such values."""
 
     def __call__(self, inputs: Sequence[RuntimeValue]) -> list[RuntimeValue]:
         """Run once; raises what a node inside raises."""
 
     def loop(self, state: T) -> AbstractContextManager[T]:
-        """What a loop over it keeps between turns: `state`, or that of the turn which it was stopped in before.
+        """Return the state that a loop over it keeps between iterations: `state`, or that of the iteration it was
+        stopped in.
 
-        To be changed between turns only.
+        To be changed between iterations only.
         """
 
 
@@ -65,19 +66,19 @@ class RegionNode:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """The nodes that make one value out of given ones, in run order, and every value they read or made."""
+    """The nodes that compute one value from given ones, in run order, and every value they read or produced."""
 
     nodes: Sequence[RegionNode]
     values: Mapping[str, RuntimeValue]
 
 
-#: Finds the nodes between the values given by name and the target, runs them on the given values (all else they
-#: read comes from the run as it stands), and returns them with their values.
+#: Finds the nodes between the values given by name and the target, runs them on the given values (other inputs keep the
+#: values of the current run), and returns them with their values.
 RegionRunner = Callable[[Mapping[str, RuntimeValue], str], Region]
 
 
 class Limits:
-    """The limits of one run: memory for a single result, the clock, and cancellation. Any thread."""
+    """Limits of one run: memory for a single result, time, and cancellation. Any thread."""
 
     __slots__ = ("deadline", "max_bytes", "progress")
 
@@ -94,18 +95,18 @@ _current = threading.local()
 
 
 def current_limits() -> Limits:
-    """The limits of the run on this thread; none outside a run."""
+    """Return the limits of the run on this thread; none outside a run."""
     limits: Limits = getattr(_current, "limits", _UNLIMITED)
     return limits
 
 
 def set_limits(limits: Limits | None) -> None:
-    """Put the limits of a run in force on this thread (None: no run)."""
+    """Set the limits of a run for this thread (None: no run)."""
     _current.limits = limits if limits is not None else _UNLIMITED
 
 
 def checkpoint() -> None:
-    """Called inside loops of long kernels: raises Cancelled, or LimitError past the time limit."""
+    """Raise Cancelled, or LimitError past the time limit; to be called inside loops of long kernels."""
     limits = current_limits()
     limits.progress.check()
     if limits.deadline is not None and time.monotonic() > limits.deadline:
@@ -114,7 +115,7 @@ def checkpoint() -> None:
 
 
 class Context:
-    """Handed to kernels whose first parameter is `ctx`; one per node."""
+    """Passed to kernels whose first parameter is `ctx`; one per node."""
 
     __slots__ = ("body_runner", "domain", "drawn", "node_name", "op_type", "opset", "opset_imports", "seed", "wanted")
 
@@ -133,22 +134,22 @@ class Context:
         self.op_type = op_type
         self.opset = opset  # version of `domain` the model imports
         self.domain = domain
-        self.wanted = tuple(wanted)  # per output of the node: has it a name
-        self.node_name = node_name  # unlike that of any other node, though it has no name or runs in several calls
-        self.drawn = 0  # generators given out in this run: those of a loop's body differ from turn to turn
+        self.wanted = tuple(wanted)  # per output of the node: whether it has a name
+        self.node_name = node_name  # unique per node, even without a name or in several calls
+        self.drawn = 0  # generators already created in this run: those in a loop body differ between iterations
         self.seed = seed  # of the run
         self.opset_imports = opset_imports or {}
         self.body_runner = body_runner  # only Gradient needs it
 
     @property
     def outputs(self) -> int:
-        """How many outputs the node lists."""
+        """Number of outputs that the node lists."""
         return len(self.wanted)
 
     def rng(self, seed: float | None = None) -> np.random.Generator:
-        """A generator: from the node's own seed attribute if it has one, else from the run's seed and node name.
+        """Return a random generator, seeded by the node's seed attribute if it has one, else by run seed and node name.
 
-        Asked again in the same run, as in every turn of a loop, it is another one.
+        Each further call in the same run, as in every iteration of a loop, returns a different one.
         """
         if seed is not None:
             entropy = np.frombuffer(np.float32(seed).tobytes(), np.uint32).tolist()

@@ -1,4 +1,4 @@
-"""Which function computes which operator version: `@kernel` registers, `find` looks up."""
+"""Kernel registry: `@kernel` registers the function of an operator version, `find` looks it up."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ REQUIRED: Any = inspect.Parameter.empty
 
 @dataclass(slots=True, eq=False)
 class Kernel:
-    """One function and the operator version it starts to serve.
+    """A function and the first operator version that it implements.
 
-    Positional parameters of `function` are the ONNX inputs in order, keyword-only ones the attributes with
-    the specification's defaults; several outputs are a tuple. `takes_context` says the first is a Context.
-    `source` is the function as it was written, where underscores may stand around names: `_locale` is not needed
-    for the result, `min_` would hide a built-in.
+    Positional parameters of `function` are the ONNX inputs in order, keyword-only ones the attributes with the
+    specification's defaults; several outputs are a tuple. `takes_context` says the first is a Context. `source` is the
+    function as it was written, where underscores may stand around names: `_locale` is not needed for the result, `min_`
+    would hide a built-in.
     """
 
     op_type: str
@@ -43,14 +43,14 @@ class Kernel:
     attributes: dict[str, Any] = field(default_factory=dict)  # name → default, REQUIRED where there is none
     any_attributes: bool = False  # the function takes **attributes
     prepare: Prepare | None = None
-    #: Inputs that may be left out although required ones follow: annotated with None and without a default.
+    #: Inputs that may be omitted before required ones: annotated with None and without a default.
     absent_before: frozenset[int] = frozenset()
 
     def __str__(self) -> str:
         return f"{self.domain or 'ai.onnx'}::{self.op_type}-{self.since}"
 
     def arity_problem(self, given: Sequence[bool]) -> str:
-        """What is wrong with the inputs of a node, told which of them it gives; empty: nothing."""
+        """Return what is wrong with the present inputs of a node; empty if nothing."""
         for index in range(min(self.required_inputs, len(self.inputs))):
             if index not in self.absent_before and not (index < len(given) and given[index]):
                 return f"input {index} ({self._names[index]}) is left out; expected a value"
@@ -62,13 +62,13 @@ class Kernel:
 
     @property
     def _names(self) -> Sequence[str]:
-        """What the inputs are called in the specification, where that knows the operator."""
+        """Return the input names in the specification, if it has the operator."""
         schema = schemas.find(self.op_type, self.since, self.domain)
         formal = schema.inputs if schema is not None else ()
         return [formal[index].name if index < len(formal) else name for index, name in enumerate(self.inputs)]
 
     def arguments(self, inputs: Sequence[T]) -> Sequence[T]:
-        """A node's inputs without empty ones past the last that the function takes."""
+        """Return a node's inputs without trailing empty ones that the function does not take."""
         return inputs if self.variadic else inputs[: len(self.inputs)]
 
 
@@ -80,8 +80,8 @@ def kernel(
 ) -> Callable[[F], F]:
     """Register a function as the kernel of an operator from opset `since` on, up to the next one registered.
 
-    One function may serve several versions: `without` names its optional last inputs and its attributes that this
-    version does not have, `defaults` the attributes whose default is another there and means the same.
+    One function may implement several versions: `without` names the trailing optional inputs and attributes that this
+    version lacks, `defaults` the attributes with another, equivalent default there.
     """
 
     def register(function: F) -> F:
@@ -99,11 +99,11 @@ def kernel(
 
 
 def prepares(*functions: KernelFunction) -> Callable[[F], F]:
-    """Register a plan-time preparation for kernels already registered with these functions.
+    """Register a plan-time preparation (constant packing) for kernels already registered with these functions.
 
-    It is called once per node and plan as ``prepare(constants, **attributes)``, where constants[i] is the array
-    of input i when it never changes, else None. It packs, transposes or casts what it can and returns a function
-    of all inputs (constants included, same order), or None when the plain kernel is as good.
+    Called once per node and plan as ``prepare(constants, **attributes)``, where constants[i] is the array of input i if
+    it never changes, else None. It packs, transposes or casts in advance and returns a function of all inputs
+    (constants included, same order), or None when the plain kernel is as good.
     """
 
     def register(prepare: F) -> F:
@@ -117,7 +117,7 @@ def prepares(*functions: KernelFunction) -> Callable[[F], F]:
 
 
 def find(op_type: str, opset: int, domain: str = "") -> Kernel:
-    """The newest kernel not newer than `opset`; MissingKernelError names what there is."""
+    """Return the newest kernel not newer than `opset`; MissingKernelError lists the existing versions."""
     versions = _kernels.get((domain, op_type), ())
     index = bisect_right([v.since for v in versions], opset)
     if index:
@@ -129,7 +129,7 @@ def find(op_type: str, opset: int, domain: str = "") -> Kernel:
 
 
 def all_kernels() -> Iterator[Kernel]:
-    """Every registered kernel, by domain, operator and version."""
+    """Return every registered kernel, by domain, operator and version."""
     for key in sorted(_kernels):
         yield from _kernels[key]
 
@@ -165,7 +165,7 @@ def _describe(function: KernelFunction, op_type: str, domain: str, since: int, w
 
 
 def _under_plain_names(function: KernelFunction, written: dict[str, str]) -> KernelFunction:
-    """The function taking attributes under the specification's names, where its own have underscores."""
+    """Return the function with the specification's attribute names, where its own have underscores."""
 
     def call(*inputs: Any, **attributes: Any) -> Any:
         return function(*inputs, **{written.get(name, name): value for name, value in attributes.items()})

@@ -1,8 +1,8 @@
-"""One pool of threads for the kernels; BLAS itself always works on one.
+"""Thread pool of the kernels; BLAS itself always uses one thread.
 
-numpy's ufuncs use one core, and BLAS's own threads wait for work by spinning, which is slower than one thread as soon
-as anybody else wants the cores. So kernels cut large work into independent pieces (columns of a product, rows of a
-convolution, images, heads) and hand them to `parallel_for`, where a thread that has nothing to do sleeps.
+numpy's ufuncs use one core, and BLAS's own threads spin while waiting for work, which is slower than one thread as soon
+as another process wants the cores. So kernels split large work into independent pieces (columns of a product, rows of a
+convolution, images, heads) for `parallel_for`, whose idle threads sleep.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from onnx_workbench.exec.kernels.context import checkpoint, current_limits, set_
 from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.model.errors import errors_to
 
-#: Multiply-adds in BLAS that are worth waking another thread for: about half a millisecond. A thread that sleeps needs
-#: a tenth of one to begin, more where it sleeps on a virtual machine; half of that size gained nothing when measured.
+#: Multiply-adds in BLAS that are worth waking another thread: about half a millisecond. A sleeping thread needs a tenth
+#: of one to start, more on a virtual machine; half of that size gained nothing when measured.
 WORTH = 1 << 25
 
-#: A few elementwise passes take as long for each element as so many multiply-adds.
+#: A few elementwise passes cost as much per element as so many multiply-adds.
 PASSES = 48
 
-#: More threads only wait for each other's turn in the interpreter.
+#: A few elementwise passes cost as much per element as so many multiply-adds.
 _MOST = 8
 
 
 class _Pool:
-    """The threads of the process: how many kernels may use, and how many were started."""
+    """The threads of the process: the number that kernels may use, and the number started."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -44,7 +44,7 @@ _inside = threading.local()  # .active: this thread already works for a parallel
 
 
 def set_threads(count: int) -> None:
-    """Let kernels use `count` threads (at least 1, at most 8), and BLAS one. Any thread."""
+    """Set the number of threads for kernels (1 to 8), and BLAS to one. Any thread."""
     blas.set_threads(1)
     _pool.size = max(1, min(count, _MOST))
 
@@ -72,12 +72,12 @@ def usable_cores(allowed: int) -> int:
 
 
 def threads(work: int = WORTH) -> int:
-    """How many threads kernels may use, for so many multiply-adds."""
+    """Return the number of threads to use for an amount of work in multiply-adds."""
     return 1 if work < WORTH or getattr(_inside, "active", False) else _pool.size
 
 
 class _Job:
-    """One call of parallel_for: the pieces left, and who still works on them."""
+    """One call of parallel_for: the remaining pieces, and the threads working on them."""
 
     __slots__ = ("active", "closed", "done", "failures", "indices", "limits", "lock", "task")
 
@@ -92,7 +92,7 @@ class _Job:
         self.done: SimpleQueue[None] = SimpleQueue()
 
     def work(self) -> None:
-        """Take pieces until none is left or one has failed."""
+        """Process pieces until none is left or one has failed."""
         _inside.active = True
         try:
             with errors_to(self.failures.append, BaseException):  # raised again on the calling thread
@@ -107,7 +107,7 @@ class _Job:
             _inside.active = False
 
     def help(self) -> None:
-        """On a thread of the pool. One that comes when all is done is not waited for."""
+        """Work on a pool thread. One that arrives after the end is not waited for."""
         with self.lock:
             if self.closed:
                 return
@@ -120,7 +120,7 @@ class _Job:
             self.done.put(None)
 
     def join(self) -> None:
-        """Wait for those who took a piece."""
+        """Wait for the threads that took a piece."""
         with self.lock:
             self.closed = True
             active = self.active
@@ -129,10 +129,10 @@ class _Job:
 
 
 def parallel_for(task: Callable[[int], None], count: int, work: int = WORTH) -> None:
-    """Call task(0) … task(count - 1), on several threads where `work` is worth it; raises the first error.
+    """Call task(0) … task(count - 1), in parallel where `work` is worth it; raises the first error.
 
-    `work` is the number of multiply-adds of all tasks together. The tasks must be independent. Limits and numpy's
-    error state of the caller hold in every one of them.
+    `work` is the number of multiply-adds of all tasks together. The tasks must be independent. Each inherits the
+    caller's limits and numpy error state.
     """
     workers = min(threads(work), count)
     if workers <= 1:
@@ -153,7 +153,7 @@ def parallel_for(task: Callable[[int], None], count: int, work: int = WORTH) -> 
 
 
 def _need(count: int) -> None:
-    """Start helpers until there are so many; they sleep when there is nothing to do, and end with the process."""
+    """Start helper threads up to a number; they sleep when idle, and end with the process."""
     if _pool.helpers >= count:
         return
     with _pool.lock:
@@ -166,11 +166,11 @@ def _helper() -> None:
     while True:
         context, job = _pool.jobs.get()
         context.run(job.help)
-        del context, job  # what the pieces worked on is not held until the next call
+        del context, job  # drop references to the work until the next call
 
 
 def split(total: int, parts: int) -> list[tuple[int, int]]:
-    """Cut range(total) into at most `parts` contiguous (start, stop) pieces of nearly equal size."""
+    """Split range(total) into at most `parts` contiguous (start, stop) pieces of nearly equal size."""
     parts = max(1, min(parts, total))
     edges = [total * i // parts for i in range(parts + 1)]
     return [(a, b) for a, b in itertools.pairwise(edges) if b > a]

@@ -1,4 +1,4 @@
-"""What reaches an element of operators that put elements elsewhere, or blend neighbours: scatters, sorts, resizing."""
+"""Receptive fields of operators that move or blend elements: scatters, sorts, resizing."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from onnx_workbench.exec.kernels import load
 from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.registry import find
 
-#: Elements along an axis up to which the weights of resizing are looked at.
+#: Elements along an axis up to which the weights of resizing are computed.
 _MOST_ALONG = 2048
-#: What a weight of nothing may be after rounding.
+#: Weights up to this count as zero, for rounding errors.
 _ROUNDING = 1e-6
-#: Rows of indices that are told of.
+#: Most rows of indices that are listed.
 _MOST_ROWS = 1000
 
 At = tuple[int, ...]
 
 
 def trilu(node: EvaluatedNode, at: At, _shape: At) -> list[ElementReach]:
-    """The element, where it is in the triangle that stays."""
+    """The element itself, inside the kept triangle."""
     k = (node.numbers(1) or [0])[0]
     offset = at[-1] - at[-2] - k
     stays = offset >= 0 if int(node.attributes.get("upper", 1)) else offset <= 0
@@ -30,7 +30,7 @@ def trilu(node: EvaluatedNode, at: At, _shape: At) -> list[ElementReach]:
 
 
 def reverse_sequence(node: EvaluatedNode, at: At, _shape: At) -> list[ElementReach] | None:
-    """The element as far from the end of its sequence as this one from the start."""
+    """The element at the mirrored position of its sequence."""
     lengths = node.numbers(1)
     if lengths is None:
         return None
@@ -43,7 +43,7 @@ def reverse_sequence(node: EvaluatedNode, at: At, _shape: At) -> list[ElementRea
 
 
 def compress(node: EvaluatedNode, at: At, _shape: At) -> list[ElementReach] | None:
-    """The element that the condition has let through."""
+    """The element that the condition selected."""
     x, chosen = node.shape(0), node.inputs[1]
     if x is None or chosen is None:
         return None
@@ -57,7 +57,7 @@ def compress(node: EvaluatedNode, at: At, _shape: At) -> list[ElementReach] | No
 
 
 def one_hot(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach] | None:
-    """The index, and which of the two values it makes."""
+    """The index, and which of the two values it selects."""
     indices, depth = node.inputs[0], node.numbers(1)
     if indices is None or depth is None:
         return None
@@ -69,7 +69,7 @@ def one_hot(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach] | None
 
 
 def scatter_elements(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach] | None:
-    """The updates whose index is this one's; without any, or where they are added to it, the element that was there."""
+    """The updates with this index; without any, or with a reduction, also the original element."""
     indices = node.inputs[1]
     if indices is None:
         return None
@@ -84,7 +84,7 @@ def scatter_elements(node: EvaluatedNode, at: At, shape: At) -> list[ElementReac
 
 
 def scatter_nd(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach] | None:
-    """The updates whose row of indices points here; without any, or where they are added, what was there."""
+    """The updates whose row of indices points here; without any, or with a reduction, also the original element."""
     indices = node.inputs[1]
     if indices is None:
         return None
@@ -99,13 +99,15 @@ def scatter_nd(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach] | N
 
 
 def _of_updates(node: EvaluatedNode, found: list[int]) -> tuple[bool, list[int]]:
-    """Whether updates are combined with what was there, and those of them that count: else the last alone."""
+    """Return whether updates are combined with the original, and the effective ones: without a reduction the last
+    alone.
+    """
     reduces = node.attributes.get("reduction", "none") != "none"
     return reduces, found if reduces else found[-1:]
 
 
 def resize(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach] | None:
-    """The neighbours that are blended, or the nearest one, along each axis; as the kernel has them."""
+    """The neighbours that are interpolated, or the nearest one, along each axis; computed by the kernel itself."""
     x, array = node.shape(0), node.inputs[0]
     crops = node.attributes.get("coordinate_transformation_mode") == "tf_crop_and_resize"
     fits = node.attributes.get("keep_aspect_ratio_policy", "stretch") != "stretch"
@@ -116,7 +118,7 @@ def resize(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach] | None:
 
 
 def _from(node: EvaluatedNode, x: At, shape: At, at: At, mark: float) -> ElementReach | None:
-    """The elements that would show at a place if they alone were `mark`."""
+    """Return the elements that would appear at an output if they alone were `mark`."""
     axes = []
     for axis in range(len(x)):
         positions = _blended(node, x, shape, axis, at[axis], mark)
@@ -127,7 +129,7 @@ def _from(node: EvaluatedNode, x: At, shape: At, at: At, mark: float) -> Element
 
 
 def _blended(node: EvaluatedNode, x: At, shape: At, axis: int, at: int, mark: float) -> tuple[int, ...] | range | None:
-    """Positions along an axis of which `mark` alone shows at one when that axis alone is resized."""
+    """Return the positions along an axis whose `mark` appears at an output when that axis alone is resized."""
     length = x[axis]
     chosen = [int(a) % len(x) for a in node.attributes.get("axes", range(len(x)))]
     if axis not in chosen or (length == shape[axis] and not _is_scaled(node, chosen.index(axis))):
@@ -158,7 +160,7 @@ def _scales(node: EvaluatedNode) -> list[float] | None:
 
 
 def _resized_along(node: EvaluatedNode, probe: Array, chosen: list[int], axis: int) -> Array | None:
-    """The probe through the node's own kernel, resized along one axis alone."""
+    """Run the probe through the node's own kernel, resized along one axis alone."""
     load()
     kernel = find(node.op_type, node.version, node.domain)
     scales, place = _scales(node), chosen.index(axis)

@@ -1,4 +1,4 @@
-"""What reaches an element, as indices per axis of each input, and a node as it was called."""
+"""Receptive fields as indices per axis of each input, and the evaluated node they belong to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Positions = range | tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class ElementReach:
-    """Elements of one input: the product of `axes`. `exact`: each of them matters, and no other one."""
+    """Elements of one input: the product of `axes`. `exact`: all of them matter, and no others."""
 
     input: int
     axes: tuple[Positions, ...]
@@ -25,11 +25,11 @@ class ElementReach:
 
     @property
     def count(self) -> int:
-        """How many elements."""
+        """Number of elements."""
         return prod(len(a) for a in self.axes)
 
     def take(self, array: Array) -> Array:
-        """The elements, in the shape of the product. A copy."""
+        """Return the elements, in the shape of the product. A copy."""
         if not self.axes:
             return array
         return array[
@@ -37,7 +37,7 @@ class ElementReach:
         ]
 
     def index(self, position: Sequence[int]) -> tuple[int, ...]:
-        """The index in the input of an element of what `take` gives."""
+        """Return the input index of an element of `take`."""
         return tuple(axis[p] for axis, p in zip(self.axes, position, strict=True))
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ def _axis_text(axis: Positions) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedNode:
-    """A node as it was called. `inputs` are the values (None: left out or no tensor); attributes plain Python."""
+    """A node with its values. `inputs` are arrays (None: left out or no tensor); attributes plain Python."""
 
     op_type: str
     domain: str
@@ -65,12 +65,12 @@ class EvaluatedNode:
     version: int = 99  # of the operator set
 
     def shape(self, position: int) -> tuple[int, ...] | None:
-        """The shape of an input; None where there is none."""
+        """Return the shape of an input; None where there is none."""
         array = self.inputs[position] if position < len(self.inputs) else None
         return None if array is None else array.shape
 
     def numbers(self, position: int, attribute: str = "") -> list[int] | None:
-        """Whole numbers of an input, or of the attribute that older versions have instead."""
+        """Return integers of an input, or of the attribute that older versions have instead."""
         array = self.inputs[position] if position < len(self.inputs) else None
         if array is not None:
             return [int(x) for x in array.reshape(-1)]
@@ -79,17 +79,17 @@ class EvaluatedNode:
 
 
 def point(i: int) -> range:
-    """One position along an axis."""
+    """Return a range of one position."""
     return range(i, i + 1)
 
 
 def at_index(position: int, index: Sequence[int]) -> ElementReach:
-    """One element of an input."""
+    """Return one element of an input."""
     return ElementReach(position, tuple(point(i) for i in index))
 
 
 def wider(met: ElementReach, every: ElementReach, array: Array) -> ElementReach:
-    """`every` where it has more that is not finite than `met`, its part that zero does not multiply; else `met`."""
+    """Return `every` where it has non-finite elements outside `met`, which zero does not cancel; else `met`."""
     return every if _non_finite(every.take(array)) > _non_finite(met.take(array)) else met
 
 
@@ -101,7 +101,7 @@ def _non_finite(numbers: Array) -> int:
 
 
 def quantized_by(node: EvaluatedNode, position: int, at: tuple[int, ...], place: int) -> list[ElementReach]:
-    """A scale or zero point of an element: of the tensor, of its row, column or channel, or as it is broadcast."""
+    """Return a scale or zero point of an element: per tensor, row, column or channel, or broadcast."""
     shape = node.shape(position)
     if shape is None:
         return []

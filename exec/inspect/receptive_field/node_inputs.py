@@ -1,4 +1,4 @@
-"""Which elements of a node's inputs reach one element of its output.
+"""Receptive field of a node's output element: the elements of its inputs that reach it.
 
     reach(node, (0, 3, 5, 5))        [Reach(input=0, axes=(range(0, 1), range(0, 3), range(4, 7), range(4, 7))), …]
 
@@ -26,9 +26,9 @@ from onnx_workbench.exec.inspect.receptive_field.indices import (
 
 
 def reach(node: EvaluatedNode, index: Sequence[int]) -> list[ElementReach]:
-    """What reaches an element; IndexError when the output has no such element.
+    """Return the receptive field of an element; IndexError when the output has no such element.
 
-    Where the operator is not known, everything of each input, not exact.
+    For an unknown operator everything of each input, not exact.
     """
     shape = node.outputs[node.output]
     at = tuple(int(i) for i in index)
@@ -42,7 +42,7 @@ def reach(node: EvaluatedNode, index: Sequence[int]) -> list[ElementReach]:
         try:
             found = rule(node, at, shape)
         except (IndexError, TypeError, ValueError, KeyError, ZeroDivisionError, KernelError):
-            found = None  # attributes or shapes that do not belong together: the node ran by other rules
+            found = None  # attributes or shapes are inconsistent: the node ran by other rules
     if found is None and is_known and _is_elementwise(node, shape):
         found = [_aligned(i, s, at) for i in range(len(node.inputs)) if (s := node.shape(i)) is not None]
     if found is None:
@@ -55,17 +55,17 @@ def _all(position: int, shape: tuple[int, ...], *, exact: bool = True) -> Elemen
 
 
 def _aligned(position: int, shape: tuple[int, ...], at: tuple[int, ...]) -> ElementReach:
-    """The element that is broadcast to an output element."""
+    """Return the element that is broadcast to an output element."""
     tail = at[len(at) - len(shape) :]
     return at_index(position, [0 if d == 1 else i for d, i in zip(shape, tail, strict=True)])
 
 
-#: Whose operators are known by their names. Elsewhere a name says nothing: com.microsoft.nchwc lays elements out in
-#: blocks, and what a model calls its own functions is up to it.
+#: Domains whose operators are identified by name. Elsewhere a name means nothing: com.microsoft.nchwc stores elements
+#: in blocks, and names of model functions are arbitrary.
 _DOMAINS = frozenset({"", "ai.onnx.ml", "com.microsoft"})
 
-#: Operators of which an element is made of those that are broadcast to it. Shapes do not tell: a normalisation, a
-#: product of square matrices or a scatter keeps them although elements meet each other.
+#: Elementwise operators. Equal shapes do not prove it: a normalisation, a product of square matrices or a scatter keeps
+#: them too.
 _ELEMENTWISE = frozenset({
     # one input
     "Abs", "Acos", "Acosh", "Affine", "Asin", "Asinh", "Atan", "Atanh", "Binarizer", "BitwiseNot", "Cast", "Ceil",
@@ -91,7 +91,7 @@ def _is_elementwise(node: EvaluatedNode, shape: tuple[int, ...]) -> bool:
 
 
 def _old_broadcast(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
-    """Of opsets 1 to 6: the dimensions of the second input are those from an axis on; of PRelu, that of the channel."""
+    """Opsets 1 to 6: the second input is aligned to an axis; of PRelu to the channel."""
     second = node.shape(1)
     is_old_slope = node.op_type == "PRelu" and node.version < 7
     if second is None or len(second) >= len(shape) or not (is_old_slope or node.attributes.get("broadcast", 0)):
@@ -126,7 +126,7 @@ def _matmul(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -
     return found
 
 
-#: Where scales and zero points of a product stand, and of what they may be one each.
+#: Positions of the scales and zero points of a product, and the axes along which they may vary.
 _MATMUL_SCALES = {
     "QLinearMatMul": {1: "row", 2: "row", 4: "column", 5: "column", 6: "row", 7: "row"},
     "MatMulInteger": {2: "row", 3: "column"},
@@ -150,7 +150,7 @@ def _gemm(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> 
 
 
 def _einsum(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
-    """Of each operand the elements with the labels of this one; labels that are summed over run freely."""
+    """For each operand the elements with the labels of this one; contracted labels range freely."""
     equation = str(node.attributes.get("equation", "")).replace(" ", "")
     terms, _, result = equation.partition("->")
     operands = terms.split(",")
@@ -165,7 +165,7 @@ def _einsum(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -
             return None
         labels = _labels(operand, len(shape))
         if len(set(labels)) < len(labels) and not set(labels) <= set(fixed):
-            return None  # a diagonal that is summed over is no product of positions
+            return None  # a contracted diagonal is no product of positions
         places = [fixed.get(label) for label in labels]
         axes = [range(d) if place is None else point(min(place, d - 1)) for place, d in zip(places, shape, strict=True)]
         found.append(ElementReach(position, tuple(axes)))
@@ -173,7 +173,7 @@ def _einsum(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -
 
 
 def _labels(term: str, rank: int) -> list[str]:
-    """A label per axis; those of an ellipsis are numbered from the last."""
+    """Return a label per axis; those of an ellipsis are numbered from the last."""
     before, dots, after = term.partition("...")
     hidden = rank - len(before) - len(after) if dots else 0
     return [*before, *(f"...{hidden - i}" for i in range(hidden)), *after]
@@ -236,7 +236,7 @@ def _channel_norm(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ..
 def _is_training(node: EvaluatedNode) -> bool:
     if node.version >= 14:
         return bool(node.attributes.get("training_mode", 0))
-    return any(node.outputs[1:]) and not node.attributes.get("is_test", 0)  # by the outputs that are wanted
+    return any(node.outputs[1:]) and not node.attributes.get("is_test", 0)  # by the number of requested outputs
 
 
 def _group_norm(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
@@ -250,7 +250,7 @@ def _group_norm(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]
 
 
 def _norm_along(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
-    """Normalised over one axis or some, by nothing else."""
+    """Normalised over one or several axes."""
     default = [0, 2, 3] if node.op_type == "MeanVarianceNormalization" else [int(node.attributes.get("axis", -1))]
     axes = [int(a) % len(shape) for a in node.attributes.get("axes", default)]
     return [_along(0, shape, at, axes)]
@@ -271,14 +271,14 @@ def _skip_norm(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...])
 
 
 def _local_response(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
-    """Channels around this one."""
+    """Neighbouring channels."""
     size = int(node.attributes.get("size", 1))
     channels = range(max(0, at[1] - (size - 1) // 2), min(shape[1], at[1] + size // 2 + 1))
     return [ElementReach(0, tuple(channels if i == 1 else point(p) for i, p in enumerate(at)))]
 
 
 def _recurrent(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
-    """Of its sequence what has been read so far, in the direction; of weights those of the direction."""
+    """The part of its sequence read so far, in the direction; the weights of that direction."""
     x = node.shape(0)
     if x is None or node.shape(4) is not None or node.attributes.get("layout", 0):
         return None
@@ -297,7 +297,7 @@ def _recurrent(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...])
 
 
 def _quantize(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
-    """The element, and its scale and zero point: of the tensor, of its place along the axis, or of its block."""
+    """The element, and its scale and zero point: per tensor, per axis, or per block."""
     found = [at_index(0, at)]
     for i in (1, 2):
         given = node.shape(i)
@@ -410,7 +410,7 @@ def _pad(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> l
 
 
 def _folded(i: int, size: int, mode: str) -> int:
-    """The place within an axis of what is seen at one outside of it."""
+    """Return the source position within an axis of a padded position outside it."""
     if mode == "edge":
         return min(max(i, 0), size - 1)
     if mode == "wrap":
@@ -483,7 +483,7 @@ def _space_to_depth(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int,
 
 
 def _where(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
-    """The condition, and of the two others the one it chooses."""
+    """The condition, and the input it selects."""
     condition = node.inputs[0]
     if condition is None:
         return None

@@ -1,4 +1,4 @@
-"""From one element of a value to the elements it was made of."""
+"""Trace one element of a value back to the elements it was computed from."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from onnx_workbench.model.analysis.call_graph import called_by
 from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.graph import Node, Value
 
-#: Elements of an input that are told one by one.
+#: Most elements of an input that are listed.
 _TOLD = 256
 
 
 @dataclass(frozen=True, slots=True)
 class TracedCall:
-    """A node in keys of values, fit for another process; of a function of the model without `op_type`."""
+    """A node in terms of value keys, picklable for another process; of a model function without `op_type`."""
 
     op_type: str
     domain: str
@@ -37,9 +37,9 @@ class TracedCall:
 def call_of(
     value: Value, key_of: Callable[[Value], ValueKey | None], node_of: Callable[[int], Node | None]
 ) -> TracedCall | None:
-    """The node that makes a value, as it is now; None for inputs and constants of a graph.
+    """Return the current producer of a value; None for inputs and constants of a graph.
 
-    `node_of` finds the node of a number: what an attribute refers to is given by the call of the function it is in.
+    `node_of` maps numbers to nodes: attribute references are resolved by the call of the enclosing function.
     """
     node = value.producer
     if node is None or node.graph is None:
@@ -59,7 +59,7 @@ def call_of(
 
 
 def _given(attribute: Attribute | None, callers: Sequence[Node | None]) -> Attribute | None:
-    """What an attribute is within calls of functions, outermost first; None when it is left out."""
+    """Resolve an attribute through function calls, outermost first; None when it is left out."""
     for caller in reversed(callers):
         if attribute is None or not attribute.reference:
             return attribute
@@ -75,8 +75,8 @@ def _given(attribute: Attribute | None, callers: Sequence[Node | None]) -> Attri
 class TraceOrigin:
     """The elements of one input that reach an output element.
 
-    `suspect` is the one to look at next: the first that is not finite, else the largest. `told` pairs indices and
-    values of the first few.
+    `suspect` is the one to follow next: the first non-finite, else the largest. `told` pairs indices and values of the
+    first few.
     """
 
     key: ValueKey
@@ -91,7 +91,7 @@ class TraceOrigin:
 
 @dataclass(frozen=True, slots=True)
 class ElementTrace:
-    """One element of a value and where it comes from. `value` is None when there is no such element."""
+    """An element of a value and its origins. `value` is None when there is no such element."""
 
     value: Any
     shape: tuple[int, ...]
@@ -102,11 +102,10 @@ class ElementTrace:
 def trace(
     result: RunResult, call: TracedCall | None, key: ValueKey, index: Sequence[int], links: Sequence[ValueKey] = ()
 ) -> ElementTrace:
-    """Where an element comes from; `call` None for inputs and constants of the graph, which come from nowhere.
+    """Trace an element; `call` is None for inputs and constants of the graph, which have no origin.
 
-    `links` are values that this one is the same as elsewhere, as in the body that gave it; they are told first, unless
-    they belong to another turn of it.
-    Values that were not kept are computed again. LookupError when a value cannot be had.
+    `links` are values identical to this one, as inside the subgraph that returned it; they come first, unless they
+    belong to another iteration. Values that were not kept are recomputed. LookupError when a value is unavailable.
     """
     array = result.value(key)
     if not isinstance(array, np.ndarray):
@@ -141,7 +140,7 @@ def _tensor(result: RunResult, key: ValueKey) -> Array | None:
 
 
 def _alike(result: RunResult, key: ValueKey, array: Array, at: tuple[int, ...]) -> Array | None:
-    """A tensor with the same element at a place as another; None where it is of another turn."""
+    """Return a tensor with the same element at an index; None where it is of another iteration."""
     there = _tensor(result, key)
     if there is None or there.shape != array.shape:
         return None
@@ -175,7 +174,9 @@ def _origin(key: ValueKey, found: ElementReach, source: Array) -> TraceOrigin:
 
 
 def _largest(numbers: Array) -> int:
-    """The place of the largest amount, which -128 has not in its own type, nor a long complex number."""
+    """Return the position of the largest magnitude, computed without overflow of -128 in int8 and of complex
+    numbers.
+    """
     with np.errstate(over="ignore"):
         return int(np.argmax(np.abs(numbers.astype(np.complex128 if numbers.dtype.kind == "c" else np.float64))))
 
@@ -189,7 +190,7 @@ def _numbers(flat: Array) -> Array | None:
 
 
 def plain(element: Any) -> Any:
-    """An element as a Python object that any process can read."""
+    """Return an element as a plain Python object."""
     if isinstance(element, np.generic):
         kind = element.dtype.kind
         return float(element) if kind == "V" else element.item()

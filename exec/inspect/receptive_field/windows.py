@@ -1,4 +1,4 @@
-"""Which elements reach one of a convolution or a pooling: windows of the input, and the weights that meet them."""
+"""Receptive fields of convolutions and pools: windows of the input, and the matching weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from onnx_workbench.exec.inspect.receptive_field.indices import (
 def _windows(
     node: EvaluatedNode, at: tuple[int, ...], spatial: Sequence[int], kernel: Sequence[int]
 ) -> tuple[list[Positions], list[Positions]]:
-    """For each spatial axis the positions in the input that are used, and those in the kernel that meet them."""
+    """Return per spatial axis the used input positions and the matching kernel positions."""
     rank = len(spatial)
     strides = list(node.attributes.get("strides") or [1] * rank)
     dilations = list(node.attributes.get("dilations") or [1] * rank)
@@ -59,12 +59,12 @@ def _pads(
     return [t // 2 if auto == "SAME_UPPER" else t - t // 2 for t in total]
 
 
-#: Where scales and zero points of a convolution stand: of the tensor, those of weights and bias of channels too.
+#: Positions of scales and zero points of a convolution: per tensor, for weights and bias also per channel.
 _CONV_SCALES = {"QLinearConv": (1, 2, 4, 5, 6, 7), "ConvInteger": (2, 3)}
 
 
 def conv(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
-    """A window of the input in all channels of the group, the weights that meet it, the bias."""
+    """A window of the input in all channels of the group, the matching weights, the bias."""
     quantized = node.op_type == "QLinearConv"
     x_at, w_at, b_at = (0, 3, 8) if quantized else (0, 1, 2)
     x, w = node.shape(x_at), node.shape(w_at)
@@ -88,9 +88,9 @@ def conv(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> l
 
 
 def _weights(node: EvaluatedNode, position: int, channel: int, taps: Sequence[Positions]) -> ElementReach:
-    """The weights that meet elements; all of the kernel where one that meets padding is NaN or an infinity.
+    """Return the weights that meet elements; all of the kernel where one that meets padding is NaN or an infinity.
 
-    Padding is zeros: they multiply whatever is finite away, and make NaN of the rest.
+    Padding is zeros: times a finite weight they vanish, times others they give NaN.
     """
     w = node.inputs[position]
     assert w is not None
@@ -111,7 +111,7 @@ def channels_last(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, .
 
 
 def conv_transpose(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
-    """The elements whose windows reach it, the weights each of them meets there, the bias."""
+    """The elements whose windows reach it, the matching weights of each, the bias."""
     x, w = node.shape(0), node.shape(1)
     if x is None or w is None:
         return None
@@ -145,7 +145,7 @@ def conv_transpose(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, .
 def _transposed_pads(
     node: EvaluatedNode, sizes: Sequence[int], kernel: Sequence[int], outs: Sequence[int]
 ) -> list[int]:
-    """What is cut off before each spatial axis."""
+    """Return the cropping before each spatial axis."""
     rank = len(sizes)
     auto = node.attributes.get("auto_pad", "NOTSET")
     if "output_shape" not in node.attributes and auto not in ("SAME_UPPER", "SAME_LOWER"):
@@ -171,6 +171,6 @@ def pool(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> l
 
 
 def global_pool(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
-    """One channel, whole."""
+    """One whole channel."""
     x = node.shape(0)
     return None if x is None else [ElementReach(0, (point(at[0]), point(at[1]), *map(range, x[2:])))]

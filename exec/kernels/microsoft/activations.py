@@ -70,7 +70,7 @@ def bias_add_1(x: Array, bias: Array, skip: Array) -> Array:
 
 @kernel("BiasSoftmax", since=1, domain=MICROSOFT)
 def bias_softmax_1(data: Array, bias: Array, *, axis: int = 1, _is_inner_broadcast: int) -> Array:
-    """Softmax of the sum over all axes from `axis` on; where the bias is repeated is told by its shape."""
+    """Softmax of the sum over all axes from `axis` on; the bias broadcasts by its shape."""
     return np.asarray(onnx("Softmax", 11, plus(data, bias), axis=axis))
 
 
@@ -85,7 +85,7 @@ def bias_dropout_1(
     *,
     seed: int | None = None,
 ) -> tuple[Array, Array]:
-    """Dropout of data + bias, plus the residual; also which elements were kept."""
+    """Dropout of data + bias, plus the residual; also the mask."""
     total = plus(data, bias)
     kept = np.ones(total.shape, bool)
     share = 0.5 if ratio is None else scalar_float(ratio, "ratio")
@@ -106,7 +106,7 @@ def bitmask_bias_dropout_1(
     *,
     seed: int | None = None,
 ) -> tuple[Array, Array]:
-    """As before; which elements were kept is told by the bits of uint32 numbers, from the lowest on."""
+    """As before; the mask is packed into bits of uint32, lowest first."""
     y, kept = bias_dropout_1(ctx, data, bias, residual, ratio, training_mode, seed=seed)
     return y, _bits(kept)
 
@@ -120,12 +120,12 @@ def bitmask_dropout_1(
     *,
     seed: int | None = None,
 ) -> tuple[Array, Array]:
-    """Dropout that tells by bits which elements were kept."""
+    """Dropout with the mask packed into bits."""
     y, kept = bias_dropout_1(ctx, data, np.zeros(1, data.dtype), None, ratio, training_mode, seed=seed)
     return y, _bits(kept)
 
 
 def _bits(kept: Array) -> Array:
-    """Booleans as bits of uint32 numbers, the last one filled up with zeros."""
+    """Pack booleans into bits of uint32, the last one padded with zeros."""
     packed = np.packbits(kept.reshape(-1), bitorder="little")
     return np.pad(packed, (0, -len(packed) % 4)).view("<u4").astype(np.uint32)

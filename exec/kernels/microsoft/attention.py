@@ -1,6 +1,6 @@
 """Attention with its projections, multi-head and grouped-query attention, and rotary embedding.
 
-All of them come down to Attention of the default domain with a mask of numbers to add.
+All are expressed by Attention of the default domain with an additive mask.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import scalar_int
 from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
 
-#: Added to the scores of hidden keys where no mask_filter_value says otherwise.
+#: Additive mask of hidden keys without a mask_filter_value.
 FILTER = -10000.0
 
 
@@ -48,7 +48,7 @@ def attend(q: Array, k: Array, v: Array, bias: Array | None, scale: float | None
 
 
 def mask_bias(mask: Array | None, batch: int, queries: int, keys: int, value: float) -> Array | None:
-    """A mask in any of the forms of `mask_index` as numbers to add, (B or 1, 1, S or 1, T)."""
+    """Convert a mask in any of the forms of `mask_index` to an additive one, (B or 1, 1, S or 1, T)."""
     if mask is None:
         return None
     key = np.arange(keys)
@@ -78,14 +78,14 @@ def mask_bias(mask: Array | None, batch: int, queries: int, keys: int, value: fl
 
 
 def causal_bias(queries: int, keys: int) -> Array:
-    """Numbers that hide the keys after each query, the last query seeing all keys."""
+    """Return the additive causal mask; the last query sees all keys."""
     check_size((queries, keys), np.float32)
     seen = np.tri(queries, keys, keys - queries, dtype=bool)
     return np.where(seen, np.float32(0), np.finfo(np.float32).min)
 
 
 def sum_biases(*biases: Array | None) -> Array | None:
-    """All that is to be added to scores in one, None where there is nothing."""
+    """Sum all additive masks, None where there are none."""
     total = None
     for bias in biases:
         if bias is not None:
@@ -109,7 +109,7 @@ def self_attention(
     mask_value: float | None,
     scale: float | None,
 ) -> tuple[Array, Array]:
-    """Attention of heads already split, with `past` [2, B, heads, P, size]; the output merged, and the new past.
+    """Attention of heads already split, with `past` [2, B, heads, P, size]; returns the merged output and the new past.
 
     Queries, keys and values are wide. `shared` says that the past is a buffer, `place` from where on it is written.
     """
@@ -263,7 +263,7 @@ def rotary_embedding_1(
     rotary_embedding_dim: int | None = None,
     scale: float | None = None,
 ) -> Array:
-    """Positions turned into the angles of pairs; input (B, S, hidden) or (B, heads, S, size)."""
+    """Rotate pairs by angles of their positions; input (B, S, hidden) or (B, heads, S, size)."""
     if scale not in (None, 1.0):
         msg = f"scale is {scale}; expected 1"
         raise KernelError(msg)
@@ -286,13 +286,13 @@ def rotary_embedding_1(
 
 
 def rotate(x: Array, places: Array, cos_cache: Array, sin_cache: Array, interleaved: bool) -> Array:
-    """Rotary embedding of (B, heads, S, size) at positions (B, S); the caches' width says how much is rotated."""
+    """Rotary embedding of (B, heads, S, size) at positions (B, S); the caches' width determines how much is rotated."""
     check_places(places, cos_cache, sin_cache)
     return turned(x, widen(cos_cache)[places][:, None], widen(sin_cache)[places][:, None], interleaved)
 
 
 def check_places(places: Array, cos_cache: Array, sin_cache: Array) -> None:
-    """KernelError when the caches do not have these positions or are not alike."""
+    """Raise KernelError when positions are outside the caches or these differ in shape."""
     if cos_cache.ndim != 2 or sin_cache.shape != cos_cache.shape:
         msg = f"caches of shape {cos_cache.shape} and {sin_cache.shape}; expected the same (positions, angles)"
         raise KernelError(msg)
@@ -303,7 +303,7 @@ def check_places(places: Array, cos_cache: Array, sin_cache: Array) -> None:
 
 
 def turned(x: Array, cos: Array, sin: Array, interleaved: bool) -> Array:
-    """Pairs of the last axis turned by angles given by their cosines and sines; what is beyond them stays."""
+    """Rotate pairs of the last axis by angles given as cosines and sines; the rest stays."""
     half = cos.shape[-1]
     if 2 * half > x.shape[-1]:
         msg = f"{half} angles for heads of {x.shape[-1]}; expected at most half as many"
@@ -353,7 +353,7 @@ def group_query_attention_1(
     softcap: float | None = None,
     v_quant_type: str = "NONE",
 ) -> tuple[Array, Array, Array]:
-    """Causal attention of groups of query heads with a key and value cache of each entry's own length."""
+    """Causal attention of groups of query heads with a key and value cache of individual lengths."""
     if (k_quant_type, v_quant_type) != ("NONE", "NONE") or k_scale is not None or v_scale is not None:
         msg = "the cache is quantized; expected one of floating-point numbers"
         raise KernelError(msg)
@@ -391,7 +391,7 @@ def group_query_attention_1(
 def grouped(
     query: Array, key: Array | None, value: Array | None, heads: int, kv_heads: int
 ) -> tuple[Array, Array, Array]:
-    """Queries, keys and values split into their heads, from three inputs or side by side in one."""
+    """Split queries, keys and values into heads, from three inputs or concatenated in one."""
     if key is not None and value is not None:
         return (
             split_heads(query, heads, "query"),
@@ -409,7 +409,7 @@ def grouped(
 
 
 def cached(past: Array | None, now: Array, before: Array, total: int) -> Array:
-    """The cache with each entry's new steps put after its own `before` old ones."""
+    """Return the cache with each entry's new steps after its own `before` old ones."""
     batch, heads, steps, size = now.shape
     room = 0 if past is None else past.shape[2]
     length = max(total, room)
@@ -429,7 +429,7 @@ def cached(past: Array | None, now: Array, before: Array, total: int) -> Array:
 
 
 def window_bias(before: Array, steps: int, keys: int, window: int, causal: int) -> Array:
-    """0 for the keys each query after so many others sees, the lowest number for others, (B, 1, S, T)."""
+    """Return the additive mask of a sliding window: 0 for visible keys, the lowest number for others, (B, 1, S, T)."""
     check_size((len(before), steps, keys), np.float32)
     place = before[:, None, None] + np.arange(steps)[:, None]
     key = np.arange(keys)
@@ -442,7 +442,7 @@ def window_bias(before: Array, steps: int, keys: int, window: int, causal: int) 
 def attend_with_sinks(
     q: Array, k: Array, v: Array, bias: Array, scale: float | None, softcap: float, sinks: Array | None
 ) -> Array:
-    """Attention where each head may have a sink: a score that takes its share and gives nothing."""
+    """Attention with optional sinks per head: a score that takes part in the softmax and contributes nothing."""
     if sinks is None:
         return attend(q, k, v, bias, scale, softcap)
     batch, heads, steps, size = q.shape
@@ -502,7 +502,7 @@ def gated_relative_position_bias_1(
     *,
     num_heads: int,
 ) -> Array:
-    """A bias by position times a gate that each query decides on, (B, heads, S, S)."""
+    """Position bias times a gate computed from each query, (B, heads, S, S)."""
     query = query_layer if token_offset is None else restore_padding_1(query_layer, token_offset)
     q = split_heads(plus(query, query_bias), num_heads, "query_layer")
     if weight.ndim != 2 or weight.shape[1] % 2 or weight.shape != (q.shape[3], bias.size):

@@ -1,4 +1,4 @@
-"""AttnLSTM: an LSTM that reads, beside its input, what it attended to in a memory on the step before."""
+"""AttnLSTM: an LSTM whose input includes the attention over a memory at the previous step."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ def attn_lstm_1(
 
 
 def _check_ranks(given: Sequence[Array]) -> None:
-    """KernelError where what is given has not the axes it needs."""
+    """Raise KernelError for inputs of wrong rank."""
     if any(array.ndim != 3 for array in given):
         msg = f"X, W, R, M, MW and AW of rank {[array.ndim for array in given]}; expected three axes each"
         raise KernelError(msg)
 
 
 def _check_shapes(given: Sequence[Array | None], state: tuple[int, ...], hidden: int) -> None:
-    """KernelError when what the layer is made of does not fit together."""
+    """Raise KernelError for inputs whose shapes do not fit together."""
     x, w, r, b, h, c, p, qw, mw, v, m, aw = given
     assert x is not None
     assert m is not None
@@ -98,7 +98,7 @@ def _check_shapes(given: Sequence[Array | None], state: tuple[int, ...], hidden:
 def _attention(
     memory: Array, lengths: Array | None, query_weight: Array, memory_weight: Array, v: Array, layer: Array | None
 ) -> Activation:
-    """What hidden states (N, H) draw from the memory (N, S, depth), in the manner of Bahdanau."""
+    """Bahdanau attention of hidden states (N, H) over the memory (N, S, depth)."""
     if lengths is not None:
         memory = memory * (np.arange(memory.shape[1]) < lengths[:, None])[:, :, None]
     keys = onnx("MatMul", 13, memory, memory_weight)

@@ -1,4 +1,4 @@
-"""Text generation that follows several likely sequences at a time around a decoder in a subgraph, the beams."""
+"""Text generation by beam search around a decoder in a subgraph."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, onnx
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import scalar_int
 
-#: model_type: a decoder alone, one after an encoder of text, one after an encoder of sound.
+#: model_type: decoder only, encoder-decoder for text, encoder-decoder for speech.
 _GPT, _T5, _WHISPER = range(3)
 
 
 @dataclass(frozen=True, slots=True)
 class _Hypothesis:
-    """A sequence that has ended, and what its decoder attended to of the encoder's, (pairs, length, frames)."""
+    """A finished sequence with its cross attention, (pairs, length, frames)."""
 
     score: float
     sequence: Array
@@ -30,28 +30,28 @@ class _Hypothesis:
 
 
 class _Hypotheses:
-    """The best sequences of one entry of the batch that have ended."""
+    """The best finished sequences of one batch entry."""
 
     def __init__(self, most: int, length_penalty: float, early_stopping: bool) -> None:
         self._most, self._penalty, self._early = most, length_penalty, early_stopping
-        self.found: list[_Hypothesis] = []  # by falling score
+        self.found: list[_Hypothesis] = []  # by descending score
         self.done = False
 
     def add(self, sequence: Array, total: float, crossed: Array | None) -> None:
-        """Take up a sequence with the sum of its scores, if it is among the best."""
+        """Add a sequence with the sum of its scores, if it is among the best."""
         score = total / len(sequence) ** self._penalty
         self.found.append(_Hypothesis(score, sequence.copy(), None if crossed is None else crossed.copy()))
         self.found.sort(key=lambda item: -item.score)
         del self.found[self._most :]
 
     def settle(self, best: float, length: int) -> None:
-        """Whether nothing that goes on can be better."""
+        """Return whether no unfinished sequence can become better."""
         if len(self.found) == self._most:
             self.done = self.done or self._early or self.found[-1].score >= best / length**self._penalty
 
 
 class _Search:
-    """How many sequences of what length are followed, and which of them are told."""
+    """Number and length of the beams, and what is returned."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class _Search:
             raise KernelError(msg)
 
     def room(self, prompt: Array) -> Room:
-        """What the decoder has to work for; LimitError where that is beyond the memory limit."""
+        """Return the sizes for the decoder; LimitError where they exceed the memory limit."""
         if not 0 < prompt.shape[1] < self.longest:
             msg = f"{prompt.shape[1]} tokens to begin with, max_length {self.longest}; expected fewer than that, but 1"
             raise KernelError(msg)
@@ -82,7 +82,9 @@ class _Search:
     def run(
         self, state: Decoder, said: Rules, prompt: Array, *, each_step: bool
     ) -> tuple[list[_Hypotheses], Array | None]:
-        """The best of each entry of the batch; if wanted, the scores of all words at each step."""
+        """Run the search; returns the best sequences per batch entry, and optionally the scores of all tokens at each
+        step.
+        """
         ended = [_Hypotheses(self.beams, *self._ends) for _ in prompt]
         steps: list[Array] | None = [] if each_step else None
         said = replace(said, repeats=self.beams)
@@ -95,7 +97,7 @@ class _Search:
         return ended, scores
 
     def told(self, ended: list[_Hypotheses]) -> tuple[Array, Array]:
-        """Sequences (batch, wanted, longest) and their scores (batch, wanted)."""
+        """Return sequences (batch, wanted, longest) and their scores (batch, wanted)."""
         sequences = full((len(ended), self.wanted, self.longest), self.pad, np.int32)
         scores = full((len(ended), self.wanted), 0, self.kind)
         for entry, best in enumerate(ended):
@@ -105,7 +107,7 @@ class _Search:
         return sequences, scores
 
     def crossed(self, ended: list[_Hypotheses]) -> Array:
-        """What was attended to, (batch, wanted, pairs, length of the longest, frames); 0 after the end of others."""
+        """Return the cross attention, (batch, wanted, pairs, longest length, frames), padded with 0."""
         found = [[h.crossed for h in best.found[: self.wanted]] for best in ended]
         known = [c for entry in found for c in entry if c is not None]
         if not known:
@@ -128,7 +130,7 @@ def _follow(
     ended: list[_Hypotheses],
     steps: list[Array] | None,
 ) -> None:
-    """Let beams (batch · beams, length) go on until they are as long as they may be or cannot become better."""
+    """Extend beams (batch · beams, length) until they reach the maximum length or cannot improve."""
     batch, beams = len(ended), said.repeats
     totals = np.tile(np.where(np.arange(beams) > 0, np.float32(-1e9), np.float32(0)), (batch, 1))
     while sequences.shape[1] < longest:
@@ -163,7 +165,7 @@ def _follow(
 
 
 def _leave(state: Decoder, sequences: Array, totals: Array, ended: list[_Hypotheses]) -> None:
-    """Take the beams as they are, of what is not done though they are as long as they may be."""
+    """Finish the remaining beams, which have the maximum length."""
     crossed, beams = _crossed(state), totals.shape[1]
     for entry, best in enumerate(ended):
         if not best.done:
@@ -177,7 +179,9 @@ def _crossed(state: Decoder) -> Array | None:
 
 
 def _chosen(order: Array, words: int, eos: int, beams: int) -> tuple[Array, Array]:
-    """Which of the best places in (beams · words) go on, and which of those before the last of them end a sequence."""
+    """Return which of the best candidates in (beams · tokens) continue, and which before the last of them end a
+    sequence.
+    """
     ends = order % words == eos
     going = np.flatnonzero(~ends)[:beams]
     before = min(beams, int(going[-1])) if len(going) == beams else beams
@@ -185,7 +189,7 @@ def _chosen(order: Array, words: int, eos: int, beams: int) -> tuple[Array, Arra
 
 
 def _start(given: Array | None, token: int, batch: int) -> Array:
-    """What a decoder after an encoder begins with, (batch, length)."""
+    """Return the initial tokens for a decoder with an encoder, (batch, length)."""
     if given is None and token >= 0:
         return np.full((batch, 1), token, np.int32)
     if given is None or given.ndim != 2 or len(given) != batch or (given.size and given.min() < 0):
@@ -196,7 +200,7 @@ def _start(given: Array | None, token: int, batch: int) -> Array:
 
 
 def _counting(input_ids: Array, attention_mask: Array | None, pad: int) -> Array:
-    """Which tokens an encoder heeds: as given, or those from the first on that is not for padding."""
+    """Return the encoder's attention mask: as given, or from the first token that is not padding on."""
     if input_ids.ndim != 2 or (attention_mask is not None and attention_mask.shape != input_ids.shape):
         shape = None if attention_mask is None else attention_mask.shape
         msg = f"input_ids of shape {input_ids.shape}, attention_mask {shape}; expected (batch, length) for both"
@@ -233,7 +237,7 @@ def beam_search_1(
     pad_token_id: int,
     vocab_size: int = -1,
 ) -> tuple[Array, Array, Array | None]:
-    """The likeliest of several sequences that are followed at a time, the score of each, and all at each step."""
+    """Beam search: the most likely sequences, their scores, and the token scores at each step."""
     search = _Search(max_length, num_beams, num_return_sequences, length_penalty, early_stopping, pad_token_id)
     state: Decoder
     if model_type == _GPT and encoder is None:
@@ -259,7 +263,9 @@ def beam_search_1(
 
 
 def _stamps_after(eos: int, model_type: int) -> Timestamps:
-    """The rules of Whisper's timestamps where only the end of text is told: its words stand in a fixed order."""
+    """Return Whisper's timestamp rules where only the end-of-text token is given: its special tokens have a fixed
+    order.
+    """
     if model_type != _WHISPER:
         msg = f"logits_processor is given to a model of type {model_type}; expected 2, Whisper"
         raise KernelError(msg)
@@ -303,7 +309,7 @@ def whisper_beam_search_1(
     translate_token_id: int = -1,
     vocab_size: int = -1,
 ) -> tuple[Array, Array, Array | None, Array | None, Array | None]:
-    """As BeamSearch after an encoder of sound; also what was attended to and how likely there is no speech."""
+    """BeamSearch for speech; also returns cross attention and the probability of no speech."""
     search = _Search(max_length, num_beams, num_return_sequences, length_penalty, early_stopping, pad_token_id)
     prompt = _start(decoder_input_ids, decoder_start_token_id, len(input_ids))
     room = search.room(prompt)
@@ -328,7 +334,7 @@ def whisper_beam_search_1(
 
 @dataclass(frozen=True, slots=True)
 class _Forced:
-    """Tokens that must come after a prompt, (sequences, count); one below 0 leaves the choice from there on."""
+    """Forced tokens after a prompt, (sequences, count); a negative one leaves all further tokens free."""
 
     tokens: Array
     start: int
@@ -358,7 +364,7 @@ def _pairs(given: Array | None) -> Array:
 
 
 def _no_speech(encoded: Encoded, token: int, kind: np.dtype) -> Array:
-    """The share of one token among the words that may come first, (batch,)."""
+    """Return the probability of one token at the first position, (batch,)."""
     logits = encoded.logits
     if logits is None or not 0 <= token < logits.shape[-1]:
         words = 0 if logits is None else logits.shape[-1]

@@ -1,8 +1,8 @@
-"""Convolutions and pools as ONNX Runtime writes them for its own layout of channels in blocks when it saves a model.
+"""Convolutions and pools in ONNX Runtime's blocked channel layout (NCHWc), as it writes them when it saves a model.
 
-Between ReorderInput and ReorderOutput values have channels filled up to whole blocks; here they stay (N, C, …), since
-nobody sees how they lie in memory. Weights lie in blocks in the file, whose size is that of the processor it was
-written for: as in ONNX Runtime, it is taken to be this one.
+Between ReorderInput and ReorderOutput channels are padded to whole blocks; here values stay (N, C, …), since their
+memory layout is not observable. Weights are stored in blocks whose size depends on the processor that wrote the file:
+as in ONNX Runtime, it is assumed to be this one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NCHWC = "com.microsoft.nchwc"
 
 @cache
 def block_size() -> int:
-    """How many channels ONNX Runtime puts into a block on this processor: 16 where it has AVX-512, else 8."""
+    """Channels per block in ONNX Runtime on this processor: 16 with AVX-512, else 8."""
     settings: Any = np.show_config(mode="dicts")
     found = settings.get("SIMD Extensions", {})
     names = {*found.get("baseline", ()), *found.get("found", ())}
@@ -32,7 +32,7 @@ def block_size() -> int:
 
 
 def _unblocked(weights: Array) -> Array:
-    """Weights (M, C/group, kernel…) from blocks of outputs, and of inputs too where there are enough of them."""
+    """Unpack weights (M, C/group, kernel…) from blocks of outputs, and of inputs too where there are enough of them."""
     outputs, inputs, *kernel_shape = weights.shape
     size = block_size() if outputs % block_size() == 0 else 8
     if outputs % size or (inputs >= size and inputs % size):
@@ -62,7 +62,7 @@ def conv_1(
     pads: tuple[int, ...] | None = None,
     strides: tuple[int, ...] | None = None,
 ) -> Array:
-    """The activation of a convolution and what is added to it."""
+    """Convolution, plus an optional summand, and an activation."""
     return fused_conv_1(
         x, _unblocked(w), b, sum_, activation=activation, activation_params=activation_params, auto_pad=auto_pad,
         dilations=dilations, group=group, kernel_shape=kernel_shape, pads=pads, strides=strides,
@@ -71,7 +71,7 @@ def conv_1(
 
 @prepares(conv_1)
 def prepare_conv(constants: Sequence[Array | None], **attributes: Any) -> Callable[..., Array] | None:
-    """Constant weights leave their blocks once."""
+    """Unpack constant weights once."""
     w = constants[1]
     if w is None:
         return None
@@ -92,7 +92,7 @@ def max_pool_1(
     dilations: tuple[int, ...] | None = None,
     kernel_shape: tuple[int, ...],
     pads: tuple[int, ...] | None = None,
-    _storage_order: int = 0,  # of positions, which are not told
+    _storage_order: int = 0,  # of positions, which are not returned
     strides: tuple[int, ...] | None = None,
 ) -> Array:
     """The largest element of each window."""
@@ -139,7 +139,7 @@ def global_max_pool_1(x: Array) -> Array:
 def upsample_1(
     x: Array, *, coordinate_transformation_mode: str = "asymmetric", mode: str = "nearest", scales: tuple[int, ...]
 ) -> Array:
-    """A picture so many times as large."""
+    """Enlarge an image by integer factors."""
     y = onnx(
         "Resize", 13, x, None, np.array(scales, np.float32), mode=mode, nearest_mode="floor",
         coordinate_transformation_mode=coordinate_transformation_mode,
@@ -149,7 +149,7 @@ def upsample_1(
 
 @kernel("ReorderInput", since=1, domain=NCHWC)
 def reorder_input_1(x: Array, *, channels_last: int = 0) -> Array:
-    """Channels filled up with zeros to whole blocks, from the second axis or the last."""
+    """Pad channels with zeros to whole blocks, from the second axis or the last."""
     rows = channels_first(x) if channels_last else x
     if rows.ndim < 2:
         msg = f"input has shape {x.shape}; expected channels"
@@ -162,7 +162,7 @@ def reorder_input_1(x: Array, *, channels_last: int = 0) -> Array:
 
 @kernel("ReorderOutput", since=1, domain=NCHWC)
 def reorder_output_1(x: Array, *, channels: int = 0, channels_last: int = 0) -> Array:
-    """The first channels, at the second axis or the last."""
+    """Return the first channels, at the second axis or the last."""
     if x.ndim < 2 or not 0 < channels <= x.shape[1]:
         msg = f"input has shape {x.shape}, channels is {channels}; expected (N, C, …) and from 1 to C"
         raise KernelError(msg)

@@ -1,4 +1,4 @@
-"""Weights of 2, 4 and 8 bits in blocks with a scale each."""
+"""Weights in block quantization with 2, 4 and 8 bits and a scale per block."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BNB4 = (
 
 
 def unpacked(codes: Array, bits: int, count: int) -> Array:
-    """Unsigned codes from bytes along the last axis, the low bits first; `count` of them."""
+    """Unpack `count` unsigned codes from bytes along the last axis, the low bits first."""
     if bits not in (2, 4, 8):
         msg = f"bits is {bits}; expected 2, 4 or 8"
         raise KernelError(msg)
@@ -50,7 +50,7 @@ def unpacked(codes: Array, bits: int, count: int) -> Array:
 
 
 def _weights(b: Array, scales: Array, zero_points: Array | None, g_idx: Array | None, a: dict[str, int]) -> Array:
-    """The matrix [N, K] in float32."""
+    """Dequantize the matrix [N, K] to float32."""
     rows, depth, size, bits = a["N"], a["K"], a["block_size"], a["bits"]
     if rows < 1 or depth < 1 or size < 1:
         msg = f"N {rows}, K {depth}, block_size {size}; expected numbers from 1"
@@ -87,7 +87,7 @@ def _zero_points(zero_points: Array | None, rows: int, blocks: int, bits: int) -
 
 
 def _by_group(codes: Array, factor: Array, zero: Array, groups: Array) -> Array:
-    """Each column has the scale and zero point of the group it names."""
+    """Dequantize columns by the scale and zero point of the group that each one names."""
     if groups.shape != (codes.shape[1],) or not 0 <= int(groups.min()) <= int(groups.max()) < factor.shape[1]:
         msg = f"g_idx of shape {groups.shape}; expected a group below {factor.shape[1]} for each of {codes.shape[1]}"
         raise KernelError(msg)
@@ -129,7 +129,7 @@ def matmul_nbits_1(
 
 @prepares(matmul_nbits_1)
 def prepare_matmul_nbits(constants: Sequence[Array | None], **attributes: Any) -> Callable[..., Array] | None:
-    """Constant weights are expanded once."""
+    """Dequantize constant weights once."""
     given = [*constants, *(None,) * 6][:6]
     b, scales = given[1], given[2]
     optional = [constants[i] if i < len(constants) else None for i in (3, 4)]
@@ -224,7 +224,7 @@ def gather_block_quantized_1(
     gather_axis: int = 0,
     quantize_axis: int = 1,
 ) -> Array:
-    """Slices of a tensor of few bits, made real by a scale per block along an axis; zeros for indices out of range."""
+    """Slices of a block-quantized tensor, dequantized; zeros for indices out of range."""
     place, along = normal_axis(gather_axis, data.ndim), normal_axis(quantize_axis, data.ndim)
     inside = (indices >= -data.shape[place]) & (indices < data.shape[place])
     known = np.where(inside, indices, 0)
@@ -251,7 +251,7 @@ def gather_block_quantized_1(
 
 
 def _codes(data: Array, indices: Array, bits: int, place: int, along: int) -> Array:
-    """Slices of the codes, one per element: bytes hold several."""
+    """Return slices of the codes, one per element: bytes hold several."""
     if data.dtype != np.uint8:
         return np.asarray(onnx("Gather", 13, data, indices, axis=place))
     if along != data.ndim - 1 or place == along:
@@ -262,7 +262,7 @@ def _codes(data: Array, indices: Array, bits: int, place: int, along: int) -> Ar
 
 
 def _per_element(values: Array, axis: int, block_size: int, codes: Array) -> Array:
-    """One value per block as one per element."""
+    """Expand one value per block to one per element."""
     if block_size < 1 or values.ndim != codes.ndim or values.shape[axis] * block_size < codes.shape[axis]:
         given = f"{values.shape} scales for {codes.shape} codes in blocks of {block_size}"
         msg = f"{given}; expected one for each block along axis {axis}"

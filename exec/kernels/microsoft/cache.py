@@ -1,4 +1,4 @@
-"""Caches of keys and values: grown by what is new, or written into a buffer that is longer than what it holds."""
+"""Key-value caches: grown by concatenation, or written into a preallocated buffer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onnx_workbench.exec.kernels.shared.axes import scalar_int
 def appended(
     past: Array | None, now: Array, place: Array | None, beams: Array | None, shared: bool
 ) -> tuple[Array, Array]:
-    """The cache with the new step, and what of it is attended to: of each beam its own history."""
+    """Return the cache with the new step, and the part to attend to: for each beam its own history."""
     if past is None:
         return now, now
     if past.ndim != 4 or past.shape[:2] != now.shape[:2] or past.shape[3] != now.shape[3]:
@@ -39,7 +39,7 @@ def appended(
 
 
 def _of_beams(seen: Array, beams: Array, past: int) -> Array:
-    """Each entry of the past from the beam that it came from; `beams` is (batch, width, length)."""
+    """Gather each past entry from the beam that it belongs to; `beams` is (batch, width, length)."""
     if beams.ndim != 3 or beams.shape[0] * beams.shape[1] != seen.shape[0] or beams.shape[2] < past:
         msg = f"cache_indirection has shape {beams.shape}; expected (batch, beams, {past} or more)"
         raise KernelError(msg)

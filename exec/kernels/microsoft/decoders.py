@@ -1,7 +1,7 @@
-"""Decoders of text in subgraphs, fed from token to token: alone as GPT-2's, or after an encoder as T5's and Whisper's.
+"""Autoregressive text decoders in subgraphs: decoder-only (GPT-2) and encoder-decoder (T5, Whisper).
 
-A decoder keeps keys and values of all tokens so far, layer by layer. Where its subgraph lists one input or three more
-after them, they are buffers of the greatest length that it fills in place, told how many tokens they hold.
+A decoder keeps a key-value cache per layer. Where its subgraph has one or three further inputs, the caches are buffers
+of the maximum length, filled in place, and the inputs give the current length.
 """
 
 from __future__ import annotations
@@ -23,33 +23,35 @@ class Decoder(Protocol):
     """A decoder with the state of all its sequences."""
 
     def scores(self) -> Array:
-        """Scores of the words that may come next, (sequences, words) float32."""
+        """Return the logits of the next token, (sequences, words) float32."""
 
     def go_on(self, tokens: Array, sources: Array | None = None) -> None:
-        """Add a token to each sequence; `sources` says which sequence each is the continuation of."""
+        """Append a token to each sequence; `sources` gives the sequence that each one continues."""
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """For how many sequences a decoder works: `beams` for each entry of the batch, of so many tokens at most."""
+    """Sizes for a decoder: `beams` per batch entry, and the maximum length."""
 
     batch: int
     beams: int
     longest: int
 
     def told(self, count: int, length: int) -> list[Array]:
-        """The last inputs of a decoder that fills buffers: their length so far, and that beams share no history."""
+        """Return the last inputs of a decoder with buffers: the current length, and beam indices without shared
+        history.
+        """
         own = np.arange(self.beams, dtype=np.int32)[:, None]
         indirection = np.broadcast_to(own, (self.batch, self.beams, self.longest))
         return [np.array([length], np.int32), np.array([self.beams], np.int32), indirection][:count]
 
     def for_beams(self, values: Array) -> Array:
-        """Values of each entry of the batch for each of its beams; held against the memory limit first."""
+        """Repeat the values of each batch entry for its beams; checked against the memory limit first."""
         check_size((len(values), self.beams, *values.shape[1:]), values.dtype)
         return np.repeat(values, self.beams, 0)
 
     def buffer(self, layer: Array) -> Array:
-        """Keys or values (…, length, size) at the start of a buffer for the greatest length."""
+        """Return a buffer of the maximum length that begins with keys or values (…, length, size)."""
         *front, length, size = layer.shape
         whole = full((*front, self.longest, size), 0, layer.dtype)
         whole[..., :length, :] = layer
@@ -64,9 +66,9 @@ def _last_scores(logits: RuntimeValue, count: int, words: int) -> Array:
 
 
 class LoneDecoder:
-    """As of GPT-2: it takes tokens, their positions, a mask of all tokens so far and what it gave of each layer.
+    """Decoder-only model such as GPT-2: takes tokens, positions, an attention mask and the cache of each layer.
 
-    It gives the scores of each word, (sequences, length, words), and the layers, (2, sequences, heads, length, size).
+    Returns logits, (sequences, length, words), and the caches, (2, sequences, heads, length, size).
     """
 
     def __init__(self, body: Body, first: Body | None, prompt: Array, mask: Array, words: int = -1) -> None:
@@ -84,14 +86,14 @@ class LoneDecoder:
             raise KernelError(msg)
 
     def scores(self) -> Array:
-        """Scores of the words that may come next, (sequences, words) float32."""
+        """Return the logits of the next token, (sequences, words) float32."""
         checkpoint()
         body, self._first = self._first or self._body, None
         logits, *self._layers = body([self._ids, self._positions, self._mask, *self._layers])
         return _last_scores(logits, len(self._ids), self._words)
 
     def go_on(self, tokens: Array, sources: Array | None = None) -> None:
-        """Add a token to each sequence; `sources` says which sequence each is the continuation of."""
+        """Append a token to each sequence; `sources` gives the sequence that each one continues."""
         if sources is not None:
             self._layers = [layer[:, sources] for layer in self._layers]
             self._mask, self._positions = self._mask[sources], self._positions[sources]
@@ -101,7 +103,7 @@ class LoneDecoder:
 
 
 def _heads(name: str, declared: Type | None, rank: int) -> tuple[int, int, np.dtype]:
-    """Heads, size and type of the keys and values that a value declares, (…, heads, length, size)."""
+    """Return heads, size and type of a declared cache, (…, heads, length, size)."""
     if isinstance(declared, TensorType) and declared.shape is not None and len(declared.shape.dims) == rank:
         heads, size = declared.shape.dims[-3], declared.shape.dims[-1]
         if isinstance(heads, int) and isinstance(size, int):
@@ -112,17 +114,17 @@ def _heads(name: str, declared: Type | None, rank: int) -> tuple[int, int, np.dt
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """What an encoder gives its decoder, an entry for each of the batch."""
+    """Output of an encoder for its decoder, one entry per batch entry."""
 
     mask: Array | None
     hidden: Array | None = None
-    logits: Array | None = None  # of the first word, where the encoder begins the decoder too
-    own: list[Array] = field(default_factory=list)  # keys and values of the prompt, of each layer
-    cross: list[Array] = field(default_factory=list)  # those of what was encoded
+    logits: Array | None = None  # logits of the first token, where the encoder includes the first decoder step
+    own: list[Array] = field(default_factory=list)  # self-attention cache of the prompt, per layer
+    cross: list[Array] = field(default_factory=list)  # cross-attention keys and values
 
 
 def encode(encoder: Body | None, source: Array, mask: Array | None, prompt: Array) -> Encoded:
-    """Run an encoder once; `prompt` is what the decoder begins with, (batch, length)."""
+    """Run an encoder once; `prompt` is the start of the decoder's sequences, (batch, length)."""
     given = {"encoder_input_ids": source, "encoder_attention_mask": mask, "decoder_input_ids": prompt}
     names = encoder.input_names if encoder is not None else ()
     if encoder is None or len(names) < 2 or any(given.get(name) is None for name in names):
@@ -140,10 +142,10 @@ def encode(encoder: Body | None, source: Array, mask: Array | None, prompt: Arra
 
 
 class EncodedDecoder:
-    """As of T5 and Whisper: it takes tokens, what it gave of each layer, and of each layer what the encoder gave.
+    """Decoder of an encoder-decoder model such as T5 and Whisper: takes tokens and self and cross caches per layer.
 
-    It gives scores, (sequences, length, words), keys and values of each layer, (sequences, heads, length, size), and
-    if `crossing` is not None, the products of queries and keys of the encoder, (sequences, heads, 1, frames).
+    Returns logits, (sequences, length, words), the cache of each layer, (sequences, heads, length, size), and if
+    `crossing` is not None, the products of queries and encoder keys, (sequences, heads, 1, frames).
     """
 
     def __init__(
@@ -153,7 +155,7 @@ class EncodedDecoder:
         self._count = room.batch * room.beams
         self._sequences = room.for_beams(prompt)
         self._logits = None if encoded.logits is None else room.for_beams(encoded.logits)
-        self._pairs = crossing  # (layer, head) of each product that is wanted
+        self._pairs = crossing  # (layer, head) of each requested product
         self.crossed: Array | None = None  # (sequences, pairs, length, frames)
         self._fixed = self._of_encoder(encoded)
         self._cross = [room.for_beams(layer) for layer in encoded.cross]
@@ -172,7 +174,7 @@ class EncodedDecoder:
         self._whole = _takes_sequences(body.input_types[0])
 
     def _of_encoder(self, encoded: Encoded) -> list[Array]:
-        """What the inputs after the tokens are, up to the first layer: the same at every token."""
+        """Return the inputs between the tokens and the first layer: the same at every step."""
         given = {"encoder_attention_mask": encoded.mask, "encoder_hidden_states": encoded.hidden}
         found = []
         for name in self._body.input_names[1:]:
@@ -186,13 +188,13 @@ class EncodedDecoder:
         return found
 
     def _no_layers(self, start: int) -> list[Array]:
-        """The keys and values of no token, by the declared shapes of those the decoder takes."""
+        """Return empty caches, by the declared shapes of the decoder's inputs."""
         named = zip(self._body.input_names[start:], self._body.input_types[start:], strict=True)
         shapes = [_heads(name, declared, 4) for (name, declared), _ in zip(named, self._cross, strict=False)]
         return [full((self._count, heads, 0, size), 0, dtype) for heads, size, dtype in shapes]
 
     def scores(self) -> Array:
-        """Scores of the words that may come next, (sequences, words) float32."""
+        """Return the logits of the next token, (sequences, words) float32."""
         checkpoint()
         logits, self._logits = self._logits, None
         if logits is None:
@@ -204,7 +206,7 @@ class EncodedDecoder:
         return _last_scores(logits, self._count, self._words)
 
     def go_on(self, tokens: Array, sources: Array | None = None) -> None:
-        """Add a token to each sequence; `sources` says which sequence each is the continuation of."""
+        """Append a token to each sequence; `sources` gives the sequence that each one continues."""
         if sources is not None:
             self._layers = [layer[sources] for layer in self._layers]
             self._sequences = self._sequences[sources]
@@ -224,6 +226,6 @@ class EncodedDecoder:
 
 
 def _takes_sequences(declared: Type | None) -> bool:
-    """Whether tokens are asked for from the first on: unless their number is declared to be 1."""
+    """Return whether the decoder takes whole sequences of tokens: unless their length is declared as 1."""
     known = isinstance(declared, TensorType) and declared.shape is not None and len(declared.shape.dims) == 2
     return not (known and isinstance(declared, TensorType) and declared.shape and declared.shape.dims[1] == 1)

@@ -1,4 +1,4 @@
-"""Attention of one new token per step with a cache, and attention over blocks of keys chosen beforehand."""
+"""Attention of one new token per step with a cache, and block-sparse attention."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def decoder_masked_multi_head_attention_1(
     past_key: Array | None = None,
     past_value: Array | None = None,
     past_sequence_length: Array | None = None,
-    _beam_width: Array | None = None,  # told by the shape of cache_indirection
+    _beam_width: Array | None = None,  # determined by the shape of cache_indirection
     cache_indirection: Array | None = None,
     bias: Array | None = None,
     *,
@@ -47,7 +47,7 @@ def decoder_masked_multi_head_attention_1(
     past_present_share_buffer: int | None = None,
     scale: float | None = None,
 ) -> tuple[Array, Array | None, Array | None, Array | None]:
-    """Attention of one token to its cache, or to that of an encoder; beams share histories by an index."""
+    """Attention of one token over its cache, or over an encoder's; cache_indirection maps beams to histories."""
     fill = FILTER if mask_filter_value is None else mask_filter_value
     if key is not None and value is not None and key.ndim == 4:
         _check_token(query)
@@ -83,7 +83,7 @@ def _check_cross(q: Array, k: Array, v: Array) -> None:
 def _one_step(
     q: Array, k: Array, v: Array, mask: Array | None, attention_bias: Array | None, fill: float, scale: float | None
 ) -> tuple[Array, Array]:
-    """The output merged, and the scores before their softmax."""
+    """Return the merged output, and the scores before softmax."""
     bias = sum_biases(mask_bias(mask, q.shape[0], 1, k.shape[2], fill), attention_bias)
     scores = np.matmul(widen(q), np.swapaxes(widen(k), -1, -2))
     scores *= scores.dtype.type(scale or 1 / sqrt(q.shape[3] or 1))
@@ -101,7 +101,7 @@ def decoder_masked_self_attention_1(
     past: Array,
     attention_bias: Array | None,
     past_sequence_length: Array,
-    _beam_width: Array | None = None,  # told by the shape of cache_indirection
+    _beam_width: Array | None = None,  # determined by the shape of cache_indirection
     cache_indirection: Array | None = None,
     *,
     do_rotary: int | None = None,
@@ -110,7 +110,7 @@ def decoder_masked_self_attention_1(
     past_present_share_buffer: int | None = None,
     scale: float | None = None,
 ) -> tuple[Array, Array]:
-    """As before, with the projection of queries, keys and values in one product and one cache of both."""
+    """The same with the projection in one product and one cache for keys and values."""
     if do_rotary or past.ndim != 5 or past.shape[0] != 2:
         msg = f"do_rotary {do_rotary}, past of shape {past.shape}; expected none and (2, batch, heads, length, size)"
         raise KernelError(msg)
@@ -170,7 +170,7 @@ def decoder_attention_1(
 
 
 def _projected(x: Array, weight: Array, bias: Array, heads: int, count: int) -> list[Array]:
-    """(S, B, hidden) times weights of so many projections side by side, each split into heads."""
+    """Apply concatenated projections to (S, B, hidden), and split each into heads."""
     y = plus(onnx("MatMul", 13, x.transpose(1, 0, 2), weight), bias)
     return [split_heads(part, heads, "the projection") for part in np.split(y, count, 2)]
 
@@ -196,7 +196,7 @@ def sparse_attention_1(
     scale: float | None = None,
     sparse_block_size: int,
 ) -> tuple[Array, Array, Array]:
-    """Causal attention of groups of heads where each block of queries sees the blocks of keys its layout names."""
+    """Causal block-sparse attention: each block of queries sees the blocks of keys that its layout lists."""
     q, k, v = grouped(query, key, value, num_heads, kv_num_heads)
     batch, _, steps, _ = q.shape
     total = scalar_int(total_sequence_length, "total_sequence_length")
@@ -222,7 +222,7 @@ def sparse_attention_1(
 
 
 def _stored(past: Array, now: Array, before: Array, total: int) -> Array:
-    """A buffer of `past` with each entry's new steps put in after its own `before` old ones."""
+    """Return a buffer of `past` with each entry's new steps after its own `before` old ones."""
     batch, heads, steps, size = now.shape
     room = past.shape[2] if past.ndim == 4 else 0
     if past.shape != (batch, heads, room, size) or total > room or int(before.max(initial=0)) + steps > room:
@@ -235,7 +235,7 @@ def _stored(past: Array, now: Array, before: Array, total: int) -> Array:
 
 
 def _block_bias(rows: Array, columns: Array, size: int, before: Array, steps: int, total: int) -> Array:
-    """0 for the keys a query sees, the lowest number for others, (B, layouts, steps, total)."""
+    """Return the additive mask, 0 for visible keys, the lowest number for others, (B, layouts, steps, total)."""
     if rows.ndim != 2 or columns.ndim != 2 or len(rows) != len(columns) or not len(rows) or size < 1:
         msg = f"block indices {rows.shape} and {columns.shape}, size {size}; expected (layouts, …) twice"
         raise KernelError(msg)

@@ -1,4 +1,4 @@
-"""Operators ONNX dropped before its first release, which files of that time use and ONNX Runtime still runs."""
+"""Operators that ONNX dropped before its first release, which ONNX Runtime still supports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MoE and QMoE: each token goes through the few experts its router names, and their results are weighed."""
+"""Mixture of experts: MoE and QMoE route each token to its top-k experts and combine their results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, activate
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
 
-#: Given an expert's number, its weights [outputs, inputs] in a wide type and its bias.
+#: Maps an expert's number to its weights [outputs, inputs] in a wide type and its bias.
 _Layer = Callable[[int], tuple[Array, Array | None]]
 
 
@@ -102,7 +102,7 @@ def _mixed(
 
 
 def _routes(router: Array, weigher: Array, separate: bool, rules: _Rules) -> tuple[Array, Array]:
-    """The experts of each token, and the shares of their results."""
+    """Return the experts of each token, and the weights of their results."""
     order = np.argsort(-router, 1, kind="stable")[:, : rules.k]
     if separate:
         shares = np.take_along_axis(weigher, order, 1)
@@ -190,7 +190,7 @@ def qmoe_1(
     ):
         msg = f"quant_type is {quant_type!r}; expected int, no sparse mixer, and weights laid out for no GPU"
         raise KernelError(msg)
-    # ONNX Runtime's processor kernel lets the shares of the chosen experts add up to 1 in any case.
+    # ONNX Runtime's CPU kernel normalizes the weights of the chosen experts in any case.
     rules = _Rules(
         activation_type, activation_alpha, activation_beta, swiglu_limit, swiglu_fusion, k,
         bool(normalize_routing_weights) or router_weights is None,
@@ -212,7 +212,7 @@ def qmoe_1(
 
 
 def _expanded(codes: Array, scales: Array, zero: Array | None, bits: int, block_size: int | None) -> Array:
-    """One expert's matrix in float32."""
+    """Dequantize one expert's matrix to float32."""
     if codes.ndim != 2 or bits not in (4, 8):
         msg = f"weights of shape {codes.shape} and {bits} bits; expected a matrix of 4 or 8 bits per expert"
         raise KernelError(msg)

@@ -1,4 +1,4 @@
-"""Products with matrices of few bits that share an input, after its normalization, in one operator."""
+"""Products of block-quantized matrices with a shared, normalized input, fused into one operator."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnx_workbench.exec.kernels.registry import kernel
 
 
 def _normed(a: Array, skip: Array | None, scale: Array | None, epsilon: float) -> tuple[Array, Array | None]:
-    """The input after what is added to it and over its root mean square, and that sum; without a scale as it is."""
+    """Return the input plus skip, RMS-normalized (not without a scale), and that sum."""
     if scale is None and skip is not None:
         msg = "skip is given without norm_scale; expected both, norm_scale alone or neither"
         raise KernelError(msg)
@@ -44,7 +44,7 @@ def matmul_nbits_mlp_1(
     block_size: int,
     epsilon: float = 9.999999747378752e-06,
 ) -> tuple[Array, Array | None]:
-    """The activation of one product times another of the same input."""
+    """The activation of one product times another product of the same input (gated MLP)."""
     x, total = _normed(a, skip, norm_scale, epsilon)
     gate, up = (
         matmul_nbits_1(x, b, scales, None, None, bias, K=K, N=N, bits=bits, block_size=block_size)

@@ -1,4 +1,4 @@
-"""Normalization by branches and gates of today's language models: hyper-connections, gated sums, scaled SiLU."""
+"""Normalization and gates of recent language models: hyper-connections, gated sums, scaled SiLU."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _branches(x: Array, num_branches: int) -> Array:
 
 
 def _per_branch(gate: Array, streams: Array, name: str) -> Array:
-    """A gate of (…, C), (…, C, 1), (…, C, H) or (…, C · H) so that it multiplies (…, C, H)."""
+    """Reshape a gate of (…, C), (…, C, 1), (…, C, H) or (…, C · H) to broadcast over (…, C, H)."""
     lead, (count, size) = streams.shape[:-2], streams.shape[-2:]
     for shape, form in (
         ((*lead, count), (*lead, count, 1)), ((*lead, count, 1), (*lead, count, 1)),
@@ -110,7 +110,7 @@ def hyper_connection_pre_mix_1(
 def hyper_connection_post_mix_1(
     streams: Array, block_output: Array, post_mix: Array, stream_mix: Array | None = None, *, num_branches: int = 0
 ) -> Array:
-    """The streams mixed with each other, plus what a block gave times the gate of each."""
+    """Mix the streams with each other and add a block's output times each stream's gate."""
     x = _branches(streams, num_branches)
     if block_output.shape != (*x.shape[:-2], x.shape[-1]):
         expected = (*x.shape[:-2], x.shape[-1])
@@ -134,7 +134,7 @@ def engram_gate_1(
     *,
     epsilon: float = 9.999999747378752e-06,
 ) -> tuple[Array, Array | None]:
-    """The value times how well normalized keys and queries agree; also that normalized."""
+    """The value times the gated dot product of normalized keys and queries; also the normalized value."""
     if key.ndim != 4 or query.shape != key.shape or value.shape != (*key.shape[:2], key.shape[3]):
         msg = f"key {key.shape}, query {query.shape}, value {value.shape}; expected (B, S, C, H) twice and (B, S, H)"
         raise KernelError(msg)

@@ -1,4 +1,4 @@
-"""Text generation a token at a time around a decoder in a subgraph: the likeliest one, or one drawn at random."""
+"""Autoregressive text generation around a decoder in a subgraph: greedy search and sampling."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from onnx_workbench.exec.kernels.shared.axes import scalar_int
 
 
 def prompt_and_mask(input_ids: Array, attention_mask: Array | None, pad: int, max_length: int) -> tuple[Array, Array]:
-    """The tokens given and which of them count."""
+    """Return the prompt tokens and their attention mask."""
     if input_ids.ndim != 2 or not input_ids.size or not 0 < input_ids.shape[1] < max_length or input_ids.min() < 0:
         msg = f"input_ids of shape {input_ids.shape}, max_length {max_length}; expected (batch, fewer than that)"
         raise KernelError(msg)
@@ -38,7 +38,7 @@ def _check_kind(model_type: int, encoder: Body | None) -> None:
 def _one_by_one(
     decoder: LoneDecoder, said: Rules, prompt: Array, max_length: int, pad: int, choose: Callable[[Array], Array]
 ) -> Array:
-    """Sequences (batch, max_length), each with the chosen tokens after the prompt until its end."""
+    """Return sequences (batch, max_length): the prompt, then chosen tokens up to the end token."""
     sequences = full((len(prompt), max_length), pad, np.int32)
     length = prompt.shape[1]
     sequences[:, :length] = prompt
@@ -75,7 +75,7 @@ def greedy_search_1(
     pad_token_id: int,
     vocab_size: int = -1,
 ) -> Array:
-    """Sequences of the likeliest next token each time."""
+    """Greedy search: the most likely token at each step."""
     _check_kind(model_type, encoder)
     longest = scalar_int(max_length, "max_length")
     prompt, mask = prompt_and_mask(input_ids, attention_mask, pad_token_id, longest)
@@ -114,7 +114,7 @@ def sampling_1(
     top_p: float = 0.0,
     vocab_size: int = -1,
 ) -> tuple[Array, Array]:
-    """Sequences of tokens drawn from the most probable ones; also the scores the last were drawn by."""
+    """Top-p sampling; also returns the last filtered scores."""
     _check_kind(model_type, encoder)
     if custom or temperature <= 0:
         msg = f"custom {custom}, temperature {temperature}; expected 0 and a positive number"
@@ -144,7 +144,7 @@ def sampling_1(
 
 
 def _most_probable(scores: Array, top_p: float, least: int, filtered: float) -> Array:
-    """Scores where all but the most probable words, which together have `top_p`, have the value of those left out."""
+    """Top-p filter: keep the most probable tokens that together have `top_p`, set the others to `filtered`."""
     if not 0 < top_p < 1:
         return scores
     order = np.argsort(scores, 1, kind="stable")

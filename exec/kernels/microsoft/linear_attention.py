@@ -19,12 +19,12 @@ from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
 
 _RULES = ("linear", "gated", "delta", "gated_delta")
 
-#: Most states that may be kept of one call.
+#: Most states that one call may return.
 _MAX_WINDOW = 8
 
 
 def _repeated(x: Array, heads: int, name: str) -> Array:
-    """Heads of axis 1, each as often as it takes to be so many."""
+    """Repeat the heads of axis 1 up to a number."""
     have = x.shape[1]
     if have == heads:
         return x
@@ -35,7 +35,7 @@ def _repeated(x: Array, heads: int, name: str) -> Array:
 
 
 def _last_state(past: Array | None, window: int, shape: tuple[int, ...]) -> Array:
-    """The state to go on from, float32."""
+    """Return the initial state, float32."""
     if not 0 <= window <= _MAX_WINDOW:
         msg = f"state_window is {window}; expected 0 to {_MAX_WINDOW}"
         raise KernelError(msg)
@@ -64,7 +64,9 @@ def linear_attention_1(
     state_window: int = 0,
     update_rule: str = "gated_delta",
 ) -> tuple[Array, Array]:
-    """A state per head that decays, is corrected by keys and values, and is read by queries, step by step."""
+    """Linear attention: a state per head that decays, is updated by keys and values, and is read by queries, per
+    step.
+    """
     if update_rule not in _RULES:
         msg = f"update_rule is {update_rule!r}; expected one of {', '.join(_RULES)}"
         raise KernelError(msg)
@@ -93,7 +95,7 @@ def linear_attention_1(
 def _gates(
     decay: Array | None, beta: Array | None, rule: str, heads: int, lead: tuple[int, int]
 ) -> tuple[Array | None, Array | None]:
-    """Factors of the state (B, heads, T, size or 1) and of its correction (B, heads, T), as a rule needs them."""
+    """Return the factors of the state (B, heads, T, size or 1) and of its update (B, heads, T), as the rule needs."""
     factors: list[Array | None] = [None, None]
     for place, (gate, name, needed) in enumerate(
         ((decay, "decay", rule.startswith("gated")), (beta, "beta", rule.endswith("delta")))
@@ -135,7 +137,7 @@ def causal_conv_with_state_1(
     ndim: int = 1,
     state_window: int = 0,
 ) -> tuple[Array, Array]:
-    """Each channel convolved with what came before, of this call and of the last one; also what the next needs."""
+    """Depthwise causal convolution with a state of previous inputs; also returns the new state."""
     if ndim != 1:
         msg = f"ndim is {ndim}; expected 1, as ONNX Runtime has it"
         raise KernelError(msg)
@@ -187,7 +189,7 @@ def varlen_causal_conv_with_state_1(
     dilation: int = 1,
     state_update_capacity: int = 0,
 ) -> tuple[Array, Array, Array | None]:
-    """As before for sequences (tokens, channels) one after the other; also the first tokens of each, as asked."""
+    """The same for concatenated sequences (tokens, channels); also returns states after the requested tokens."""
     ranges = sequence_ranges(cumulative_sequence_length, x.shape)
     if x.ndim != 2 or initial_state.ndim != 3 or len(initial_state) != len(ranges):
         msg = f"input {x.shape}, states {initial_state.shape}; expected (tokens, channels) and {len(ranges)} of rank 2"
@@ -229,7 +231,7 @@ def gated_delta_net_1(
     state_update_capacity: int = 0,
     update_rule: str = "gated_delta",
 ) -> tuple[Array, Array]:
-    """Linear attention of tokens in one table, each sequence with its own state, (B, heads, d_v, d_k)."""
+    """Linear attention over concatenated sequences, each with its own state, (B, heads, d_v, d_k)."""
     if state_update_capacity or update_rule not in _RULES:
         msg = f"state_update_capacity {state_update_capacity}, update_rule {update_rule!r}; expected 0 and a known rule"
         raise KernelError(msg)
@@ -315,7 +317,7 @@ def _net_decay(decay: Array, a_log: Array | None, dt_bias: Array | None, activat
 
 
 def _net_bounds(ends: Array | None, lead: tuple[int, ...], state: Array | None) -> list[int]:
-    """Where each sequence begins and ends in the table of tokens."""
+    """Return the bounds of each sequence in the table of tokens."""
     count = int(np.prod(lead))
     if ends is not None:
         bounds = [int(e) for e in ends.reshape(-1)]

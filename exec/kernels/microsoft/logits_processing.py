@@ -1,4 +1,4 @@
-"""What is done to the scores of words before one is chosen: penalties, forbidden words, timestamps of Whisper."""
+"""Logits processors for text generation: penalties, forbidden words, Whisper's timestamps."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from onnx_workbench.exec.kernels.microsoft.tensors import ngram_repeat_block_1
 from onnx_workbench.exec.kernels.shared.axes import scalar_int
 
 LOWEST = np.finfo(np.float32).min
-#: Changes scores (count, words) of the next words of sequences (count, length).
+#: Changes the logits (count, words) of the next token of sequences (count, length).
 Change = Callable[[Array, Array], Array]
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What is done to scores before a word is chosen. `repeats` sequences belong to each entry of the batch."""
+    """Logits processing of a search. `repeats` sequences belong to each batch entry."""
 
     prompt_length: int
     eos: int
@@ -33,7 +33,7 @@ class Rules:
     further: Sequence[Change] = field(default_factory=tuple)
 
     def apply(self, scores: Array, sequences: Array) -> Array:
-        """Scores of the next words of sequences (count, length)."""
+        """Process the logits of the next token of sequences (count, length)."""
         if not 0 <= self.eos < scores.shape[1] or (sequences.size and int(sequences.max()) >= scores.shape[1]):
             given = f"eos_token_id {self.eos} or a token is not among the {scores.shape[1]} words of the decoder"
             msg = f"{given}; expected within [0, {scores.shape[1] - 1}]"
@@ -63,24 +63,24 @@ def rules(
     ngram: int,
     masks: tuple[Array | None, Array | None],
 ) -> Rules:
-    """What the inputs and attributes of a search say of its words; `masks` are those of all and of the first."""
+    """Create the processing from inputs and attributes of a search; `masks` are those of all and of the first step."""
     least = 0 if min_length is None else scalar_int(min_length, "min_length")
     return Rules(prompt.shape[1], eos, least, number(penalty, 1.0), ngram, *masks)
 
 
 def number(value: Array | None, default: float) -> float:
-    """The number that an input of one element holds; `default` where it is left out."""
+    """Return the number in an input of one element; `default` where it is left out."""
     return default if value is None or not value.size else float(value.reshape(-1)[0])
 
 
 def warmer(temperature: float) -> Change:
-    """Scores divided by a temperature."""
+    """Divide scores by a temperature."""
     return lambda scores, _: scores / np.float32(temperature)
 
 
 @dataclass(frozen=True, slots=True)
 class Timestamps:
-    """Whisper's rules: words from `begin` on are times, which stand in pairs around text and do not decrease."""
+    """Whisper's timestamp rules: tokens from `begin` on are times, in pairs around text and not decreasing."""
 
     eos: int
     begin: int
@@ -89,11 +89,11 @@ class Timestamps:
     transcribe: int
     start_of_lm: int
     no_timestamps: int
-    #: How many times after `begin` the first one may be.
+    #: Offset of the latest allowed first timestamp.
     most_at_first: int = 50
 
     def __call__(self, scores: Array, sequences: Array) -> Array:
-        """Scores (count, words) with the lowest number at words that must not come."""
+        """Set the scores (count, words) of forbidden tokens to the lowest number."""
         if not 0 < self.begin < scores.shape[1]:
             msg = f"beginning_timestamp_token_id is {self.begin}; expected one of the {scores.shape[1]} words, not 0"
             raise KernelError(msg)

@@ -1,4 +1,4 @@
-"""DynamicQuantizeLSTM: weights of 8 bits, inputs and hidden states quantized by their own range on every step."""
+"""DynamicQuantizeLSTM: 8-bit weights; inputs and hidden states are quantized by their range at every step."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class _Weights:
     zero: Array
 
     def times(self, x: Array) -> Array:
-        """x · weights, `x` quantized by its range first."""
+        """Return x · weights, with `x` quantized by its range first."""
         return dynamic_quantize_matmul_1(x, self.codes, self.scale, self.zero)
 
 
 @dataclass(frozen=True, slots=True)
 class _Gates:
-    """What a step needs besides the products."""
+    """Parameters of a step besides the products."""
 
     bias: Array
     peephole: Array | None  # [i, o, f]
@@ -107,7 +107,7 @@ def _direction(
     backwards: bool,
     out: Array,
 ) -> tuple[Array, Array]:
-    """Run over time; entries past their length keep their state. Backwards, each starts at its own end."""
+    """Run over time; entries keep their state past their length. Backwards, each starts at its own end."""
     h, c = state
     entries = np.arange(len(lengths))
     for step in range(int(lengths.max(initial=0))):

@@ -1,4 +1,4 @@
-"""Hashes of n-grams of tokens, which tables of embeddings are looked up by."""
+"""Hashes of token n-grams, used as indices into embedding tables."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from onnx_workbench.exec.kernels.shared.axes import scalar_int
 
 @dataclass(frozen=True, slots=True)
 class _Hash:
-    """How n-grams of 2 up to `longest` tokens become numbers, `heads` for each length."""
+    """Hashing of n-grams of 2 up to `longest` tokens, with `heads` hashes per length."""
 
     longest: int
     heads: int
     multipliers: Array
     sizes: Array
     offsets: Array | None
-    missing: int  # what stands before the first token
-    reset_at: int | None  # the token after which nothing before counts
+    missing: int  # token before the first one
+    reset_at: int | None  # separator token: earlier tokens do not count
 
     def check(self) -> None:
-        """KernelError where the inputs do not fit the attributes."""
+        """Raise KernelError where the inputs do not fit the attributes."""
         count = (self.longest - 1) * self.heads
         fits = self.longest >= 2 and self.heads >= 1 and self.multipliers.size >= self.longest
         if not fits or self.sizes.shape != (count,) or (self.offsets is not None and self.offsets.shape != (count,)):
@@ -41,7 +41,7 @@ class _Hash:
             raise KernelError(msg)
 
     def history(self, batch: int, past: Array | None, dtype: np.dtype) -> Array:
-        """The tokens before those of this call, (batch, longest - 1)."""
+        """Return the tokens before those of this call, (batch, longest - 1)."""
         shape = (batch, self.longest - 1)
         if past is not None and past.shape != shape:
             msg = f"past_ids has shape {past.shape}; expected {shape}"
@@ -49,15 +49,15 @@ class _Hash:
         return full(shape, self.missing, dtype) if past is None else past
 
     def of(self, ids: Array, begins: Array) -> Array:
-        """Hashes (batch, length, heads of all) of ids that stand after their history.
+        """Return the hashes (batch, length, all heads) of ids that follow their history.
 
-        `begins` says of each place of the history and the ids whether a segment begins there.
+        `begins` marks the positions in history and ids at which a segment begins.
         """
         before = self.longest - 1
         batch, length = ids.shape[0], ids.shape[1] - before
         check_size((batch, length, before * self.heads), ids.dtype)
         place = np.arange(ids.shape[1])
-        first = np.maximum.accumulate(np.where(begins, place, 0), 1)  # the first place that counts
+        first = np.maximum.accumulate(np.where(begins, place, 0), 1)  # the first position that counts
         if self.reset_at is not None:
             ended = np.maximum.accumulate(np.where(ids == self.reset_at, place + 1, 0), 1)
             first[:, 1:] = np.maximum(first[:, 1:], ended[:, :-1])
@@ -75,7 +75,7 @@ class _Hash:
 
 
 def _missing(pad_id: int, eos: Array | None, reset_on_eos: int) -> tuple[int, int | None]:
-    """What stands where there is no token, and the token that ends what counts."""
+    """Return the padding token and the separator token."""
     if eos is None:
         return pad_id, None
     token = scalar_int(eos, "eos_token_id")
@@ -97,7 +97,7 @@ def ngram_hash_mapping_1(
     pad_id: int,
     reset_on_eos: int = 0,
 ) -> tuple[Array, Array]:
-    """Numbers of the n-grams that end at each token; also the tokens that the next call needs."""
+    """Return the hashes of the n-grams that end at each token, and the history for the next call."""
     missing, reset_at = _missing(pad_id, eos_token_id, reset_on_eos)
     said = _Hash(max_ngram_size, n_head_per_ngram, multipliers, vocab_sizes, head_offsets, missing, reset_at)
     said.check()
@@ -132,7 +132,7 @@ def varlen_ngram_hash_mapping_1(
     reset_on_eos: int = 0,
     state_update_capacity: int = 0,
 ) -> tuple[Array, Array, Array | None, Array | None]:
-    """As before for sequences one after the other; also segments and tokens that the next call needs."""
+    """The same for concatenated sequences; also returns segments and history for the next call."""
     missing, reset_at = _missing(pad_id, eos_token_id, reset_on_eos)
     said = _Hash(max_ngram_size, n_head_per_ngram, multipliers, vocab_sizes, head_offsets, missing, reset_at)
     said.check()
@@ -165,7 +165,7 @@ def varlen_ngram_hash_mapping_1(
 
 
 def sequence_ranges(cumulative: Array, shape: Sequence[int]) -> list[tuple[int, int]]:
-    """From where to where each of several sequences goes that stand one after the other."""
+    """Return the range of each of several concatenated sequences."""
     ends = cumulative.reshape(-1).astype(np.int64)
     if len(ends) < 2 or ends[0] != 0 or int(ends[-1]) != shape[0] or int(np.diff(ends).min()) < 1:
         msg = f"cumulative_sequence_length is {ends.tolist()}; expected rising from 0 to {shape[0]}"
@@ -174,7 +174,7 @@ def sequence_ranges(cumulative: Array, shape: Sequence[int]) -> list[tuple[int, 
 
 
 def captures(counts: Array | None, capacity: int, ranges: list[tuple[int, int]]) -> list[int]:
-    """After how many tokens of each sequence the state is told; empty where there is no room for any."""
+    """Return after how many tokens of each sequence the state is captured; empty for capacity 0."""
     if (counts is None) != (capacity == 0) or not 0 <= capacity <= 8:
         msg = f"state_update_capacity is {capacity}; expected 0 up to 8, and capture_count where it is not 0"
         raise KernelError(msg)

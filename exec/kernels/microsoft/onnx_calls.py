@@ -1,4 +1,4 @@
-"""Calling kernels of the default domain, which most contrib operators are combinations of."""
+"""Call kernels of the default domain, from which most contrib operators are composed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MICROSOFT = "com.microsoft"
 
 
 def onnx(op_type: str, opset: int, *inputs: Array | None, wanted: Sequence[bool] = (True,), **attributes: Any) -> Any:
-    """The result of an operator of the default domain as it is at an operator set."""
+    """Run an operator of the default domain at an opset version."""
     kernel = find(op_type, opset)
     leading = (Context(op_type, opset, wanted=wanted),) if kernel.takes_context else ()
     return kernel.function(*leading, *inputs, **attributes)
@@ -25,7 +25,7 @@ def onnx(op_type: str, opset: int, *inputs: Array | None, wanted: Sequence[bool]
 def activate(
     x: Array, name: str | None, alpha: float | None = None, beta: float | None = None, _gamma: float | None = None
 ) -> Array:
-    """`x` after the activation that a fused operator names; None leaves it."""
+    """Apply the activation that a fused operator names; None is the identity."""
     match name or "":
         case "":
             return x

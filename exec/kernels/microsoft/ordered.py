@@ -1,4 +1,4 @@
-"""Quantized operators whose matrices lie in memory in an order that a cuBLAS product likes (QOrdered…)."""
+"""Quantized operators with matrices in cuBLASLt memory orders (QOrdered…)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WIDTH = 32
 
 
 def _by_rows(x: Array, order: int) -> Array:
-    """The matrices of the last two axes, given in an order, with their elements where the indices say."""
+    """Convert matrices of the last two axes from a memory order to row-major."""
     lead, rows, columns = _sizes(x, order)
     if order == _COL:
         return x.reshape(*lead, columns, rows).swapaxes(-1, -2).reshape(x.shape)
@@ -38,7 +38,7 @@ def _by_rows(x: Array, order: int) -> Array:
 
 
 def _in_order(x: Array, order: int) -> Array:
-    """As an array of the same shape whose memory has the matrices of the last two axes in an order."""
+    """Return an array of the same shape whose matrices of the last two axes have a memory order."""
     lead, rows, columns = _sizes(x, order)
     if order == _COL:
         return np.ascontiguousarray(x.reshape(*lead, rows, columns).swapaxes(-1, -2)).reshape(x.shape)

@@ -1,4 +1,4 @@
-"""Attention of sequences without their padding: all tokens in one table, the lengths summed up."""
+"""Attention of sequences without padding: all tokens in one table, with cumulative lengths."""
 
 from __future__ import annotations
 

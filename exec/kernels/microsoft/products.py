@@ -1,4 +1,4 @@
-"""Matrix products and convolutions fused with what stands around them, and the variants with channels last."""
+"""Matrix products and convolutions with fused operations, and channels-last variants."""
 
 from __future__ import annotations
 
@@ -204,10 +204,10 @@ def maxpool_with_mask_1(
     auto_pad: str = "NOTSET",
     kernel_shape: Ints = None,
     pads: Ints = None,
-    _storage_order: int = 0,  # is about indices, which are not given
+    _storage_order: int = 0,  # is about indices, which are not returned
     strides: Ints = None,
 ) -> Array:
-    """The largest of each window, of whose last axis nothing counts from the first masked element on."""
+    """MaxPool with a mask: along the last axis of a window nothing counts from the first masked element on."""
     if x.ndim < 3 or m.ndim != x.ndim or m.shape[2:] != x.shape[2:] or not m.size or not kernel_shape:
         msg = f"X {x.shape}, mask {m.shape}, kernel_shape {kernel_shape}; expected them to have the same spatial axes"
         raise KernelError(msg)
@@ -259,11 +259,11 @@ def word_conv_embedding_1(
     b: Array,
     c: Array,
     *,
-    _char_embedding_size: int | None = None,  # told by the tables, as the others
+    _char_embedding_size: int | None = None,  # given by the tables, as the others
     _conv_window_size: int | None = None,
     _embedding_size: int | None = None,
 ) -> Array:
-    """For each word (a row of characters, zeros behind) the largest tanh of a convolution over them."""
+    """For each word (a row of characters, zero-padded) the largest tanh of a convolution over them."""
     if sequence.ndim != 2 or w.ndim != 4 or w.shape[1] != 1 or c.shape[1:] != w.shape[3:] or (
         b.shape != w.shape[:1] or w.shape[2] < 1
     ):  # fmt: skip

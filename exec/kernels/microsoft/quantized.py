@@ -1,4 +1,4 @@
-"""Quantized operators by tensors of 8 bits: linear arithmetic, pooling, products, attention."""
+"""Quantized operators with 8-bit tensors: linear arithmetic, pooling, products, attention."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _by_table(
     y_zero_point: Array | None,
     function: Callable[[Array], Array],
 ) -> Array:
-    """A function of one 8-bit value, computed for the 256 there are and looked up."""
+    """Apply a function of one 8-bit value by a lookup table of 256 entries."""
     if x.dtype.itemsize != 1:
         msg = f"input is {describe(x)}; expected uint8 or int8"
         raise KernelError(msg)
@@ -161,14 +161,14 @@ def qlinear_where_1(
     z_scale: Array,
     z_zero_point: Array,
 ) -> Array:
-    """Where, each side quantized anew."""
+    """Where, with both sides requantized."""
     left, right = real(x, x_scale, x_zero_point), real(y, y_scale, y_zero_point)
     return _requantized(onnx("Where", 16, condition, left, right), z_scale, z_zero_point, x)
 
 
 @kernel("QLinearConcat", since=1, domain=MICROSOFT)
 def qlinear_concat_1(y_scale: Array, y_zero_point: Array, *inputs: Array, axis: int) -> Array:
-    """Tensors with their scales and zero points, three by three, joined with the scale of the output."""
+    """Concat of tensors with scales and zero points (triples), requantized."""
     if not inputs or len(inputs) % 3:
         msg = f"{len(inputs)} inputs; expected tensors, scales and zero points in turn"
         raise KernelError(msg)
@@ -264,7 +264,7 @@ def qlinear_conv_1(
     pads: Ints = None,
     strides: Ints = None,
 ) -> Array:
-    """QLinearConv, whose input may have its channels last; the weights are laid out as ever."""
+    """QLinearConv, optionally channels-last; the weights are laid out as in Conv."""
     source = np.ascontiguousarray(channels_first(x)) if channels_last else x
     pairs = ((x, x_zero_point), (w, w_zero_point), (x, y_zero_point))
     zeros = [np.zeros((), value.dtype) if zero is None else zero for value, zero in pairs]

@@ -1,4 +1,4 @@
-"""Rotary embedding by three positions for each token, as Qwen-VL has it, and by angles given, as Gemma has it."""
+"""Rotary embedding by three positions per token (Qwen-VL), and by given angles (Gemma)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def m_rotary_embedding_1(
     _rotary_embedding_dim: int | None = None,  # told by the caches
     scale: float | None = None,
 ) -> Array:
-    """Pairs turned by angles of the time, the row or the column of a token; which of them each pair takes is given."""
+    """Rotate pairs by angles of a token's time, row or column; a layout assigns one of them to each pair."""
     if scale not in (None, 1.0):
         msg = f"scale is {scale}; expected 1"
         raise KernelError(msg)
@@ -53,7 +53,7 @@ def m_rotary_embedding_1(
 
 
 def _streams(section: Sequence[int], half: int, layout: int) -> Array:
-    """Which of the three positions each pair takes."""
+    """Return which of the three positions each pair uses."""
     if len(section) != 3 or min(section) < 0 or sum(section) != half or layout not in (0, 1):
         msg = f"mrope_section {list(section)}, mrope_layout {layout}; expected 3 counts that sum to {half}, and 0 or 1"
         raise KernelError(msg)

@@ -1,4 +1,4 @@
-"""Alignment of sequences: dynamic time warping, and where predicted tokens leave the source."""
+"""Sequence alignment: dynamic time warping, and the first mismatch of predicted tokens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnx_workbench.exec.kernels.shared.axes import scalar_int
 
 @kernel("DynamicTimeWarping", since=1, domain=MICROSOFT)
 def dynamic_time_warping_1(x: Array) -> Array:
-    """The cheapest path through a matrix of costs from its first to its last element, as (2, length) indices."""
+    """The cheapest path through a cost matrix from its first to its last element, as (2, length) indices."""
     costs = x[0] if x.ndim == 3 and len(x) == 1 else x
     if costs.ndim != 2 or not costs.size:
         msg = f"input has shape {x.shape}; expected (rows, columns) or (1, rows, columns)"
@@ -26,7 +26,7 @@ def dynamic_time_warping_1(x: Array) -> Array:
         path.append((row - 1, column - 1))
         slant, up, left = totals[row - 1, column - 1], totals[row - 1, column], totals[row, column - 1]
         if row == 1 or column == 1:
-            # Along an edge there is one way back; what lies behind the edge is infinite but for the corner.
+            # Along an edge there is one predecessor; outside costs are infinite except at the corner.
             row, column = (row - 1, column - 1) if row == column else (row - (column == 1), column - (row == 1))
         elif slant < up and slant < left:
             row, column = row - 1, column - 1
@@ -38,7 +38,7 @@ def dynamic_time_warping_1(x: Array) -> Array:
 
 
 def _totals(costs: Array) -> Array:
-    """The cost of the cheapest path to each element, with a row and a column of infinities before."""
+    """Return the cost of the cheapest path to each element, with a row and a column of infinities before."""
     rows, columns = costs.shape
     totals = full((rows + 1, columns + 1), np.inf, np.float32)
     totals[0, 0] = 0
@@ -64,7 +64,7 @@ def bifurcation_detector_1(
     max_ngram_size: int = 3,
     min_ngram_size: int = 1,
 ) -> tuple[Array, Array]:
-    """Tokens with the predictions up to the first that leaves the source, and where their last ones are in it."""
+    """Append the predictions up to the first mismatch with the source, and find their suffix in it."""
     if src_tokens.ndim != 1 or cur_tokens.ndim != 1 or (pred_tokens is not None and pred_tokens.ndim != 1):
         msg = f"tokens of shape {src_tokens.shape} and {cur_tokens.shape}; expected one axis"
         raise KernelError(msg)
@@ -82,7 +82,7 @@ def bifurcation_detector_1(
 
 
 def _suffix_end(source: Array, tokens: Array, least: int, most: int) -> int:
-    """Where the only occurrence of the last tokens in the source ends; -1 where there is none or are several."""
+    """Return where the only occurrence of the last tokens in the source ends; -1 for none or several."""
     if least < 1:
         msg = f"min_ngram_size is {least}; expected 1 or more"
         raise KernelError(msg)

@@ -1,4 +1,4 @@
-"""Contrib operators that move, pick, hash or transform tensors."""
+"""Contrib operators that move, select, hash or transform tensors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def pad_1(data: Array, pads: Array, value: Array | None = None, *, mode: str = "
 
 @kernel("Unique", since=1, domain=MICROSOFT)
 def unique_1(x: Array) -> tuple[Array, Array, Array]:
-    """Distinct values in order of appearance, which of them each element is, and how many there are."""
+    """Distinct values in order of appearance, the index of each element among them, and their counts."""
     values, _, inverse, counts = onnx("Unique", 11, x.reshape(-1), sorted=0)
     return values, inverse, counts
 
@@ -49,7 +49,7 @@ def gather_nd_1(data: Array, indices: Array) -> Array:
 @kernel("MemcpyFromHost", since=1)
 @kernel("MemcpyToHost", since=1)
 def memcpy_1(x: Array) -> Array:
-    """The value itself: ONNX Runtime writes these into models saved for a GPU, to copy between memories."""
+    """Identity: ONNX Runtime inserts these into models saved for a GPU, to copy between memories."""
     return x
 
 
@@ -259,7 +259,7 @@ def ngram_repeat_block_1(input_ids: Array, scores: Array, *, ngram_size: int) ->
 
 @kernel("MurmurHash3", since=1, domain=MICROSOFT)
 def murmur_hash3_1(x: Array, *, positive: int = 1, seed: int = 0) -> Array:
-    """The 32-bit MurmurHash3 of each element's bytes, unsigned where `positive` is 1."""
+    """MurmurHash3 (32 bits) of each element's bytes, unsigned where `positive` is 1."""
     if x.dtype.kind == "O":
         codes = [_hash_bytes(text.encode(), seed) for text in x.reshape(-1).tolist()]
         hashes = np.array(codes, np.uint32)
@@ -291,7 +291,7 @@ def _finished(state: Array, length: int) -> Array:
 
 
 def _hash_words(words: Array, seed: int) -> Array:
-    """Of rows of whole words."""
+    """Hash rows of whole words."""
     state = full((len(words),), seed & 0xFFFFFFFF, np.uint32)
     for column in range(words.shape[1]):
         state = _turned(state ^ _mixed(words[:, column]), 13) * np.uint32(5) + np.uint32(0xE6546B64)
@@ -329,7 +329,7 @@ def sparse_to_dense_matmul_1(
 
 @kernel("RemovePadding", since=1, domain=MICROSOFT)
 def remove_padding_1(x: Array, sequence_token_count: Array) -> tuple[Array, Array, Array, Array]:
-    """The tokens of all sequences in one table; where each came from, the lengths summed, and the largest."""
+    """Concatenate the tokens of all sequences; also their offsets, the cumulative lengths, and the longest."""
     counts = sequence_token_count.astype(np.int64).reshape(-1)
     if x.ndim != 3 or len(counts) != len(x) or (len(counts) and not 0 <= counts.min() <= counts.max() <= x.shape[1]):
         msg = f"input of shape {x.shape} with counts {counts.tolist()[:20]}; expected (batch, sequence, hidden)"
@@ -344,7 +344,7 @@ def remove_padding_1(x: Array, sequence_token_count: Array) -> tuple[Array, Arra
 
 @kernel("RestorePadding", since=1, domain=MICROSOFT)
 def restore_padding_1(x: Array, token_offset: Array) -> Array:
-    """Tokens put back in their sequences, zeros between."""
+    """Restore the padded sequences, zeros between."""
     count = len(x)
     places = token_offset.reshape(-1)
     if x.ndim != 2 or token_offset.ndim != 2 or count > places.size or (

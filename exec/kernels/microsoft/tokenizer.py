@@ -1,4 +1,4 @@
-"""Tokenizer: texts cut into tokens by separators, by a pattern of tokens, or into characters."""
+"""Tokenizer: split texts by separators, by a token pattern, or into characters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def tokenizer_1(
     separators: Sequence[str] | None = None,
     tokenexp: str | None = None,
 ) -> Array:
-    """The tokens of each text along a new last axis, padded; patterns are of RE2, the longest match counts."""
+    """The tokens of each text along a new last axis, padded; RE2 patterns, the longest match wins."""
     if x.dtype.kind != "O" or x.ndim not in (1, 2) or mincharnum < 1:
         msg = f"input {describe(x)}, mincharnum {mincharnum}; expected strings [C] or [N, C], and from 1"
         raise KernelError(msg)
@@ -55,7 +55,7 @@ def tokenizer_1(
 
 
 def _matches(pattern: Pattern, text: str) -> list[tuple[int, int]]:
-    """All matches from left to right that are not empty."""
+    """Return all non-empty matches from left to right."""
     found: list[tuple[int, int]] = []
     place = 0
     while (match := pattern.find(text, place)) is not None:
@@ -67,7 +67,7 @@ def _matches(pattern: Pattern, text: str) -> list[tuple[int, int]]:
 
 
 def _separated(parts: list[str], patterns: Sequence[Pattern]) -> list[str]:
-    """The parts cut by the first separator, each of the results by the next, and so on."""
+    """Split by the first separator, the results by the next, and so on."""
     for pattern in patterns:
         cut: list[str] = []
         for part in parts:

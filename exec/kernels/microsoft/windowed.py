@@ -1,4 +1,4 @@
-"""Attention to a window of neighbours and to chosen tokens, and attention to a cache in blocks."""
+"""Sliding-window attention with global tokens (Longformer), and paged attention."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def longformer_attention_1(
     num_heads: int,
     window: int,
 ) -> Array:
-    """Each token attends to its neighbours and the global tokens; these attend to all, by projections of their own."""
+    """Longformer: each token attends to its neighbours and the global tokens; these attend to all, with own
+    projections.
+    """
     if x.ndim != 3 or weight.ndim != 2 or mask.shape != x.shape[:2] or global_attention.shape != x.shape[:2]:
         msg = f"input {x.shape}, weight {weight.shape}, mask {mask.shape}; expected (batch, sequence, hidden) and alike"
         raise KernelError(msg)
@@ -80,7 +82,7 @@ def paged_attention_1(
     *,
     do_rotary: int | None = None,
     is_causal: int = 1,
-    _k_cache_dtype: str = "",  # told by the cache, unless that is quantized
+    _k_cache_dtype: str = "",  # determined by the cache, unless that is quantized
     k_quant_type: str = "NONE",
     kv_cache_layout: str = "SEPARATE",
     kv_num_heads: int,
@@ -95,7 +97,7 @@ def paged_attention_1(
     v_head_size: int | None = None,
     v_quant_type: str = "NONE",
 ) -> tuple[Array, Array, Array]:
-    """Attention of tokens in one table to caches in blocks, which a table assigns to the sequences."""
+    """Paged attention of concatenated sequences over a cache in blocks, assigned by a block table."""
     if (k_quant_type, v_quant_type, kv_cache_layout) != ("NONE", "NONE", "SEPARATE") or value_cache is None or (
         v_head_size or rotary_offset or k_scale is not None or v_scale is not None
     ):  # fmt: skip
@@ -136,7 +138,7 @@ def paged_attention_1(
 
 
 def _packed_lengths(ends: Array, past: Array, tokens: int) -> tuple[list[int], list[int]]:
-    """Where each sequence begins and ends in the table, and how many tokens of it were before."""
+    """Return the bounds of each sequence in the table, and its past length."""
     bounds, before = ends.reshape(-1).tolist(), past.reshape(-1).tolist()
     if len(bounds) != len(before) + 1 or not before or bounds[0] != 0 or bounds[-1] != tokens or (
         bounds != sorted(bounds) or min(before) < 0
@@ -148,7 +150,7 @@ def _packed_lengths(ends: Array, past: Array, tokens: int) -> tuple[list[int], l
 
 
 def _slots(table: Array, row: int, count: int, cache: Array) -> Array:
-    """Where in a cache the first so many tokens of a sequence are."""
+    """Return the cache slots of the first `count` tokens of a sequence."""
     blocks, size = cache.shape[:2]
     if table.ndim != 2 or row >= len(table) or not size or count > table.shape[1] * size:
         given = f"block_table of shape {table.shape} for {count} tokens of sequence {row} in blocks of {size}"
@@ -162,7 +164,7 @@ def _slots(table: Array, row: int, count: int, cache: Array) -> Array:
 
 
 def _write(cache: Array, now: Array, slots: Array) -> None:
-    """Put new entries (1, heads, tokens, size) into a cache; -1 is nowhere."""
+    """Write new entries (1, heads, tokens, size) into a cache; slot -1 is skipped."""
     flat = cache.reshape(-1, *cache.shape[2:])
     rows = now[0].swapaxes(0, 1)
     if slots.shape != (len(rows),) or rows.shape[1:] != flat.shape[1:] or (

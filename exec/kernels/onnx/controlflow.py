@@ -1,4 +1,4 @@
-"""If, Loop and Scan: subgraphs run by a condition, a count, or along an axis."""
+"""If, Loop and Scan: subgraphs run by a condition, a trip count, or along an axis."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import normal_axis, scalar_int
 from onnx_workbench.model.ir.types import ElementType, TensorType
 
-#: A stack starts with room for this many turns, whatever trip count a model claims, and doubles.
+#: Initial capacity of a stack, whatever trip count a model claims; it doubles when full.
 _FIRST_ROOM = 64
 _NO_LIMIT = 2**63
 
 
 @kernel("If", since=1)
 def if_1(cond: Array, *, else_branch: Body, then_branch: Body) -> tuple[RuntimeValue, ...]:
-    """The outputs of the branch the condition names."""
+    """The outputs of the branch that the condition selects."""
     return tuple((then_branch if _truth(cond) else else_branch)([]))
 
 
@@ -30,11 +30,11 @@ def if_1(cond: Array, *, else_branch: Body, then_branch: Body) -> tuple[RuntimeV
 def loop_1(
     m: Array | None = None, cond: Array | None = None, *v_initial: RuntimeValue, body: Body
 ) -> tuple[RuntimeValue, ...]:
-    """Final values of the carried variables, then the scan outputs stacked along a new first axis."""
+    """Final values of the loop-carried variables, then the scan outputs stacked along a new first axis."""
     trips = _NO_LIMIT if m is None else scalar_int(m, "M")
     goes_on = cond is None or _truth(cond)
-    # The specification ignores the body's condition when the input is absent; without a trip count as well
-    # that loop could never end, so there it is heeded.
+    # The specification ignores the body's condition when the input is absent; without a trip count as well that loop
+    # would never end, so then the condition is used.
     heeds_body = cond is not None or m is None
     given = np.array(True) if cond is None else cond
     count = len(v_initial)
@@ -133,7 +133,7 @@ def _scan(
     axes: Sequence[int],
     directions: Sequence[int] | None,
 ) -> tuple[list[RuntimeValue], list[_Stack]]:
-    """Run the body along the axes; the final state and a stack per scan output."""
+    """Run the body along the axes; returns the final state and a stack per scan output."""
     backwards = _flags(directions, len(scanned), "scan input directions")
     lengths = {x.shape[a] for x, a in zip(scanned, axes, strict=True)}
     if len(lengths) != 1:
@@ -165,17 +165,17 @@ def _truth(cond: Array) -> bool:
 
 
 class _Stack:
-    """Tensors of one shape stacked in a buffer that grows by doubling and is held against the memory limit."""
+    """Tensors of one shape stacked in a buffer that grows by doubling and is checked against the memory limit."""
 
     __slots__ = ("_buffer", "_most", "count")
 
     def __init__(self, most: int) -> None:
         self._buffer: Array | None = None
-        self._most = most  # turns there can be at most
+        self._most = most  # maximum number of iterations
         self.count = 0
 
     def append(self, value: RuntimeValue) -> None:
-        """Copy one turn's tensor in; KernelError when its type or shape differs from the first."""
+        """Append one iteration's tensor; KernelError when its type or shape differs from the first."""
         if not isinstance(value, np.ndarray):
             msg = f"a scan output is {describe(value)}; expected a tensor"
             raise KernelError(msg)
@@ -193,20 +193,20 @@ class _Stack:
         self.count += 1
 
     def array(self) -> Array | None:
-        """What was stacked; None when there was no turn."""
+        """Return the stacked tensors; None without an iteration."""
         return None if self._buffer is None else self._buffer[: self.count]
 
 
 @dataclass(slots=True)
 class _Turns:
-    """How far a loop has come."""
+    """Progress of a loop: its carried values and stacks."""
 
     carried: list[RuntimeValue]
     stacks: list[_Stack]
     done: int = 0
 
     def take(self, results: list[RuntimeValue]) -> None:
-        """What another turn gave: what is carried to the next, then what is stacked."""
+        """Store the results of an iteration: first the carried values, then the scan outputs."""
         count = len(self.carried)
         for stack, value in zip(self.stacks, results[count:], strict=True):
             stack.append(value)
@@ -215,7 +215,7 @@ class _Turns:
 
 
 def _stacked(stacks: Sequence[_Stack], body: Body, first: int) -> list[Array]:
-    """The scan outputs; without a turn, empty ones of the types that the body declares."""
+    """Return the scan outputs; without an iteration, empty ones of the types that the body declares."""
     arrays = [stack.array() for stack in stacks]
     return [_declared(body, first + i) if array is None else array for i, array in enumerate(arrays)]
 
@@ -227,7 +227,7 @@ def _declared(body: Body, index: int) -> Array:
         if isinstance(found.element_type, ElementType) and found.element_type != ElementType.UNDEFINED:
             dtype = found.element_type.numpy_dtype
         if found.shape is not None:
-            # A dimension nobody knows is 0 as well, as in ONNX Runtime.
+            # An unknown dimension is 0 too, as in ONNX Runtime.
             dims = [d if isinstance(d, int) and d > 0 else 0 for d in found.shape.dims]
     check_size((0, *dims), dtype)
     return np.empty((0, *dims), dtype)

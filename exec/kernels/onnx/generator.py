@@ -78,7 +78,7 @@ def constant_of_shape_9(shape: Array, *, value: Array | None = None) -> Array:
 
 
 def _dimensions(dims: Sequence[int]) -> tuple[int, ...]:
-    """The dimensions if none is negative, else KernelError."""
+    """Return the dimensions; KernelError if one is negative."""
     if any(d < 0 for d in dims):
         msg = f"shape {list(dims)} has a negative dimension; expected sizes from 0"
         raise KernelError(msg)

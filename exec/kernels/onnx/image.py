@@ -13,7 +13,7 @@ from onnx_workbench.exec.inspect.statistics import describe
 from onnx_workbench.exec.kernels.allocation import Array, check_size
 from onnx_workbench.exec.kernels.registry import kernel
 
-#: Formats the specification names; nothing else is tried on bytes from a model's input.
+#: Formats that the specification names; no other decoder is tried on bytes from a model's input.
 _FORMATS = ("BMP", "JPEG", "JPEG2000", "TIFF", "PNG", "WEBP", "PPM")
 _MODES = {"RGB": "RGB", "BGR": "RGB", "Grayscale": "L"}
 
@@ -22,7 +22,7 @@ _MODES = {"RGB": "RGB", "BGR": "RGB", "Grayscale": "L"}
 def image_decoder_20(encoded_stream: Array, *, pixel_format: str = "RGB") -> Array:
     """Decode the bytes of an image file to uint8 (H, W, 3), or (H, W, 1) for Grayscale.
 
-    The size is read from the file's header and held against the memory limit before anything is decoded.
+    The size in the file's header is checked against the memory limit before decoding.
     """
     if pixel_format not in _MODES:
         msg = f"pixel_format is {pixel_format!r}, expected RGB, BGR or Grayscale"
@@ -53,6 +53,6 @@ def image_decoder_20(encoded_stream: Array, *, pixel_format: str = "RGB") -> Arr
 
 
 def _known(image: Any) -> list[str]:
-    """The formats this Pillow was built with; asking for one it does not know is an error."""
+    """Return the formats that this Pillow was built with; requesting another one is an error."""
     image.init()
     return [name for name in _FORMATS if name in image.OPEN]

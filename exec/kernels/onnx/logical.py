@@ -13,7 +13,7 @@ from onnx_workbench.exec.kernels.shared.broadcast import binary, legacy_operand
 
 
 def _register(op_type: str, since: int, ufunc: np.ufunc, *, legacy: bool = True) -> None:
-    """A comparison or logical operation; with a version for the broadcasting of opsets before 7."""
+    """Register a comparison or logical operation; with a version for the broadcasting of opsets before 7."""
 
     def old(a: Array, b: Array, *, axis: int | None = None, broadcast: int = 0) -> Array:
         return binary(ufunc, a, legacy_operand(a, b, broadcast, axis))

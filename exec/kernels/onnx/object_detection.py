@@ -22,7 +22,7 @@ def non_max_suppression_10(
     *,
     center_point_box: int = 0,
 ) -> Array:
-    """Per batch and class the boxes of highest score that overlap no better one; rows of (batch, class, box)."""
+    """Select boxes by score per batch and class, suppressing overlapping ones; rows of (batch, class, box)."""
     if boxes.ndim != 3 or boxes.shape[2] != 4 or scores.ndim != 3 or scores.shape[::2] != boxes.shape[:2]:
         msg = f"boxes has shape {boxes.shape} and scores {scores.shape}, expected (N, boxes, 4), (N, classes, boxes)"
         raise KernelError(msg)
@@ -86,7 +86,7 @@ def roi_align_10(
     sampling_ratio: int = 0,
     spatial_scale: float = 1.0,
 ) -> Array:
-    """Crop regions [x1, y1, x2, y2] to a grid of cells, each the mean or maximum of bilinear samples."""
+    """Pool regions [x1, y1, x2, y2] to a grid of cells, each the mean or maximum of bilinear samples."""
     return _roi_align(
         *(x, rois, batch_indices, mode, output_height, output_width, sampling_ratio, spatial_scale), half=False
     )
@@ -164,7 +164,7 @@ Samples = tuple[Array, Array, Array, Array]  # low index, high index, weight of 
 
 
 def _samples(first: float, last: float, cells: int, ratio: int, size: int, *, clamp: bool) -> tuple[Samples, int]:
-    """Where one axis is sampled: `count` points in each cell, as two neighbours and their weights."""
+    """Return the sampling points of one axis: `count` per cell, as two neighbours and their weights."""
     extent = last - first
     if clamp:
         extent = max(extent, type(extent)(1))
@@ -184,7 +184,7 @@ def _samples(first: float, last: float, cells: int, ratio: int, size: int, *, cl
 
 
 def _align_mean(image: Array, down: Samples, across: Samples, rows: int, columns: int) -> Array:
-    """Bilinear samples and their mean are linear on each axis: two small matrices do both."""
+    """Bilinear samples and their mean are linear along each axis: two small matrices compute both."""
     height, width = image.shape[1:]
     left = _mean_matrix(down, rows, height).astype(image.dtype)
     right = _mean_matrix(across, columns, width).astype(image.dtype)
@@ -203,7 +203,7 @@ def _mean_matrix(samples: Samples, count: int, size: int) -> Array:
 
 
 def _align_max(image: Array, down: Samples, across: Samples, rows: int, columns: int) -> Array:
-    """The largest of the four weighted neighbours of every sample in a cell: what the specification's cases hold."""
+    """The largest of the four weighted neighbours of all samples in a cell, as in the specification's test cases."""
     best = None
     for y, y_weight in ((down[0], down[2]), (down[1], down[3])):
         for x, x_weight in ((across[0], across[2]), (across[1], across[3])):

@@ -32,7 +32,7 @@ _ROUNDING = 1.5 * 2**23
 
 
 def _laid_out(values: Array, x: Array, axis: int, block_size: int, name: str) -> Array:
-    """A scale or zero point as an array that broadcasts over `x`: 0-d, along an axis, or repeated per block."""
+    """Reshape a scale or zero point to broadcast over `x`: 0-d, along an axis, or repeated per block."""
     if values.size == 1 and values.ndim <= 1:
         return values.reshape(())
     place = normal_axis(axis, x.ndim)
@@ -116,7 +116,7 @@ def quantize_linear_23(
     precision: int = 0,
     saturate: int = 1,
 ) -> Array:
-    """Integers or short floats of about x / scale + zero point; one scale, one per position on an axis or per block.
+    """Quantize to integers or short floats: x / scale + zero point; scales per tensor, per axis or per block.
 
     From 19 on to float8, from 21 on to 4-bit types, from 23 on with the precision of the division.
     """
@@ -189,7 +189,7 @@ def dequantize_linear_23(
     block_size: int = 0,
     output_dtype: int = 0,
 ) -> Array:
-    """(x - zero point)·scale; one scale, one per position on an axis or per block.
+    """Dequantize: (x - zero point)·scale; scales per tensor, per axis or per block.
 
     From 23 on the output type may differ from that of the scale.
     """

@@ -18,12 +18,12 @@ from onnx_workbench.exec.kernels.shared.dtypes import FLOAT64, integer_limits, i
 #: reduce(x, axes) with x in a wide type and axes ascending; keeps the reduced axes with length 1.
 Reduce = Callable[[Array, tuple[int, ...]], Array]
 
-#: Rows up to this length are added up by BLAS, longer ones pairwise by numpy, which is more exact.
+#: Rows up to this length are summed by BLAS, longer ones pairwise by numpy, which is more exact.
 _LONGEST_ROW = 4096
 
 
 def sum_over(x: Array, axes: tuple[int, ...]) -> Array:
-    """The sum in the type of `x`; of the last axes by a product with ones where that is quicker."""
+    """Sum in the type of `x`; over the last axes by a product with ones where that is faster."""
     rest = x.ndim - len(axes)
     length = prod(x.shape[rest:])
     if (
@@ -87,10 +87,10 @@ def _log_sum(x: Array, axes: tuple[int, ...]) -> Array:
 
 
 def _log_sum_exp(x: Array, axes: tuple[int, ...]) -> Array:
-    """The largest element is taken out first, so that exp cannot overflow."""
+    """Subtract the maximum first, so that exp cannot overflow."""
     wide = x if x.dtype.kind == "f" else x.astype(FLOAT64)
     top = _max(wide, axes)
-    # Nothing can be taken off an infinity.
+    # Infinity minus infinity would be NaN.
     top = np.where(np.isfinite(top), top, top.dtype.type(0))
     result = np.asarray(np.exp(wide - top))
     return np.asarray(np.log(sum_over(result, axes)) + top)
@@ -105,7 +105,7 @@ def _apply(reduce: Reduce, x: Array, axes: tuple[int, ...], keepdims: int) -> Ar
 
 
 def reduction(x: Array, axes: Array | None, keepdims: int, noop_with_empty_axes: int, reduce: Reduce) -> Array:
-    """Reduce over `axes`; over none of them or all when they are absent or empty, as the attribute says."""
+    """Reduce over `axes`; if absent or empty over all or none, by the attribute."""
     chosen = tuple(integers(axes, "axes")) if axes is not None else ()
     if not chosen and not noop_with_empty_axes:
         chosen = tuple(range(x.ndim))
@@ -156,7 +156,7 @@ def _arg(choose: Callable[..., Any], x: Array, axis: int, keepdims: int, last: i
 
 
 def _arg_of_nothing(shape: tuple[int, ...], axis: int, keepdims: int) -> Array:
-    """Positions in a tensor without elements: none, unless a row is asked for its first and has none."""
+    """Return positions for a tensor without elements; KernelError where a row without elements needs one."""
     result = np.zeros((*shape[:axis], *(1,) * bool(keepdims), *shape[axis + 1 :]), np.int64)
     if result.size:
         msg = f"axis {axis} of {list(shape)} has no elements; expected one or more to choose from"

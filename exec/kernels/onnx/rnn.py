@@ -27,7 +27,7 @@ _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """The attributes the three operators share, as given; `names` is the `activations` attribute."""
+    """The attributes common to the three operators; `names` is the `activations` attribute."""
 
     kind: str
     direction: str = "forward"
@@ -42,12 +42,12 @@ class _Options:
 
     @property
     def reversed(self) -> tuple[bool, ...]:
-        """Per direction: does it run backwards; KernelError for an unknown direction."""
+        """Return per direction whether it runs backwards; KernelError for an unknown direction."""
         return turns_of("forward" if self.direction == "foward" else self.direction)  # as GRU-1 spells its default
 
 
 def _cells(options: _Options, w: Array, r: Array, b: Array | None, p: Array | None) -> list[Cell]:
-    """One packed cell per direction from W (D, gates × H, I), R (D, gates × H, H), B and P."""
+    """Return one packed cell per direction from W (D, gates × H, I), R (D, gates × H, H), B and P."""
     count = len(options.reversed)
     hidden = r.shape[-1] if r.ndim else 0
     gates = _GATES[options.kind]
@@ -96,7 +96,7 @@ def _run(
     initial_h: Array | None,
     initial_c: Array | None,
 ) -> tuple[Array, Array, Array | None]:
-    """All directions over X; outputs Y, Y_h and (LSTM) Y_c in the layout the attributes ask for."""
+    """Run all directions over X; outputs Y, Y_h and (LSTM) Y_c in the layout of the attributes."""
     if x.ndim != 3 or x.shape[2] != cells[0].w.shape[0]:
         msg = f"X has shape {x.shape}, expected 3 axes with {cells[0].w.shape[0]} inputs last"
         raise KernelError(msg)

@@ -62,7 +62,7 @@ def sequence_length_11(input_sequence: list[RuntimeValue]) -> Array:
 def sequence_map_17(
     input_sequence: list[RuntimeValue], *additional_inputs: RuntimeValue, body: Body
 ) -> tuple[list[RuntimeValue], ...]:
-    """The body's outputs for each element; other sequences go along, tensors stay as they are."""
+    """The body's outputs for each element; other sequences are iterated too, tensors passed unchanged."""
     values = _sequence(input_sequence)
     for other in additional_inputs:
         if isinstance(other, list) and len(other) != len(values):
@@ -82,7 +82,7 @@ def sequence_map_17(
 def split_to_sequence_11(
     x: Array, split: Array | None = None, *, axis: int = 0, keepdims: int = 1
 ) -> list[RuntimeValue]:
-    """The parts of an axis; `keepdims` counts only without `split`, where every part has length 1."""
+    """Split along an axis; `keepdims` applies only without `split`, where every part has length 1."""
     axis = normal_axis(axis, x.ndim)
     length = x.shape[axis]
     if split is None:

@@ -31,7 +31,7 @@ def _lengths(x: Array) -> Array:
 
 @kernel("StringSplit", since=20)
 def string_split_20(x: Array, *, delimiter: str | None = None, maxsplit: int | None = None) -> tuple[Array, Array]:
-    """The parts of each text along a new last axis, padded with empty ones, and how many there are."""
+    """Split each text along a new last axis, padded with empty ones; also the number of parts."""
     most = -1 if maxsplit is None else maxsplit
     texts = _texts(x)
     pieces = [text.split(delimiter or None, most) for part in parts(len(texts)) for text in texts[part]]
@@ -72,7 +72,7 @@ def string_normalizer_10(
 
 @kernel("RegexFullMatch", since=20)
 def regex_full_match_20(x: Array, *, pattern: str | None = None) -> Array:
-    """Whether each whole text matches the RE2 pattern; time grows with the texts' length alone."""
+    """Whether each whole text matches the RE2 pattern; time is linear in the texts' length."""
     if pattern is None:
         msg = "attribute pattern is missing; expected an RE2 pattern"
         raise KernelError(msg)

@@ -20,7 +20,7 @@ RULES = (elementwise, layout, linear, reductions)
 
 
 def _groups(inputs: Sequence[Array], kinds: int) -> list[Sequence[Array]]:
-    """X1, X2, …, G1, G2, … as tuples (X1, G1, …), (X2, G2, …)."""
+    """Regroup X1, X2, …, G1, G2, … to tuples (X1, G1, …), (X2, G2, …)."""
     count, rest = divmod(len(inputs), kinds)
     if rest or not count:
         msg = f"{len(inputs)} tensors; expected a multiple of {kinds}"
@@ -106,7 +106,7 @@ def momentum_1(
 def gradient_1(
     ctx: Context, *inputs: Array, xs: Sequence[str], y: str, zs: Sequence[str] | None = None
 ) -> tuple[Array, ...]:
-    """dy/dx for each x in `xs`, at the given values of xs and zs; a y of several elements counts as their sum."""
+    """dy/dx for each x in `xs`, at the given values of xs and zs; a y of several elements is summed."""
     names = [*xs, *(zs or ())]
     if len(names) != len(inputs) or len(set(names)) != len(names):
         msg = (

@@ -20,7 +20,7 @@ Map = dict[Any, Any]
 
 @kernel("ArrayFeatureExtractor", since=1, domain=ML)
 def array_feature_extractor_1(x: Array, y: Array) -> Array:
-    """The entries of the last axis that the indices name; one row for an input of one dimension."""
+    """Select entries of the last axis by index; a 1-D input is one row."""
     places = y.reshape(-1)
     rows = x.reshape(1, -1) if x.ndim < 2 else x
     if places.size and not 0 <= int(places.min()) <= int(places.max()) < rows.shape[-1]:
@@ -78,7 +78,7 @@ def imputer_1(
     replaced_value_float: float = 0.0,
     replaced_value_int64: int = 0,
 ) -> Array:
-    """Entries equal to one value (NaN too) replaced by others, the same for all or one per feature."""
+    """Replace entries equal to one value (or NaN) by others, the same for all or one per feature."""
     whole = x.dtype.kind in "iu"
     values = imputed_value_int64s if whole else imputed_value_floats
     if not values:
@@ -91,7 +91,7 @@ def imputer_1(
 
 @kernel("FeatureVectorizer", since=1, domain=ML)
 def feature_vectorizer_1(*x: Array, inputdimensions: Sequence[int] | None = None) -> Array:
-    """All inputs side by side in float32, each cut or filled with zeros to its given width."""
+    """Concatenate all inputs in float32, each cropped or zero-padded to its given width."""
     tables = [matrix(part) for part in x]
     widths = [t.shape[1] for t in tables] if inputdimensions is None else list(inputdimensions)
     if not tables or len(widths) != len(tables) or min(widths) < 0 or len({len(t) for t in tables}) != 1:
@@ -114,7 +114,7 @@ def one_hot_encoder_1(
     cats_strings: Sequence[str] | None = None,
     zeros: int = 1,
 ) -> Array:
-    """1 at the category of each element along a new last axis; an unknown one gives zeros, or an error."""
+    """One-hot encode along a new last axis; an unknown category gives zeros, or an error."""
     categories = class_labels(cats_int64s, cats_strings)
     keys = x if x.dtype.kind == "O" else x.astype(np.int64)
     if (keys.dtype.kind == "O") != (categories.dtype.kind == "O"):
@@ -133,10 +133,10 @@ def one_hot_encoder_1(
 
 
 class _Lookup:
-    """Where values stand in a list of keys; -1 for those that do not. NaN finds NaN."""
+    """Vectorized lookup of values in a list of keys; -1 for missing ones. NaN equals NaN."""
 
     def __init__(self, keys: Array, *, last: bool) -> None:
-        """Of a repeated key the last or first place counts."""
+        """`last`: of a repeated key use the last position, else the first."""
         pairs = list(enumerate(keys.tolist()))
         self._where = {_nan_key(k): i for i, k in (pairs if last else reversed(pairs))}
         self._keys = None
@@ -146,7 +146,7 @@ class _Lookup:
             self._order = np.array([order[k] for k in sorted(order)], np.intp)
 
     def places(self, values: Array) -> Array:
-        """The index of the key each value equals, shaped as the values."""
+        """Return the index of the key equal to each value, in the shape of the values."""
         if self._keys is None or values.dtype.kind not in "iuf" or not len(self._keys):
             found = [self._where.get(_nan_key(v), -1) for v in values.reshape(-1).tolist()]
             return np.array(found, np.intp).reshape(values.shape)
@@ -165,7 +165,7 @@ def _nan_key(value: Any) -> Any:
 
 
 def _mapped(x: Array, keys: Array, values: Array, default: Any, *, last: bool = False) -> Array:
-    """Each element replaced by the value beside its key, the first or last of a repeated one, or by the default."""
+    """Replace each element by the value of its key, the first or last of a repeated one, or by the default."""
     if len(keys) != len(values):
         msg = f"{len(keys)} keys and {len(values)} values; expected as many of each"
         raise KernelError(msg)
@@ -210,7 +210,7 @@ def label_encoder_1(
     default_int64: int = -1,
     default_string: str = "_Unused",
 ) -> Array:
-    """Strings to their place in the list, or places to strings."""
+    """Map strings to their index in the list, or indices to strings."""
     text = _column(classes_strings or (), object)
     if x.dtype.kind == "O":
         return _mapped(x, text, np.arange(len(text)), default_int64)
@@ -245,7 +245,7 @@ def _one_list(
     defaults: Sequence[Any],
     what: str,
 ) -> tuple[Array, Any]:
-    """The list that is given, as an array, and the default that goes with its type."""
+    """Return the given list as an array, and the default of its type."""
     kinds = ((floats, np.float32, defaults[0]), (ints, np.int64, defaults[1]), (texts, object, defaults[2]))
     given = [(_column(list_, dtype), default) for list_, dtype, default in kinds if list_ is not None]
     if len(given) != 1:
@@ -296,7 +296,7 @@ def label_encoder_4(
 def dict_vectorizer_1(
     x: Map, *, int64_vocabulary: Sequence[int] | None = None, string_vocabulary: Sequence[str] | None = None
 ) -> Array:
-    """The values of a map in the order of the vocabulary, zero or empty where it has no such key; [1, length]."""
+    """The values of a map in the order of the vocabulary, zero or empty for missing keys; [1, length]."""
     vocabulary = class_labels(int64_vocabulary, string_vocabulary).tolist()
     values = [_map(x).get(key) for key in vocabulary]
     dtype = _value_dtype(list(x.values()))
@@ -328,7 +328,7 @@ _CASTS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
 
 @kernel("CastMap", since=1, domain=ML)
 def cast_map_1(x: Map, *, cast_to: str = "TO_FLOAT", map_form: str = "DENSE", max_map: int = 1) -> Array:
-    """The values of a map by ascending key, side by side or each at the place its key names; [1, length]."""
+    """The values of a map by ascending key, dense or at the index that the key is; [1, length]."""
     if cast_to not in _CASTS or map_form not in ("DENSE", "SPARSE"):
         msg = f"cast_to is {cast_to!r} and map_form {map_form!r}; expected {', '.join(_CASTS)} and DENSE or SPARSE"
         raise KernelError(msg)

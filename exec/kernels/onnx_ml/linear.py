@@ -61,7 +61,7 @@ def linear_classifier_1(
     classlabels_strings: Sequence[str] | None = None,
     coefficients: Sequence[float],
     intercepts: Sequence[float] | None = None,
-    _multi_class: int = 0,  # both kinds are the same sums; post_transform tells them apart
+    _multi_class: int = 0,  # both kinds are the same sums; post_transform distinguishes them
     post_transform: str = "NONE",
 ) -> tuple[Array, Array]:
     """The label of each row, and its scores, one per class."""
@@ -96,7 +96,7 @@ class _SvmKernel:
         return cls(kind, gamma, coef0, degree)
 
     def between(self, x: Array, vectors: Array) -> Array:
-        """[rows of x, vectors], float32 products as in the libraries these models come from."""
+        """Kernel matrix [rows of x, vectors], float32 products as in the libraries these models come from."""
         if x.shape[1] != vectors.shape[1]:
             msg = f"input of {x.shape[1]} features; the support vectors have {vectors.shape[1]}; expected as many"
             raise KernelError(msg)
@@ -125,7 +125,9 @@ def svm_regressor_1(
     rho: Sequence[float] | None = None,
     support_vectors: Sequence[float] | None = None,
 ) -> Array:
-    """Sums over the support vectors, or a linear function without any; the sign alone for a one-class model."""
+    """Weighted kernel sums over the support vectors, or a linear function without any; the sign for a one-class
+    model.
+    """
     rows = matrix(x).astype(np.float32, copy=False)
     weights = np.array(coefficients or (), np.float32)
     if n_supports > 0:
@@ -166,7 +168,7 @@ def svm_classifier_1(
     support_vectors: Sequence[float] | None = None,
     vectors_per_class: Sequence[int] | None = None,
 ) -> tuple[Array, Array]:
-    """The label of each row and its scores: of each pair of classes, or of each class when there are prob_a and b."""
+    """The label of each row and its scores: per pair of classes, or per class with Platt scaling (prob_a, prob_b)."""
     rows = matrix(x).astype(np.float32, copy=False)
     labels = class_labels(classlabels_ints, classlabels_strings)
     weights = np.array(coefficients or (), np.float32)
@@ -204,7 +206,7 @@ def _svm_result(
 
 
 def _pairs(features: Array, counts: Sequence[int], weights: Array, rho: Array) -> tuple[Array, Array]:
-    """One score per pair of classes, and for each class in how many pairs it won."""
+    """Return one score per pair of classes, and the number of pairs that each class won."""
     classes = len(counts)
     pairs = classes * (classes - 1) // 2
     if weights.size != (classes - 1) * features.shape[1] or rho.size < pairs:
@@ -246,7 +248,7 @@ def _probabilities(scores: Array, prob_a: Sequence[float], prob_b: Sequence[floa
 
 
 def _coupled(rates: Array) -> Array:
-    """The fixed point of the coupling, found for all rows together; at most 100 rounds as in libsvm."""
+    """Iterate the pairwise coupling to its fixed point, for all rows together; at most 100 iterations as in libsvm."""
     rows, classes, _ = rates.shape
     q = -rates.transpose(0, 2, 1) * rates
     diagonal = np.arange(classes)

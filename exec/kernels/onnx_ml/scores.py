@@ -1,4 +1,4 @@
-"""Post transforms of scores and the choice of class labels, as ONNX Runtime does where the specification is silent."""
+"""Post transforms of scores and the choice of class labels; as ONNX Runtime where the specification is silent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def transformed(scores: Array, name: str) -> Array:
         case "SOFTMAX":
             return _softmax(scores, np.ones_like(scores, bool))
         case "SOFTMAX_ZERO":
-            # Scores of zero take no part and stay zero.
+            # Scores of zero are left out and stay zero.
             return _softmax(scores, np.abs(scores) > 1e-7)
         case "PROBIT":
             return _probit(scores)
@@ -32,7 +32,7 @@ def transformed(scores: Array, name: str) -> Array:
 
 
 def regression(scores: Array, name: str) -> Array:
-    """The scores of a regressor: a single target knows only PROBIT, as in ONNX Runtime."""
+    """Apply the post transform of a regressor: a single target supports only PROBIT, as in ONNX Runtime."""
     if name in TRANSFORMS and name != "PROBIT" and scores.shape[1] == 1:
         return scores
     return transformed(scores, name)
@@ -63,7 +63,7 @@ def _probit(x: Array) -> Array:
 
 
 def two_columns(score: Array, kind: str, post_transform: str) -> Array:
-    """One score [N, 1] of a two-class model as the scores of both; `kind` tells probabilities from margins."""
+    """Expand one score [N, 1] of a two-class model to two; `kind` distinguishes probabilities from margins."""
     if post_transform == "PROBIT":
         return transformed(score, post_transform)
     if post_transform == "LOGISTIC":
@@ -74,7 +74,7 @@ def two_columns(score: Array, kind: str, post_transform: str) -> Array:
 
 
 def class_labels(ints: Sequence[int] | None, strings: Sequence[str] | None) -> Array:
-    """The labels of a classifier as int64 or objects of str; KernelError unless one list is given."""
+    """Return the labels of a classifier as int64 or objects of str; KernelError unless exactly one list is given."""
     if bool(ints) == bool(strings):
         msg = "expected class labels as integers or as strings, and only as one of them"
         raise KernelError(msg)
@@ -86,7 +86,7 @@ def class_labels(ints: Sequence[int] | None, strings: Sequence[str] | None) -> A
 
 
 def matrix(x: Array, what: str = "X") -> Array:
-    """The input as [N, F]: one row when it has one dimension; KernelError for more than two."""
+    """Return the input as [N, F]: one row for a 1-D input; KernelError for more than two dimensions."""
     if not isinstance(x, np.ndarray) or x.ndim not in (1, 2) or x.dtype.kind not in "fiub":
         msg = f"{what} is {describe(x)}; expected numbers of shape [N, F]"
         raise KernelError(msg)

@@ -29,7 +29,7 @@ Ints = Sequence[int] | None
 
 
 def _nodes_by_id(a: dict[str, Any]) -> tuple[Nodes, Callable[[Ints, Ints, str], Array]]:
-    """Nodes from the attributes of versions 1 and 3, and a function from (tree, node) ids to indices."""
+    """Return the nodes from the attributes of versions 1 and 3, and a function from (tree, node) ids to indices."""
     modes = a["nodes_modes"] or ()
     count = len(modes)
     names = {name: i for i, name in enumerate((*MODES, "LEAF"))}
@@ -77,7 +77,7 @@ def _lookup(trees: Array, ids: Array) -> Callable[[Any, Any, str], Array]:
 
 
 def _roots(trees: Array, children: Array, inner: Array) -> Array:
-    """The first node of each tree that is nobody's child, in order of first appearance."""
+    """Return the first node of each tree without a parent, in order of first appearance."""
     is_child = np.zeros(len(trees), bool)
     is_child[children.reshape(-1, 2)[inner].reshape(-1)] = True
     roots: dict[int, int] = {}
@@ -96,7 +96,7 @@ def _missing(values: Ints, count: int) -> Array | None:
 
 
 def _either(a: dict[str, Any], name: str) -> Array:
-    """An attribute of floats, or its `_as_tensor` variant."""
+    """Return an attribute of floats, or its `_as_tensor` variant."""
     tensor = a.get(f"{name}_as_tensor")
     return np.asarray((a[name] or ()) if tensor is None else tensor.reshape(-1))
 
@@ -187,7 +187,7 @@ def _classifier(a: dict[str, Any]) -> Callable[[Array], tuple[Array, Array]]:
     weights = _either(a, "class_weights")
     base = _either(a, "base_values").astype(np.float64)
     leaf = place(a["class_treeids"] or (), a["class_nodeids"] or (), "class_nodeids")
-    # Two classes and votes for one of them alone: for the first they are a score that decides between both.
+    # Two classes and votes for only one of them: for the first class it is a score that decides between both.
     voted = set(ids.tolist()) if len(labels) == 2 else set()
     binary = voted == {0}
     positive = bool((weights >= 0).all())
@@ -216,7 +216,7 @@ def _classifier(a: dict[str, Any]) -> Callable[[Array], tuple[Array, Array]]:
 def _two_classes(
     score: Array, labels: Array, base: Array, post_transform: str, *, positive: bool
 ) -> tuple[Array, Array]:
-    """One score that decides between two classes: a probability when all weights are positive, else a margin."""
+    """Return one score that decides between two classes: a probability if all weights are positive, else a margin."""
     if base.size:
         score = score + base[-1]
     single = score.astype(np.float32)
@@ -318,7 +318,9 @@ def _ensemble(a: dict[str, Any]) -> Callable[[Array], Array]:
 
 
 def _ensemble_nodes(a: dict[str, Any], modes: Array, splits: Array) -> tuple[Nodes, int]:
-    """Interior nodes, then the rest of each chain of member tests, then the leaves; and where the leaves begin."""
+    """Return interior nodes, then the rest of each chain of member tests, then the leaves; and the index of the first
+    leaf.
+    """
     count = len(modes)
     leaves = len(a["leaf_targetids"])
     if any(not 0 <= root < count for root in a["tree_roots"]):
@@ -355,7 +357,7 @@ def _ensemble_nodes(a: dict[str, Any], modes: Array, splits: Array) -> tuple[Nod
 
 
 def _member_sets(modes: Array, values: Array | None) -> dict[int, list[float]]:
-    """The members of each BRANCH_MEMBER node, which stand in one list with NaN between them."""
+    """Return the members of each BRANCH_MEMBER node, stored in one list separated by NaN."""
     wanted = np.flatnonzero(modes == _MEMBER).tolist()
     sets: list[list[float]] = [[]]
     for value in () if values is None else values.tolist():
@@ -373,7 +375,7 @@ def _member_sets(modes: Array, values: Array | None) -> dict[int, list[float]]:
 def _chain_members(
     members: dict[int, list[float]], children: Array, threshold: Array, count: int
 ) -> tuple[Array, Array]:
-    """Turn each member node into a chain of equality tests; which node each added test belongs to, and its value."""
+    """Expand each member node into a chain of equality tests; returns the owner and the value of each added test."""
     chain_of: list[int] = []
     chain_value: list[float] = []
     for node, values in members.items():
@@ -394,7 +396,7 @@ def _chain_members(
 
 
 def _complete(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
-    """The attributes given and the defaults of the others."""
+    """Return the given attributes and the defaults of the others."""
     return {p.name: p.default for p in inspect.signature(function).parameters.values()} | given
 
 

@@ -1,4 +1,4 @@
-"""Trees compiled to flat arrays and walked level by level, all rows and trees of a block at once."""
+"""Decision trees as flat arrays, traversed level by level for all rows and trees of a block at once."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from onnx_workbench.exec.kernels.context import checkpoint
 
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
 EQ = MODES.index("BRANCH_EQ")
-#: Whether the true branch is taken, by mode and by how value and threshold compare: not at all, <, =, >.
+#: Whether the true branch is taken, by mode and by the comparison of value and threshold: unordered, <, =, >.
 _TAKEN = np.array(
     [[0, 1, 1, 0], [0, 1, 0, 0], [0, 0, 1, 1], [0, 0, 0, 1], [0, 0, 1, 0], [1, 1, 0, 1]], bool
 ).reshape(-1)  # fmt: skip
-#: Rows times trees walked together: what keeps the working arrays in the cache.
+#: Rows times trees traversed together, so that the working arrays fit the cache.
 _BLOCK = 1 << 15
 
 
@@ -64,7 +64,7 @@ class Nodes:
             level = np.unique(np.concatenate([self.children[2 * level], self.children[2 * level + 1]]))
 
     def leaves(self, x: Array) -> Array:
-        """The leaf each row reaches in each tree, [trees, rows]; x is a contiguous block of rows."""
+        """Return the leaf that each row reaches in each tree, [trees, rows]; x is a contiguous block of rows."""
         rows, width = x.shape
         if self.feature.max() >= width:
             given = f"a node asks for feature {self.feature.max()}; the input has {width}"
@@ -101,18 +101,18 @@ _COMPARE = (np.less_equal, np.less, np.greater_equal, np.greater, np.equal, np.n
 
 @dataclass(slots=True, eq=False)
 class Votes:
-    """What each leaf adds to which target."""
+    """The contributions of leaves to targets."""
 
     weights: Array  # [nodes] when there is one vote per leaf, else [nodes, targets]
     targets: Array | None  # [nodes], when there is one vote per leaf and more than one target
-    voted: Array | None  # bool [nodes, targets] where MIN and MAX must tell no vote from a vote of 0
+    voted: Array | None  # bool [nodes, targets] where MIN and MAX must distinguish no vote from a vote of 0
     count: int  # of targets
 
 
 def build_votes(
     nodes: int, leaf: Array, target: Array, weight: Array, targets: int, *, aggregate: str, wide: bool
 ) -> Votes:
-    """Votes from parallel lists; KernelError where a leaf or target is out of range."""
+    """Build the votes from parallel lists; KernelError where a leaf or target is out of range."""
     if not len(leaf) == len(target) == len(weight):
         msg = f"{len(leaf)} leaf ids, {len(target)} target ids and {len(weight)} weights; expected as many of each"
         raise KernelError(msg)
@@ -139,7 +139,9 @@ def build_votes(
 
 
 def aggregate_scores(x: Array, nodes: Nodes, votes: Votes, aggregate: str) -> Array:
-    """Scores [N, targets] as float64: the votes of the leaves each row reaches, put together over the trees."""
+    """Return scores [N, targets] as float64: the votes of the leaves that each row reaches, aggregated over the
+    trees.
+    """
     if aggregate not in ("SUM", "AVERAGE", "MIN", "MAX"):
         msg = f"aggregate_function is {aggregate!r}; expected SUM, AVERAGE, MIN or MAX"
         raise KernelError(msg)
@@ -181,7 +183,7 @@ def _combined(leaves: Array, votes: Votes, aggregate: str) -> Array:
 
 
 def numbers(values: Sequence[float] | Array | None, length: int, what: str) -> Array:
-    """A node attribute as an array; KernelError unless it has one entry per node."""
+    """Return a node attribute as an array; KernelError unless it has one entry per node."""
     array = np.asarray(() if values is None else values)
     if array.ndim != 1 or len(array) != length:
         msg = f"{what} has {prod(array.shape)} entries; expected {length}"

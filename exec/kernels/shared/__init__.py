@@ -1,1 +1,1 @@
-"""What kernels of several operators share."""
+"""Helpers for kernels of several operators."""

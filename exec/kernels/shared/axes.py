@@ -1,4 +1,4 @@
-"""Axes and integer lists as models give them: negative, repeated, out of range, as attribute or as tensor."""
+"""Validation of axes and integer lists: negative, repeated, out of range, as attribute or as tensor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx_workbench.exec.kernels.allocation import Array
 
 
 def normal_axis(axis: int, rank: int, name: str = "axis") -> int:
-    """`axis` counted from the front; KernelError unless it is within [-rank, rank)."""
+    """Return `axis` as a non-negative number; KernelError unless it is within [-rank, rank)."""
     if -rank <= axis < rank:
         return axis + rank if axis < 0 else axis
     msg = f"{name} is {axis}; expected within [{-rank}, {rank - 1}] for rank {rank}"
@@ -20,7 +20,7 @@ def normal_axis(axis: int, rank: int, name: str = "axis") -> int:
 
 
 def normal_axes(axes: Sequence[int], rank: int, name: str = "axes") -> tuple[int, ...]:
-    """All axes counted from the front, in their order; KernelError when out of range or repeated."""
+    """Return all axes as non-negative numbers, in their order; KernelError when out of range or repeated."""
     result = tuple(normal_axis(a, rank, name) for a in axes)
     if len(set(result)) != len(result):
         msg = f"{name} {list(axes)} name the same axis of rank {rank} twice; expected each once"
@@ -29,7 +29,7 @@ def normal_axes(axes: Sequence[int], rank: int, name: str = "axes") -> tuple[int
 
 
 def integers(values: Array, name: str) -> list[int]:
-    """A 0-D or 1-D tensor of integers as a list of Python ints; KernelError for anything else."""
+    """Return a 0-D or 1-D integer tensor as a list of Python ints; KernelError for anything else."""
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu" or values.ndim > 1:
         msg = f"{name} is {describe(values)}; expected integers in one dimension"
         raise KernelError(msg)
@@ -38,7 +38,7 @@ def integers(values: Array, name: str) -> list[int]:
 
 
 def one_element(value: Array, name: str) -> Array:
-    """A tensor of one element as one without axes; KernelError for anything else."""
+    """Return a tensor of one element without axes; KernelError for anything else."""
     if value.size != 1:
         msg = f"{name} is {describe(value)}; expected one element"
         raise KernelError(msg)
@@ -46,7 +46,7 @@ def one_element(value: Array, name: str) -> Array:
 
 
 def scalar_float(value: Array, name: str) -> float:
-    """The one number of a tensor with one element; KernelError for anything else."""
+    """Return the number in a tensor of one element; KernelError for anything else."""
     if not isinstance(value, np.ndarray) or value.size != 1 or value.dtype.kind not in "iufbV":
         msg = f"{name} is {describe(value)}; expected one number"
         raise KernelError(msg)
@@ -54,7 +54,7 @@ def scalar_float(value: Array, name: str) -> float:
 
 
 def scalar_int(value: Array, name: str) -> int:
-    """The one integer of a tensor with one element; KernelError for anything else."""
+    """Return the integer in a tensor of one element; KernelError for anything else."""
     if not isinstance(value, np.ndarray) or value.size != 1 or value.dtype.kind not in "iufb":
         msg = f"{name} is {describe(value)}; expected one number"
         raise KernelError(msg)

@@ -1,8 +1,8 @@
-"""What numpy does not offer of its own BLAS: products added to what is there, and the number of threads.
+"""Direct access to numpy's OpenBLAS: accumulating products (GEMM with beta = 1), and the number of threads.
 
-`numpy.matmul` overwrites its output. A convolution is a sum of products, so without `gemm_add` each of them would
-need another array and another pass. The OpenBLAS inside numpy's wheels is called where it is found and gives right
-answers in a trial; everywhere else numpy computes the same in two steps.
+`numpy.matmul` overwrites its output. A convolution is a sum of products, so without `gemm_add` each of them would need
+another array and another pass. The OpenBLAS in numpy's wheels is called where it is found and passes a self-test;
+elsewhere numpy computes the same in two steps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ROW_MAJOR = 101
 _NO_TRANSPOSE = 111
 _Gemm = Callable[..., None]
 
-#: What OpenBLAS calls the processors for which it has such kernels.
+#: OpenBLAS's names of the processors for which it has small-matrix kernels.
 _UNPACKED_ON = (b"SkylakeX", b"Cooperlake", b"SapphireRapids")
 
 
@@ -47,12 +47,12 @@ def gemm_add(a: Array, b: Array, out: Array) -> None:
 
 
 def has_gemm_add() -> bool:
-    """Whether `gemm_add` runs without a temporary here."""
+    """Return whether `gemm_add` runs without a temporary here."""
     return _gemm("f") is not None
 
 
 def set_threads(count: int) -> int:
-    """Set the threads BLAS uses and return how many it used before; (1 and no effect where it cannot be told)."""
+    """Set the number of BLAS threads and return the previous one; (1 and no effect where it is inaccessible)."""
     functions = _thread_functions()
     if functions is None:
         return 1
@@ -65,7 +65,9 @@ def set_threads(count: int) -> int:
 
 @cache
 def multiplies_unpacked() -> bool:
-    """Whether BLAS multiplies small float32 matrices where they lie: OpenBLAS does on processors with AVX-512."""
+    """Return whether BLAS multiplies small float32 matrices without packing: OpenBLAS does on processors with
+    AVX-512.
+    """
     name = _symbol("scipy_openblas_get_corename64_", "openblas_get_corename64_", "openblas_get_corename")
     if name is None:
         return False
@@ -74,7 +76,7 @@ def multiplies_unpacked() -> bool:
 
 
 def _rows(matrix: Array) -> bool:
-    """Whether BLAS can read it row by row: contiguous rows that do not overlap."""
+    """Return whether BLAS can read the matrix by rows: contiguous rows that do not overlap."""
     size = matrix.itemsize
     return (
         matrix.ndim == 2
@@ -86,7 +88,7 @@ def _rows(matrix: Array) -> bool:
 
 @cache
 def _libraries() -> tuple[ctypes.CDLL, ...]:
-    """numpy's extension module (whose symbols include its BLAS on most systems) and the libraries beside numpy."""
+    """Return numpy's extension module (which exports its BLAS on most systems) and the libraries beside numpy."""
     package = Path(np.__file__).parent
     found = []
     extension = sys.modules.get("numpy._core._multiarray_umath")
@@ -121,7 +123,7 @@ def _thread_functions() -> tuple[Callable[[], int], Callable[[int], None]] | Non
 
 @cache
 def _gemm(char: str) -> _Gemm | None:
-    """cblas_sgemm or cblas_dgemm with 64-bit sizes, if it is there and multiplies rightly."""
+    """Return cblas_sgemm or cblas_dgemm with 64-bit sizes, if it exists and passes a self-test."""
     if char not in "fd":
         return None
     name = "sgemm" if char == "f" else "dgemm"

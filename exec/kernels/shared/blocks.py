@@ -1,7 +1,7 @@
-"""Elementwise work of several passes, done piece by piece so that the pieces stay in the second-level cache.
+"""Cache blocking of elementwise work in several passes: pieces that fit the second-level cache.
 
-A pass over an array larger than the cache costs memory bandwidth, several passes over a piece of it do not. The
-same pieces are what threads share, and where float16 and bfloat16 become float32 without a whole wide copy.
+A pass over an array larger than the cache costs memory bandwidth, several passes over one piece do not. The pieces are
+also the unit of work for threads, and of widening float16 and bfloat16 to float32 without a whole wide copy.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from onnx_workbench.exec.kernels.shared.order import empty_features_first, featu
 from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.kernels.threads import parallel_for, split, threads
 
-#: Elements of one piece: long enough to make numpy's calls cheap, and a few of them in float32 fit one MiB.
+#: Elements of one piece: long enough to amortize numpy's call overhead, and a few of them in float32 fit one MiB.
 PIECE = 1 << 16
-#: Smaller arrays are not worth handing to another thread: one pass over them takes less than half a millisecond.
+#: Smaller arrays are not worth another thread: one pass over them takes less than half a millisecond.
 PARALLEL = 1 << 20
 
-#: Fills the last argument from the ones before; all are flat, contiguous and of one wide type. Sources may not be
-#: written to, the target may be used for intermediate results.
+#: Fills the last argument from the ones before; all are flat, contiguous and of one wide type. Sources are read-only,
+#: the target may hold intermediate results.
 Fill = Callable[..., None]
 
 
 def elementwise(fill: Fill, *inputs: Array) -> Array:
-    """The array of the inputs' common shape and type that `fill` computes; float16 and shorter in float32.
+    """The array of the inputs' common shape and type computed by `fill`; float16 and shorter in float32.
 
     ``fill(source, …, target)`` is called for flat pieces, on several threads when the array is large.
     """
@@ -61,7 +61,7 @@ def elementwise(fill: Fill, *inputs: Array) -> Array:
 
 
 def by_pieces(shape: Sequence[int], dtype: DTypeLike, make: Callable[[int, int], Array]) -> Array:
-    """An array whose rows from one number up to another `make` gives, as many at a time as a piece has room for."""
+    """Build an array from `make(start, stop)`, which returns a range of rows, in pieces."""
     result = empty(shape, dtype)
     step = max(1, PIECE // max(1, prod(shape[1:])))
     for begin in range(0, len(result), step):
@@ -72,7 +72,7 @@ def by_pieces(shape: Sequence[int], dtype: DTypeLike, make: Callable[[int, int],
 
 
 def parts(count: int, each: int = 1) -> Iterator[slice]:
-    """Parts of a range of rows with `each` elements, looking between them whether the run was cancelled."""
+    """Yield ranges of `each` elements, checking for cancellation in between."""
     step = max(1, (1 << 20) // max(1, each))
     for start in range(0, count, step):
         checkpoint()
@@ -80,17 +80,17 @@ def parts(count: int, each: int = 1) -> Iterator[slice]:
 
 
 def spread(run: Callable[[int, int], None], size: int, parallel: int = PARALLEL) -> None:
-    """Call run(start, stop) for parts of range(size) on the threads there are; once if size < `parallel`."""
+    """Call run(start, stop) for parts of range(size) on the available threads; once if size < `parallel`."""
     workers = threads() if size >= parallel else 1
     if workers == 1:
         run(0, size)
         return
-    parts = split(size, 2 * workers)  # two each, so that one who is held up does less
+    parts = split(size, 2 * workers)  # two each, so that a delayed thread does less
     parallel_for(lambda index: run(*parts[index]), len(parts))
 
 
 def apply(ufunc: np.ufunc, x: Array) -> Array:
-    """One numpy function of one argument, in the wide type where the type of `x` is a short one."""
+    """Apply a unary numpy function, in the wide type where the type of `x` is a short one."""
     if x.dtype.char in "fdbhilqBHILQ" and (x.size < PARALLEL or threads() == 1):
         result = (
             np.empty(x.shape, x.dtype)

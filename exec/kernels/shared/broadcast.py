@@ -12,7 +12,7 @@ from onnx_workbench.exec.kernels.shared.order import empty_features_first, featu
 
 
 def broadcast_shape(*inputs: Array) -> tuple[int, ...]:
-    """The common shape; KernelError names the shapes that do not fit. Allocates nothing."""
+    """Return the broadcast shape; KernelError names the incompatible shapes. Allocates nothing."""
     try:
         # numpy.broadcast takes at most 64 arguments.
         shapes = [a.shape for a in inputs]
@@ -23,13 +23,13 @@ def broadcast_shape(*inputs: Array) -> tuple[int, ...]:
         raise KernelError(msg) from None
 
 
-#: Bytes of an operand up to which numpy may allocate what is as small: the run refuses a result over a smaller limit
-#: afterwards. Asking first takes as long as adding a hundred numbers.
+#: Up to so many bytes numpy may allocate without a prior check: the run refuses a result over a smaller limit
+#: afterwards. Checking first takes as long as adding a hundred numbers.
 _SMALL = 1 << 16
 
 
 def binary(ufunc: np.ufunc, a: Array, b: Array) -> Array:
-    """ufunc(a, b) of two tensors of one type; held against the memory limit before more than little is allocated."""
+    """Return ufunc(a, b) of two tensors of one type; larger results are checked against the memory limit first."""
     shape, other = a.shape, b.shape
     # Most second operands have the shape of the first, or of its last axes; asking numpy takes longer than adding.
     is_plain = other == shape or not other or shape[-len(other) :] == other
@@ -50,23 +50,23 @@ def binary(ufunc: np.ufunc, a: Array, b: Array) -> Array:
 
 
 def _kind(ufunc: np.ufunc, a: Array, b: Array) -> np.dtype[Any]:
-    """The type of what a ufunc gives: that of its operands, or bool."""
+    """Return the result type of a ufunc: that of its operands, or bool."""
     return ufunc.resolve_dtypes((a.dtype, b.dtype, None), casting="equiv")[-1]
 
 
 def check_one_type(*inputs: Array) -> None:
-    """KernelError where inputs are not of one type, which numpy would bring to a common one."""
+    """Raise KernelError where inputs differ in type, which numpy would promote."""
     if any(x.dtype != inputs[0].dtype for x in inputs):
         msg = f"inputs are {' and '.join(x.dtype.name for x in inputs)}; expected the same type"
         raise KernelError(msg)
 
 
 def legacy_operand(a: Array, b: Array, broadcast: int, axis: int | None) -> Array:
-    """`b` as a view that numpy broadcasts over `a` the way `broadcast` and `axis` of opsets 1 to 6 ask for.
+    """Return `b` as a view that numpy broadcasts over `a` as `broadcast` and `axis` of opsets 1 to 6 specify.
 
     With broadcast=1 b has one element, or its dimensions are those of `a` from `axis` on (the last ones without
-    `axis`). With broadcast=0 the shapes should be equal; whatever numpy can do with them is accepted, since files
-    exist whose operator set number is older than their nodes.
+    `axis`). With broadcast=0 the shapes should be equal; whatever numpy can do with them is accepted, since files exist
+    whose operator set number is older than their nodes.
     """
     if not broadcast or a.shape == b.shape:
         return b

@@ -1,7 +1,7 @@
-"""Conversions between all ONNX element types, and the wider type a kernel computes a small one in.
+"""Conversions between all ONNX element types, and the wider compute types of short ones.
 
-The small types are those of ml_dtypes, one element per byte. Their `astype` neither saturates float8 nor is it
-fast, and most of them are of kind "V", so the questions a kernel has about a dtype are answered here by name.
+The short types are those of ml_dtypes, one element per byte. Their `astype` neither saturates float8 nor is it fast,
+and most of them are of kind "V", so dtype predicates are implemented here by name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FLOATS = _NARROW_FLOATS | {"bfloat16", "float16", "float32", "float64"}
 
 
 def dtype_of(to: ElementType | int) -> np.dtype[Any]:
-    """The numpy dtype of a `to` or `dtype` attribute; KernelError when no known type has that number."""
+    """Return the numpy dtype of a `to` or `dtype` attribute; KernelError for an unknown number."""
     try:
         return ElementType(to).numpy_dtype
     except ValueError:
@@ -37,38 +37,38 @@ def dtype_of(to: ElementType | int) -> np.dtype[Any]:
 
 
 def _is_native(dtype: np.dtype[Any]) -> bool:
-    """Whether it is numpy's own; those of ml_dtypes are registered with numbers from 256 on."""
+    """Return whether the dtype is numpy's own; those of ml_dtypes are registered with numbers from 256 on."""
     return dtype.num < 256
 
 
 @cache
 def _name(dtype: np.dtype[Any]) -> str:
-    """The name, which numpy puts together anew each time it is asked."""
+    """Return the cached name, which numpy would rebuild at each access."""
     return dtype.name
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
-    """Whether it is a real floating-point type of any width, ml_dtypes included."""
+    """Return whether it is a real floating-point type of any width, ml_dtypes included."""
     return dtype.kind == "f" if _is_native(dtype) else _name(dtype) in _FLOATS
 
 
 def is_integer(dtype: np.dtype[Any]) -> bool:
-    """Whether it is a signed or unsigned integer of any width, ml_dtypes included; bool is not."""
+    """Return whether it is a signed or unsigned integer of any width, ml_dtypes included; bool is not."""
     return dtype.kind in "iu" if _is_native(dtype) else _name(dtype) in _NARROW_INTEGERS
 
 
 def is_narrow(dtype: np.dtype[Any]) -> bool:
-    """Whether it is one of the 8, 6, 4 and 2 bit types of ml_dtypes (int8 and uint8 are numpy's)."""
+    """Return whether it is one of the 8, 6, 4 and 2 bit types of ml_dtypes (int8 and uint8 are numpy's)."""
     return not _is_native(dtype) and dtype.itemsize == 1
 
 
 def is_float8(dtype: np.dtype[Any]) -> bool:
-    """Whether it is one of the four float8 types with a sign, those `saturate` speaks of."""
+    """Return whether it is one of the four signed float8 types, to which `saturate` applies."""
     return _name(dtype) in _FLOAT8
 
 
 def integer_limits(dtype: np.dtype[Any]) -> tuple[int, int]:
-    """Smallest and largest value of an integer type of any width."""
+    """Return smallest and largest value of an integer type of any width."""
     if not _is_native(dtype):
         return _NARROW_INTEGERS[_name(dtype)]
     info = np.iinfo(dtype)
@@ -77,7 +77,7 @@ def integer_limits(dtype: np.dtype[Any]) -> tuple[int, int]:
 
 @cache
 def float_max(dtype: np.dtype[Any]) -> float:
-    """The largest finite value of a floating-point type of any width."""
+    """Return the largest finite value of a floating-point type of any width."""
     if dtype.kind == "f" and dtype.itemsize > 1:
         return float(np.finfo(dtype).max)
     from ml_dtypes import finfo
@@ -87,20 +87,20 @@ def float_max(dtype: np.dtype[Any]) -> float:
 
 
 def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type to compute in: float32 for all shorter floats, int32 for 4- and 2-bit integers, else itself."""
+    """Return the type to compute in: float32 for all shorter floats, int32 for 4- and 2-bit integers, else itself."""
     if _is_native(dtype):
         return FLOAT32 if dtype.char == "e" else dtype
     return np.dtype(np.int32) if _name(dtype) in _NARROW_INTEGERS else FLOAT32
 
 
 def widen(x: Array) -> Array:
-    """`x` in its compute_dtype; itself, not a copy, when it is that already."""
+    """Return `x` in its compute_dtype; no copy when it has that type."""
     dtype = compute_dtype(x.dtype)
     return x if dtype == x.dtype else decode(x, dtype)
 
 
 def narrow(x: Array, dtype: np.dtype[Any]) -> Array:
-    """`x` rounded to `dtype` as arithmetic does: float8 overflow becomes its infinity or NaN; no copy if equal."""
+    """Round `x` to `dtype` as arithmetic does: float8 overflow becomes infinity or NaN; no copy if equal."""
     return x if x.dtype == dtype else x.astype(dtype)
 
 
@@ -114,7 +114,7 @@ def _table(source: np.dtype[Any], target: np.dtype[Any]) -> Array:
 
 
 def decode(x: Array, dtype: DTypeLike) -> Array:
-    """An exact conversion to a wider type; types of one byte go through a table of their 256 values."""
+    """Convert exactly to a wider type; one-byte types by a table of their 256 values."""
     dtype = np.dtype(dtype)
     if x.size < 256 or not is_narrow(x.dtype):
         return x.astype(dtype)
@@ -122,10 +122,10 @@ def decode(x: Array, dtype: DTypeLike) -> Array:
 
 
 def cast(x: Array, to: DTypeLike, *, saturate: bool = True, round_mode: str = "up") -> Array:
-    """`x` as Cast converts it to the numpy dtype `to`; `x` itself when it has that type.
+    """Convert as Cast does to the numpy dtype `to`; no copy when `x` has that type.
 
-    `saturate` is for the float8 types, `round_mode` (up, down, nearest) for float8e8m0 alone. Integers that do
-    not fit keep their low bits. KernelError for a text that is no number.
+    `saturate` is for the float8 types, `round_mode` (up, down, nearest) for float8e8m0 alone. Integers that do not fit
+    keep their low bits. KernelError for a text that is not a number.
     """
     to = np.dtype(to)
     if x.dtype == to:
@@ -217,14 +217,14 @@ def _quoted(text: Any) -> str:
 
 
 def _wrapped(to: np.dtype[Any], text: Any) -> int:
-    """The integer a text means, wrapped around into the range of a type."""
+    """Parse the integer in a text, wrapped around into the range of a type."""
     span = 1 << (8 * to.itemsize)
     half = span >> 1 if to.kind == "i" else 0
     return (_whole(text) + half) % span - half
 
 
 def _whole(text: Any) -> int:
-    """The integer a text means: digits exactly, anything else truncated from its floating-point value."""
+    """Parse the integer in a text: digits exactly, anything else truncated from its floating-point value."""
     try:
         return int(text)
     except ValueError:
@@ -248,9 +248,9 @@ def _texts(numbers: Array) -> list[str]:
     return [str(v) for v in numbers.tolist()]
 
 
-# Messages show texts up to so many characters.
+# Messages show so many characters of a text.
 _LONGEST = 60
-# How many texts are read or written at a time.
+# Texts read or written at a time.
 _TEXTS = 1 << 16
-# The names Cast reserves for what has no digits.
+# Cast's texts of values without digits.
 _SPECIAL = {"nan": "NaN", "inf": "INF", "-inf": "-INF"}

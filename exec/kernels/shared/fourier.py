@@ -1,4 +1,4 @@
-"""Fourier transforms in parts, so that those of very long signals can be ended in their midst."""
+"""Fourier transforms in steps, so that those of very long signals can be cancelled."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def transform(signal: Array, axis: int = -1, *, inverse: bool = False) -> Array:
 
 
 def half_transform(signal: Array, axis: int = -1) -> Array:
-    """The first half of the transform of a real signal, which tells the other."""
+    """Return the first half of the transform of a real signal; the other is its conjugate."""
     length = signal.shape[axis]
     if length > PART:
         return transform(signal, axis)[(*(slice(None),) * (axis % signal.ndim), slice(0, length // 2 + 1))]
@@ -47,7 +47,7 @@ def half_transform(signal: Array, axis: int = -1) -> Array:
 
 
 def inverse_of_half(half: Array, length: int, axis: int = -1) -> Array:
-    """The real signal of a length whose transform has this first half."""
+    """Return the real signal of a length with this half transform."""
     if length <= PART:
         checkpoint()
         return np.fft.irfft(half, n=length, axis=axis)
@@ -59,7 +59,7 @@ def inverse_of_half(half: Array, length: int, axis: int = -1) -> Array:
 
 
 def _long(x: Array, inverse: bool) -> Array:
-    """One long signal as a table: its columns are transformed, turned by their place, then its rows."""
+    """Transform one long signal as a table (four-step FFT): columns, twiddle factors, then rows."""
     length = len(x)
     rows = next((n for n in range(isqrt(length), 1, -1) if length % n == 0), 1)
     if rows == 1:
@@ -73,12 +73,12 @@ def _long(x: Array, inverse: bool) -> Array:
 
 
 def _turns(steps: Array, count: int, inverse: bool) -> Array:
-    """Complex numbers of length 1 that are turned by so many of `count` steps around the circle."""
+    """Return twiddle factors: complex numbers of length 1 at multiples of 1 / `count` of the circle."""
     return np.exp((2j if inverse else -2j) * np.pi / count * steps)
 
 
 def _of_prime_length(x: Array, inverse: bool) -> Array:
-    """The transform as a convolution with a chirp (Bluestein), whose length may be a power of two."""
+    """Transform as a convolution with a chirp (Bluestein), whose length may be a power of two."""
     length = len(x)
     room = 1 << (2 * length - 2).bit_length()
     check_size((3, room), np.complex128)

@@ -1,4 +1,4 @@
-"""Values whose features, the last axis, are outermost in memory, as a transpose to channels last gives.
+"""Arrays whose last axis (features) is outermost in memory, as a transpose to channels-last gives.
 
 Elementwise kernels and normalisations keep that order, so that a chain of them works on contiguous memory.
 """
@@ -14,7 +14,7 @@ from onnx_workbench.exec.kernels.allocation import Array, empty
 
 
 def features_first(x: Array) -> bool:
-    """Whether the last axis is the outermost in memory, the others follow in order, and nothing is left out."""
+    """Return whether the last axis is the outermost in memory, the others follow in order, without gaps."""
     return x.ndim > 1 and not x.flags.c_contiguous and np.moveaxis(x, -1, 0).flags.c_contiguous
 
 

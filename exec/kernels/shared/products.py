@@ -1,4 +1,4 @@
-"""Matrix products in pieces of the size OpenBLAS computes best."""
+"""Matrix products in tiles of the size that OpenBLAS computes fastest."""
 
 from __future__ import annotations
 
@@ -8,34 +8,36 @@ from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.scratch import scratch
 
-#: Up to rows × columns × depth of this OpenBLAS multiplies in place, where `blas.multiplies_unpacked`. Beyond it packs
-#: both matrices first, which costs more than it saves when one of them is small.
+#: Up to rows × columns × depth of this OpenBLAS multiplies without packing, where `blas.multiplies_unpacked`. Beyond it
+#: packs both matrices first, which costs more than it saves when one of them is small.
 UNPACKED = 1_000_000
-#: Multiply-adds of one call of BLAS, which cannot be interrupted: some tenths of a second.
+#: Multiply-adds per BLAS call, which cannot be interrupted: some tenths of a second.
 LONGEST = 1 << 33
 _STEP = 64
 _LEAST_ROWS = 16
-_ROWS_AT_ONCE = 6  # pieces of any other number of rows leave some that are computed more slowly; measured
+_ROWS_AT_ONCE = 6  # other numbers of rows leave a slower remainder; measured
 _LEAST, _MOST = 128, 448  # columns; measured
 _FEW = 64  # columns that are cheaper to compute without packing, a few rows at a time
-#: A product so shallow takes less time to compute than to write: tiles of few rows keep to few pages of the result.
+#: A product of this depth takes less time to compute than to write: tiles of few rows touch few pages of the result.
 _SHALLOW, _SHALLOW_ROWS = 64, 32
 
 
 def columns_unpacked(rows: int, depth: int) -> int:
-    """How many columns a product may have to be computed without packing; 0 when that does not pay."""
+    """Return how many columns a product may have to be computed without packing; 0 when that does not pay."""
     count = UNPACKED // max(1, rows * depth) // _STEP * _STEP
     return min(count, _MOST) if count >= _LEAST and blas.multiplies_unpacked() else 0
 
 
 def rows_unpacked(depth: int, columns: int) -> int:
-    """How many rows a product may have to be computed without packing; 0 when that does not pay."""
+    """Return how many rows a product may have to be computed without packing; 0 when that does not pay."""
     count = UNPACKED // max(1, depth * columns)
     return count if count >= _LEAST_ROWS else 0
 
 
 def matmul_columns(a: Array, b: Array, out: Array) -> None:
-    """a (M, K) @ b (K, N) into out (M, N), in pieces of columns or rows where that is quicker; float32 gains most."""
+    """Compute a (M, K) @ b (K, N) into out (M, N), in tiles of columns or rows where that is faster; float32 gains
+    most.
+    """
     count = b.shape[1]
     if count <= _FEW:
         _few_columns(a, b, out)
@@ -55,7 +57,7 @@ def matmul_columns(a: Array, b: Array, out: Array) -> None:
 
 
 def _shallow(a: Array, b: Array, out: Array) -> None:
-    """a @ b of little depth in tiles: written where it is cold, whole columns touch too many pages at once."""
+    """Compute a shallow a @ b in tiles: where the output is not cached, whole columns touch too many pages at once."""
     (rows, depth), columns = a.shape, b.shape[1]
     high, wide = max(1, -(-rows // -(-rows // _SHALLOW_ROWS))), min(_MOST, columns)
     down, across = rows // high * high, columns // wide * wide
@@ -68,7 +70,7 @@ def _shallow(a: Array, b: Array, out: Array) -> None:
 
 
 def _few_columns(a: Array, b: Array, out: Array) -> None:
-    """a @ b with few columns in pieces of rows; as the sum of two products where that makes them small enough."""
+    """Compute a @ b with few columns in row tiles; as the sum of two products where that makes them small enough."""
     (rows, depth), columns = a.shape, b.shape[1]
     parts = -(-depth * columns * 3 * _ROWS_AT_ONCE // UNPACKED)
     if parts != 2 or depth % 2 or rows < _LEAST_ROWS or a.dtype != np.float32 or not blas.multiplies_unpacked():
@@ -80,10 +82,10 @@ def _few_columns(a: Array, b: Array, out: Array) -> None:
 
 
 def matmul_stack(a: Array, b: Array, out: Array) -> None:
-    """The products a (…, M, K) @ b (…, K, N) of stacks, with numpy's broadcasting, into out (…, M, N).
+    """Compute the products a (…, M, K) @ b (…, K, N) of stacks, with numpy's broadcasting, into out (…, M, N).
 
-    Small matrices, as those of one head of attention, are multiplied in pieces of rows that need no packing. The
-    kernels for them want the rows of b contiguous: a transposed b is copied first.
+    Small matrices, as those of one attention head, are multiplied in row tiles that need no packing. Their kernels
+    require contiguous rows of b: a transposed b is copied first.
     """
     rows, depth = a.shape[-2:]
     if b.strides[-1] != b.itemsize and rows >= _LEAST_ROWS:
@@ -102,19 +104,19 @@ def matmul_stack(a: Array, b: Array, out: Array) -> None:
 
 
 def row_pieces(stack: Array, step: int) -> Array:
-    """A stack of matrices (…, R, C) as (…, R / step, step, C); a view."""
+    """Reshape a stack of matrices (…, R, C) to (…, R / step, step, C); a view."""
     return stack.reshape(*stack.shape[:-2], -1, step, stack.shape[-1])
 
 
 def _tiles(matrix: Array, high: int, wide: int) -> Array:
-    """A matrix (R, N) as (R / high, N / wide, high, wide); a view."""
+    """Reshape a matrix (R, N) to (R / high, N / wide, high, wide); a view."""
     row, value = matrix.strides
     shape = (matrix.shape[0] // high, matrix.shape[1] // wide, high, wide)
     return np.lib.stride_tricks.as_strided(matrix, shape, (high * row, wide * value, row, value))
 
 
 def _pieces(matrix: Array, count: int, step: int) -> Array:
-    """The first columns of a matrix (R, N) as (count, R, step); a view."""
+    """Reshape the first columns of a matrix (R, N) to (count, R, step); a view."""
     row, value = matrix.strides
     shape = (count, matrix.shape[0], step)
     return np.lib.stride_tricks.as_strided(matrix, shape, (step * value, row, value))

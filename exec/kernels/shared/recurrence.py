@@ -1,7 +1,7 @@
-"""The cells of RNN, GRU and LSTM, one direction at a time, over time-major sequences (T, N, features).
+"""Cells of RNN, GRU and LSTM, one direction at a time, over time-major sequences (T, N, features).
 
-The inputs of all steps go through one product before the loop. Cells with the usual activations and no clipping,
-peepholes or lengths then run in `recurrence_quick`; the steps here take all of that.
+The inputs of all steps go through one product before the loop. Cells with the default activations and no clipping,
+peepholes or lengths then run in `recurrence_quick`; the steps here support all of that.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BACKWARDS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, 
 
 
 def turns_of(direction: str) -> tuple[bool, ...]:
-    """Per direction of a layer whether it goes from the end; KernelError for an unknown one."""
+    """Return per direction of a layer whether it runs backwards; KernelError for an unknown one."""
     if direction not in _BACKWARDS:
         msg = f"direction is {direction!r}, expected forward, reverse or bidirectional"
         raise KernelError(msg)
@@ -38,19 +38,19 @@ class Cell:
     kind: str  # RNN, GRU, LSTM
     w: Array  # (I, gates × H)
     r: Array  # (H, gates × H)
-    bias: Array  # (gates × H,), the part that is added to the inputs of all steps
+    bias: Array  # (gates × H,), added to the inputs of all steps
     hidden: int
     activations: tuple[Activation, ...]
     clip: float | None = None
     recurrent_bias: Array | None = None  # GRU with linear_before_reset: Rbh, inside the reset
     peephole: Array | None = None  # (3, H): i, o, f
     input_forget: bool = False
-    quick: Cell | None = None  # the same with weights as recurrence_quick wants them, where that can run it
-    feedback: Activation | None = None  # (N, H) → (N, A): what `r`, then (H + A, gates × H), takes beside h
+    quick: Cell | None = None  # the same with weights for recurrence_quick, where that applies
+    feedback: Activation | None = None  # (N, H) → (N, A): the values that `r`, then (H + A, gates × H), takes beside h
     _packed: dict[int, Array] = field(default_factory=dict)
 
     def packed(self, slices: int, make: Callable[[], Array]) -> Array:
-        """The recurrent weights in the form a number of slices wants, made on first use."""
+        """Return the recurrent weights in a number of slices, made on first use."""
         found = self._packed.get(slices)
         if found is None:
             found = self._packed[slices] = make()
@@ -70,7 +70,7 @@ def make_cell(
     peephole: Array | None = None,
     input_forget: bool = False,
 ) -> Cell:
-    """Pack W (gates × H, I), R (gates × H, H) and B (2 × gates × H); `usual` says the activations are the default."""
+    """Pack W (gates × H, I), R (gates × H, H) and B (2 × gates × H); `usual`: the activations are the default."""
     hidden = r.shape[1]
     gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[kind]
     if w.shape[0] != gates * hidden or r.shape[0] != gates * hidden:
@@ -97,7 +97,9 @@ def make_cell(
 
 
 def _halved(cell: Cell) -> Cell:
-    """The cell with the weights of its sigmoid gates halved; an LSTM's gates go from i, o, f, c to o, i, f, c."""
+    """Return the cell with halved weights of its sigmoid gates; an LSTM's gates are reordered from i, o, f, c to o, i,
+    f, c.
+    """
     hidden = cell.hidden
     order = np.arange(cell.w.shape[1])
     factor = np.ones(cell.w.shape[1], cell.w.dtype)
@@ -119,8 +121,8 @@ def run_cell(
 ) -> tuple[Array, Array | None]:
     """Run over x (T, N, I) from state h, c (N, H); writes each h to out (T, N, H) and returns the last h and c.
 
-    `lengths` (N,) ends each sequence of the batch early: its state stays and `out` is zero from there on. What is fed
-    back is zero before the first step.
+    `lengths` (N,) ends each sequence of the batch early: its state stays and `out` is zero from there on. Feedback is
+    zero before the first step.
     """
     if cell.quick is not None and lengths is None and out is not None:
         return run_quick(cell.quick, _inputs(cell.quick, x), h, c, out, reverse=reverse)
@@ -145,7 +147,7 @@ def run_cell(
 
 
 def _fed_back(step: Step, feedback: Activation) -> Step:
-    """The step of a cell whose hidden state goes on together with what is made of it."""
+    """Return a step whose hidden state is concatenated with its feedback."""
 
     def both(gate: Array, h: Array, c: Array | None) -> State:
         h, c = step(gate, h, c)
@@ -155,7 +157,7 @@ def _fed_back(step: Step, feedback: Activation) -> Step:
 
 
 def checked_lengths(sequence_lens: Array | None, steps: int, batch: int) -> Array | None:
-    """Lengths per sequence, or None when all run to the end; KernelError where they cannot be lengths."""
+    """Return lengths per sequence, None when all run to the end; KernelError for invalid ones."""
     if sequence_lens is None:
         return None
     if sequence_lens.shape != (batch,) or (batch and not 0 <= sequence_lens.min() <= sequence_lens.max() <= steps):
@@ -165,7 +167,7 @@ def checked_lengths(sequence_lens: Array | None, steps: int, batch: int) -> Arra
 
 
 def _inputs(cell: Cell, x: Array) -> Array:
-    """What the inputs and biases add to the gates of all steps: (T, N, gates × H)."""
+    """Return the contributions of inputs and biases to the gates of all steps: (T, N, gates × H)."""
     steps, batch, width = x.shape
     result = empty((steps, batch, cell.w.shape[1]), x.dtype)
     np.matmul(x.reshape(steps * batch, width), cell.w, out=result.reshape(steps * batch, cell.w.shape[1]))
@@ -270,7 +272,9 @@ _FUNCTIONS: dict[str, tuple[Callable[[Array, Any, Any], Array], float | None, fl
 def activations(
     names: Sequence[str], alphas: Sequence[float] | None, betas: Sequence[float] | None
 ) -> list[Activation]:
-    """The functions of an `activations` attribute; alphas and betas go in order to those that take one."""
+    """Return the functions of an `activations` attribute; alphas and betas are consumed in order by those that take
+    one.
+    """
     alpha, beta = iter(alphas or ()), iter(betas or ())
     result = []
     for name in names:

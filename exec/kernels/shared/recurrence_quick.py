@@ -1,9 +1,9 @@
-"""Steps of RNN, GRU and LSTM with the usual activations, made of as few and as cheap calls as numpy allows.
+"""Fast steps of RNN, GRU and LSTM with the default activations, in as few and cheap numpy calls as possible.
 
-Three things save time. A sigmoid is (1 + tanh(x/2)) / 2, so one tanh serves all gates; the halves go into the weights
-(and for the LSTM the state is kept doubled), so that 1 + tanh is all that is left of it. All buffers are made
-beforehand. And the state's product is cut into slices of columns small enough for OpenBLAS to leave out packing the
-weights, which for a handful of rows costs several times the arithmetic.
+Three things save time. A sigmoid is (1 + tanh(x/2)) / 2, so one tanh serves all gates; the halves are folded into the
+weights (and the LSTM's state is kept doubled), so that only 1 + tanh remains. All buffers are preallocated. And the
+state's product is split into slices of columns small enough for OpenBLAS to skip packing the weights, which for a
+handful of rows costs several times the arithmetic.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from onnx_workbench.exec.kernels.shared.scratch import aligned
 if TYPE_CHECKING:
     from onnx_workbench.exec.kernels.shared.recurrence import Cell
 
-#: Rows × columns × depth of a product that OpenBLAS computes quickest; up to `UNPACKED` it needs no packing.
+#: Rows × columns × depth of a product that OpenBLAS computes fastest; up to `UNPACKED` it needs no packing.
 _SLICE = 300_000
 _FEW = 64  # rows
 
-#: step(number, h, target): from h (N, H) and the inputs of a time write the next h to target (slices, N, H / slices).
+#: step(number, h, target): write the next h to target (slices, N, H / slices), given h (N, H) and the inputs at a time.
 Step = Callable[[int, Array, Array], None]
 
 
@@ -37,7 +37,7 @@ def run_quick(
     steps, batch = inputs.shape[:2]
     slices = _slices(batch, cell.hidden)
     width = cell.hidden // slices
-    # (T, gates, slices, N, width): what the product with the state gives
+    # (T, gates, slices, N, width): the layout of the product with the state
     parts = inputs.reshape(steps, batch, inputs.shape[2] // cell.hidden, slices, width).transpose(0, 2, 3, 1, 4)
     targets = out.reshape(steps, batch, slices, width).transpose(0, 2, 1, 3)
     state = np.ascontiguousarray(h)
@@ -62,8 +62,8 @@ def run_quick(
 
 @cache
 def _slices(batch: int, hidden: int) -> int:
-    """Into how many slices the columns of a gate are cut."""
-    if batch == 1 or batch > _FEW:  # a product of a vector packs nothing anyway, and for many rows it is worth it
+    """Return the number of slices into which the columns of a gate are split."""
+    if batch == 1 or batch > _FEW:  # a vector product packs nothing anyway, and for many rows packing pays
         return 1
     for most, least_width in ((_SLICE, 64), (UNPACKED, 32)):
         for count in range(1, hidden // least_width + 1):
@@ -85,7 +85,7 @@ def _lstm(cell: Cell, parts: Array, c: Array) -> tuple[Step, Array]:
     """Gates i, o, f, g; h is kept doubled (the recurrent weights are halved), c is not."""
     _, _, slices, batch, width = parts.shape
     r = cell.packed(slices, lambda: _packed(cell.r * cell.r.dtype.type(0.5), slices))
-    # one buffer of o, i, f, g, c, so that (i, f) times (g, c) is one product of neighbours
+    # one buffer of o, i, f, g, c, so that (i, f) times (g, c) is one product of adjacent parts
     buffer = aligned((5, slices, batch, width), parts.dtype)
     buffer[4] = c
     gates, sigmoids, pair, others = buffer[:4], buffer[:3], buffer[1:3], buffer[3:5]
@@ -112,7 +112,7 @@ def _lstm(cell: Cell, parts: Array, c: Array) -> tuple[Step, Array]:
 
 
 def _gru(cell: Cell, parts: Array) -> Step:
-    """Gates z, r, h; what r multiplies is halved beforehand."""
+    """Gates z, r, h; what r multiplies is halved in advance."""
     _, _, slices, batch, width = parts.shape
     hidden = cell.hidden
     linear = cell.recurrent_bias is not None

@@ -1,7 +1,7 @@
-"""Regular expressions of RE2's syntax, matched in time linear in the text.
+"""Regular expressions in RE2 syntax, matched in linear time.
 
-Patterns come from models, so backtracking engines are out: a pattern is compiled to an NFA whose state sets are
-followed one character at a time and remembered. Only whole matches are asked for, so captures and greediness do
+Patterns come from models, so backtracking engines are unsafe: a pattern is compiled to an NFA that is simulated one
+character at a time, with memoized state sets (lazy DFA). Only full matches are needed, so captures and greediness do
 not matter. What RE2 refuses (backreferences, lookaround) is refused here too.
 """
 
@@ -32,16 +32,16 @@ _ESCAPES = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 @dataclass(frozen=True, slots=True)
 class _Set:
-    """Characters by ranges and Unicode categories, perhaps all others."""
+    """Character set of ranges and Unicode categories, possibly negated."""
 
     ranges: tuple[tuple[int, int], ...] = ()
-    categories: tuple[tuple[str, bool], ...] = ()  # prefix of the category, whether all but it
+    categories: tuple[tuple[str, bool], ...] = ()  # prefix of the category, whether it is negated
     parts: tuple[_Set, ...] = ()
     negated: bool = False
     fold: bool = False
 
     def has(self, char: str) -> bool:
-        """Whether a character belongs to it."""
+        """Return whether the set contains a character."""
         chars = {char, char.lower(), char.upper()} if self.fold else (char,)
         return any(self._has(c) for c in chars if len(c) == 1) != self.negated
 
@@ -54,7 +54,7 @@ class _Set:
 
 
 def _ranges(text: str) -> tuple[tuple[int, int], ...]:
-    """Ranges written as in a class, where - stands between two characters."""
+    """Parse ranges as in a character class."""
     found, i = [], 0
     while i < len(text):
         if text[i + 1 : i + 2] == "-" and i + 2 < len(text):
@@ -68,7 +68,9 @@ def _ranges(text: str) -> tuple[tuple[int, int], ...]:
 
 @dataclass(slots=True)
 class _State:
-    """Reads a character of `chars` and goes to `next`; without `chars` goes on at once, if `holds` allows."""
+    """NFA state: reads a character of `chars` and goes to `next`; without `chars` an epsilon transition, if `holds`
+    allows.
+    """
 
     chars: _Set | None = None
     holds: str = ""  # an assertion: ^ $ A z b B
@@ -82,7 +84,7 @@ class _Flags:
     lines: bool = False  # m
 
 
-#: Builds the states of a piece in front of the state given, and returns where to enter.
+#: Builds the states of an expression in front of the given state, and returns the entry state.
 _Piece = Callable[[int], int]
 
 
@@ -182,7 +184,7 @@ class _Compiler:
         end = self.text.find("}", start)
         first, comma, second = self.text[start:end].partition(",") if end >= 0 else ("", "", "")
         if not (first.isascii() and first.isdigit()) or (second and not (second.isascii() and second.isdigit())):
-            # Not a count: RE2 takes the brace for itself, as the next character.
+            # Not a repetition: RE2 then takes the brace literally.
             self.at -= 1
             return 1, 1
         self.at = end + 1
@@ -253,7 +255,9 @@ class _Compiler:
         return found
 
     def _set_flags(self) -> bool:
-        """(?flags) holds to the end of the group around it, (?flags: opens one; whether it opened one."""
+        """Parse flags: (?flags) holds to the end of the enclosing group, (?flags: opens one; returns whether it opened
+        one.
+        """
         names = {"i": "fold", "s": "dot_all", "m": "lines"}
         value = True
         while True:
@@ -284,7 +288,7 @@ class _Compiler:
         return quoted
 
     def _class_escape(self) -> _Set | None:
-        """The set of \\d, \\pL and the like; None when the escape is of one character."""
+        """Parse the set of \\d, \\pL and the like; None for an escape of one character."""
         char = self.text[self.at]
         if char.lower() in _PERL:
             self.at += 1
@@ -363,7 +367,7 @@ class _Compiler:
 
 
 class Pattern:
-    """A compiled pattern; `full_match` says whether it covers a whole text."""
+    """A compiled pattern."""
 
     def __init__(self, pattern: str) -> None:
         """KernelError when the pattern is not valid or too large."""
@@ -373,7 +377,7 @@ class Pattern:
         self._steps: dict[tuple[frozenset[int], str, str], frozenset[int]] = {}
 
     def full_match(self, text: str) -> bool:
-        """Whether the whole text matches; time grows with its length, not exponentially."""
+        """Return whether the whole text matches; linear in its length."""
         current = frozenset((self._start,))
         before = ""
         for char in text:
@@ -384,7 +388,7 @@ class Pattern:
         return 0 in self._closure(current, before, "")
 
     def find(self, text: str, start: int = 0) -> tuple[int, int] | None:
-        """The leftmost match from `start` on, of those the longest, as begin and end; None without one."""
+        """Return begin and end of the leftmost-longest match from `start` on; None without one."""
         for begin in range(start, len(text) + 1):
             if not begin % 256:
                 checkpoint()
@@ -412,7 +416,7 @@ class Pattern:
         return end
 
     def _next(self, current: frozenset[int], before: str, char: str) -> frozenset[int]:
-        """The states after a character, remembered."""
+        """Return the states after a character, memoized."""
         key = (current, before if before in ("", "\n") or before in _ASCII_WORD else " ", char)
         found = self._steps.get(key)
         if found is None:
@@ -430,7 +434,7 @@ class Pattern:
         return frozenset(reached)
 
     def _closure(self, states: Iterable[int], before: str, after: str) -> set[int]:
-        """All states reached without reading, between the characters given ("" at either end)."""
+        """Return the epsilon closure between the given characters ("" at either end)."""
         found = set(states)
         waiting = list(found)
         while waiting:
@@ -459,5 +463,5 @@ def _holds(assertion: str, before: str, after: str) -> bool:
 
 @lru_cache(maxsize=64)
 def compile_pattern(pattern: str) -> Pattern:
-    """The compiled pattern, kept for the next call."""
+    """Compile a pattern, cached."""
     return Pattern(pattern)

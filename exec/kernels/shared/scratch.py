@@ -1,4 +1,4 @@
-"""Working memory that kernels use again and again: fresh pages cost more than the arithmetic on them."""
+"""Reusable working memory (scratch buffers) for kernels: fresh pages cost more than the arithmetic on them."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from numpy.typing import DTypeLike
 
 from onnx_workbench.exec.kernels.allocation import Array, check_size
 
-#: Larger buffers are handed to the caller alone and freed with it.
+#: Larger buffers are not reused and freed with the caller.
 KEPT_BYTES = 16 << 20
 
-#: Bytes of a line of the cache, and of the widest registers: a load that crosses a line counts twice.
+#: Bytes of a cache line, and of the widest registers: a load that crosses a line counts twice.
 _LINE = 64
 
 _local = threading.local()
 
 
 def aligned(shape: Sequence[int], dtype: DTypeLike) -> Array:
-    """An uninitialised array that begins at a line of the cache, which numpy's own need not."""
+    """Return an uninitialised array aligned to a cache line, which numpy does not guarantee."""
     kind = np.dtype(dtype)
     size = prod(shape) * kind.itemsize
     buffer = np.empty(size + _LINE, np.uint8)
@@ -30,9 +30,9 @@ def aligned(shape: Sequence[int], dtype: DTypeLike) -> Array:
 
 
 def scratch(slot: str, shape: Sequence[int], dtype: DTypeLike) -> Array:
-    """An uninitialised array of this thread; the next request for the same slot on the same thread reuses it.
+    """Return an uninitialised array of this thread; the next request for the same slot on the same thread reuses it.
 
-    Only for what does not leave the kernel call. More than there is already is held against the memory limit first.
+    Only for data that does not leave the kernel call. Growth is checked against the memory limit first.
     """
     kind = np.dtype(dtype)
     size = prod(shape) * kind.itemsize

@@ -1,4 +1,4 @@
-"""Sorting in parts, so that a sort of very many elements can be ended in its midst."""
+"""Sorting in steps (merge sort of runs), so that long sorts can be cancelled."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.context import checkpoint
 
-#: Elements that are sorted at a time. Longer runs come from merging two: numpy's stable sort finds them sorted.
+#: Elements per run. Longer runs come from merging two: numpy's stable sort detects sorted runs.
 PART = 1 << 20
 
 
 def _in_parts(values: Array, sort: Callable[[slice], None]) -> None:
-    """Call `sort` for parts of a flat array, then for pairs of what is sorted, up to the whole."""
+    """Call `sort` for runs of a flat array, then for pairs of sorted runs, up to the whole."""
     length = len(values)
     width = PART // 16 if values.dtype.hasobject else PART  # texts take longer to compare
     for start in range(0, length, width):
@@ -38,7 +38,7 @@ def sort(values: Array) -> None:
 
 
 def argsort(keys: Array) -> Array:
-    """Positions of the elements of a flat array in order, equal ones as they stand, as np.argsort's stable kind."""
+    """Return the indices that sort a flat array, as np.argsort with kind="stable"."""
     order = np.arange(len(keys))
 
     def run(part: slice) -> None:
@@ -50,7 +50,7 @@ def argsort(keys: Array) -> Array:
 
 
 def smallest(values: Array, count: int) -> Array:
-    """The `count` smallest of a flat array without equal elements, in order."""
+    """Return the `count` smallest elements of a flat array without duplicates, in order."""
     while len(values) > max(2 * PART, 4 * count):
         kept = []
         for start in range(0, len(values), max(PART, 2 * count)):
@@ -66,7 +66,7 @@ def smallest(values: Array, count: int) -> Array:
 
 
 def distinct(values: Array) -> tuple[Array, Array, Array]:
-    """Of the distinct elements of a flat array, in order: where each first stands, which each one is, how many.
+    """Return of the distinct elements of a flat array, in order: first positions, inverse indices, counts.
 
     NaNs are one element, the last.
     """

@@ -1,9 +1,9 @@
-"""Constant matrices laid out for products with few rows, as many as a text has tokens.
+"""Constant matrices packed for products with few rows, as for the tokens of a text.
 
-BLAS copies both factors into an order of its own before it multiplies; with so few rows that costs a third of the
-product. Two layouts need no copy. `Panels` suits any input: each panel is read from memory once and waits in the cache
-for all rows. `Rows` suits an input that is as large as one panel: then it is the input that stays in the cache, and the
-matrix is read while BLAS computes, not before.
+BLAS packs both factors before it multiplies; with few rows that costs a third of the product. Two layouts need no
+packing. `Panels` suits any input: each panel is read from memory once and stays in the cache for all rows. `Rows` suits
+an input as large as one panel: then the input stays in the cache, and the matrix is read during the product, not
+before.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from onnx_workbench.exec.kernels.shared.products import row_pieces
 from onnx_workbench.exec.kernels.shared.scratch import aligned, scratch
 from onnx_workbench.exec.kernels.threads import parallel_for
 
-#: Columns and rows of a panel, as many as a product of a few rows may have to be computed in place.
+#: Columns and rows of a panel: the most that a product of a few rows computes without packing.
 _WIDE, _DEEP = 64, 768
 #: Rows that are multiplied by a panel at a time, measured.
 _HIGH = 16
-#: Panels that one call multiplies: their products stay in the second-level cache until they are added up.
+#: Panels per call: their products stay in the second-level cache until they are summed.
 _PANELS, _FEW_PANELS = 6, 3
-#: An input of so many rows and up to `_WIDE` is quicker as a panel filled up with zeros, measured.
+#: An input of so many rows and up to `_WIDE` is faster as a zero-padded panel, measured.
 _LEAST_FULL = 52
-#: Of a longer input BLAS packs the weight once for more rows than that costs.
+#: For longer inputs BLAS's packing is amortized over more rows.
 _MOST_ROWS = 256
 #: Smaller weights stay in the cache between runs.
 _LEAST_BYTES = 1 << 20
-#: All laid-out weights of the process together may take so many bytes.
+#: Budget in bytes for all packed weights of the process.
 _KEPT_BYTES = 1 << 30
 
 
 class _Allowance:
-    """What is left of a number of bytes that several may take from. Any thread."""
+    """A shared budget of bytes. Any thread."""
 
     def __init__(self, size: int) -> None:
         self._left = size
         self._lock = threading.Lock()
 
     def take(self, size: int) -> bool:
-        """Whether there was so much, which is taken then."""
+        """Take bytes from the budget; returns whether there were enough."""
         with self._lock:
             if size > self._left:
                 return False
@@ -51,7 +51,7 @@ class _Allowance:
             return True
 
     def give_back(self, size: int) -> None:
-        """What was taken is free again."""
+        """Return bytes to the budget."""
         with self._lock:
             self._left += size
 
@@ -60,17 +60,17 @@ _kept = _Allowance(_KEPT_BYTES)
 
 
 def _blocks(depth: int) -> tuple[int, int]:
-    """How many blocks a sum of so many products is cut into, and how deep each is; the last may be less full."""
+    """Return the number of blocks for a sum of this depth, and the depth of each; the last may be smaller."""
     blocks = -(-depth // _DEEP)
     return blocks, -(-depth // blocks)
 
 
 class Panels:
-    """A constant matrix (K, N) for products from the left, kept in panels as small products read them.
+    """Packed constant matrix (K, N) for products from the left, in panels.
 
     Panels of 64 columns are small enough to be multiplied without packing, a few rows at a time, and are read from
-    memory once. Where the matrix is deeper than a panel, so are several products added up. The last panels are filled
-    up with zeros.
+    memory once. A matrix deeper than a panel takes several products, which are summed. The last panels are padded with
+    zeros.
     """
 
     def __init__(self, matrix: Array) -> None:
@@ -91,11 +91,11 @@ class Panels:
 
     @staticmethod
     def size(matrix: Array) -> int:
-        """Bytes that laying it out takes."""
+        """Return the bytes of the packed copy."""
         return matrix.nbytes
 
     def product(self, x: Array) -> Array:
-        """x (…, K) @ the matrix, of the same type."""
+        """Return x (…, K) @ the matrix, of the same type."""
         result = empty((*x.shape[:-1], self.columns), x.dtype)
         source, target = x.reshape(-1, self.depth), result.reshape(-1, self.columns)
         left = self._in_blocks(source)
@@ -109,7 +109,7 @@ class Panels:
         return result
 
     def _in_blocks(self, source: Array) -> Array:
-        """The rows (M, K) as (blocks, M, depth of a block), filled up with zeros where the last block is shorter."""
+        """Split the rows (M, K) into (blocks, M, depth of a block), the last block padded with zeros."""
         blocks, rows = self._groups[0].shape[0], len(source)
         if blocks * self._deep == self.depth:
             return np.ascontiguousarray(source).reshape(rows, blocks, -1).swapaxes(0, 1)
@@ -122,7 +122,9 @@ class Panels:
 
 
 def _multiply(left: Array, group: Array, target: Array) -> None:
-    """Rows (blocks, M, deep) times a group of panels (blocks, panels, deep, wide), added up into its columns (M, N)."""
+    """Multiply rows (blocks, M, deep) by a group of panels (blocks, panels, deep, wide), summed into its columns (M,
+    N).
+    """
     blocks, panels = group.shape[:2]
     rows, columns = target.shape
     whole = columns // _WIDE
@@ -139,7 +141,7 @@ def _multiply(left: Array, group: Array, target: Array) -> None:
 
 
 def _by_rows(left: Array, panels: Array, out: Array) -> None:
-    """The products of rows (…, M, deep) with panels (…, deep, wide) into out (…, M, wide): some rows at a time."""
+    """Multiply rows (…, M, deep) by panels (…, deep, wide) into out (…, M, wide), some rows at a time."""
     rows = left.shape[-2]
     high = min(_HIGH, rows)
     done = rows // high * high
@@ -151,15 +153,15 @@ def _by_rows(left: Array, panels: Array, out: Array) -> None:
 
 
 class Rows:
-    """A constant matrix (K, N) for products from the left, kept transposed; one that lies so is not copied.
+    """Transposed constant matrix (K, N) for products from the left; not copied if stored so already.
 
-    The transposed input is the panel, and the rows of the transposed matrix pass it by, which gives the result
-    transposed, a part of it at a time.
+    The transposed input is the panel, through which the rows of the transposed matrix are streamed; that gives the
+    transposed result, one part at a time.
     """
 
-    #: Columns of the result computed before they are put in their place, from the second-level cache.
+    #: Result columns computed before they are transposed into the output, from the second-level cache.
     _AT_ONCE = 384
-    #: More of them in a row of what is computed first: rows a power of two apart exclude each other from the cache.
+    #: Padding of the rows computed first: rows a power of two apart map to the same cache sets.
     _APART = 8
 
     def __init__(self, matrix: Array) -> None:
@@ -176,12 +178,12 @@ class Rows:
 
     @staticmethod
     def size(matrix: Array) -> int:
-        """Bytes that laying it out takes."""
+        """Return the bytes of the packed copy."""
         blocks, deep = _blocks(len(matrix))
         return 0 if matrix.T.flags.c_contiguous and blocks * deep == len(matrix) else matrix.nbytes
 
     def product(self, x: Array) -> Array:
-        """x (…, K), of no more than `_WIDE` rows, @ the matrix, of the same type."""
+        """Return x (…, K), of no more than `_WIDE` rows, @ the matrix, of the same type."""
         result = empty((*x.shape[:-1], self.columns), x.dtype)
         source, target = x.reshape(-1, self.depth), result.reshape(-1, self.columns)
         panels = self._panels(source)
@@ -201,7 +203,7 @@ class Rows:
         return result
 
     def _panels(self, source: Array) -> Array:
-        """The rows (M, K) as panels (blocks, depth of a block, wide), filled up with zeros."""
+        """Split the rows (M, K) into panels (blocks, depth of a block, wide), zero-padded."""
         blocks, _, deep = self._rows.shape
         panels = scratch("input as panels", (blocks * deep, _WIDE), source.dtype)
         panels[: self.depth, : len(source)] = source.T
@@ -211,19 +213,19 @@ class Rows:
 
 
 class LaidOut:
-    """A constant matrix (K, N) that is laid out when the first input comes that gains from it."""
+    """A constant matrix (K, N) that is packed when the first input comes that gains from it."""
 
     def __init__(self, matrix: Array) -> None:
         self._matrix = matrix if _is_large(matrix) else None
-        self._layouts: dict[type[Panels | Rows], Panels | Rows | None] = {}  # None: there was no memory for it
+        self._layouts: dict[type[Panels | Rows], Panels | Rows | None] = {}  # None: the budget was exhausted
 
     @property
     def may_pay(self) -> bool:
-        """Whether there is an input that gains from it."""
+        """Return whether some input can gain from packing."""
         return self._matrix is not None
 
     def product(self, x: Array) -> Array | None:
-        """x (…, K) @ the matrix; None where another way is as quick, or the copy would take too much memory."""
+        """Return x (…, K) @ the matrix; None where plain BLAS is as fast, or the budget is exhausted."""
         if self._matrix is None or not pays(x, self._matrix):
             return None
         rows = x.size // x.shape[-1]
@@ -237,7 +239,7 @@ class LaidOut:
 
 
 def _laid_out(kind: type[Panels | Rows], matrix: Array) -> Panels | Rows | None:
-    """The matrix in a layout, whose bytes are taken from what is left; None where there is no memory for them."""
+    """Return the packed matrix, its bytes taken from the budget; None where that is exhausted."""
     size = kind.size(matrix)
     if not _kept.take(size):
         return None
@@ -251,13 +253,13 @@ def _laid_out(kind: type[Panels | Rows], matrix: Array) -> Panels | Rows | None:
 
 
 def _is_large(matrix: Array) -> bool:
-    """Whether it is read from memory in every run, and in a form that BLAS multiplies where it lies."""
+    """Return whether the matrix exceeds the cache and has a layout that BLAS reads directly."""
     if matrix.ndim != 2 or matrix.dtype != np.float32 or matrix.nbytes < _LEAST_BYTES or matrix.shape[1] < _WIDE:
         return False
     return blas.multiplies_unpacked()
 
 
 def pays(x: Array, matrix: Array) -> bool:
-    """Whether x @ matrix gains from a layout: there are rows to multiply, and not too many."""
+    """Return whether x @ matrix gains from packing: some rows, but not too many."""
     depth = len(matrix)
     return x.dtype == np.float32 and x.ndim > 1 and x.shape[-1] == depth < x.size <= _MOST_ROWS * depth

@@ -1,4 +1,4 @@
-"""Sliding windows of convolutions and pools: sizes, paddings, and which inputs each tap of a window meets."""
+"""Sliding windows of convolutions and pools: output sizes, padding, and the inputs of each tap."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import numpy as np
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.allocation import Array, empty
 
-#: Attributes of a model decide these; more than this is not a picture any more but an attack on the sums.
+#: Models decide these attributes; larger values are treated as an attack on the arithmetic.
 _LARGEST = 1 << 31
 
-#: The taps of windows up to this size are remembered: finding them takes longer than pooling a small map.
+#: Taps of windows up to this size are cached: computing them takes longer than pooling a small map.
 _FEW_TAPS = 16
 
 
@@ -24,7 +24,7 @@ _FEW_TAPS = 16
 class Window:
     """A window sliding over spatial axes; every tuple has one entry per axis.
 
-    `begin` and `end` are the paddings the attributes ask for. With ceil_mode the last window may reach past `end`.
+    `begin` and `end` are the paddings of the attributes. With ceil_mode the last window may reach past `end`.
     """
 
     sizes: tuple[int, ...]  # of the input
@@ -42,7 +42,7 @@ class Window:
 
     @property
     def reach(self) -> tuple[int, ...]:
-        """Padded sizes that let every window lie inside."""
+        """Padded sizes that contain every window."""
         return tuple(
             (o - 1) * s + (k - 1) * d + 1
             for o, s, k, d in zip(self.output, self.strides, self.kernel, self.dilations, strict=True)
@@ -50,19 +50,19 @@ class Window:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the windows are single points that meet every input once."""
+        """Whether the windows are single points that cover every input once."""
         ones = (1,) * self.rank
         return self.kernel == ones and self.strides == ones and not any(self.begin) and not any(self.end)
 
     def taps(self, axis: int) -> Sequence[Tap]:
-        """For each tap along an axis: which outputs see an input there, and which inputs those are."""
+        """Return for each tap along an axis the outputs that see an input there, and those inputs."""
         return _known_taps(self, axis) if self.kernel[axis] <= _FEW_TAPS else self.find_taps(axis)
 
     def find_taps(self, axis: int) -> list[Tap]:
-        """What `taps` gives, found anew."""
+        """Compute what `taps` caches."""
         size, count, stride = self.sizes[axis], self.output[axis], self.strides[axis]
         dilation, before = self.dilations[axis], self.begin[axis]
-        # Only these can meet the input: a kernel as large as a hostile model claims is never walked through.
+        # Only these can meet the input: a kernel as large as a hostile model claims is never iterated.
         first_tap = max(0, -((count - 1) * stride - before) // dilation)
         last_tap = min(self.kernel[axis] - 1, (before + size - 1) // dilation)
         result = []
@@ -77,7 +77,9 @@ class Window:
         return result
 
     def counts(self, axis: int, *, padding: bool) -> Array:
-        """How many taps of each output along an axis meet the input (with padding: input or declared padding)."""
+        """Return how many taps of each output along an axis meet the input (with padding: input or declared
+        padding).
+        """
         low, high = 0, self.sizes[axis]
         if padding:
             low, high = -self.begin[axis], high + self.end[axis]
@@ -114,10 +116,10 @@ def window(
     auto_pad: str = "NOTSET",
     ceil_mode: int = 0,
 ) -> Window:
-    """The window the attributes of a convolution or pool describe; KernelError where they cannot be.
+    """Return the window that the attributes of a convolution or pool describe; KernelError for invalid ones.
 
-    SAME_UPPER and SAME_LOWER give ceil(size / stride) outputs and pad as much as that takes, VALID pads nothing.
-    With ceil_mode a window may stick out at the end, but never start behind the input and its padding before it.
+    SAME_UPPER and SAME_LOWER give ceil(size / stride) outputs and pad as much as that takes, VALID pads nothing. With
+    ceil_mode a window may stick out at the end, but never start behind the input and its padding before it.
     """
     rank = len(sizes)
     strides = _attribute("strides", strides, rank, 1)
@@ -140,7 +142,7 @@ def window(
 
 
 def _places(size: int, extent: int, stride: int, before: int, after: int, *, is_up: bool) -> int:
-    """How many places a window has along an axis; with `is_up` also where it sticks out."""
+    """Return the number of window positions along an axis; with `is_up` (ceil_mode) including a partial last one."""
     room = size + before + after - extent
     if room < 0 and not (is_up and room + stride > 0):
         given = f"a window of {extent} (kernel with dilation) does not fit an axis of {size}"
@@ -151,7 +153,7 @@ def _places(size: int, extent: int, stride: int, before: int, after: int, *, is_
 
 
 def padded(x: Array, w: Window, value: float = 0) -> Array:
-    """x (N, C, spatial…) in a fresh array of the window's reach: framed with `value`, cut where no window looks."""
+    """Return x (N, C, spatial…) padded to the window's reach with `value`, cropped where no window reaches."""
     reach = w.reach
     if not any(w.begin) and all(r <= s for r, s in zip(reach, w.sizes, strict=True)):
         cut: Array = x[_trailing(slice(r) for r in reach)]
@@ -162,7 +164,7 @@ def padded(x: Array, w: Window, value: float = 0) -> Array:
 
 
 def fill_padded(x: Array, w: Window, out: Array, value: float = 0) -> None:
-    """Write x and its frame of `value` into `out`, whose trailing axes are at least as long as the padding before."""
+    """Write x padded with `value` into `out`, whose trailing axes are at least as long as the padding before."""
     inner = []
     for axis in range(w.rank):
         before = w.begin[axis]
@@ -178,7 +180,7 @@ def fill_padded(x: Array, w: Window, out: Array, value: float = 0) -> None:
 
 
 def windows_of(x: Array, w: Window) -> Array:
-    """A view of a padded array as (N, C, kernel…, output…); nothing is copied."""
+    """Return a view of a padded array as (N, C, kernel…, output…); nothing is copied."""
     spatial = x.strides[x.ndim - w.rank :]
     return np.lib.stride_tricks.as_strided(
         x,
@@ -193,7 +195,7 @@ def windows_of(x: Array, w: Window) -> Array:
 
 
 def _trailing(parts: Iterable[slice]) -> tuple[Any, ...]:
-    """An index of the last axes."""
+    """Return an index of the last axes."""
     return (..., *parts)
 
 
@@ -233,5 +235,5 @@ def _pads(pads: Sequence[int] | None, rank: int) -> tuple[tuple[int, ...], tuple
 
 
 def positions(w: Window) -> int:
-    """How many outputs the window gives over all axes."""
+    """Return the number of outputs over all axes."""
     return prod(w.output)

@@ -1,1 +1,1 @@
-"""Rules of reverse-mode differentiation, one per operator, and the tape that applies them for Gradient."""
+"""Reverse-mode differentiation: a rule per operator, and the tape that applies them for Gradient."""

@@ -1,4 +1,4 @@
-"""Rules of elementwise operators."""
+"""Gradients of elementwise operators."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def one_variable(step: Step, grads: Sequence[Array]) -> Grads:
 
 @rule("Identity", "Dropout")
 def unchanged(step: Step, grads: Sequence[Array]) -> Grads:
-    """Passed on; Dropout scales by what it kept, told from its mask."""
+    """Identity; Dropout scales by its mask."""
     if step.node.op_type == "Identity" or len(step.outputs) < 2 or step.outputs[1] is None:
         x, y = step.inputs[0], step.outputs[0]
         if step.node.op_type == "Identity" or np.array_equal(x, y):
@@ -125,7 +125,7 @@ def _gelu_slope(x: Array, y: Array, *, tanh: bool) -> Array:
 
 @rule("Clip")
 def clip(step: Step, grads: Sequence[Array]) -> Grads:
-    """Passed on where nothing was cut."""
+    """Pass on where nothing was clipped."""
     return [grads[0] * (step.inputs[0] == step.outputs[0])]
 
 
@@ -135,7 +135,7 @@ def _both(step: Step, first: Array, second: Array) -> Grads:
 
 @rule("Add", "Sub", "Mul", "Div", "Pow", "PRelu")
 def two_variables(step: Step, grads: Sequence[Array]) -> Grads:
-    """Arithmetic; gradients are summed over what broadcasting repeated."""
+    """Arithmetic; gradients are summed over broadcast axes."""
     a, b = step.inputs[:2]
     g = grads[0]
     if step.attribute("broadcast"):
@@ -167,7 +167,7 @@ def _power(step: Step, a: Array, b: Array, g: Array) -> Grads:
 
 @rule("Max", "Min")
 def extremes(step: Step, grads: Sequence[Array]) -> Grads:
-    """To the inputs that are the extreme, in equal shares."""
+    """Distribute equally to the inputs that hold the extreme."""
     y = step.outputs[0]
     hits = [np.asarray(x == y) for x in step.inputs]
     count = np.sum([np.broadcast_to(h, y.shape) for h in hits], axis=0)
@@ -176,14 +176,14 @@ def extremes(step: Step, grads: Sequence[Array]) -> Grads:
 
 @rule("Sum", "Mean")
 def sums(step: Step, grads: Sequence[Array]) -> Grads:
-    """To every input; of a mean its share."""
+    """Pass to every input; of a mean its share."""
     share = 1 / len(step.inputs) if step.node.op_type == "Mean" else 1
     return [reduced_to(grads[0] * share, x.shape) for x in step.inputs]
 
 
 @rule("Where")
 def where(step: Step, grads: Sequence[Array]) -> Grads:
-    """To the input each element came from."""
+    """Pass to the input that each element came from."""
     condition, x, y = step.inputs
     zero = np.zeros_like(grads[0])
     return [

@@ -1,4 +1,4 @@
-"""Rules of operators that move data: each gradient goes back where its element came from."""
+"""Gradients of data movement: each gradient goes back to the element's origin."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def transposed(step: Step, grads: Sequence[Array]) -> Grads:
 
 @rule("Expand")
 def expanded(step: Step, grads: Sequence[Array]) -> Grads:
-    """Summed over what was repeated."""
+    """Sum over broadcast axes."""
     return [reduced_to(grads[0], step.inputs[0].shape)]
 
 
 @rule("Concat")
 def joined(step: Step, grads: Sequence[Array]) -> Grads:
-    """Each part of the gradient to its input."""
+    """Split the gradient among the inputs."""
     axis = normal_axis(step.attribute("axis", 1), grads[0].ndim)
     ends = np.cumsum([x.shape[axis] for x in step.inputs])[:-1]
     return list(np.split(grads[0], ends, axis))
@@ -43,15 +43,15 @@ def joined(step: Step, grads: Sequence[Array]) -> Grads:
 
 @rule("Split")
 def split(step: Step, grads: Sequence[Array]) -> Grads:
-    """The parts joined again."""
+    """Concatenate the parts."""
     return [np.concatenate(list(grads), step.attribute("axis", 0))]
 
 
 @rule("Slice", "Gather", "GatherElements", "GatherND", "DepthToSpace", "SpaceToDepth", "Tile", "Pad")
 def picked(step: Step, grads: Sequence[Array]) -> Grads:
-    """Found by moving the elements' numbers with the operator's own kernel, then added up by number.
+    """Scatter-add the gradient: origins are found by running the operator's own kernel on element indices.
 
-    Elements are numbered from 1, so 0 marks what padding put in.
+    Indices start at 1, so that 0 marks padding.
     """
     x = step.inputs[0]
     numbers = np.arange(1, x.size + 1).reshape(x.shape)

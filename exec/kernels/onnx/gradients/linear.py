@@ -1,4 +1,4 @@
-"""Rules of products and of sliding windows: MatMul, Gemm, Conv, pooling."""
+"""Gradients of products and of sliding windows: MatMul, Gemm, Conv, pooling."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def gemm(step: Step, grads: Sequence[Array]) -> Grads:
 
 
 class _Windows:
-    """Strides, dilations and pads of a sliding window, and the view of the padded input each tap sees."""
+    """Strides, dilations and pads of a sliding window, and the part of the padded input that each tap sees."""
 
     def __init__(self, step: Step, kernel: Sequence[int]) -> None:
         x, y = step.inputs[0], step.outputs[0]
@@ -68,7 +68,7 @@ class _Windows:
         ]
 
     def _pads(self, step: Step) -> list[int]:
-        """How much is added before each axis."""
+        """Return the padding before each axis."""
         rank = len(self.kernel)
         auto = step.attribute("auto_pad", "NOTSET")
         if auto in ("NOTSET", ""):
@@ -83,7 +83,7 @@ class _Windows:
         return found
 
     def padded(self, x: Array, fill: float = 0.0) -> Array:
-        """`x` with room on both sides of its spatial axes."""
+        """Pad both sides of the spatial axes."""
         result = zeros((*x.shape[:2], *self.room), x.dtype)
         if fill:
             result[...] = fill
@@ -91,7 +91,7 @@ class _Windows:
         return result
 
     def cut(self, padded: Array) -> Array:
-        """What lies inside the pads."""
+        """Remove the padding."""
         return padded[self._inside()]
 
     def _inside(self) -> tuple[slice, ...]:
@@ -99,7 +99,7 @@ class _Windows:
         return (slice(None), slice(None), *spatial)
 
     def taps(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-        """Each place in the kernel, and the part of the padded array it meets over all windows."""
+        """Yield each kernel position, and the part of the padded array that it meets over all windows."""
         for place in product(*(range(k) for k in self.kernel)):
             checkpoint()
             spatial = (
@@ -111,7 +111,7 @@ class _Windows:
 
 @rule("Conv")
 def conv(step: Step, grads: Sequence[Array]) -> Grads:
-    """Tap by tap: what a weight met, and where it went."""
+    """Accumulate tap by tap: gradients of weights and of inputs."""
     x, w = step.inputs[:2]
     g = grads[0]
     group = step.attribute("group", 1)
@@ -134,7 +134,7 @@ def conv(step: Step, grads: Sequence[Array]) -> Grads:
 
 @rule("MaxPool")
 def max_pool(step: Step, grads: Sequence[Array]) -> Grads:
-    """To the first place in each window that holds the maximum."""
+    """Pass to the first position in each window that holds the maximum."""
     x, y = step.inputs[0], step.outputs[0]
     windows = _Windows(step, step.attribute("kernel_shape"))
     padded = windows.padded(x, -np.inf)
@@ -149,7 +149,7 @@ def max_pool(step: Step, grads: Sequence[Array]) -> Grads:
 
 @rule("AveragePool")
 def average_pool(step: Step, grads: Sequence[Array]) -> Grads:
-    """Spread over each window by the number of elements it counted."""
+    """Spread over each window, divided by its element count."""
     x = step.inputs[0]
     windows = _Windows(step, step.attribute("kernel_shape"))
     if step.attribute("count_include_pad", 0):
@@ -167,7 +167,7 @@ def average_pool(step: Step, grads: Sequence[Array]) -> Grads:
 
 @rule("GlobalAveragePool")
 def global_average_pool(step: Step, grads: Sequence[Array]) -> Grads:
-    """An equal share to every place."""
+    """Spread equally over all positions."""
     x = step.inputs[0]
     share = np.asarray(x.shape[2:]).prod()
     return [np.broadcast_to(grads[0] / share, x.shape).astype(x.dtype)]

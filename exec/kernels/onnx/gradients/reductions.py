@@ -1,4 +1,4 @@
-"""Rules of reductions, softmax, normalisations and losses."""
+"""Gradients of reductions, softmax, normalisations and losses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _axes(step: Step) -> tuple[int, ...]:
 
 
 def _kept(value: Array, axes: Sequence[int], rank: int) -> Array:
-    """A reduced value with its axes of length 1 in place."""
+    """Return a reduced value with its axes restored at length 1."""
     return value if value.ndim == rank else np.expand_dims(value, tuple(axes))
 
 
@@ -34,7 +34,7 @@ def _kept(value: Array, axes: Sequence[int], rank: int) -> Array:
     "ReduceLogSumExp", "ReduceSumSquare",
 )  # fmt: skip
 def reductions(step: Step, grads: Sequence[Array]) -> Grads:
-    """The gradient spread over what was reduced, times the slope of the reduction."""
+    """Broadcast the gradient over the reduced axes, times the slope of the reduction."""
     x = step.inputs[0]
     axes = _axes(step)
     y, g = _kept(step.outputs[0], axes, x.ndim), _kept(grads[0], axes, x.ndim)
@@ -65,7 +65,7 @@ def _slope(op_type: str, x: Array, y: Array, axes: tuple[int, ...], count: int) 
 
 
 def _others_product(x: Array, axes: tuple[int, ...]) -> Array:
-    """For each element the product of the others, right where there are zeros too."""
+    """Return for each element the product of the others, correct for zeros too."""
     zero = x == 0
     zeros = zero.sum(axes, keepdims=True)
     rest = np.prod(np.where(zero, 1, x), axes, keepdims=True)
@@ -106,7 +106,7 @@ def layer_normalization(step: Step, grads: Sequence[Array]) -> Grads:
 
 
 def _like(grad: Array, parameter: Array | None) -> Array | None:
-    """Summed over the leading axes that a parameter does not have."""
+    """Sum over the leading axes that a parameter lacks."""
     if parameter is None:
         return None
     return np.asarray(grad.sum(tuple(range(grad.ndim - parameter.ndim))))

@@ -1,4 +1,4 @@
-"""Reverse-mode differentiation of a region: rules by operator, applied from the target back to the inputs."""
+"""Reverse-mode differentiation (backpropagation) of a region: rules per operator, applied from target to inputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from onnx_workbench.exec.kernels.shared.dtypes import is_float
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A node that ran: what a rule may look at."""
+    """A node that ran, as a rule sees it."""
 
     node: RegionNode
     inputs: Sequence[RuntimeValue]  # None where left out
@@ -27,7 +27,7 @@ class Step:
         return self.node.attributes.get(name, default)
 
     def integers(self, name: str, index: int) -> list[int] | None:
-        """Integers that are an attribute in older operator sets and an input in newer ones; None without either."""
+        """Return integers given by an attribute (older opsets) or an input (newer ones); None without either."""
         if name in self.node.attributes:
             return list(self.node.attributes[name])
         if index < len(self.inputs) and self.inputs[index] is not None:
@@ -35,8 +35,8 @@ class Step:
         return None
 
 
-#: Given a step and the gradients of its outputs (zeros where none arrived), returns those of its inputs; None, or
-#: a shorter list, where an input gets none.
+#: Maps a step and the gradients of its outputs (zeros where none arrived) to those of its inputs; None, or a shorter
+#: list, for inputs without a gradient.
 Rule = Callable[[Step, Sequence[Array]], Sequence[Array | None]]
 _rules: dict[str, Rule] = {}
 R = TypeVar("R", bound=Rule)
@@ -54,14 +54,14 @@ def rule(*op_types: str) -> Callable[[R], R]:
 
 
 def differentiable() -> list[str]:
-    """The operators there are rules for."""
+    """Return the operators that have rules."""
     return sorted(_rules)
 
 
 def backward(region: Region, target: str, given: Mapping[str, Array], wanted: Sequence[str]) -> list[Array]:
-    """The gradients of the sum of `target` by the wanted ones of the given values, each shaped like its value.
+    """Return the gradients of the sum of `target` with respect to the wanted given values, each in its value's shape.
 
-    KernelError names the first operator on the way that has no rule.
+    KernelError names the first operator on the way without a rule.
     """
     values = {**region.values, **given}
     start = values.get(target)
@@ -84,7 +84,7 @@ def backward(region: Region, target: str, given: Mapping[str, Array], wanted: Se
 
 
 def _reaches(node: RegionNode, values: Mapping[str, RuntimeValue]) -> bool:
-    """Whether any input can take a gradient: integers and booleans cannot."""
+    """Return whether any input is differentiable: integers and booleans are not."""
     found = (values.get(name) for name in node.inputs if name)
     return any(isinstance(v, list) or (isinstance(v, np.ndarray) and is_float(v.dtype)) for v in found)
 
@@ -119,7 +119,7 @@ def _result(grads: Mapping[str, Array], name: str, values: Mapping[str, RuntimeV
 
 
 def reduced_to(grad: Array, shape: Sequence[int]) -> Array:
-    """The sum of `grad` over the axes that broadcasting added or stretched."""
+    """Sum `grad` over broadcast axes down to a shape."""
     extra = grad.ndim - len(shape)
     if extra:
         grad = grad.sum(tuple(range(extra)))

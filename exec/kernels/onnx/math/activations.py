@@ -1,4 +1,4 @@
-"""Activation functions; the `fill_` functions work on flat wide pieces and serve other kernels too."""
+"""Activation functions; the `fill_` functions work on flat contiguous pieces and serve other kernels too."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def clip_6(x: Array, *, max_: float = _HIGHEST, min_: float = _LOWEST) -> Array:
 
 @kernel("Clip", since=11)
 def clip_11(x: Array, min_: Array | None = None, max_: Array | None = None) -> Array:
-    """min(max, max(min, x)) with scalar bounds; where they cross the upper one wins."""
+    """min(max, max(min, x)) with scalar bounds; the upper one wins where they cross."""
     for name, bound in (("min", min_), ("max", max_)):
         if bound is not None and bound.size != 1:
             msg = f"{name} has shape {list(bound.shape)}; expected a scalar"

@@ -64,7 +64,7 @@ def pow_7(x: Array, y: Array) -> Array:
 
 
 def _simple_power(x: Array, exponent: float) -> Array | None:
-    """`x` to a power that multiplications or a root give, else None."""
+    """Compute `x` to a power by multiplications or a root; None for other exponents."""
     if exponent == 2:
         return apply(np.square, x)
     if exponent == 1:
@@ -104,7 +104,7 @@ def mod_10(a: Array, b: Array, *, fmod: int = 0) -> Array:
 
 
 def _fold(ufunc: np.ufunc, inputs: tuple[Array, ...]) -> Array:
-    """Combine the inputs from left to right in one array, wide types for the short floats."""
+    """Reduce the inputs from left to right in one array; short floats in a wide type."""
     if not inputs:
         msg = "the operator has no input; it needs at least one"
         raise KernelError(msg)

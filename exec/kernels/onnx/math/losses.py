@@ -65,6 +65,6 @@ def softmax_cross_entropy_loss_12(
     ignore_index: int | None = None,
     reduction: str = "mean",
 ) -> tuple[Array, Array]:
-    """The same of the logarithm of the softmax of `scores`, which is the second output."""
+    """The same of log-softmax of `scores`, which is the second output."""
     log_prob = log_softmax_13(scores, axis=1)
     return _loss(log_prob, labels, weights, ignore_index, reduction), log_prob

@@ -28,11 +28,11 @@ from onnx_workbench.exec.kernels.threads import parallel_for, split, threads
 
 
 def product(a: Array, b: Array) -> Array:
-    """a @ b of two arrays of one float32 or float64 type with numpy's rules for ranks, by BLAS throughout."""
+    """Return a @ b of float32 or float64 arrays with numpy's rules for ranks, by BLAS throughout."""
     shape = _product_shape(a, b)
     result = empty(shape, a.dtype)
     if not (a.size and b.size):
-        result[...] = 0  # a sum over nothing, where there is a result at all
+        result[...] = 0  # an empty sum, where there is a result at all
         return result
     work = result.size * a.shape[-1]
     if a.ndim > 2 and b.ndim == 2:
@@ -52,7 +52,7 @@ def product(a: Array, b: Array) -> Array:
 
 
 def _flat_product(a: Array, b: Array, out: Array, work: int) -> None:
-    """The product of two matrices, cut for several threads and looks at the limits, along the longer side."""
+    """Multiply two matrices in pieces along the longer side, for threads and limit checks."""
     rows = len(out) >= out.shape[1]
     parts = split(max(out.shape), _pieces(work))
 
@@ -67,12 +67,12 @@ def _flat_product(a: Array, b: Array, out: Array, work: int) -> None:
 
 
 def _pieces(work: int) -> int:
-    """Into how many pieces to cut a product: one per thread, more where each would hold up a cancelled run."""
+    """Return the number of pieces: one per thread, more where each would delay cancellation."""
     return max(threads(work), work // LONGEST)
 
 
 def _stack_product(a: Array, b: Array, out: Array, work: int) -> None:
-    """The products of two stacks of matrices of one rank, cut for several threads along the longest axis."""
+    """Multiply two stacks of matrices of equal rank in pieces along the longest axis, for threads and limit checks."""
     axis = max(range(out.ndim - 2), key=lambda i: out.shape[i])
     parts = split(out.shape[axis], _pieces(work))
 
@@ -85,7 +85,7 @@ def _stack_product(a: Array, b: Array, out: Array, work: int) -> None:
 
 
 def _product_shape(a: Array, b: Array) -> tuple[int, ...]:
-    """Shape of a @ b; KernelError when the shapes do not fit."""
+    """Return the shape of a @ b; KernelError when the shapes do not fit."""
     if a.ndim == b.ndim == 2 and a.shape[1] == b.shape[0]:
         return a.shape[0], b.shape[1]
     fits = a.ndim and b.ndim and a.shape[-1] == b.shape[-2 if b.ndim > 1 else 0]
@@ -101,14 +101,14 @@ def _product_shape(a: Array, b: Array) -> tuple[int, ...]:
 
 
 def _for_blas(x: Array) -> Array:
-    """`x`, copied if its matrices have rows and columns that are both strided, which BLAS cannot read."""
+    """Return `x`, copied if its matrices have strided rows and columns, which BLAS cannot read."""
     if x.ndim < 2 or x.itemsize in x.strides[-2:]:
         return x
     return np.ascontiguousarray(x)
 
 
 def _integer_product(a: Array, b: Array) -> Array:
-    """a @ b of 32- and 64-bit integers in their type; through BLAS in double where that is exact."""
+    """Multiply 32- and 64-bit integers in their type; through BLAS in double where that is exact."""
     depth = max(a.shape[-1], 1) if a.ndim else 1
     if a.size and b.size and depth * _largest(a) * _largest(b) < 1 << 53:
         return product(a.astype(FLOAT64), b.astype(FLOAT64)).astype(a.dtype)
@@ -132,7 +132,9 @@ def matmul_1(a: Array, b: Array) -> Array:
 
 @prepares(matmul_1)
 def prepare_matmul(constants: tuple[Array | None, ...]) -> Callable[..., Array] | None:
-    """Weights in float16 or bfloat16 are widened once, and large ones laid out as products read them quickest."""
+    """Widen constant float16 and bfloat16 weights once, and pack large ones in the layout that products read
+    fastest.
+    """
     wide = [None if c is None or not is_float(c.dtype) else widen(c) for c in constants]
     weight = None if wide[1] is None else LaidOut(wide[1])
     is_plain = all(w is None or w is c for w, c in zip(wide, constants, strict=True))
@@ -230,13 +232,15 @@ def gemm_1(
     transA: int = 0,
     transB: int = 0,
 ) -> Array:
-    """C is broadcast where `broadcast` says so; one that fits is never refused."""
+    """C is broadcast according to `broadcast`; one that fits anyway is accepted."""
     return gemm_11(a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
 
 
 @prepares(gemm_11, gemm_7, gemm_1)
 def prepare_gemm(constants: tuple[Array | None, ...], **attributes: Any) -> Callable[..., Array] | None:
-    """Weights in float16 or bfloat16 are widened once, and large ones laid out as products read them quickest."""
+    """Widen constant float16 and bfloat16 weights once, and pack large ones in the layout that products read
+    fastest.
+    """
     b = constants[1] if len(constants) > 1 else None
     if b is None or not is_float(b.dtype) or b.ndim != 2:
         return None
@@ -262,10 +266,10 @@ def prepare_gemm(constants: tuple[Array | None, ...], **attributes: Any) -> Call
 
 
 def integer_product(a: Array, b: Array) -> Array:
-    """a @ b, exact, as float32 or float64 holding integers; `a` and `b` are float32 arrays of whole numbers.
+    """Return a @ b, exact, as float32 or float64 holding integers; `a` and `b` are float32 arrays of integers.
 
-    A float32 sum of n products is exact while n·max|a|·max|b| < 2²⁴; longer ones are added up in parts, and
-    where the parts would be too short the product is one of doubles.
+    A float32 sum of n products is exact while n·max|a|·max|b| < 2²⁴; longer ones are split into partial sums, and where
+    those would be too short the product is computed in double.
     """
     shape = _product_shape(a, b)
     depth = a.shape[-1]
@@ -284,7 +288,7 @@ def integer_product(a: Array, b: Array) -> Array:
 
 
 def centred(x: Array, zero_point: Array | None, rows: bool = False) -> Array:
-    """x - zero_point in float32, where it is exact for all types of 8 bits and fewer."""
+    """Return x - zero_point in float32, exact for all types of up to 8 bits."""
     wide = x.astype(FLOAT32)
     if zero_point is not None and zero_point.any():
         np.subtract(wide, unidirectional(_along(zero_point, rows), wide.shape).astype(FLOAT32), out=wide)
@@ -292,7 +296,7 @@ def centred(x: Array, zero_point: Array | None, rows: bool = False) -> Array:
 
 
 def _along(value: Array, rows: bool) -> Array:
-    """A zero point or scale so that it broadcasts over the rows (per row) or columns (per column) of a matrix."""
+    """Reshape a zero point or scale to broadcast over rows (per row) or columns (per column) of a matrix."""
     if value.size == 1:
         return value.reshape(())
     return value.reshape(-1, 1) if rows and value.ndim == 1 else value
@@ -307,13 +311,13 @@ def matmul_integer_10(
 
 
 def _to_int32(x: Array) -> Array:
-    """Whole numbers as int32; sums beyond 32 bits wrap."""
+    """Convert integers to int32; sums beyond 32 bits wrap."""
     return x.astype(np.int32) if x.dtype == FLOAT32 else x.astype(np.int64).astype(np.int32)
 
 
 @prepares(matmul_integer_10)
 def prepare_matmul_integer(constants: tuple[Array | None, ...]) -> Callable[..., Array] | None:
-    """A constant B is converted once."""
+    """Convert a constant B once."""
     b = constants[1]
     b_zero_point = constants[3] if len(constants) > 3 else None
     if b is None or (len(constants) > 3 and b_zero_point is None):
@@ -370,7 +374,7 @@ def einsum_12(*inputs: Array, equation: str) -> Array:
 
 
 def _einsum_shape(equation: str, inputs: tuple[Array, ...]) -> tuple[int, ...]:
-    """The output's shape, or an upper bound of it for what einsum will refuse."""
+    """Return the output's shape, or an upper bound of it for equations that einsum will refuse."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     sizes: dict[str, int] = {}
     counts: dict[str, int] = {}

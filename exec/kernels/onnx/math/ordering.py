@@ -14,7 +14,7 @@ from onnx_workbench.exec.kernels.shared.axes import normal_axis, scalar_int
 from onnx_workbench.exec.kernels.shared.dtypes import is_float, narrow, widen
 from onnx_workbench.exec.kernels.shared.sorting import PART, argsort, smallest
 
-#: Up to this many elements are found one after the other.
+#: Up to this many elements are selected one by one.
 _FEW = 8
 
 
@@ -39,7 +39,7 @@ def top_k_11(
     largest: int = 1,
     _sorted: int = 1,  # sorted is one of the orders sorted=0 allows
 ) -> tuple[Array, Array]:
-    """The k largest or smallest elements in order, of equal ones those at lower positions first; NaN is largest."""
+    """The k largest or smallest elements in order, ties by position; NaN is largest."""
     return _top_k(x, scalar_int(k, "K"), axis, largest=bool(largest))
 
 
@@ -64,9 +64,9 @@ def _top_k(x: Array, k: int, axis: int, *, largest: bool) -> tuple[Array, Array]
 
 
 def _few_largest(rows: Array, k: int) -> Array | None:
-    """Positions of the k largest by looking for the largest k times, or None where that could go wrong.
+    """Select the k largest by k maximum searches; None where that could be wrong.
 
-    What was found is overwritten by minus infinity; a row that ends in minus infinities is not decided this way.
+    Found elements are overwritten by minus infinity; a row that ends in minus infinities is not handled here.
     """
     if rows.dtype.char not in "fd" or rows.shape[-1] < 8 * k:
         return None
@@ -82,7 +82,7 @@ def _few_largest(rows: Array, k: int) -> Array | None:
 
 
 def _by_rows(keys: Array, k: int, smallest_of: Callable[[Array, int], Array]) -> Array:
-    """Positions (…, k) of the smallest keys, some rows (rows, length) at a time."""
+    """Return positions (…, k) of the smallest keys, some rows (rows, length) at a time."""
     rows = keys.reshape(-1, keys.shape[-1])
     result = np.empty((len(rows), k), np.int64)
     step = max(1, PART // rows.shape[1])
@@ -93,14 +93,14 @@ def _by_rows(keys: Array, k: int, smallest_of: Callable[[Array, int], Array]) ->
 
 
 def _smallest(keys: Array, k: int) -> Array:
-    """Positions of the k smallest keys, in order, equal ones as they stand."""
+    """Return positions of the k smallest keys, in stable order."""
     if keys.shape[1] > PART:
         return argsort(keys[0])[None, :k]
     return np.argsort(keys, axis=-1, kind="stable")[:, :k]
 
 
 def _smallest_of_pairs(keys: Array, k: int) -> Array:
-    """As before: key and position in one number make ties impossible."""
+    """The same with key and position packed into one number, which makes ties impossible."""
     pairs = keys.astype(np.uint64)
     np.left_shift(pairs, 32, out=pairs)
     np.bitwise_or(pairs, np.arange(keys.shape[-1], dtype=np.uint64), out=pairs)
@@ -112,7 +112,7 @@ def _smallest_of_pairs(keys: Array, k: int) -> Array:
 
 
 def _order_keys(x: Array, largest: bool) -> Array:
-    """Unsigned integers in the order of the elements, reversed for `largest`; uint32, or uint64 for wide types."""
+    """Map elements to unsigned integers of the same order, reversed for `largest`; uint32, or uint64 for wide types."""
     if is_float(x.dtype):
         keys = _float_keys(widen(x))
     elif x.dtype.kind == "i":
@@ -125,7 +125,7 @@ def _order_keys(x: Array, largest: bool) -> Array:
 
 
 def _float_keys(x: Array) -> Array:
-    """The bits of positive floats are in order; those of negative ones run backwards and belong below them."""
+    """Map floats to sortable bits: positive ones are in order already; negative ones are inverted."""
     signed, unsigned, top = (np.int64, np.uint64, 63) if x.itemsize == 8 else (np.int32, np.uint32, 31)
     # Adding zero makes minus zero equal to zero.
     bits = np.ascontiguousarray(x + 0).view(signed)
@@ -160,11 +160,11 @@ def _accumulate(ufunc: np.ufunc, x: Array, axis: Array, exclusive: int, reverse:
 
 @kernel("CumSum", since=11)
 def cum_sum_11(x: Array, axis: Array, *, exclusive: int = 0, reverse: int = 0) -> Array:
-    """Running sums along an axis, from the other end with `reverse`, without the element itself with `exclusive`."""
+    """Cumulative sums along an axis, from the end with `reverse`, without the element itself with `exclusive`."""
     return _accumulate(np.add, x, axis, exclusive, reverse)
 
 
 @kernel("CumProd", since=26)
 def cum_prod_26(x: Array, axis: Array, *, exclusive: int = 0, reverse: int = 0) -> Array:
-    """Running products along an axis, with the options of CumSum."""
+    """Cumulative products along an axis, with the options of CumSum."""
     return _accumulate(np.multiply, x, axis, exclusive, reverse)

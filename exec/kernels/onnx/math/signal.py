@@ -14,7 +14,7 @@ from onnx_workbench.exec.kernels.shared.fourier import half_transform, inverse_o
 
 
 def _complex_of(x: Array) -> Array:
-    """The signal as it is if real (last axis 1), as complex numbers if complex (last axis 2)."""
+    """Return the signal unchanged if real (last axis 1), as complex numbers if complex (last axis 2)."""
     wide = np.ascontiguousarray(widen(x))
     if not x.ndim or x.shape[-1] not in (1, 2):
         msg = f"input has shape {list(x.shape)}; expected a last axis of 1 (real) or 2 (complex)"
@@ -25,13 +25,13 @@ def _complex_of(x: Array) -> Array:
 
 
 def _pair_of(values: Array, dtype: np.dtype[np.generic]) -> Array:
-    """Complex numbers as real and imaginary part in a last axis, in the real type `dtype`."""
+    """Return complex numbers as pairs in a last axis, in the real type `dtype`."""
     pairs = np.stack((values.real, values.imag), axis=-1)
     return narrow(pairs, dtype)
 
 
 def _resized(signal: Array, length: int, axis: int) -> Array:
-    """The signal cut or padded with zeros to a length along an axis."""
+    """Truncate or zero-pad the signal to a length along an axis."""
     have = signal.shape[axis]
     if length <= have:
         return signal[(slice(None),) * axis + (slice(0, length),)]
@@ -77,7 +77,7 @@ def dft_17(x: Array, dft_length: Array | None = None, *, axis: int = 1, inverse:
 def dft_20(
     x: Array, dft_length: Array | None = None, axis: Array | None = None, *, inverse: int = 0, onesided: int = 0
 ) -> Array:
-    """`axis` is an input, the last but one axis without it."""
+    """`axis` is an input; by default the last but one axis."""
     return _dft(x, dft_length, -2 if axis is None else scalar_int(axis, "axis"), inverse, onesided)
 
 

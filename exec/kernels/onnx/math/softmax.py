@@ -1,4 +1,4 @@
-"""Softmax, LogSoftmax and Hardmax: along one axis from opset 13 on, over everything from the axis on before."""
+"""Softmax, LogSoftmax and Hardmax: along one axis since opset 13, over everything from the axis on before."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from onnx_workbench.exec.kernels.shared.blocks import PARALLEL, PIECE, spread
 from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype
 from onnx_workbench.exec.kernels.shared.scratch import scratch
 
-#: Longer rows are added up pairwise by numpy, which is more exact.
+#: Longer rows are summed pairwise by numpy, which is more exact.
 _LONGEST_ROW = 4096
 #: exp of anything up to this, added up a billion times, stays far from float32's largest number.
 _SAFE_EXPONENT = 60.0
-#: With row sums above this, no exponential that matters was so small that it lost digits.
+#: With row sums above this, no exponential that matters was denormal.
 _SAFE_SUM = 1e-10
 
 
 def softmax_rows(x: Array, target: Array) -> None:
     """Fill `target` with the softmax along axis 1 of a wide array [outer, n, …]; not in place.
 
-    The largest element of each row is taken off only where it must be: finding it takes longer than all the rest
-    in short rows, and one comparison tells for the whole piece that no exponential can overflow.
+    The row maximum is subtracted only where needed: in short rows finding it takes longer than all the rest, and one
+    comparison shows for the whole piece that no exponential can overflow.
     """
     if x.max() < _SAFE_EXPONENT:
         np.exp(x, target)
@@ -43,9 +43,9 @@ def softmax_rows(x: Array, target: Array) -> None:
 
 
 def _softmax_half_rows(x: Array, target: Array) -> None:
-    """Softmax of float16: each step of the specification's function body is rounded to float16, as others do it.
+    """Softmax of float16: each step of the specification's function body is rounded to float16, as in other runtimes.
 
-    A sum that float16 cannot hold stays in float32.
+    A sum beyond float16 stays in float32.
     """
     np.subtract(x, x.max(axis=1, keepdims=True), target)
     exponentials = np.exp(target.astype(np.float32)).astype(np.float16).astype(np.float32)
@@ -67,7 +67,7 @@ def log_softmax_rows(x: Array, target: Array) -> None:
 
 
 def _sums(x: Array) -> Array:
-    """Sums along axis 1, kept as an axis; rows of moderate length are quickest as a product with ones."""
+    """Sum along axis 1, kept as an axis; rows of moderate length are fastest as a product with ones."""
     if x.ndim == 2 and x.shape[1] <= _LONGEST_ROW:
         return np.asarray(np.matmul(x, _ones(x.shape[1], x.dtype)))
     return np.asarray(x.sum(axis=1, keepdims=True))
@@ -87,7 +87,7 @@ def _hardmax_rows(x: Array, target: Array) -> None:
 
 
 def _by_rows(x: Array, axis: int, flatten: bool, fill: Callable[[Array, Array], None]) -> Array:
-    """Run `fill` over pieces of the outer axes that stay in the cache."""
+    """Run `fill` over pieces of the outer axes that fit the cache."""
     result = empty(x.shape, x.dtype)
     if not result.size:
         return result
@@ -121,7 +121,7 @@ def _by_rows(x: Array, axis: int, flatten: bool, fill: Callable[[Array, Array], 
 
 @kernel("Softmax", since=1)
 def softmax_1(x: Array, *, axis: int = 1) -> Array:
-    """Softmax over all axes from `axis` on as if they were one."""
+    """Softmax over all axes from `axis` on, flattened."""
     return _by_rows(x, axis, True, softmax_rows)
 
 
@@ -133,7 +133,7 @@ def softmax_13(x: Array, *, axis: int = -1) -> Array:
 
 @kernel("LogSoftmax", since=1)
 def log_softmax_1(x: Array, *, axis: int = 1) -> Array:
-    """Logarithm of the softmax over all axes from `axis` on as if they were one."""
+    """Logarithm of the softmax over all axes from `axis` on, flattened."""
     return _by_rows(x, axis, True, log_softmax_rows)
 
 
@@ -145,7 +145,7 @@ def log_softmax_13(x: Array, *, axis: int = -1) -> Array:
 
 @kernel("Hardmax", since=1)
 def hardmax_1(x: Array, *, axis: int = 1) -> Array:
-    """1 at the first maximum over all axes from `axis` on as if they were one, else 0."""
+    """1 at the first maximum over all axes from `axis` on, flattened; else 0."""
     return _by_rows(x, axis, True, _hardmax_rows)
 
 

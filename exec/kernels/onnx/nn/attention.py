@@ -1,7 +1,7 @@
 """Attention, FlexAttention, LinearAttention and RotaryEmbedding.
 
-Softmax attention goes head by head, so that the scores of one head stay in cache between product, mask, exponential
-and second product; the division by the row sums is done on the result, which is smaller than the scores.
+Softmax attention goes head by head, so that the scores of one head stay in cache between product, mask, exponential and
+second product; the division by the row sums is done on the result, which is smaller than the scores.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from onnx_workbench.exec.kernels.threads import parallel_for
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """What decides the scores besides Q and K."""
+    """Parameters of the scores besides Q and K."""
 
     scale: float | None
     softcap: float
@@ -61,8 +61,8 @@ def attention_25(
 ) -> tuple[Array | None, ...]:
     """Scaled dot-product attention over (N, heads, L, size) or (N, L, heads × size), with a cache.
 
-    `nonpad_kv_seqlen` says how many keys of an outer cache are filled, and masks may be shorter; the sizes of a
-    window limit the keys around each query.
+    `nonpad_kv_seqlen` is the number of filled keys in an external cache, and masks may be shorter; the window sizes
+    limit the keys around each query.
     """
     rules = _Rules(
         *(scale, softcap, is_causal, qk_matmul_output_mode, softmax_precision, q_num_heads, kv_num_heads),
@@ -113,7 +113,7 @@ def _attention(
 
 
 def _heads(x: Array, heads: int | None, name: str, attribute: str) -> Array:
-    """(N, L, heads × size) or (N, heads, L, size) as the latter."""
+    """Return (N, L, heads × size) or (N, heads, L, size) in the latter layout."""
     if x.ndim == 4:
         return x
     if x.ndim != 3 or not heads or heads < 1 or x.shape[2] % heads:
@@ -148,13 +148,13 @@ def _check_heads(q: Array, k: Array, v: Array) -> None:
 
 
 def _precision(dtype: np.dtype[Any], softmax_precision: int | None) -> np.dtype[Any]:
-    """The type to compute in: at least float32, float64 where asked for."""
+    """Return the type to compute in: at least float32, float64 where requested."""
     wanted = dtype if softmax_precision is None else dtype_of(softmax_precision)
     return np.dtype(np.float64) if np.float64 in (wanted, dtype) else compute_dtype(dtype)
 
 
 def _bias(mask: Array, total: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """A mask as numbers to add to the scores, viewed as (N, heads, Lq, Lk)."""
+    """Convert a mask to an additive one, viewed as (N, heads, Lq, Lk)."""
     if mask.dtype.kind == "b":
         number = np.where(mask, dtype.type(0), dtype.type(-np.inf))
     else:
@@ -173,7 +173,7 @@ def _bias(mask: Array, total: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 
 
 def _allowed(total: tuple[int, ...], offset: Array, nonpad: Array | None, rules: _Rules) -> Array | None:
-    """Which keys each query may see, (N or 1, Lq, Lk); None for all."""
+    """Return which keys each query may see, (N or 1, Lq, Lk); None for all."""
     batch, _, queries, keys = total
     bounded = rules.is_causal or rules.left_window >= 0 or rules.right_window >= 0
     if not bounded and nonpad is None:
@@ -269,7 +269,7 @@ def flex_attention_1(
     score_mod: Body | None = None,
     softmax_precision: int | None = None,
 ) -> Array:
-    """Attention over (N, heads, L, size) whose scores and probabilities go through graphs of the model."""
+    """Attention over (N, heads, L, size) whose scores and probabilities are modified by subgraphs."""
     if not q.ndim == k.ndim == v.ndim == 4:
         msg = f"Q, K and V have shapes {q.shape}, {k.shape} and {v.shape}, expected 4 axes each"
         raise KernelError(msg)
@@ -335,7 +335,7 @@ def rotary_embedding_23(
 
 
 def _angles(cache: Array, positions: Array | None, x: Array, half: int) -> Array:
-    """A cache of sines or cosines as (N, 1, L, half) for x (N, heads, L, size); N and L may be 1."""
+    """Return a cache of sines or cosines as (N, 1, L, half) for x (N, heads, L, size); N and L may be 1."""
     if positions is not None:
         if cache.ndim != 2 or (positions.size and not 0 <= positions.min() <= positions.max() < len(cache)):
             msg = f"position_ids must lie in the {cache.shape[0]} rows of a cache with 2 axes (shape {cache.shape})"
@@ -363,7 +363,9 @@ def linear_attention_27(
     scale: float = 0.0,
     update_rule: str = "gated_delta",
 ) -> tuple[Array, Array]:
-    """Attention through a state (N, heads, dk, dv) that every step decays, corrects and reads; also the last state."""
+    """Linear attention with a state (N, heads, dk, dv), decayed, updated and read at every step; also the last
+    state.
+    """
     del chunk_size  # a hint for other machines
     if update_rule not in ("linear", "gated", "delta", "gated_delta"):
         msg = f"update_rule is {update_rule!r}, expected linear, gated, delta or gated_delta"
@@ -408,10 +410,10 @@ def recur(
     rate: Array | None,
     kept: Array | None = None,
 ) -> Array:
-    """Run over time, changing `state` (N, heads, dk, dv); outputs (N, query heads, T, dv).
+    """Run the recurrence over time, changing `state` (N, heads, dk, dv); outputs (N, query heads, T, dv).
 
-    q, k and v are (N, heads, T, size), `forget` (N, heads, T, dk or 1) factors of the state, `rate` (N, heads, T) how
-    far the state is corrected; None adds the values as they are. `kept` takes the states after the last steps.
+    q, k and v are (N, heads, T, size), `forget` (N, heads, T, dk or 1) are factors of the state, `rate` (N, heads, T)
+    scales the update (delta rule); None adds the values as they are. `kept` receives the states after the last steps.
     """
     batch, heads, steps, size = q.shape
     group = heads // k.shape[1]

@@ -75,7 +75,7 @@ def prepare_conv(constants: Sequence[Array | None], **attributes: Any) -> Callab
     return run
 
 
-#: Prepared weights are kept for so many input shapes of one node (dynamic axes give many).
+#: Prepared weights are cached for this many input shapes of one node (dynamic axes give many).
 _KEPT_SHAPES = 4
 
 
@@ -104,7 +104,7 @@ def conv_window(
     pads: tuple[int, ...] | None,
     strides: tuple[int, ...] | None,
 ) -> Window:
-    """The window of a convolution, after its inputs were held against each other."""
+    """Return the window of a convolution, after checking that its inputs fit together."""
     if x.ndim < 3 or w.ndim != x.ndim:
         msg = f"X has shape {x.shape} and W {w.shape}, expected the same rank of at least 3"
         raise KernelError(msg)
@@ -158,7 +158,7 @@ def _ways(w: Array, view: Window, group: int, channels: int) -> tuple[list[str],
 
 
 def _by_slabs(x: Array, w: Array, bias: Array | None, view: Window, group: int, out: Array) -> None:
-    """im2col over slabs of the first output axis, one product per group; any number of axes."""
+    """Convolve by im2col over slabs of the first output axis, one product per group; any number of axes."""
     images, channels = x.shape[:2]
     depth, outputs = w.shape[1] * prod(view.kernel), w.shape[0] // group
     matrices = np.ascontiguousarray(w).reshape(group, outputs, depth)
@@ -190,12 +190,12 @@ def _by_slabs(x: Array, w: Array, bias: Array | None, view: Window, group: int, 
 
 
 def _flat(x: Array) -> Array:
-    """An array with one spatial axis as one with two."""
+    """Reshape an array with one spatial axis to two."""
     return x[:, :, None] if x.ndim == 3 else x
 
 
 def _flat_window(view: Window) -> Window:
-    """A window over one axis as one over two, the first of which is a single row."""
+    """Return a 1-D window as a 2-D one with a single row."""
     if view.rank != 1:
         return view
     one, none = (1,), (0,)
@@ -268,9 +268,9 @@ def qlinear_conv_10(
 
 
 def integer_convolve(x: Array, w: Array, x_zero: Array | None, w_zero: Array | None, view: Window, group: int) -> Array:
-    """Exact sums of (x - zero) (w - zero) as whole numbers in a float array, for BLAS has no integers.
+    """Return exact sums of (x - zero) (w - zero) as integers in a float array, as BLAS has no integers.
 
-    float32 holds whole numbers up to 2²⁴, float64 up to 2⁵³: the shorter type is taken when no sum can pass it.
+    float32 is exact up to 2²⁴, float64 up to 2⁵³: the shorter type is used when no sum can exceed it.
     """
     terms = w.shape[1] * prod(view.kernel)
     x_shift = 0 if x_zero is None else int(x_zero.reshape(-1)[0])
@@ -298,7 +298,7 @@ def causal_conv_with_state_27(
     *,
     activation: str = "none",
 ) -> tuple[Array, Array]:
-    """Depthwise convolution over (N, C, L) that looks back only; also the last k-1 inputs for the next call."""
+    """Depthwise causal convolution over (N, C, L); also the last k-1 inputs for the next call."""
     if x.ndim != 3 or weight.ndim != 3 or weight.shape[:2] != (x.shape[1], 1) or not weight.shape[2]:
         msg = f"input has shape {x.shape} and weight {weight.shape}, expected (N, C, L) and (C, 1, k) with k from 1"
         raise KernelError(msg)

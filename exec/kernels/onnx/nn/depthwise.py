@@ -1,11 +1,11 @@
-"""Depthwise convolution: every channel has its own small kernel, so there is no product of matrices to gain from.
+"""Depthwise convolution: every channel has its own small kernel, so there is no large matrix product.
 
-Still BLAS is the quickest way to add up the taps, because numpy would pass over memory twice for each of them. `bands`
-takes a few output rows at a time: they are a small banded (Toeplitz) matrix, the same for all bands of a channel,
-times the input rows they need, once per column of the kernel and moved by it. `two_sided` multiplies a whole small map
-from the left, which adds up along the columns, and then from the right, which does along the rows; it copies nothing.
+Still BLAS is the fastest way to add up the taps, because numpy would pass over memory twice for each. `bands` computes
+a few output rows at a time by a small banded (Toeplitz) matrix, the same for all bands of a channel, times the input
+rows they need, once per kernel column, shifted by it. `two_sided` multiplies a whole small map from the left, which
+sums along columns, and then from the right, which sums along rows; it copies nothing.
 
-Both multiply some zeros. Beside what is not finite that is wrong, and the taps are added up one by one.
+Both multiply by structural zeros, which is wrong beside NaN or infinity; then the taps are added one by one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.kernels.shared.windows import Tap, Window, padded, windows_of
 from onnx_workbench.exec.kernels.threads import PASSES, parallel_for
 
-#: Multiply-adds of a usual product that take as long as one output of a 3×3 kernel.
+#: Multiply-adds of an ordinary product that take as long as one output of a 3×3 kernel.
 _COST = 3 * PASSES
 
 #: Maps up to these sizes, with their frames and without, are quicker multiplied from both sides; measured.
@@ -32,7 +32,7 @@ _SMALL, _SMALL_OUTPUT = 24, 16
 def _by_blocks(
     fill: Callable[[Array, slice, Array], None], w: Array, bias: Array | None, window: Window, block: int
 ) -> Runner:
-    """Runs fill(x, channels, out), which convolves some channels of one image, for so many channels at a time."""
+    """Run fill(x, channels, out), which convolves some channels of one image, for blocks of channels."""
     channels = len(w)
     blocks = -(-channels // block)
 
@@ -54,7 +54,7 @@ def _by_blocks(
 
 
 def _add_taps(x: Array, w: Array, window: Window, out: Array) -> None:
-    """The convolution of x (C, H, W) with w (C, kh, kw): each tap times what it sees and nothing else."""
+    """Convolve x (C, H, W) with w (C, kh, kw) tap by tap."""
     views = windows_of(padded(x[None], window), window)[0]
     out[...] = 0
     for tap in np.ndindex(w.shape[1:]):
@@ -62,7 +62,7 @@ def _add_taps(x: Array, w: Array, window: Window, out: Array) -> None:
 
 
 def bands(w: Array, bias: Array | None, window: Window) -> Runner:
-    """Bands of output rows, each a banded matrix (rows, needed rows × kw) times the shifted inputs."""
+    """Convolve bands of output rows by a banded matrix (rows, needed rows × kw) times the shifted inputs."""
     channels, _, kh, kw = w.shape
     stride, spread = window.strides[0], window.dilations[0]
     rows, width = window.output
@@ -90,7 +90,7 @@ def bands(w: Array, bias: Array | None, window: Window) -> Runner:
 
 
 def _matrices(w: Array, window: Window, band: int, need: int) -> Array:
-    """The banded matrix of each channel, (channels, 1, rows, needed rows × kw)."""
+    """Return the banded matrix of each channel, (channels, 1, rows, needed rows × kw)."""
     channels, _, kh, kw = w.shape
     stride, spread = window.strides[0], window.dilations[0]
     matrices: Array = np.zeros((channels, band, need, kw), w.dtype)
@@ -101,7 +101,7 @@ def _matrices(w: Array, window: Window, band: int, need: int) -> Array:
 
 
 def _band(rows: int) -> int:
-    """How many output rows one matrix makes: few, and without a rest where that can be."""
+    """Return the number of output rows per matrix: few, and dividing the height where possible."""
     for count in (4, 7, 2, 5, 3):
         if rows % count == 0:
             return count
@@ -109,7 +109,7 @@ def _band(rows: int) -> int:
 
 
 def _stack(x: Array, window: Window, stack: Array) -> None:
-    """Fill stack (C, padded rows, kw, width) with x (C, H, W) moved and thinned out as each kernel column sees it."""
+    """Fill stack (C, padded rows, kw, width) with x (C, H, W) shifted and strided as each kernel column sees it."""
     top = window.begin[0]
     bottom = max(top, min(stack.shape[1], top + window.sizes[0]))
     stack[:, :top] = 0
@@ -128,7 +128,7 @@ def _stack(x: Array, window: Window, stack: Array) -> None:
 
 
 def two_sided(w: Array, bias: Array | None, window: Window) -> Runner:
-    """Each map between two matrices: what a channel adds up of every column, then how the kernel's columns are moved.
+    """Multiply each map by two matrices: one sums along columns per channel, the other shifts by the kernel's columns.
 
     The second is the same for all channels, so that it is one product for all of them.
     """
@@ -154,7 +154,7 @@ def two_sided(w: Array, bias: Array | None, window: Window) -> Runner:
 
 
 def _places(tap: Tap) -> tuple[Array, Array]:
-    """The numbers of the outputs that see a tap, and of the inputs they see there."""
+    """Return the outputs that see a tap, and the inputs they see there."""
     return np.arange(tap.low, tap.high), np.arange(tap.source.start, tap.source.stop, tap.source.step)
 
 

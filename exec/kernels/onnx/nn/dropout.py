@@ -25,7 +25,7 @@ def dropout_1(ctx: Context, data: Array, *, is_test: int = 0, ratio: float = 0.5
 
 @kernel("Dropout", since=7)
 def dropout_7(ctx: Context, data: Array, *, _ratio: float = 0.5) -> tuple[Array, Array | None]:
-    """Inference only: the data itself, and a mask that keeps everything."""
+    """Inference only: the data unchanged, and a mask that keeps everything."""
     return data, np.ones(data.shape, data.dtype) if ctx.outputs > 1 else None
 
 
@@ -44,7 +44,7 @@ def dropout_12(
     *,
     seed: int | None = None,
 ) -> tuple[Array, Array | None]:
-    """With training_mode a random share is zeroed and the rest scaled up by 1 / (1 - ratio), else the data itself."""
+    """With training_mode zero a random share and scale the rest by 1 / (1 - ratio), else return the data."""
     share = 0.5 if ratio is None else scalar_float(ratio, "ratio")
     training = training_mode is not None and bool(one_element(training_mode, "training_mode"))
     if not training or share == 0:

@@ -25,7 +25,7 @@ from onnx_workbench.exec.kernels.threads import PASSES, parallel_for
 from onnx_workbench.model.ir.types import ElementType
 
 _BLOCK_BYTES = 1 << 20
-#: numpy spends longer on starting a row than on so few values; shorter rows are taken all at once.
+#: numpy's overhead per row exceeds the work on so few values; shorter rows are processed all at once.
 _SHORT_ROW = 64
 
 
@@ -46,7 +46,7 @@ def batch_normalization_1(
     momentum: float = 0.9,
     spatial: int = 1,
 ) -> tuple[Array | None, ...]:
-    """Scale and shift to the statistics of the batch (training), or to those given (is_test, or Y alone is wanted)."""
+    """Normalize by the batch statistics (training), or by the given ones (is_test, or only Y is requested)."""
     training = not is_test and any(ctx.wanted[1:])
     return _old_batch(x, scale, b, mean, var, epsilon, momentum, spatial=spatial, training=training)
 
@@ -64,7 +64,7 @@ def batch_normalization_7(
     momentum: float = 0.9,
     spatial: int = 1,
 ) -> tuple[Array | None, ...]:
-    """As before; it is training exactly when more outputs than Y are wanted."""
+    """As before; training exactly when more outputs than Y are requested."""
     training = any(ctx.wanted[1:])
     return _old_batch(x, scale, b, mean, var, epsilon, momentum, spatial=spatial, training=training)
 
@@ -97,7 +97,7 @@ def batch_normalization_14(
     momentum: float = 0.9,
     training_mode: int = 0,
 ) -> tuple[Array, Array | None, Array | None]:
-    """Scale and shift to the given statistics, or with training_mode to the batch's, which update the running ones."""
+    """Normalize by the given statistics, or with training_mode by the batch's, which update the running ones."""
     if not training_mode:
         return normalize_batch(x, *scale_and_shift(scale, b, input_mean, input_var, epsilon)), None, None
     _per_channel(x, scale, b, input_mean, input_var)
@@ -121,7 +121,7 @@ def prepare_batch_normalization(constants: Sequence[Array | None], **attributes:
     def run(x: Array, *_: Array) -> tuple[Array, ...]:
         inner = prod(x.shape[2:])
         if x.ndim < 3 or x.dtype.char not in "fd" or x.shape[1] != len(factor) or not x.size:
-            return (normalize_batch(x, factor, summand),)  # which says what does not fit
+            return (normalize_batch(x, factor, summand),)  # the plain kernel reports what does not fit
         if inner > _SHORT_ROW:
             return (_scaled(x, *single) if x.dtype.char == "f" else normalize_batch(x, factor, summand),)
         found = spread.get((inner, x.dtype))
@@ -139,7 +139,7 @@ def prepare_batch_normalization(constants: Sequence[Array | None], **attributes:
 
 
 def scale_and_shift(scale: Array, b: Array, mean: Array, var: Array, epsilon: float) -> tuple[Array, Array]:
-    """Statistics as factor and summand, in float64."""
+    """Convert statistics to factor and summand, in float64."""
     if not scale.shape == b.shape == mean.shape == var.shape:
         given = ", ".join(str(list(v.shape)) for v in (scale, b, mean, var))
         msg = f"scale, B, mean and var have shapes {given}; expected the same"
@@ -163,7 +163,7 @@ def normalize_batch(x: Array, factor: Array, summand: Array) -> Array:
 
 
 def _scaled(x: Array, f: Array, s: Array) -> Array:
-    """x (N, C, …) · f + s, both (C, 1) and of the type that is computed in."""
+    """Compute x (N, C, …) · f + s, both (C, 1) and in the compute type."""
     dtype = f.dtype
     if x.dtype == dtype and x.nbytes <= _BLOCK_BYTES:
         per_channel = (-1, *(1,) * (x.ndim - 2))
@@ -201,7 +201,7 @@ def _old_batch(
     spatial: int,
     training: bool,
 ) -> tuple[Array | None, ...]:
-    """Opsets 1 to 13: five outputs, and with spatial=0 statistics for every feature of a sample."""
+    """Opsets 1 to 13: five outputs, and with spatial=0 statistics per feature of a sample."""
     shape = x.shape
     if not spatial and x.ndim > 2:
         x = x.reshape(shape[0], prod(shape[1:]))
@@ -248,7 +248,7 @@ def standardize(
     after: Callable[[Array, slice], None] | None = None,
     scale: Array | None = None,
 ) -> tuple[Array, Array]:
-    """Rows (R, L) less their mean over their deviation, written to `out`; returns mean and 1/deviation (R, 1).
+    """Standardize rows (R, L) into `out`; returns mean and 1/deviation (R, 1).
 
     `after(block, rows)` finishes each block of rows while it is in cache. `scale` (R, 1) multiplies the rows too.
     """
@@ -275,13 +275,13 @@ def standardize(
 
 @kernel("InstanceNormalization", since=1)
 def instance_normalization_1(x: Array, scale: Array, b: Array, *, epsilon: float = 1e-5) -> Array:
-    """Each channel of each sample to mean 0 and variance 1, then scale (C,) and shift (C,)."""
+    """Normalize each channel of each sample to mean 0 and variance 1, then scale (C,) and shift (C,)."""
     return _grouped(x, scale, b, (x.shape[1] if x.ndim > 1 else 0) or 1, epsilon, stash=None)
 
 
 @kernel("GroupNormalization", since=18)
 def group_normalization_18(x: Array, scale: Array, bias: Array, *, epsilon: float = 1e-5, num_groups: int) -> Array:
-    """Each group of channels of each sample to mean 0 and variance 1; scale and bias are per group (deprecated)."""
+    """Normalize each group of channels of each sample; scale and bias are per group (deprecated)."""
     channels = x.shape[1] if x.ndim > 1 else 0
     each = channels // num_groups if num_groups > 0 else 0
     if scale.shape != (num_groups,) or bias.shape != (num_groups,):
@@ -337,7 +337,7 @@ def layer_normalization_17(
     epsilon: float = 1e-5,
     stash_type: int = 1,
 ) -> tuple[Array, Array, Array]:
-    """The trailing axes from `axis` to mean 0 and variance 1, scaled and shifted; also mean and 1/deviation."""
+    """Normalize the trailing axes from `axis`, then scale and shift; also mean and 1/deviation."""
     axis = _axis(axis, x.ndim)
     stash = _stash(stash_type)
     dtype = compute_dtype(stash) if x.dtype != np.float64 else np.dtype(np.float64)
@@ -362,7 +362,7 @@ def layer_normalization_17(
 
 
 def _layer_of_columns(x: Array, row: Array, shift: Array | None, epsilon: float) -> tuple[Array, Array, Array]:
-    """Layer normalisation along the last axis where that is the outermost in memory, and stays so."""
+    """Layer normalisation along a last axis that is outermost in memory, and stays so."""
     out = empty_features_first(x.shape, x.dtype)
     length = x.shape[-1]
     source, target = np.moveaxis(x, -1, 0).reshape(length, -1), np.moveaxis(out, -1, 0).reshape(length, -1)
@@ -387,7 +387,7 @@ def _affine(scale: Array, shift: Array | None) -> Callable[[Array, slice], None]
 
 
 def _trailing(value: Array, shape: tuple[int, ...], axis: int) -> Array | None:
-    """A scale or shift as one row over the normalised axes, or None when it varies over the others."""
+    """Return a scale or shift as one row over the normalised axes, None when it varies over the others."""
     if value.shape != shape[axis:]:
         unidirectional(value, shape)
     if value.ndim > len(shape) - axis and any(n != 1 for n in value.shape[: value.ndim - (len(shape) - axis)]):
@@ -397,7 +397,7 @@ def _trailing(value: Array, shape: tuple[int, ...], axis: int) -> Array | None:
 
 
 def _stash(number: int) -> np.dtype[Any]:
-    """The type that `stash_type` has the statistics computed in."""
+    """Return the type in which `stash_type` computes the statistics."""
     dtype = dtype_of(number)
     if not is_float(dtype):
         msg = f"stash_type is {number} ({ElementType(number).text}); expected the number of a type with fractions"
@@ -416,7 +416,7 @@ def _axis(axis: int, rank: int) -> int:
 def rms_normalization_23(
     x: Array, scale: Array, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
 ) -> Array:
-    """The trailing axes over the root of their mean square, times scale; the result has the type of scale."""
+    """Divide the trailing axes by their root mean square, times scale; the result has the type of scale."""
     axis = _axis(axis, x.ndim)
     stash = _stash(stash_type)
     dtype = compute_dtype(stash) if x.dtype != np.float64 else np.dtype(np.float64)
@@ -478,7 +478,7 @@ def lp_normalization_1(x: Array, *, axis: int = -1, p: int = 2) -> Array:
 
 @kernel("LRN", since=1)
 def lrn_1(x: Array, *, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0, size: int) -> Array:
-    """Each value over a power of the sum of squares in a window of `size` neighbouring channels."""
+    """Local response normalization: each value over a power of the sum of squares in `size` neighbouring channels."""
     if x.ndim < 2 or size < 1:
         msg = f"X has shape {x.shape} and size is {size}, expected (N, C, …) and at least 1"
         raise KernelError(msg)
@@ -525,7 +525,7 @@ def _neighbour_sums(piece: Array, before: int, after: int) -> Array:
 
 
 def _raise(values: Array, beta: float) -> None:
-    """values ** beta in place; the exponents models use are square roots, which are much quicker than powers."""
+    """Compute values ** beta in place; usual exponents are square roots, which are much faster than powers."""
     if beta == 0.75:
         root = scratch("lrn.root", values.shape, values.dtype)
         np.sqrt(values, out=root)

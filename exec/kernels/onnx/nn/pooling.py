@@ -1,7 +1,7 @@
 """Pools over windows: MaxPool, AveragePool, LpPool, and their global forms.
 
-Maximum and sum can be taken axis by axis, so a k×k window costs 2k passes instead of k². Padding is never
-materialised: each tap adds the outputs it can see. Blocks of channels are small enough for the L2 cache.
+Maximum and sum are separable by axis, so a k×k window costs 2k passes instead of k². Padding is never materialised:
+each tap only touches the outputs that see it. Blocks of channels fit the L2 cache.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from onnx_workbench.exec.kernels.shared.windows import Window, window
 from onnx_workbench.exec.kernels.threads import PASSES, parallel_for
 
 _BLOCK_BYTES = 1 << 19
-#: Elements numpy goes through at a time where rows are strided: a few rows of most maps.
+#: Elements numpy processes at a time where rows are strided: a few rows of most maps.
 _BUFFER = 1024
-#: The factors of means of so many outputs a channel are remembered.
+#: Mean factors are cached for up to this many outputs a channel.
 _FEW_OUTPUTS = 1 << 14
 
 
@@ -55,7 +55,7 @@ def max_pool_10(
     storage_order: int = 0,
     strides: tuple[int, ...] | None = None,
 ) -> tuple[Array, Array | None]:
-    """As before, and where each maximum was found; from opset 10 on with dilations and ceil_mode."""
+    """As before, with the positions of the maxima; from opset 10 on with dilations and ceil_mode."""
     view = _window(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
     return _max_pool_with_indices(ctx, x, view, storage_order)
 
@@ -198,7 +198,7 @@ def _average_pool(x: Array, view: Window, include_padding: int) -> Array:
 
 
 def _mean_factors(view: Window, padding: bool, dtype: np.dtype[Any]) -> Array:
-    """One over the inputs that each window sees, of the shape of the output's spatial axes; it may see none."""
+    """Return one over the number of inputs in each window, in the output's spatial shape; it may be zero inputs."""
     count = np.ones((), np.float64)
     for axis in range(view.rank):
         count = count[..., None] * view.counts(axis, padding=padding)
@@ -293,7 +293,9 @@ def _fold_axis(source: Array, out: Array, view: Window, axis: int, combine: np.u
 
 
 def _fold_rows(source: Array, out: Array, view: Window, combine: np.ufunc, neutral: Any) -> None:
-    """Fold the last axis where rows keep their length: all rows as one, then the ends that took from neighbours."""
+    """Fold the last axis where rows keep their length: all rows as one, then correct the ends that took from
+    neighbours.
+    """
     axis = view.rank - 1
     width, dilation, before = view.sizes[axis], view.dilations[axis], view.begin[axis]
     offsets = [tap.index * dilation - before for tap in view.taps(axis)]

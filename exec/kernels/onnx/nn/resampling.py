@@ -1,7 +1,7 @@
-"""Resize and Upsample, all versions: nearest, linear and cubic, separable over the axes.
+"""Resize and Upsample, all versions: nearest, linear and cubic, separable by axis.
 
-Each axis becomes a table of which inputs an output is made of and with what weights; short axes are then one matrix
-product (BLAS beats gathering), long ones a sum of gathered rows. `sampling` holds GridSample and its relatives.
+Each axis becomes a table of input indices and weights per output; short axes are then one matrix product (BLAS beats
+gathering), long ones a sum of gathered rows. `sampling` holds GridSample and its relatives.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, narrow, wid
 
 _MODES = ("nearest", "linear", "cubic")
 _NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
-#: An axis longer than this is gathered instead of multiplied with a matrix that is mostly zeros.
+#: A longer axis is gathered instead of multiplied by a matrix that is mostly zeros.
 _DENSE_AXIS = 160
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How coordinates are mapped and what is made of the neighbours; the attributes of Resize."""
+    """Coordinate mapping and interpolation; the attributes of Resize."""
 
     mode: str = "nearest"
     coordinates: str = "half_pixel"
@@ -97,7 +97,7 @@ def resize_11(
     mode: str = "nearest",
     nearest_mode: str = "round_prefer_floor",
 ) -> Array:
-    """Resize by scales or to sizes, with a choice of how coordinates correspond."""
+    """Resize by scales or to sizes, with a coordinate transformation mode."""
     options = Options(
         *(mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, bool(exclude_outside)),
         extrapolation=extrapolation_value,
@@ -123,9 +123,7 @@ def resize_18(
     mode: str = "nearest",
     nearest_mode: str = "round_prefer_floor",
 ) -> Array:
-    """As before; roi and scales may be left out. From 18 on with chosen axes, antialiasing, and sizes that keep the
-    aspect ratio.
-    """
+    """As before; roi and scales may be left out. From 18 on with axes, antialiasing, and an aspect ratio policy."""
     options = Options(
         *(mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, bool(exclude_outside)),
         antialias=bool(antialias),
@@ -175,7 +173,7 @@ def _plan(
     axes: tuple[int, ...] | None,
     policy: str,
 ) -> list[Axis]:
-    """Which axes are resized to what; KernelError when scales and sizes do not say it."""
+    """Return the axes to resize; KernelError when scales and sizes are inconsistent."""
     numbers = _axis_numbers(axes, len(shape))
     by_scale = scales is not None and scales.size > 0
     values = _scales_or_sizes(scales if by_scale else sizes, len(numbers), is_scale=by_scale)
@@ -185,7 +183,7 @@ def _plan(
     )
     lengths = [shape[n] for n in numbers]
     if by_scale:
-        # float32 times a length, as other engines reckon it: 0.6f × 5 is 3
+        # float32 times a length, as other engines compute it: 0.6f × 5 is 3
         targets = [
             floor(np.float32(n) * np.float32(e - s) * np.float32(v))
             for n, v, (s, e) in zip(lengths, values, bounds, strict=True)
@@ -205,7 +203,7 @@ def _plan(
 
 
 def _common_ratio(lengths: list[int], values: list[float], policy: str) -> float:
-    """By what all axes are resized where their proportions stay."""
+    """Return the common scale of all axes that keeps the aspect ratio."""
     if policy not in ("not_larger", "not_smaller") or 0 in lengths:
         given = f"keep_aspect_ratio_policy is {policy!r} for lengths {lengths}"
         msg = f"{given}; expected stretch, not_larger or not_smaller and lengths from 1"
@@ -223,7 +221,7 @@ def _axis_numbers(axes: tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
 
 
 def _scales_or_sizes(given: Array | None, count: int, *, is_scale: bool) -> list[float]:
-    """One number per axis, at least 0; a scale is more than that."""
+    """Return one number per axis, at least 0; a scale is positive."""
     if given is None or given.size != count:
         have = "neither scales nor sizes" if given is None else f"{given.size} numbers"
         msg = f"got {have}, expected {count} scales or sizes: one per axis"
@@ -236,7 +234,7 @@ def _scales_or_sizes(given: Array | None, count: int, *, is_scale: bool) -> list
 
 
 def coordinates(axis: Axis, options: Options) -> Array:
-    """Where in the input each output of an axis lies, in float64."""
+    """Return the input coordinate of each output of an axis, in float64."""
     length, size = axis.length, axis.size
     # A scale given as float32 is divided by in float32, or 3 / 0.6f would lie just below 5.
     kind: Any = np.float64 if axis.exact else np.float32
@@ -252,7 +250,7 @@ def coordinates(axis: Axis, options: Options) -> Array:
             adjustment = size / (float(scale) * length)
             result = length / 2 * (1 - adjustment) + _divided(at + kind(0.5), axis, scale) - kind(0.5)
         case "align_corners":
-            # By scales the target length may be a fraction, and counts as such.
+            # By scales the target length may be fractional, and is used as such.
             last = size - 1 if axis.exact else float(scale) * length - 1
             result = at * kind(length - 1) / kind(last) if size > 1 and last > 0 else at * 0
         case "asymmetric":
@@ -273,7 +271,7 @@ def coordinates(axis: Axis, options: Options) -> Array:
 
 
 def _divided(at: Array, axis: Axis, scale: Any) -> Array:
-    """at / scale; from exact sizes as a fraction, which leaves whole numbers whole."""
+    """Return at / scale; from exact sizes as a fraction, which keeps integers exact."""
     return at * axis.length / axis.size if axis.exact else at / scale
 
 
@@ -296,7 +294,9 @@ def _nearest(x: Array, axes: list[Axis], options: Options) -> Array:
 
 
 def _in_order(axes: list[Axis]) -> list[Axis]:
-    """Shrinking first leaves less to do, and so does the innermost axis, whose elements lie apart, when growing."""
+    """Order the axes: shrinking first leaves less work; when growing the innermost first, whose elements are
+    strided.
+    """
     return sorted(axes, key=lambda axis: (axis.size / axis.length, -axis.number))
 
 
@@ -332,7 +332,7 @@ def _interpolated(x: Array, axes: list[Axis], options: Options) -> Array:
 
 
 def _weights(axis: Axis, options: Options) -> tuple[Array, Array]:
-    """Per output of an axis the inputs it is made of, and their weights: two (size, taps) arrays."""
+    """Return the input indices and weights per output of an axis: two (size, taps) arrays."""
     at = coordinates(axis, options)
     shrink = min(1.0, axis.scale) if options.antialias else 1.0
     half = 1 if options.mode == "linear" else 2
@@ -364,7 +364,7 @@ def cubic(distance: Array, a: float) -> Array:
 def _weighted(x: Array, index: Array, weights: Array, axis: Axis) -> Array:
     if axis.length <= _DENSE_AXIS and axis.length * axis.size <= 1 << 20:
         result = _by_matrix(x, index, weights, axis)
-        if np.isfinite(result).all():  # in a product of matrices what is not finite reaches beyond its neighbours
+        if np.isfinite(result).all():  # in a matrix product NaN and infinity spread beyond their neighbours
             return result
     return _by_taps(x, index, weights, axis)
 
@@ -397,7 +397,7 @@ def _by_taps(x: Array, index: Array, weights: Array, axis: Axis) -> Array:
 
 
 def _extrapolated(result: Array, plan: list[Axis], options: Options) -> Array:
-    """Put the extrapolation value where any coordinate lies outside the input."""
+    """Write the extrapolation value where any coordinate lies outside the input."""
     outside = np.zeros((1,) * result.ndim, np.bool_)
     for axis in plan:
         at = coordinates(axis, options)

@@ -31,7 +31,7 @@ def grid_sample_20(
     return _grid_sample(x, grid, align_corners, mode, padding_mode)
 
 
-#: Positions that AffineGrid moves at a time.
+#: Positions that AffineGrid transforms at a time.
 _POINTS = 1 << 17
 _MODES = {"bilinear": "linear", "linear": "linear", "bicubic": "cubic", "cubic": "cubic", "nearest": "nearest"}
 
@@ -71,7 +71,7 @@ Taps = list[tuple[Array, Array, Array]]  # per neighbour: index, weight, whether
 
 
 def _taps(place: Array, size: int, align_corners: bool, mode: str, padding: str) -> Taps:
-    """The neighbours of positions (-1 to 1) along one axis."""
+    """Return the neighbours of positions (-1 to 1) along one axis, with weights."""
     at = (place + 1) / 2 * (size - 1) if align_corners else ((place + 1) * size - 1) / 2
     at = np.where(np.isfinite(at), at, -100.0 - size)  # no number: outside
     if mode == "nearest":
@@ -104,7 +104,7 @@ def _inside(at: Array, size: int, align_corners: bool, padding: str) -> Array:
 
 
 def _reflected(at: Array, size: int, align_corners: bool) -> Array:
-    """Positions folded back at the borders as often as it takes."""
+    """Reflect positions at the borders as often as needed."""
     low, high = (0.0, size - 1.0) if align_corners else (-0.5, size - 0.5)
     span = high - low
     if span <= 0:
@@ -114,7 +114,7 @@ def _reflected(at: Array, size: int, align_corners: bool) -> Array:
 
 
 def _sampled(image: Array, axes: list[Taps], mode: str) -> Array:
-    """The weighted sum of neighbours of (C, sizes…)."""
+    """Return the weighted sum of neighbours of (C, sizes…)."""
     if mode == "nearest":
         index: tuple[Any, ...] = (slice(None), *(taps[0][0] for taps in axes))
         value: Array = image[index]
@@ -129,7 +129,7 @@ def _sampled(image: Array, axes: list[Taps], mode: str) -> Array:
             share, seen = share * weight, seen & valid
         index = (slice(None), *(tap[0] for tap in corner))
         value = image[index]
-        if not seen.all():  # what lies outside is zero, also beside what is not finite
+        if not seen.all():  # outside is zero, also beside NaN or infinity
             np.copyto(value, 0, where=~seen)
         np.multiply(value, share.astype(image.dtype), out=value)
         total = value if total is None else np.add(total, value, out=total)
@@ -139,7 +139,7 @@ def _sampled(image: Array, axes: list[Taps], mode: str) -> Array:
 
 @kernel("AffineGrid", since=20)
 def affine_grid_20(theta: Array, size: Array, *, align_corners: int = 0) -> Array:
-    """Positions of a regular grid of `size` (N, C, spatial…) moved by affine matrices (N, rank, rank + 1)."""
+    """Positions of a regular grid of `size` (N, C, spatial…) transformed by affine matrices (N, rank, rank + 1)."""
     sizes = tuple(int(v) for v in size.reshape(-1))
     rank = len(sizes) - 2
     if rank not in (2, 3) or theta.shape != (sizes[0], rank, rank + 1) or min(sizes) < 0:

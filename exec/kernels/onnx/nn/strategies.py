@@ -1,12 +1,12 @@
 """Ways to compute a float convolution over two spatial axes.
 
-No single way is fastest: im2col moves every input once per tap, the kw-stack and strips once per column of the kernel,
+No single one is fastest: im2col copies every input once per tap, the kw-stack and strips once per kernel column,
 shifted products not at all but with shorter sums, Winograd multiplies 2.25 times less. Which of them wins depends on
 channels, map size and caches: see `strategy_costs`. All give the same result up to rounding (below 1e-6 of the
 largest value).
 
-Every maker takes the weights (M, C, kh, kw), a Window and returns a function of one padded-free input x (N, C, H, W)
-and the output (N, M, OH, OW) it fills; bias is (M,) or None.
+Every factory takes the weights (M, C, kh, kw), a Window and returns a function of one unpadded input x (N, C, H, W) and
+the output (N, M, OH, OW) it fills; bias is (M,) or None.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from onnx_workbench.exec.kernels.threads import parallel_for, split, threads
 Runner = Callable[[Array, Array], None]
 Maker = Callable[[Array, "Array | None", Window], Runner]
 
-#: Bytes a block of intermediate values may take so that the next pass still finds it in the L2 cache.
+#: Bytes of intermediate values per block, so that the next pass still finds it in the L2 cache.
 L2_BLOCK = 1 << 20
 
-#: Products with fewer columns are cut by rows when threads share them.
+#: Products with fewer columns are split by rows among threads.
 _FEW_COLUMNS = 256
 
 
@@ -42,7 +42,7 @@ def add_bias(block: Array, bias: Array | None) -> None:
 
 
 def pointwise(w: Array, bias: Array | None, window: Window) -> Runner:
-    """1×1 kernel: the matrix product of weights and pixels, after leaving out what strides skip."""
+    """1×1 kernel: the matrix product of weights and pixels, after dropping pixels that strides skip."""
     matrix = np.ascontiguousarray(w.reshape(w.shape[:2]))
     rows, cols = window.strides
 
@@ -70,7 +70,7 @@ def pointwise(w: Array, bias: Array | None, window: Window) -> Runner:
 
 
 def _by_outputs(matrix: Array, bias: Array | None, source: Array, target: Array, workers: int) -> None:
-    """On several threads, each computing some of the output channels: for products with few columns."""
+    """Split the output channels among threads: for products with few columns."""
     parts = split(len(matrix), workers)
 
     def part(index: int) -> None:
@@ -83,7 +83,7 @@ def _by_outputs(matrix: Array, bias: Array | None, source: Array, target: Array,
 
 
 def im2col(w: Array, bias: Array | None, window: Window) -> Runner:
-    """Any kernel: the windows of a band of output rows as columns of a matrix that stays in cache, then one product."""
+    """Any kernel: im2col of a band of output rows into a matrix that stays in cache, then one product."""
     outputs, channels = w.shape[:2]
     taps = prod(window.kernel)
     matrix = np.ascontiguousarray(w.reshape(outputs, -1))
@@ -163,7 +163,7 @@ def _stack_columns(image: Array, window: Window, first: int, stack: Array, shift
 
 
 def shifted(w: Array, bias: Array | None, window: Window) -> Runner:
-    """One product per tap on the padded input itself, read from a shifted start; nothing is copied per tap.
+    """One product per tap on the padded input itself, read from a shifted offset; nothing is copied per tap.
 
     The input is cut into as many phases as the strides have, so that a strided tap too is a plain shift. Columns
     between rows are computed and dropped: a small share on large maps.
@@ -201,12 +201,12 @@ def shifted(w: Array, bias: Array | None, window: Window) -> Runner:
     return run
 
 
-#: The matrix of a tap, its phase by rows and by columns, and where it begins to read there.
+#: The matrix of a tap, its phase by rows and by columns, and its offset.
 _Tap = tuple[Array, int, int, int]
 
 
 def _taps(w: Array, window: Window, phase_width: int) -> list[_Tap]:
-    """The taps of a kernel over phases of this width."""
+    """Return the taps of a kernel over phases of this width."""
     (sh, sw), (dh, dw) = window.strides, window.dilations
     return [
         (np.ascontiguousarray(w[:, :, i, j]), i * dh % sh, j * dw % sw, i * dh // sh * phase_width + j * dw // sw)
@@ -215,7 +215,7 @@ def _taps(w: Array, window: Window, phase_width: int) -> list[_Tap]:
 
 
 def _add_up(taps: Sequence[_Tap], phases: Array, start: int, total: Array) -> None:
-    """The sum of all taps over phases [sh, sw, C, …] from a start on, into total [outputs, length]."""
+    """Sum all taps over phases [sh, sw, C, …] from an offset on, into total [outputs, length]."""
     for number, (matrix, a, b, offset) in enumerate(taps):
         source = phases[a, b, :, start + offset : start + offset + total.shape[1]]
         if number:
@@ -225,7 +225,9 @@ def _add_up(taps: Sequence[_Tap], phases: Array, start: int, total: Array) -> No
 
 
 def _fill_phases(x: Array, window: Window, phases: Array, height: int, width: int) -> None:
-    """Cut the padded input into maps of every n-th row and column; phases [sh, sw, N, C, height · width + spare]."""
+    """Split the padded input into phases of every n-th row and column; phases [sh, sw, N, C, height · width +
+    spare].
+    """
     sh, sw, images, channels, _ = phases.shape
     phases[..., height * width :] = 0
     grid = [_as_grid(phases[a, b], (images, channels, height, width)) for a in range(sh) for b in range(sw)]
@@ -270,7 +272,7 @@ def candidates(w: Array, window: Window) -> list[str]:
 
 
 def has_work(window: Window) -> bool:
-    """Whether there is more than one output, so that moving data matters."""
+    """Return whether there is more than one output, so that moving data matters."""
     return positions(window) > 1
 
 
@@ -286,20 +288,20 @@ MAKERS: dict[str, Maker] = {
 
 
 def _at_least(window: Window) -> tuple[int, int]:
-    """The padded height and width every window fits in."""
+    """Return the padded height and width that contain every window."""
     height, width = window.reach
     return height, width
 
 
 def _shared(band: int, rows: int, work: int) -> int:
-    """So many of the rows for one piece that every thread gets one; `work` is that of one row."""
+    """Return the number of rows per piece such that every thread gets one; `work` is that of one row."""
     return min(band, -(-rows // threads(work * rows)))
 
 
 def _columns(size: int, pixels: int, workers: int) -> int:
-    """How many columns to multiply at once by a matrix of so many elements: all of them, or one part per thread.
+    """Return how many columns to multiply at once: all, or one part per thread.
 
-    BLAS cuts them itself as its cache wants them. Fewer where a single call would hold up a cancelled run.
+    BLAS splits them itself by cache size. Fewer where a single call would delay cancellation.
     """
     share = pixels if workers == 1 else max(64, -(-pixels // workers))
     return min(share, max(256, LONGEST // size))

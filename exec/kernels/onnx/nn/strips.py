@@ -1,9 +1,9 @@
-"""Convolution of few channels over large maps: strips of the input, in which every window is one contiguous matrix.
+"""Convolution of few channels over large maps: strips of the input in which every window is one contiguous matrix.
 
-A strip is some tens of columns wide. It holds each row of the input once per column of the kernel, moved by it, and
-the rows one below the other; so the rows that one row of outputs needs follow each other, those of the next begin one
-row further on, and each is the right factor of a product small enough for BLAS to compute without packing. Nothing
-is copied more than once per column of the kernel, where im2col copies once per tap.
+A strip is some tens of columns wide. It holds each input row once per kernel column, shifted by it, row after row; so
+the rows that one output row needs are adjacent, those of the next begin one row later, and each is the right factor of
+a product small enough for BLAS to compute without packing. Each value is copied once per kernel column, where im2col
+copies once per tap.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _Runner = Callable[[Array, Array], None]
 
 #: Strips of one band of rows stay in the L2 cache.
 _BAND_BYTES = 1 << 20
-#: Columns of a strip: BLAS computes 16 at a time, and has no use for more than 64.
+#: Columns of a strip: BLAS computes 16 at a time, and gains nothing beyond 64.
 _LEAST, _MOST, _AT_ONCE = 24, 64, 16
 #: On narrower maps copies and calls cost as much as they save.
 _LEAST_WIDTH = 48
@@ -68,13 +68,13 @@ def fits(w: Array, window: Window) -> bool:
 
 
 def _columns(width: int) -> int:
-    """How many columns each strip of so wide a map has: the part of it that BLAS computes best; 0 if there is none."""
+    """Return the columns per strip for a map width: as BLAS computes best; 0 if there is none."""
     parts = [width // count for count in range(1, width // _LEAST + 1) if width % count == 0]
     return max((n for n in parts if n <= _MOST), key=lambda n: (n / -(-n // _AT_ONCE), n), default=0)
 
 
 def _windows(lines: Array, rows: int, kh: int, stride: int) -> Array:
-    """What each of the rows of outputs sees, as matrices (strips, rows, kh · kw · C, columns); a view."""
+    """Return the inputs of each output row, as matrices (strips, rows, kh · kw · C, columns); a view."""
     count, _, kw, channels, columns = lines.shape
     strip, line, *_, row, value = lines.strides
     shape = (count, rows, kh * kw * channels, columns)

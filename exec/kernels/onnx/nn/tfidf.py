@@ -1,4 +1,4 @@
-"""TfIdfVectorizer: counts of known n-grams, with skips."""
+"""TfIdfVectorizer: counts of given n-grams, with skips."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def tf_idf_vectorizer_9(
     pool_strings: tuple[str, ...] | None = None,
     weights: tuple[float, ...] | None = None,
 ) -> Array:
-    """How often each n-gram of the pool occurs in each row of (C,) or (N, C), weighted as `mode` says."""
+    """Count the n-grams of the pool in each row of (C,) or (N, C), weighted as `mode` says."""
     if x.ndim not in (1, 2) or mode not in _MODES or not ngram_indexes or min(ngram_indexes) < 0:
         msg = f"X has shape {x.shape}, mode is {mode!r}; expected 1 or 2 axes and one of {', '.join(_MODES)}"
         raise KernelError(msg)
@@ -61,7 +61,7 @@ def tf_idf_vectorizer_9(
 def _grams(
     pool: tuple[Any, ...], starts: tuple[int, ...], shortest: int, longest: int
 ) -> dict[int, dict[tuple[Any, ...], int]]:
-    """By length: each n-gram and its number in the pool; only the lengths asked for."""
+    """Return by length: each n-gram and its index in the pool; only the requested lengths."""
     grams: dict[int, dict[tuple[Any, ...], int]] = {}
     number = 0
     for length, (start, stop) in enumerate(pairwise((*starts, len(pool))), start=1):
@@ -77,7 +77,7 @@ def _grams(
 
 
 def _found(tokens: list[Any], grams: dict[int, dict[tuple[Any, ...], int]], skips: int) -> list[int]:
-    """The numbers of all n-grams met in a row, with 0 to `skips` tokens left out between neighbours."""
+    """Return the indices of all n-grams found in a row, with 0 to `skips` tokens left out between neighbours."""
     found = []
     for length, known in grams.items():
         # A single token has no neighbours to skip between, so it is counted once.

@@ -1,4 +1,4 @@
-"""ConvTranspose and Col2Im: windows written instead of read, and DeformConv, whose windows bend."""
+"""ConvTranspose and Col2Im: scatter-add into windows; DeformConv with its displaced taps."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def conv_transpose_1(
 
 @prepares(conv_transpose_1)
 def prepare_conv_transpose(constants: Sequence[Array | None], **attributes: Any) -> Callable[..., Array] | None:
-    """Turn constant weights once into the matrix that gives all taps."""
+    """Convert constant weights once into the matrix that gives all taps."""
     w = constants[1]
     if w is None or w.ndim < 3 or attributes.get("group", 1) < 1 or w.shape[0] % attributes.get("group", 1):
         return None
@@ -70,7 +70,7 @@ def prepare_conv_transpose(constants: Sequence[Array | None], **attributes: Any)
 
 
 def _pack(w: Array, group: int) -> Array:
-    """(C, M/group, kernel…) as (group, kernel × M/group, C/group): the taps outermost, as they are added up."""
+    """Reshape (C, M/group, kernel…) to (group, kernel × M/group, C/group): taps outermost, as they are summed."""
     channels, outputs = w.shape[0] // group, w.shape[1]
     taps = prod(w.shape[2:])
     split = w.reshape(group, channels, outputs, taps)
@@ -89,7 +89,9 @@ def _transposed_window(
     pads: tuple[int, ...] | None,
     strides: tuple[int, ...] | None,
 ) -> Window:
-    """The window of the convolution this is the gradient of: it slides over the output and meets every input."""
+    """Return the window of the convolution this is the gradient of: it slides over the output, one position per
+    input.
+    """
     rank = x.ndim - 2
     if rank < 1 or w.ndim != x.ndim or group < 1 or w.shape[0] != x.shape[1] or w.shape[0] % group:
         msg = f"X has shape {x.shape}, W {w.shape} and group is {group}; expected (N, C, …) and (C, M/group, …)"
@@ -165,7 +167,7 @@ def _conv_transpose(x: Array, packed: Array, b: Array | None, view: Window, grou
 
 
 def add_windows(columns: Array, out: Array, view: Window, *, put: bool = False) -> None:
-    """Add columns (kernel…, any…, positions…) to out (any…, sizes…) where their taps lie; with `put` store them."""
+    """Add columns (kernel…, any…, positions…) to out (any…, sizes…) at their taps; with `put` store them."""
     for combination in product(*(view.taps(axis) for axis in range(view.rank))):
         checkpoint()
         source: tuple[Any, ...] = (*(tap.index for tap in combination), ..., *map(_positions, combination))
@@ -193,7 +195,7 @@ def col2im_18(
     pads: tuple[int, ...] | None = None,
     strides: tuple[int, ...] | None = None,
 ) -> Array:
-    """Add up the columns (N, C × block, L) of windows at the places of an image they were cut from."""
+    """Sum the columns (N, C × block, L) of windows at their positions in an image (inverse of im2col)."""
     sizes = tuple(int(v) for v in image_shape.reshape(-1))
     block = tuple(int(v) for v in block_shape.reshape(-1))
     if x.ndim != 3 or len(sizes) != len(block) or min((*sizes, *block), default=0) < 1:
@@ -233,7 +235,7 @@ def deform_conv_19(
     pads: tuple[int, ...] | None = None,
     strides: tuple[int, ...] | None = None,
 ) -> Array:
-    """Convolution whose taps are moved by `offset` (N, groups × taps × rank, out…) and weighted by `mask`."""
+    """Deformable convolution: taps displaced by `offset` (N, groups × taps × rank, out…) and weighted by `mask`."""
     view = conv_window(x, w, group, kernel_shape, b, "NOTSET", dilations, pads, strides)
     taps, images = prod(view.kernel), x.shape[0]
     if offset_group < 1 or x.shape[1] % offset_group:
@@ -271,7 +273,7 @@ def _expect(value: Array, shape: tuple[int, ...], name: str) -> Array:
 
 
 def _sample_taps(x: Array, offset: Array, mask: Array | None, view: Window) -> Array:
-    """Linear interpolation of x (C, sizes…) at each tap moved by offset (taps, rank, out…): (C, taps, out…)."""
+    """Interpolate x (C, sizes…) linearly at each tap displaced by offset (taps, rank, out…): (C, taps, out…)."""
     checkpoint()
     result = zeros((x.shape[0], *offset.shape[:1], *view.output), x.dtype)
     lows: list[Array] = []

@@ -23,9 +23,9 @@ def max_unpool_9(
     pads: tuple[int, ...] | None = None,
     strides: tuple[int, ...] | None = None,
 ) -> Array:
-    """Put each value back where MaxPool found it (flat indices into the whole output), zeros elsewhere.
+    """Write each value back to MaxPool's position (flat indices into the whole output), zeros elsewhere.
 
-    Indices count in the shape the attributes give; a larger `output_shape` frames that with zeros at the end.
+    Indices refer to the shape that the attributes give; a larger `output_shape` adds zeros at the end.
     """
     rank = x.ndim - 2
     strides = strides or (1,) * rank
@@ -93,7 +93,7 @@ def max_roi_pool_1(x: Array, rois: Array, *, pooled_shape: tuple[int, ...], spat
 
 
 def _cells(first: int, last: int, count: int, size: int) -> list[tuple[int, int]]:
-    """Where each of `count` cells of the range first … last begins and ends, cut to range(size)."""
+    """Return the bounds of `count` cells of the range first … last, clipped to range(size)."""
     step = max(last - first + 1, 1) / count
     return [
         (

@@ -1,14 +1,15 @@
-"""Winograd's fewer multiplications for a kernel of three rows and stride 1: along the rows alone, or both ways.
+"""Winograd convolution for kernels of three rows and stride 1: along the rows alone, or in both directions.
 
-F(2×2, 3×3) computes output tiles of 2×2 from input tiles of 4×4 in three steps: both are transformed by sums alone,
-and in between 16 matrix products replace the nine of the direct form for each four outputs, 2.25 times less work.
-F(2, 3) along the rows alone makes two output rows of four input rows: 1.5 times less work, but the sums are a third
-as many and run over whole rows, and it is as exact as the direct form. It wins up to about 256 channels.
+F(2×2, 3×3) computes output tiles of 2×2 from input tiles of 4×4 in three steps: input and weights are transformed by
+additions alone, 16 matrix products in between replace the nine of the direct form for each four outputs (2.25 times
+fewer multiplications), and the result is transformed back. F(2, 3) along the rows alone makes two output rows of four
+input rows: 1.5 times fewer multiplications, but a third of the additions, over whole rows, and as exact as the direct
+form. It wins up to about 256 channels.
 
-Only the smallest tiles are used: the larger ones multiply less still but lose 1 to 3 decimal digits.
+Only the smallest tiles are used: larger ones multiply less still but lose 1 to 3 decimal digits.
 
-Tiles lie one after the other with as many columns more as the kernel looks ahead, so that the neighbour to the right
-is simply the next element and every sum runs over long contiguous memory.
+Tiles are stored one after the other with as many extra columns as the kernel needs to the right, so that the right
+neighbour is the next element and every addition runs over long contiguous memory.
 """
 
 from __future__ import annotations
@@ -26,22 +27,22 @@ from onnx_workbench.exec.kernels.threads import parallel_for, threads
 _Runner = Callable[[Array, Array], None]
 
 _KERNEL = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]], np.float64)
-#: Transformed input and products of one band should stay near L2, but be no smaller than the weights, which every
-#: band reads anew. Along rows alone the products are fewer and need more columns to be quick.
+#: Transformed input and products of one band should roughly fit L2, but be no smaller than the weights, which every
+#: band reads again. Along rows alone there are fewer products, which need more columns to be fast.
 _BAND_BYTES, _ROWS_BAND_BYTES, _MOST_BAND_BYTES = 3 << 20, 8 << 20, 16 << 20
-#: Products of so many bytes are joined at a time, and found in L2 by each of the sums.
+#: Products of so many bytes are combined at a time, so that each addition finds them in L2.
 _JOIN_BYTES = 1 << 19
 
 
 def _even_bands(tile_rows: int, row_bytes: int, most_bytes: int, workers: int) -> tuple[int, int]:
-    """How many tile rows one band has, and how many bands there are: of equal height, at least one for each worker."""
+    """Return tile rows per band and number of bands: of equal height, at least one for each worker."""
     band = max(1, min(tile_rows, most_bytes // row_bytes))
     band = -(-tile_rows // max(workers, -(-tile_rows // band)))
     return band, -(-tile_rows // band)
 
 
 def winograd(w: Array, bias: Array | None, window: Window) -> _Runner:
-    """A runner for float32 weights (M, C, 3, 3); see `strategies`."""
+    """Create a runner for float32 weights (M, C, 3, 3); see `strategies`."""
     outputs, channels = w.shape[:2]
     transformed = np.einsum("ik,mckl,jl->ijmc", _KERNEL, w.astype(np.float64), _KERNEL, optimize=True)
     kernels = np.ascontiguousarray(transformed.astype(w.dtype).reshape(16, outputs, channels))
@@ -70,7 +71,7 @@ def winograd(w: Array, bias: Array | None, window: Window) -> _Runner:
 
 
 def winograd_rows(w: Array, bias: Array | None, window: Window) -> _Runner:
-    """A runner for float32 weights (M, C, 3, kw) that saves along the rows alone; see `strategies`."""
+    """Create a runner for float32 weights (M, C, 3, kw) that saves along the rows alone; see `strategies`."""
     outputs, channels, _, taps = w.shape
     transformed = np.einsum("ik,mckj->ijmc", _KERNEL, w.astype(np.float64))
     kernels = np.ascontiguousarray(transformed.astype(w.dtype))
@@ -160,7 +161,7 @@ def _split(image: Array, window: Window, top: int, phases: Array) -> None:
 
 
 def _inside(offset: int, size: int, count: int) -> tuple[int, int, slice]:
-    """Which of `count` positions offset, offset + 2, … lie in range(size), and where they are."""
+    """Return which of `count` positions offset, offset + 2, … lie in range(size), and where they are."""
     low = min(count, max(0, -(offset // 2)))
     high = max(low, min(count, (size - 1 - offset) // 2 + 1))
     first = low * 2 + offset

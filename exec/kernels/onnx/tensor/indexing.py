@@ -1,4 +1,4 @@
-"""Gather, Scatter and their kin: elements read or written by index.
+"""Gather and Scatter operators: elements read or written by index.
 
 All indices become flat offsets first: one bounds check, one `take` or one assignment, whatever the rank.
 """
@@ -74,7 +74,7 @@ def gather_elements_11(data: Array, indices: Array, *, axis: int = 0) -> Array:
 
 
 def _element_offsets(shape: Sequence[int], indices: Array, axis: int) -> Array:
-    """Flat offsets of the elements that the coordinates of `indices`, with `axis` replaced, name in `shape`."""
+    """Return flat offsets in `shape` of the coordinates of `indices`, with that of `axis` replaced."""
     axis = normal_axis(axis, len(shape))
     if indices.ndim != len(shape) or any(
         n > m for i, (n, m) in enumerate(zip(indices.shape, shape, strict=True)) if i != axis
@@ -84,7 +84,7 @@ def _element_offsets(shape: Sequence[int], indices: Array, axis: int) -> Array:
         raise KernelError(msg)
     places = _within(indices, shape[axis], f"axis {axis}")
     stride = prod(shape[axis + 1 :])
-    rest = np.zeros((1,) * len(shape), np.int64)  # what the other axes add, of length 1 along this one
+    rest = np.zeros((1,) * len(shape), np.int64)  # offsets of the other axes, of length 1 along this one
     for i, n in enumerate(indices.shape):
         if i != axis and n > 1:
             steps = np.arange(n) * prod(shape[i + 1 :])
@@ -105,7 +105,7 @@ def gather_nd_12(data: Array, indices: Array, *, batch_dims: int = 0) -> Array:
 
 
 def gather_nd(data: Array, indices: Array, batch_dims: int) -> Array:
-    """Slices of `data` by coordinate rows; the first `batch_dims` axes of both go together."""
+    """Gather slices of `data` by coordinate rows; the first `batch_dims` axes are shared."""
     depth = indices.shape[-1] if indices.ndim else -1
     if not 0 <= batch_dims < indices.ndim or not 0 <= depth <= data.ndim - batch_dims:
         given = f"indices of shape {indices.shape} with batch_dims {batch_dims} do not fit data of shape {data.shape}"
@@ -129,7 +129,7 @@ def gather_nd(data: Array, indices: Array, batch_dims: int) -> Array:
 
 
 def _row_offsets(indices: Array, shape: Sequence[int]) -> Array:
-    """The last axis of `indices` as coordinates in `shape`, to flat offsets."""
+    """Convert the last axis of `indices`, coordinates in `shape`, to flat offsets."""
     offsets = np.zeros(indices.shape[:-1], np.int64)
     for k, n in enumerate(shape):
         offsets *= n
@@ -141,7 +141,7 @@ _REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.m
 
 
 def _write(data: Array, offsets: Array, updates: Array, reduction: str) -> Array:
-    """A copy of `data` with `updates` written or reduced in at flat element offsets."""
+    """Return a copy of `data` with `updates` written or reduced in at flat element offsets."""
     if updates.dtype != data.dtype:
         msg = f"updates are {describe(updates)}, data {describe(data)}; expected the same type"
         raise KernelError(msg)
@@ -180,12 +180,12 @@ def scatter_elements_11(data: Array, indices: Array, updates: Array, *, axis: in
 def scatter_elements_16(
     data: Array, indices: Array, updates: Array, *, axis: int = 0, reduction: str = "none"
 ) -> Array:
-    """With a reduction of what is there and what is written."""
+    """With a reduction of old and new values."""
     return scatter_elements(data, indices, updates, axis, reduction)
 
 
 def scatter_elements(data: Array, indices: Array, updates: Array, axis: int, reduction: str) -> Array:
-    """A copy of `data` with the updates written at the elements that `indices` name."""
+    """Return a copy of `data` with the updates written at the elements that `indices` address."""
     if indices.shape != updates.shape:
         msg = f"indices of shape {indices.shape} and updates of shape {updates.shape}; expected the same"
         raise KernelError(msg)
@@ -201,12 +201,12 @@ def scatter_nd_11(data: Array, indices: Array, updates: Array) -> Array:
 
 @kernel("ScatterND", since=16)
 def scatter_nd_16(data: Array, indices: Array, updates: Array, *, reduction: str = "none") -> Array:
-    """With a reduction of what is there and what is written."""
+    """With a reduction of old and new values."""
     return scatter_nd(data, indices, updates, reduction)
 
 
 def scatter_nd(data: Array, indices: Array, updates: Array, reduction: str) -> Array:
-    """A copy of `data` with the updates written at the slices that the rows of `indices` name."""
+    """Return a copy of `data` with the updates written at the slices that the rows of `indices` address."""
     depth = indices.shape[-1] if indices.ndim else -1
     if not 0 <= depth <= data.ndim:
         msg = f"indices of shape {indices.shape} for data of shape {data.shape}; expected rows of at most {data.ndim}"

@@ -1,4 +1,4 @@
-"""Pad: constant, edge, reflect and wrap; negative pads cut.
+"""Pad: constant, edge, reflect and wrap; negative pads crop.
 
 The middle is copied once; borders are filled from it axis by axis, so only they are touched twice.
 """
@@ -74,7 +74,7 @@ def _fill(data: Array, value: Array | None) -> Any:
 
 
 def pad(data: Array, widths: Sequence[int], mode: str, value: Any = 0) -> Array:
-    """`data` with widths [begin of each axis, end of each axis] added, negative ones cut away first."""
+    """Return `data` with widths [begin of each axis, end of each axis] added; negative ones are cropped first."""
     rank = data.ndim
     if len(widths) != 2 * rank:
         msg = f"{len(widths)} pads for an input of shape {data.shape}; expected {2 * rank}"
@@ -92,7 +92,7 @@ def pad(data: Array, widths: Sequence[int], mode: str, value: Any = 0) -> Array:
     middle = [slice(b, b + n) for b, n in zip(begins, data.shape, strict=True)]
     result[tuple(middle)] = data
     for axis, (begin, end) in enumerate(zip(begins, ends, strict=True)):
-        # Axes before this one are filled to the rim, those after it only in the middle.
+        # Axes before this one are filled to the border, those after it only in the middle.
         rest: tuple[Any, ...] = tuple(middle[axis + 1 :])
         before: tuple[Any, ...] = (_ALL,) * axis
         for start, count in ((0, begin), (begin + data.shape[axis], end)):
@@ -119,7 +119,7 @@ def _cut(data: Array, begins: Sequence[int], ends: Sequence[int]) -> Array:
 
 
 def _source(mode: str, places: Array, length: int) -> Array:
-    """Which element of an axis of `length` stands at each place, places outside counted from its first."""
+    """Return the source index along an axis of `length` for each position, outside ones relative to its start."""
     if length == 0:
         msg = f"an axis of length 0 has nothing to pad in mode {mode}; expected a length from 1, or mode constant"
         raise KernelError(msg)

@@ -1,4 +1,4 @@
-"""Operators that change or tell the shape and move no data: Reshape, Squeeze, Transpose, Expand, Shape …
+"""Operators that change or return the shape and move no data: Reshape, Squeeze, Transpose, Expand, Shape …
 
 All but Shape and Size return views of their input.
 """
@@ -67,7 +67,7 @@ def _reshape(data: Array, dims: list[int], *, keep_zero: bool = False) -> Array:
 
 @prepares(reshape_5, reshape_14)
 def prepare_reshape(constants: Sequence[Array | None], **attributes: int) -> Callable[..., Array] | None:
-    """A constant shape that copies no dimension goes to numpy as it is."""
+    """Pass a constant shape that copies no dimension directly to numpy."""
     shape = constants[1]
     dims = tuple(shape.tolist()) if isinstance(shape, np.ndarray) and shape.ndim == 1 else (0,)
     if 0 in dims or min(dims, default=1) < -1 or dims.count(-1) > 1:
@@ -79,7 +79,7 @@ def prepare_reshape(constants: Sequence[Array | None], **attributes: int) -> Cal
         try:
             return data.reshape(dims)
         except ValueError:
-            return reshape_14(data, shape, **attributes)  # says what is wrong
+            return reshape_14(data, shape, **attributes)  # the plain kernel reports what is wrong
 
     return run
 
@@ -111,7 +111,7 @@ def squeeze(data: Array, axes: Sequence[int] | None) -> Array:
 
 @kernel("Unsqueeze", since=1)
 def unsqueeze_1(data: Array, *, axes: Sequence[int]) -> Array:
-    """Insert axes of length 1 at these places of the result."""
+    """Insert axes of length 1 at these positions of the result."""
     return unsqueeze(data, axes)
 
 

@@ -22,7 +22,7 @@ def slice_1(data: Array, *, axes: Sequence[int] | None = None, ends: Sequence[in
 
 @kernel("Slice", since=10)
 def slice_10(data: Array, starts: Array, ends: Array, axes: Array | None = None, steps: Array | None = None) -> Array:
-    """With the bounds as inputs, and with steps, which may go backwards."""
+    """With the bounds as inputs, and with steps, which may be negative."""
     return slice_axes(
         data,
         integers(starts, "starts"),
@@ -34,11 +34,11 @@ def slice_10(data: Array, starts: Array, ends: Array, axes: Array | None = None,
 
 @prepares(slice_10)
 def prepare_slice(constants: Sequence[Array | None]) -> Callable[..., Array] | None:
-    """Constant bounds are read once."""
+    """Read constant bounds once."""
     try:
         given = [None if c is None else integers(c, "a bound") for c in constants[1:]]
     except KernelError:
-        return None  # the plain kernel says what is wrong, when it runs
+        return None  # the plain kernel reports the error when it runs
     starts, ends, axes, steps = [*given, None, None, None, None][:4]
     if starts is None or ends is None:
         return None
@@ -60,7 +60,7 @@ def slice_axes(
     axes: Sequence[int] | None,
     steps: Sequence[int] | None,
 ) -> Array:
-    """A view by the bounds of each axis; bounds are clamped as Slice demands, which is not quite as in Python."""
+    """Return a view by the bounds of each axis, clamped as Slice demands, which differs slightly from Python."""
     places = range(len(starts)) if axes is None else axes
     steps = [1] * len(starts) if steps is None else steps
     if not len(starts) == len(ends) == len(places) == len(steps):
@@ -133,7 +133,7 @@ def split_18(
 
 
 def split_axis(x: Array, axis: int, lengths: Sequence[int] | None, count: int) -> tuple[Array, ...]:
-    """Views of `count` parts; lengths of None stand for equal parts."""
+    """Return views of `count` parts; lengths of None stand for equal parts."""
     axis = normal_axis(axis, x.ndim)
     length = x.shape[axis]
     if not lengths:
@@ -167,7 +167,7 @@ def concat_4(*inputs: Array, axis: int) -> Array:
 
 
 def concat(parts: Sequence[Array], axis: int) -> Array:
-    """The parts joined along an axis they have; all other dimensions must agree."""
+    """Concatenate along an axis; all other dimensions must be equal."""
     if not parts:
         msg = "nothing to join; expected one tensor or more"
         raise KernelError(msg)
@@ -206,7 +206,7 @@ def tile_6(x: Array, repeats: Array) -> Array:
 
 
 def tile(x: Array, repeats: Sequence[int]) -> Array:
-    """The input repeated; a view where only axes of length 1 are."""
+    """Repeat the input; a view where only axes of length 1 are repeated."""
     if len(repeats) != x.ndim or any(r < 0 for r in repeats):
         msg = f"repeats {list(repeats)} for an input of shape {x.shape}; expected {x.ndim} numbers from 0"
         raise KernelError(msg)
@@ -225,7 +225,7 @@ def tile(x: Array, repeats: Sequence[int]) -> Array:
 
 @kernel("CenterCropPad", since=18)
 def center_crop_pad_18(x: Array, shape: Array, *, axes: Sequence[int] | None = None) -> Array:
-    """Cut or fill with zeros to the wanted lengths, keeping the middle."""
+    """Crop or zero-pad to the given lengths, centred."""
     wanted = integers(shape, "shape")
     places = normal_axes(range(x.ndim) if axes is None else axes, x.ndim)
     if len(wanted) != len(places) or any(n < 0 for n in wanted):
