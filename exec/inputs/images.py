@@ -30,8 +30,8 @@ MAX_PIXELS = 200_000_000
 class ImageOptions:
     """Conversion of an image to a tensor: (value × scale − mean) / std per channel.
 
-    `size` is (height, width), `layout` and `size` None mean: from the declared shape. `fit` keeps the aspect ratio by
-    cropping or padding, or stretches.
+    `size` is (height, width), `layout` and `size` None are taken from the declared shape. `fit` keeps the aspect ratio
+    by cropping or padding, or stretches.
     """
 
     size: tuple[int, int] | None = None

@@ -78,7 +78,7 @@ _kernels: dict[tuple[str, str], list[Kernel]] = {}
 def kernel(
     op_type: str, *, since: int, domain: str = "", without: Sequence[str] = (), defaults: dict[str, Any] | None = None
 ) -> Callable[[F], F]:
-    """Register a function as the kernel of an operator from opset `since` on, up to the next one registered.
+    """Register a function as the kernel of an operator from opset `since` on, until the next registered one.
 
     One function may implement several versions: `without` names the trailing optional inputs and attributes that this
     version lacks, `defaults` the attributes with another, equivalent default there.

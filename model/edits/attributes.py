@@ -14,7 +14,7 @@ from onnx_workbench.model.ir.graph import Function, Node
 
 
 def set_attribute(edit: Transaction, node: Node, name: str, value: Any, kind: AttributeKind | None = None) -> None:
-    """Give a node an attribute from a Python value (or an Attribute), keeping its place, text and unknown fields.
+    """Set an attribute of a node from a Python value (or an Attribute), keeping position, text and unknown fields.
 
     Without `kind`, the present attribute's kind or the signature's is used, else the kind is derived from the value.
     """
@@ -79,7 +79,7 @@ def describe_attribute(edit: Transaction, node: Node, name: str, text: str) -> N
 def refer_to_function_attribute(
     edit: Transaction, node: Node, name: str, reference: str, kind: AttributeKind | None = None
 ) -> None:
-    """Let an attribute take its value from an attribute of the function the node is in.
+    """Make an attribute a reference (ref_attr_name) to an attribute of the function that contains the node.
 
     Without `kind`, the signature's or the present attribute's is used, then that of the function's default.
     """

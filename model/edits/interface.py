@@ -36,7 +36,7 @@ def add_input(edit: Transaction, graph: Graph, name: str = "input", type: Type |
 def remove_input(edit: Transaction, graph: Graph, value: Value) -> None:
     """Remove a graph input; for a subgraph also the matching input of its node, see `model.edits.subgraph_interface`.
 
-    Refused while nodes use it and it has no initializer to take its place.
+    ModelError while nodes use it and it has no initializer as a replacement.
     """
     remove_inputs(edit, graph, [value])
 

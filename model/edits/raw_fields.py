@@ -228,7 +228,7 @@ def place_of(model: Model, path: Path) -> FieldPath | None:
 
 
 def plain_path(path: Path) -> Path | None:
-    """A path without the pages and packed fields of the raw view: elements are entries of their field.
+    """Return a path without pages and packed fields of the raw view: elements become entries of their field.
 
     None for elements of the second of two packed fields of one name, whose elements have no number of their own.
     """

@@ -1,7 +1,8 @@
-"""Arithmetic on tensors as a person types it: ``x*0.5``, ``clip(x, 0, 1)``, ``where(x < 0, 0, x)``.
+"""Elementwise arithmetic on tensors from a typed expression: ``x*0.5``, ``clip(x, 0, 1)``, ``where(x < 0, 0, x)``.
 
-The text is parsed with Python's own parser and walked node by node; only what is listed here has a meaning, and nothing
-is ever evaluated as code. Numbers become numpy scalars at once, so that no power of integer constants explodes.
+The text is parsed with Python's parser and its AST interpreted; only the functions and operators listed here are
+accepted, and nothing is evaluated as code. Numbers become numpy scalars at once, so that no power of integer constants
+explodes.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def is_unknown(path: Path) -> bool:
 
 
 def change_unknown(edit: Transaction, host: Host, inner: Path, path: Path, text: str | None) -> None:
-    """Change what the unknown field at a path from the model holds, or (None) take it out of its message.
+    """Set the content of the unknown field at a path from the model, or (None) remove it from its message.
 
     `inner` leads from the message of `host`, the innermost object around the field, to the field's message: see
     `UnknownChange`. The text is a number, or bytes in hexadecimal, by the field's wire type. Costs as much as writing

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def parse_operator(text: str, domains: Collection[str]) -> tuple[str, str]:
     """Parse type and domain of an operator; the domain is empty for ai.onnx and where none is given.
 
-    A dot parts them like ``::`` where what is before it is one of `domains` (those that are known) or has a dot itself.
-    ModelError when the text cannot be a name.
+    A dot separates them like ``::`` if the part before it is in `domains` (the known ones) or contains a dot.
+    ModelError for an invalid name.
     """
     text = text.strip()
     domain, mark, op_type = text.rpartition("::")

@@ -1,7 +1,7 @@
-"""Everything a person can do, as data: menus, tool bar, context menus, palette and shortcut list read it here.
+"""All commands of the program as data, for menus, tool bar, context menus, palette and shortcut list.
 
-A module of this package offers `ACTIONS`; the modules are listed in MODULES. To add an action, write one
-`Action(...)` in the module of its menu; to add a module, write its name here.
+A module of this package offers `ACTIONS`; the modules are listed in MODULES. To add an action, write one `Action(...)`
+in the module of its menu; to add a module, write its name here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MODULES = ("file", "edit", "view", "go", "nodes", "graph", "model", "tools", "ru
 
 @cache
 def actions() -> tuple[Action, ...]:
-    """Every action, in the order of menus. Importing them imports neither numpy nor the canvas."""
+    """Return every action, in menu order. Importing them imports neither numpy nor the canvas."""
     found = tuple(a for name in MODULES for a in import_module(f"onnx_workbench.viewer.actions.{name}").ACTIONS)
     by_id: dict[str, Action] = {}
     for one in found:
@@ -30,7 +30,7 @@ def actions() -> tuple[Action, ...]:
 
 
 def action(action_id: str) -> Action:
-    """The action with an id; KeyError when there is none."""
+    """Return the action with an id; KeyError when there is none."""
     for one in actions():
         if one.id == action_id:
             return one

@@ -1,4 +1,4 @@
-"""What an action is: a title, where it is offered, when it makes sense, and what it does."""
+"""The Action data class: title, menus, when it is enabled, and what it does."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Menu(enum.Enum):
 
 
 class Submenu(enum.StrEnum):
-    """Menus within menus: what has one purpose and is not wanted all the time."""
+    """Submenus for related, less frequent actions."""
 
     ENDS = "Inputs and &Outputs"
     CONSTANTS = "Initia&lizers and Constants"
@@ -71,12 +71,12 @@ class MenuContext:
 
     @property
     def document_open(self) -> bool:
-        """Whether there is a document in front."""
+        """Whether there is a current document."""
         return self.workspace is not None
 
     @property
     def opened(self) -> Workspace:
-        """The document in front; only where `enabled` made sure there is one."""
+        """The current document; only where `enabled` made sure there is one."""
         workspace = self.workspace
         assert workspace is not None
         return workspace
@@ -88,25 +88,25 @@ class MenuContext:
 
     @property
     def selected(self) -> tuple[Item, ...]:
-        """What is selected in the document in front."""
+        """The selection of the current document."""
         workspace = self.workspace
         return () if workspace is None else workspace.selection.items
 
     @property
     def selected_nodes(self) -> tuple[Node, ...]:
-        """The nodes among them."""
+        """The selected nodes."""
         workspace = self.workspace
         return () if workspace is None else workspace.selection.nodes
 
     @property
     def selected_values(self) -> tuple[Value, ...]:
-        """The values among them."""
+        """The selected values."""
         workspace = self.workspace
         return () if workspace is None else workspace.selection.values
 
 
 class SelectionSummary(MenuContext):
-    """A context that looks things up once: for asking all actions at one moment, in which none does anything."""
+    """A context that caches lookups: for evaluating all actions at one moment."""
 
     @classmethod
     def of(cls, context: MenuContext) -> SelectionSummary:
@@ -120,7 +120,7 @@ class SelectionSummary(MenuContext):
 
     @cached_property
     def recent_files(self) -> tuple[str, ...]:
-        """Paths of the files opened last, newest first."""
+        """Paths of recently opened files, newest first."""
         return super().recent_files
 
 
@@ -140,7 +140,7 @@ def with_document_soon(context: MenuContext) -> bool:
 
 
 def once_open(action_id: str, run: Callable[[MenuContext], object]) -> Callable[[MenuContext], object]:
-    """What an action does with a document: now, or as soon as the first one, which is being read, is open."""
+    """Return a `run` for a document: called now, or as soon as the first one, which is being read, is open."""
 
     def now_or_then(context: MenuContext) -> None:
         if context.document_open:
@@ -158,11 +158,11 @@ def with_selection(context: MenuContext) -> bool:
 
 @dataclass(frozen=True)
 class Action:
-    """One thing a person can do.
+    """A command of the program.
 
-    id         stable: "file.open"; remembered by people's own key bindings
+    id         stable: "file.open"; stored in the user's key bindings
     title      as in the menu, with an & before its mnemonic and … when it asks more
-    run        does it; called only while `enabled` is true. Errors of the person are ModelError
+    run        does it; called only while `enabled` is true. User errors are ModelError
     by_key     what its shortcut does, where that is not what its entry in the menu does
     menu       where it stands; None: only in the palette. `section` groups within the menu, by number
     submenu    the title of a menu within the menu that holds it; those of one submenu stand together. Context menus
@@ -199,5 +199,5 @@ class Action:
 
     @property
     def plain_title(self) -> str:
-        """The title without its mnemonic and dots."""
+        """Return the title without its mnemonic and dots."""
         return self.title.replace("&&", "\0").replace("&", "").replace("\0", "&").removesuffix("…")

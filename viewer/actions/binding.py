@@ -1,4 +1,4 @@
-"""From actions as data to what a window shows: menus, tool bar, context menus, shortcuts, palette entries."""
+"""Bind actions to a window: QActions, menus, tool bar, context menus, shortcuts, palette entries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from onnx_workbench.viewer.style.theme import themes
 
 
 class ActionBinding(QObject):
-    """One QAction per Action for one window, kept enabled, checked and labelled as things change."""
+    """One QAction per Action for one window, kept enabled, checked and labelled."""
 
     refreshed = Signal()
 
@@ -39,7 +39,7 @@ class ActionBinding(QObject):
             self._conditions.setdefault(one.enabled, []).append(qaction)
         self._enabled: dict[
             Callable[[MenuContext], bool], bool
-        ] = {}  # as each is shown, so that Qt need not be told again
+        ] = {}  # last state passed to Qt, to skip redundant calls
         self._looks: dict[str, tuple[bool, str]] = {}
         self._changing = [one for one in self._actions.values() if one.checked is not None or one.label is not None]
         self._refresh_later = Once(self.refresh, self)
@@ -66,7 +66,7 @@ class ActionBinding(QObject):
         return qaction
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """The shortcut of an action that has another meaning for it."""
+        """Run the shortcut handler of an action that differs from its menu entry."""
         one = self._actions.get(watched.objectName()) if event.type() == QEvent.Type.Shortcut else None
         if one is None or one.by_key is None:
             return super().eventFilter(watched, event)
@@ -74,16 +74,16 @@ class ActionBinding(QObject):
         return True
 
     def qaction(self, action_id: str) -> QAction:
-        """The window's QAction of an action."""
+        """Return the window's QAction of an action."""
         return self._qactions[action_id]
 
     def run(self, action_id: str, *_: object) -> None:
-        """Do it, if it makes sense now; what the person did wrong becomes a message."""
+        """Run an action if it is enabled; a user error becomes a message."""
         one = self._actions[action_id]
         self._do(one, one.run)
 
     def _do(self, one: Action, run: Callable[[MenuContext], object]) -> None:
-        self._looks.pop(one.id, None)  # Qt has turned a switch over, whatever comes of it
+        self._looks.pop(one.id, None)  # Qt toggled a checkable action already
         self.refresh_soon()
         if not one.enabled(self.context):
             return
@@ -95,7 +95,7 @@ class ActionBinding(QObject):
         self.refresh_soon()
 
     def refresh_soon(self, *_: object) -> None:
-        """Bring every QAction up to date at the next turn; cheap to call often."""
+        """Update every QAction at the next event-loop iteration (coalesced)."""
         self._refresh_later.ask()
 
     def refresh(self) -> None:
@@ -138,7 +138,7 @@ class ActionBinding(QObject):
                 bar.addAction(self._qactions[one.id])
 
     def context_menu(self, kind: str, parent: QWidget) -> QMenu:
-        """A menu of the actions for a kind of place that make sense now."""
+        """Return a menu of the enabled actions for a context menu kind."""
         self.refresh()
         menu = QMenu(parent)
         menu.setToolTipsVisible(True)
@@ -160,13 +160,13 @@ class ActionBinding(QObject):
             previous = one
 
     def add_graph_shortcuts(self, view: QWidget) -> None:
-        """Let a graph view have the shortcuts that only work on the graph."""
+        """Add the shortcuts that only work on the graph to a graph view."""
         for one in self._actions.values():
             if one.on_graph:
                 view.addAction(self._qactions[one.id])
 
     def palette_entries(self, run: Callable[[str], object]) -> list[PaletteEntry]:
-        """Every action for the command palette, which calls `run` with the id of what was chosen.
+        """Return every action for the command palette, which calls `run` with the chosen id.
 
         Panels come last: Run runs before it shows the panel of that name.
         """
@@ -188,7 +188,7 @@ class ActionBinding(QObject):
         ]
 
     def _color(self) -> None:
-        """Give actions icons in the colours of now, those of the tool bar first: drawing all takes several frames."""
+        """Set the icons in the theme's colours, those of the tool bar first: drawing all takes several frames."""
         with_icon = [one for one in self._actions.values() if one.icon]
         self._coloring.start(map(self._set_icon, sorted(with_icon, key=lambda one: not one.toolbar)))
 
@@ -197,21 +197,21 @@ class ActionBinding(QObject):
 
 
 def shortcut_text(one: Action) -> str:
-    """The shortcut as this system writes it, or nothing."""
+    """Return the shortcut in native form, or nothing."""
     if not one.shortcut:
         return ""
     return QKeySequence(one.shortcut[0]).toString(QKeySequence.SequenceFormat.NativeText)
 
 
 def tooltip(one: Action) -> str:
-    """Title, shortcut and one more sentence."""
+    """Return title, shortcut and tip."""
     keys = shortcut_text(one)
     title = f"{one.plain_title} ({keys})" if keys else one.plain_title
     return f"{title}\n{one.tip}" if one.tip else title
 
 
 def _enter_typed() -> None:
-    """Take what was typed into the field with the focus: neither keys, menus nor most buttons take the focus away."""
+    """Commit the focused editor: neither shortcuts, menus nor most buttons take the focus away."""
     field = QApplication.focusWidget()
     if isinstance(field, QAbstractSpinBox):
         field.interpretText()
@@ -221,5 +221,5 @@ def _enter_typed() -> None:
 
 
 def without_mnemonic(text: str) -> str:
-    """What is written on a menu, a button or an action, without the mark of its letter."""
+    """Return a text without its mnemonic."""
     return text.replace("&&", "\0").replace("&", "").replace("\0", "&")

@@ -1,4 +1,4 @@
-"""What stands in the panels as entries of the command palette: fields, choices, switches, lists, entries of menus."""
+"""Controls of the panels as entries of the command palette: fields, choices, switches, lists, menu entries."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 def control_entries(docks: Docks) -> list[PaletteEntry]:
-    """An entry for each control of the panels that were made."""
+    """Return an entry for each control of the panels created so far."""
     return [entry for info, panel in docks.panels() if panel is not None for entry in _entries_of(docks, info, panel)]
 
 
 def more_entries(docks: Docks) -> Iterator[list[PaletteEntry]]:
-    """Those of the panels that were never seen, each of which is made for it: take one now and then.
+    """Yield entries of panels that were not shown yet, each of which is created for it, one per iteration.
 
-    Panels that fetch what they show have more controls once they have it; those come last.
+    Panels that load data have more controls afterwards; those come last.
     """
     made = []
     for info in [info for info, panel in docks.panels() if panel is None]:
@@ -44,7 +44,7 @@ def more_entries(docks: Docks) -> Iterator[list[PaletteEntry]]:
 
 
 def _entries_of(docks: Docks, info: PanelInfo, panel: Panel) -> list[PaletteEntry]:
-    """An entry for each control of a panel; none for a button that is called as an action is."""
+    """Return an entry for each control of a panel; none for a button named like an action."""
     known = {one.plain_title.lower() for one in actions()}
     where = f"{info.title} panel"
     found: list[PaletteEntry] = []
@@ -56,13 +56,13 @@ def _entries_of(docks: Docks, info: PanelInfo, panel: Panel) -> list[PaletteEntr
             )
         menu = _menu_of(control) if control.isEnabled() else None
         if menu is not None:
-            menu.aboutToShow.emit()  # which fills those that are filled only then
+            menu.aboutToShow.emit()  # fill menus that are filled on opening only
             found += _menu_entries(docks, info, menu, f"{where} › {name}")
     return found
 
 
 def _is_enabled(control: QWidget | QAction) -> bool:
-    """Also where the panel has made others since: which of them are meant shows when they are used."""
+    """Return whether it is enabled, also where the panel recreated its controls since."""
     return not isValid(control) or control.isEnabled()
 
 
@@ -71,7 +71,7 @@ def _menu_of(control: QWidget) -> QMenu | None:
 
 
 def _menu_entries(docks: Docks, info: PanelInfo, menu: QMenu, where: str, before: str = "") -> Iterator[PaletteEntry]:
-    """What can be chosen in a menu; what is in a menu within it has that one's title in front."""
+    """Return the entries of a menu; those of a submenu with its title in front."""
     for action in menu.actions():
         title = before + without_mnemonic(action.text()).removesuffix("…")
         inner = action.menu()
@@ -83,7 +83,7 @@ def _menu_entries(docks: Docks, info: PanelInfo, menu: QMenu, where: str, before
 
 
 def _trigger(docks: Docks, info: PanelInfo, where: str, title: str, action: QAction) -> None:
-    """Choose it, or what is called so in the menu as it was filled since; nothing where that has no such thing."""
+    """Trigger a menu entry, or the one of that name in the menu as refilled since; nothing where there is none."""
     panel = docks.open(info.id)
     if isValid(action):
         action.trigger()
@@ -94,7 +94,7 @@ def _trigger(docks: Docks, info: PanelInfo, where: str, title: str, action: QAct
 
 
 def controls_of(panel: Panel) -> Iterator[tuple[str, QWidget]]:
-    """Names and widgets of what a panel shows now and the keyboard can reach, in the order they were made."""
+    """Return names and widgets of the visible, focusable controls of a panel, in creation order."""
     for widget in panel.findChildren(QWidget):
         name = control_name(widget)
         if name and widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.isVisibleTo(panel):
@@ -102,15 +102,15 @@ def controls_of(panel: Panel) -> Iterator[tuple[str, QWidget]]:
 
 
 def control_name(widget: QWidget) -> str:
-    """What screen readers call it: the name it was given, or what stands on the button; empty for other widgets."""
+    """Return the accessible name, or a button's text; empty for other widgets."""
     written = widget.text() if isinstance(widget, QAbstractButton) else ""
     return widget.accessibleName() or without_mnemonic(written).removesuffix("…")
 
 
 def _use(docks: Docks, panel_id: str, name: str, control: QWidget) -> None:
-    """Press a button; open a choice; go to anything else. Nothing where the panel has no such thing by now."""
+    """Click a button, open a combo box, focus anything else. Nothing where the panel has no such control any more."""
     panel = docks.open(panel_id)
-    if not isValid(control):  # the panel has made others since
+    if not isValid(control):  # the panel recreated its controls since
         others = {} if panel is None else dict(controls_of(panel))
         if name not in others:
             return

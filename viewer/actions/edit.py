@@ -1,4 +1,4 @@
-"""Edit: undo, redo, clipboard, deleting, renaming, selecting, replacing, scripts; preferences."""
+"""Edit menu: undo, redo, clipboard, delete, rename, select, replace, scripts; preferences."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _paste(context: MenuContext) -> None:
 
 
 def _told(chosen: Sequence[Node]) -> str:
-    """What titles call some nodes: one by its name."""
+    """Describe nodes for titles: a single one by its name."""
     return display(chosen[0].title, 60) if len(chosen) == 1 else plural(len(chosen), "node")
 
 
@@ -127,7 +127,7 @@ def _duplicate(context: MenuContext) -> None:
 
 
 def _delete(context: MenuContext) -> None:
-    """Nodes go with the initializers that only they used; what is selected otherwise goes as far as it can."""
+    """Delete nodes with the initializers that only they used; delete other objects as far as possible."""
     chosen = selected_nodes(context)
     values = [item for item in context.selected if isinstance(item, Value)]
     functions_ = [item for item in context.selected if isinstance(item, Function)]

@@ -1,4 +1,4 @@
-"""File: open, recent, save, reload, export, close, quit."""
+"""File menu: open, recent, save, reload, export, close, quit."""
 
 from __future__ import annotations
 

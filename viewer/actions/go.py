@@ -1,4 +1,4 @@
-"""Go: through the places visited, out of bodies, into what a node holds, to its neighbours, to other tabs."""
+"""Go menu: navigation history, subgraphs, neighbours, other tabs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onnx_workbench.viewer.actions.targets import has_several_documents
 
 
 def _inner_graph(context: MenuContext) -> Graph | None:
-    """What the current object holds: a body, or the body of the function a node calls."""
+    """Return the graph inside the current object: a subgraph, or the body of a called function."""
     workspace = context.workspace
     item = None if workspace is None else workspace.selection.current
     match item:
@@ -44,7 +44,7 @@ def _can_go_up(context: MenuContext) -> bool:
 
 
 def _neighbours(context: MenuContext, *, upstream: bool) -> Iterator[Node]:
-    """Nodes right before or after the selected ones; one may come several times."""
+    """Return the direct predecessors or successors of the selected nodes, with repetitions."""
     for item in context.selected:
         if not isinstance(item, Node):
             continue
@@ -108,7 +108,7 @@ def _cycle_tab(step: int, context: MenuContext) -> None:
 
 
 def _next_match(step: int, context: MenuContext) -> None:
-    """From match to match without leaving the graph; asks what to look for where nothing was."""
+    """Go to the next match without leaving the graph; opens Find without a query."""
     from onnx_workbench.viewer.panels.find import FindPanel
 
     panel = context.docks.panel("find")
@@ -125,7 +125,7 @@ def _focus_graph(context: MenuContext) -> None:
 
 
 def _properties(context: MenuContext) -> None:
-    """The graph at first, the model when asked again, as in Netron."""
+    """Show the graph first, the model on repetition, as in Netron."""
     workspace = context.opened
     wanted = workspace.model if workspace.selection.current is workspace.graph else workspace.graph
     workspace.selection.set([wanted])

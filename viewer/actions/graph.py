@@ -1,4 +1,4 @@
-"""Graphs: inputs, outputs and constants, and turning each into the others; dimensions."""
+"""Graph menu: inputs, outputs, constants and conversions between them; dimensions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _title(values: list[Value]) -> str:
 
 
 def _candidates(context: MenuContext) -> list[Value]:
-    """The selected values, and the outputs of the selected nodes."""
+    """Return the selected values, and the outputs of the selected nodes."""
     made = [value for node in selected_nodes(context) for value in node.outputs if value is not None]
     return list(dict.fromkeys([*selected_values(context), *made]))
 
@@ -117,7 +117,7 @@ def _is_constant_node(node: Node | None) -> bool:
 
 
 def _constant_nodes(context: MenuContext) -> list[Node]:
-    """The selected Constant nodes, and those that give the selected values."""
+    """Return the selected Constant nodes, and the producers of the selected values among them."""
     makers = [value.producer for value in selected_values(context)]
     chosen = dict.fromkeys([*selected_nodes(context), *makers])
     return [node for node in chosen if node is not None and _is_constant_node(node)]
@@ -180,7 +180,7 @@ def _only_constant(context: MenuContext) -> None:
 
 
 def _make_constant(context: MenuContext, values: list[Value], text: str) -> None:
-    """Let inputs be constants: with the default they have, else with the values in a text."""
+    """Turn inputs into constants: with their default, else with the values in a text."""
     from onnx_workbench.model.edits.constants import give_default
 
     def make(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:

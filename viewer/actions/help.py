@@ -1,4 +1,4 @@
-"""Help: the palette, the keys, about."""
+"""Help menu: command palette, shortcuts, about."""
 
 from __future__ import annotations
 

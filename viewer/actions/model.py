@@ -1,4 +1,4 @@
-"""Models: new, save with options, cutting out, splitting and merging, edit scripts, operator sets."""
+"""Model menu: new, save with options, extract, split and merge, edit scripts, opsets."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _save_with_options(context: MenuContext, *, copy: bool = False) -> None:
 
 
 def _extract(way: Way, context: MenuContext) -> None:
-    """Show what would be cut out; the parts come into tabs of their own, the model they come from is untouched."""
+    """Open the extraction preview; the parts open in new tabs, the source model does not change."""
     from onnx_workbench.viewer.dialogs.extract import ExtractDialog
 
     window, origin = context.window, context.opened
@@ -85,7 +85,7 @@ def _merge(context: MenuContext) -> None:
 
 
 def merge_file(context: MenuContext, path: Path) -> None:
-    """Read a model and ask how it is to be connected."""
+    """Read a model and open the merge dialog."""
     from onnx_workbench.viewer.files import read_model
 
     workspace, graph = context.opened, graph_in_view(context)
@@ -129,7 +129,7 @@ def _merge_tab(context: MenuContext) -> None:
         other = tab.workspace
 
         def chosen(_shift: bool, other: Workspace = other) -> None:
-            def ask(copy: WorkingCopy) -> None:  # which stays as it is while it is looked at
+            def ask(copy: WorkingCopy) -> None:  # which is not changed by the dialog
                 _ask_how(window, workspace, graph, copy.document.model, other.title)
 
             WorkingCopyTask(other, ask, other).start()
@@ -164,7 +164,7 @@ def _export_script(context: MenuContext) -> None:
 
 
 def export_script(context: MenuContext, path: Path) -> None:
-    """Write the edits from the model as opened to its state now, to be replayed on a newer export of it."""
+    """Export the edits from the opened model to its current state, to be replayed on a newer export of it."""
     from onnx_workbench.model.scripts.edit_script import export
 
     text = export(context.opened.document)
@@ -182,7 +182,7 @@ def _replay_script(context: MenuContext) -> None:
 
 
 def replay_script(context: MenuContext, path: Path) -> None:
-    """Do the edits of a script here, each as one entry of the history; all or nothing."""
+    """Replay the edits of a script, each as one history entry; all or nothing."""
     from onnx_workbench.model.scripts.edit_script import replay, text_of
 
     try:

@@ -1,4 +1,4 @@
-"""Nodes: adding from the palette, connecting, changing the operator, moving into functions and back."""
+"""Node menu: add from the palette, connect, change the operator, extract and inline functions."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _extract_function(context: MenuContext) -> None:
 
 
 def _common_scope(chosen: list[Node]) -> str:
-    """The last part of the name scope that all nodes share, as a name for what they become."""
+    """Return the last part of the nodes' common name scope, as a suggested name."""
     scopes = {tuple(node.name.strip("/").split("/")[:-1]) for node in chosen}
     shared = scopes.pop() if len(scopes) == 1 else ()
     word = shared[-1] if shared else ""
@@ -140,7 +140,7 @@ def _has_functions(context: MenuContext) -> bool:
 
 
 def _at_once(title: str, context: MenuContext, **what: Any) -> None:
-    """Convert the whole model in one thing."""
+    """Return the action that converts the whole model in one respect."""
     from onnx_workbench.viewer.workflows.background_edit import convert_at_once
     from onnx_workbench.viewer.workflows.convert import only
 

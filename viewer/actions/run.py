@@ -1,4 +1,4 @@
-"""Run: the model, parts of it, step by step, live; breakpoints; what to look at afterwards."""
+"""Run menu: the model, parts of it, step by step, live; breakpoints; analysis."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _is_paused(context: MenuContext) -> bool:
 
 
 def _target(context: MenuContext) -> Node | None:
-    """The node to run to: the one selected, or the one that makes the selected value."""
+    """Return the node to run to: the selected one, or the producer of the selected value."""
     for item in reversed(context.selected):
         node = item.producer if isinstance(item, Value) else item
         if isinstance(node, Node):
@@ -83,7 +83,7 @@ def _places(context: MenuContext) -> list[Node | Value]:
 
 
 def _is_stop(item: Item) -> TypeGuard[Node | Value]:
-    """Whether a run can stop there: at nodes, and at values that it computes or is given."""
+    """Return whether a run can stop there: at nodes, and at computed or fed values."""
     return isinstance(item, Node) or (isinstance(item, Value) and item.initializer is None)
 
 
@@ -216,7 +216,7 @@ def _colour_by(kind: str, title: str) -> Action:
     )
 
 
-#: Titles of the overlays; `viewer.run.overlays` has them with their units, but brings numpy.
+#: Titles of the overlays; `viewer.run.overlays` has them with their units, but imports numpy.
 _OVERLAYS = {
     "time": "Time",
     "memory": "Memory",

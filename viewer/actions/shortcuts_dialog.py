@@ -1,4 +1,4 @@
-"""The list of every action with its keys, searchable."""
+"""Searchable list of all shortcuts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 from onnx_workbench.viewer.actions import actions
 from onnx_workbench.viewer.widgets.dialog_buttons import close_button
 
-#: What the mouse does on the graph, for those who look for it among the keys.
+#: Mouse gestures on the graph, listed as well.
 MOUSE = (
     ("Pan", "Drag the background"),
     ("Zoom at the pointer", "Ctrl+wheel, pinch"),
@@ -30,7 +30,7 @@ MOUSE = (
     ("Back and forward between places", "Side buttons of the mouse"),
 )
 
-#: Keys at the rows of the inspector, which are no actions of the window.
+#: Keys in the rows of the inspector, which are not actions.
 INSPECTOR = (
     ("Edit the value", "Return"),
     ("Edit the name", "Shift+F2"),
@@ -42,7 +42,7 @@ INSPECTOR = (
     ("Take a text of several lines", "Ctrl+Return"),
 )
 
-#: Keys in the views of values, which are no actions of the window either.
+#: Keys in the tensor views, which are not actions either.
 VALUES = (
     ("Go from cell to cell of a picture", "Shift+arrows"),
     ("Choose the cell or point, to trace its element", "Return"),
@@ -57,7 +57,7 @@ _SAME_AGAIN = frozenset(f"file.recent.{number}" for number in range(2, 10))
 
 
 class ShortcutsDialog(QDialog):
-    """Stays open beside the window, so that it can be read while working."""
+    """Non-modal, so that it can be read while working."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -1,4 +1,4 @@
-"""What actions act on: the selected nodes and values, sorted the ways edits need them. Asking is cheap."""
+"""Targets of actions: the selected nodes and values, in the forms edits need. Cheap."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
 from onnx_workbench.viewer.actions.action import MenuContext
 
 _Kind = TypeVar("_Kind")
-#: Among more than these nobody looks for one that an action could act on: it says itself when there is none.
+#: Larger selections are not searched for a suitable object: the action itself reports when there is none.
 _MOST_LOOKED_AT = 1000
 
 
 def may_have(things: Sequence[_Kind], is_one: Callable[[_Kind], object]) -> bool:
-    """Whether one of the selected things is such, as far as that costs little to tell."""
+    """Return whether one of the selected objects is suitable, as far as that is cheap."""
     return len(things) > _MOST_LOOKED_AT or any(map(is_one, things))
 
 
@@ -59,7 +59,7 @@ def selected_values(context: MenuContext) -> list[Value]:
 
 
 def nodes_by_graph(nodes: Iterable[Node]) -> list[list[Node]]:
-    """Nodes of the same graph together."""
+    """Group nodes by graph."""
     groups: dict[Graph | None, list[Node]] = {}
     for node in nodes:
         groups.setdefault(node.graph, []).append(node)
@@ -67,7 +67,7 @@ def nodes_by_graph(nodes: Iterable[Node]) -> list[list[Node]]:
 
 
 def graph_in_view(context: MenuContext) -> Graph:
-    """The graph an action on "the graph" means: a selected one, else the one shown."""
+    """Return the graph that "the graph" means: a selected one, else the one shown."""
     item = context.selected[-1] if context.selected else None
     if isinstance(item, Graph):
         return item
@@ -75,7 +75,7 @@ def graph_in_view(context: MenuContext) -> Graph:
 
 
 def select_between(context: MenuContext) -> None:
-    """Select everything between what is selected; what is selected already stays so."""
+    """Select everything between the selected objects, in addition to them."""
     found = topology.between(context.selected)
     if not found:
         raise ModelError("Nothing lies between", "No way leads from one of what is selected to another.")

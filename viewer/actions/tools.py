@@ -1,4 +1,4 @@
-"""The Model menu's tools for the whole model."""
+"""Tools for the whole model in the Model menu."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _simplify(context: MenuContext) -> None:
 
 
 def _compare(context: MenuContext) -> None:
-    """Choose the other model: one that is open, one from a file, or this one as its file has it."""
+    """Choose the other model: an open one, one from a file, or this one as its file has it."""
     from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
 
     ChoicePopup(context.window, "Model", context.opened.report).open(
@@ -141,7 +141,7 @@ def _is_compared(context: MenuContext) -> bool:
 
 
 def _run_both(context: MenuContext) -> None:
-    """Run both compared documents with the same inputs, then list how far the values are off."""
+    """Run both compared documents with the same inputs, then list the differences of values."""
     from onnx_workbench.viewer.compare.run_both import run_both
     from onnx_workbench.viewer.panels.run_comparison import RunComparisonPanel
 

@@ -1,4 +1,4 @@
-"""Values: how the tensor panel shows them, what they are compared with, when a run stops for them."""
+"""Values menu: display in the tensor panel, comparison, conditional breakpoints."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _tensor(context: MenuContext) -> TensorPanel:
-    """The tensor panel, brought up."""
+    """Show and return the tensor panel."""
     from onnx_workbench.viewer.tensor_view.panel import TensorPanel
 
     panel = context.docks.open("tensor")
@@ -30,7 +30,7 @@ def _tensor(context: MenuContext) -> TensorPanel:
 
 
 def _compare(context: MenuContext) -> RunComparisonPanel:
-    """The panel of comparisons, brought up."""
+    """Show and return the comparison panel."""
     from onnx_workbench.viewer.panels.run_comparison import RunComparisonPanel
 
     panel = context.docks.open("compare")
@@ -88,7 +88,7 @@ def _mode(number: int, name: str, title: str) -> Action:
 
 
 def _may_hold_values(context: MenuContext) -> bool:
-    """Whether there is a constant to put values into: an initializer, or what a node holds."""
+    """Return whether there is a constant that can be set: an initializer, or a tensor attribute."""
     return bool(context.selected_nodes) or may_have(context.selected_values, _is_constant)
 
 
@@ -158,7 +158,7 @@ def _toggle_condition(condition: Condition, context: MenuContext) -> None:
 
 
 def _break_above(context: MenuContext) -> None:
-    """Ask above what, unless that is to end."""
+    """Ask for the threshold, or remove the breakpoint."""
     from onnx_workbench.viewer.dialogs.dialog_lifetime import show_for
     from onnx_workbench.viewer.dialogs.text_prompt import PromptField, TextPrompt
 

@@ -1,4 +1,4 @@
-"""View: zoom, what nodes show, direction, panels, theme, full screen."""
+"""View menu: zoom, node contents, direction, panels, theme, full screen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A field over a node's title or a value's label on the graph, to rename it where it stands."""
+"""Line edit over a node's title or a value's label on the graph, to rename it in place."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.canvas.graph_view import GraphView
 
 _NARROWEST = 180
-_LONGEST_SHOWN = 80  # characters of a name for which the field is made wide enough
+_LONGEST_SHOWN = 80  # most characters of a name for which the field is widened
 _MARGINS = 24
 
 
 class RenameField(QLineEdit):
-    """Enter commits, Esc leaves the name alone; a refused name stays open with the reason below it."""
+    """Enter commits, Esc cancels; an invalid name stays open with the error below it."""
 
     def __init__(self, view: GraphView, item: Node | Value, document: Document, drawn: Node | Value) -> None:
         super().__init__(view)
@@ -44,7 +44,7 @@ class RenameField(QLineEdit):
         self.error.hide()
         self.destroyed.connect(self.error.deleteLater)
         self.setText(item.name)
-        self._shown = self.text()  # what a line edit makes of a name with line breaks
+        self._shown = self.text()  # a line edit replaces line breaks in a name
         self._wanted = self.fontMetrics().horizontalAdvance(display(self.text(), _LONGEST_SHOWN)) + _MARGINS
         self.setGeometry(_place(view, drawn, self._wanted))
         self.selectAll()
@@ -56,7 +56,7 @@ class RenameField(QLineEdit):
         self.setFocus()
 
     def commit(self) -> None:
-        """Take the name, unless it is refused."""
+        """Apply the name, unless it is refused."""
         item, name = self._item, self.text()
         if name == self._shown:
             self.leave()
@@ -89,7 +89,7 @@ class RenameField(QLineEdit):
         self.error.hide()
 
     def leave(self, _graph: object = None) -> None:
-        """Close the field and give the keys back to the graph."""
+        """Close the field and give the focus back to the graph."""
         if self._left:
             return
         self._left = True
@@ -108,14 +108,14 @@ class RenameField(QLineEdit):
             super().keyPressEvent(event)
 
     def event(self, event: QEvent) -> bool:
-        """Keys that mean something on the graph are letters here."""
+        """Accept keys that are shortcuts on the graph as letters."""
         if event.type() == QEvent.Type.ShortcutOverride:
             event.accept()
             return True
         return super().event(event)
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
-        """A click elsewhere takes the name; one that is refused is left alone."""
+        """Commit when the focus moves elsewhere; a refused name is discarded."""
         super().focusOutEvent(event)
         if self._left or event.reason() == Qt.FocusReason.PopupFocusReason:
             return
@@ -124,9 +124,9 @@ class RenameField(QLineEdit):
 
 
 def _place(view: GraphView, item: Node | Value, wanted: int) -> QRect:
-    """Over the header or pill that shows the name, over the middle of an edge, or in the middle of the view.
+    """Place it over the drawn name, over the middle of an edge, or in the middle of the view.
 
-    As wide as `wanted`, where the view is.
+    As wide as `wanted`, within the view.
     """
     scene, viewport = view.scene, view.viewport
     height = view.fontMetrics().height() + 8
@@ -150,5 +150,5 @@ def _place(view: GraphView, item: Node | Value, wanted: int) -> QRect:
 
 
 def rename(view: GraphView, item: Node | Value, document: Document, drawn: Node | Value) -> RenameField:
-    """Open the field for an object of a document, over what stands for it in the view."""
+    """Open the field for an object of a document, over its drawing in the view."""
     return RenameField(view, item, document, drawn)

@@ -1,1 +1,1 @@
-"""Two open documents held against each other: side by side or merged, followed through, run alike."""
+"""Comparison of two open documents: side by side or merged, with synchronized navigation and runs."""

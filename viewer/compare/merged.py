@@ -1,7 +1,7 @@
-"""Two compared documents as one graph: what both have once, what only one has beside it, each marked by how it differs.
+"""Two compared documents as one graph: common objects once, others beside them, marked by difference.
 
-The graph is drawn from a model of its own that nobody edits; what is selected in it is selected in the documents, and
-what is done to the selection is done there. After an edit it is made anew, with the same part of it in view.
+The graph is drawn from a union model that is not edited; selection is mirrored to the documents, and actions apply
+there. After an edit it is rebuilt, keeping the same part in view.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.core.selection import Item
 
 
-#: Marks of the documents that are shown here too: what was found, and what is wrong.
+#: Highlights of the documents that are shown here too: search matches and problems.
 _MIRRORED = ("matches", "errors")
 
 
 class MergedComparison(QWidget):
-    """The graph of both. GUI thread only; it is there while it is shown."""
+    """The graph view of the union. GUI thread only; it exists while it is shown."""
 
     view_made = Signal(object)  # GraphView: another one is shown
-    chosen = Signal(object)  # Workspace: what was selected last is in this document
+    chosen = Signal(object)  # Workspace: the last selection was in this document
 
     def __init__(self, comparing: ModelComparison, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -53,7 +53,7 @@ class MergedComparison(QWidget):
         self._layout.setSpacing(0)
         comparing.changed.connect(self._show_union)
         for workspace in (comparing.old, comparing.new):
-            # Methods of this object, so that Qt ends the connections with it.
+            # Methods of this object, so that Qt disconnects them with it.
             workspace.types.changed.connect(self._show_types)
             workspace.marked.connect(self._on_marked)
             workspace.overlaid.connect(self._overlay)
@@ -66,12 +66,12 @@ class MergedComparison(QWidget):
         comparing.want_union(wanted=True)
 
     def close_view(self) -> None:
-        """End it: nothing is made any more, and the model of both is given up."""
+        """Close the view and drop the union model."""
         self._comparing.want_union(wanted=False)
         self._drop_view()
 
     def drawn(self, item: Item) -> Any:
-        """What stands for an object of either document; None where it is not in the graph yet."""
+        """Return the union's object for an object of either document; None if there is none yet."""
         return self._union.of.get(item) if self._union is not None else None
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -108,7 +108,7 @@ class MergedComparison(QWidget):
         self._layout.addWidget(self._breadcrumb)
         self._layout.addWidget(view, 1)
         view.show()
-        self._layout.activate()  # a size to find a place in
+        self._layout.activate()  # a size for choosing the part in view
         self._take_selection(self._front)
         workspace.selection.changed.connect(self._on_selection)
         workspace.graph_shown.connect(self._on_graph)
@@ -131,7 +131,7 @@ class MergedComparison(QWidget):
             view.workspace.deleteLater()
 
     def _type_of(self, value: Value) -> Type | None:
-        """The type of what a value stands for: as it is now, where it still is."""
+        """Return the type of the original value: the current one, if it still exists."""
         if self._union is None:
             return value.type
         old, new = self._union.sides.get(value, (None, None))
@@ -142,7 +142,7 @@ class MergedComparison(QWidget):
             self.view.set_types(self._type_of)
 
     def _mark(self) -> None:
-        """Mark nodes as in the documents; wires, inputs and outputs that only one side has too."""
+        """Highlight nodes as in the documents, and edges, inputs and outputs that only one side has."""
         union, view = self._union, self.view
         assert union is not None
         assert view is not None
@@ -168,14 +168,14 @@ class MergedComparison(QWidget):
             self._mirror(kind)
 
     def _mirror(self, kind: str) -> None:
-        """Mark here what is marked in either document."""
+        """Mirror a highlight of either document."""
         union, view = self._union, self.view
         if union is not None and view is not None:
             items = (item for side in self._sides() for item in side.marks.get(kind, ()))
             view.workspace.mark(kind, dict.fromkeys(union.of[item] for item in items if item in union.of))
 
     def _overlay(self, *_: object) -> None:
-        """Colour by the numbers of the documents; by those of the new one, where both have some."""
+        """Mirror the overlay of the documents; of the new one, where both have one."""
         union, view = self._union, self.view
         if union is None or view is None:
             return
@@ -195,7 +195,7 @@ class MergedComparison(QWidget):
     # -- where it was --------------------------------------------------------------------------------------------
 
     def _spot(self) -> tuple[ViewPosition, object] | None:
-        """The part in view, and the object of a document near it."""
+        """Return the part in view, and a document's object near it."""
         view, union = self.view, self._union
         spot = view.travel.spot() if view is not None else None
         if spot is None or union is None or view is None or view.scene is None:
@@ -229,7 +229,7 @@ class MergedComparison(QWidget):
     # -- one selection -------------------------------------------------------------------------------------------
 
     def _on_selection(self) -> None:
-        """Select in the documents what is selected here."""
+        """Mirror the selection here to the documents."""
         union, view = self._union, self.view
         if self._following or union is None or view is None:
             return
@@ -243,7 +243,7 @@ class MergedComparison(QWidget):
             self._following = False
 
     def _bring_forward(self, pairs: Sequence[Sides]) -> None:
-        """Mean the document that has what was selected last, the new one where both have it."""
+        """Make the document with the last selection current, the new one where both have it."""
         if pairs:
             self._front = self._comparing.new if pairs[-1][1] is not None else self._comparing.old
             self.chosen.emit(self._front)
@@ -258,7 +258,7 @@ class MergedComparison(QWidget):
         self._take_selection(self._comparing.new)
 
     def _take_selection(self, workspace: Workspace) -> None:
-        """Select here what is selected in a document."""
+        """Mirror the selection of a document here."""
         union, view = self._union, self.view
         if self._following or union is None or view is None:
             return
@@ -280,7 +280,7 @@ class MergedComparison(QWidget):
         self.view.reveal(made)
 
     def _on_graph(self, graph: Graph) -> None:
-        """Show in the documents the graph that is shown here."""
+        """Show the current graph in the documents."""
         if self._union is None:
             return
         for workspace, side in zip((self._comparing.old, self._comparing.new), self._union.sides[graph], strict=True):

@@ -1,4 +1,4 @@
-"""Two open documents held against each other: what differs, kept up to date, and going through both at once."""
+"""Comparison of two open documents: the differences, kept up to date, and synchronized navigation."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _DELAY_MS = 400  # after the last edit
 
 #: Headers of the nodes on the graph: amber, red, green, blue and grey, under white text.
 COLORS = dict(zip(WORDS.values(), ("#7d5c00", "#a8331a", "#00735a", "#00629b", "#4d5763"), strict=True))
-#: What a node with several differences is shown as: the first of these.
+#: A node with several differences is shown as the first of these.
 _WEIGHT = ("added", "removed", "changed", "moved", "renamed")
 
 
 class ModelComparison(QObject):
-    """The comparison of two workspaces. It ends when either closes. GUI thread; the work is done in jobs.
+    """The comparison of two workspaces. Ends when either closes. GUI thread; the work is done in tasks.
 
-    What is selected in one is selected and brought into view in the other, and both graphs are coloured.
+    Selection in one is mirrored and brought into view in the other, and both graphs are coloured.
     """
 
     changed = Signal()  # another result
@@ -47,11 +47,11 @@ class ModelComparison(QObject):
         super().__init__()
         self.old, self.new = old, new
         self.result: Comparison | None = None
-        self.union: Union | None = None  # both as one graph, where that is wanted; see want_union
+        self.union: Union | None = None  # both as one graph, if requested; see want_union
         self.kinds: tuple[dict[Node, str], dict[Node, str]] = ({}, {})  # how nodes of either side are marked
         self._wants_union = False
         self.hidden: frozenset[str] = frozenset()  # kinds that are neither listed nor marked
-        self.chosen: tuple[Difference, ...] = ()  # what is copied; the last one is the one in view
+        self.chosen: tuple[Difference, ...] = ()  # what is copied; the last one is in view
         self._about: dict[object, list[Difference]] = {}  # those shown, by the objects of either side
         self._following = False
         self._choosing = False
@@ -66,14 +66,14 @@ class ModelComparison(QObject):
                 earlier.close()
             set_comparison(workspace, self)
             workspace.closed.connect(self.close)
-            workspace.overlay(None)  # numbers that were shown give way to how the nodes differ
+            workspace.overlay(None)  # an overlay replaces the marks of differences
             self._endings.append(workspace.document.subscribe(lambda _change: self._delay.start()))
         old.selection.changed.connect(self._follow_old)
         new.selection.changed.connect(self._follow_new)
         self.refresh()
 
     def close(self) -> None:
-        """Stop comparing; both documents are as any other again."""
+        """Stop comparing and restore both documents."""
         self._delay.stop()
         for copying in self._copying:
             copying.cancel()
@@ -91,17 +91,17 @@ class ModelComparison(QObject):
         self.closed.emit()
 
     def other(self, workspace: Workspace) -> Workspace:
-        """The document on the other side."""
+        """Return the document on the other side."""
         return self.new if workspace is self.old else self.old
 
     def side(self, workspace: Workspace) -> Literal["old", "new"]:
-        """Which side a document is."""
+        """Return the side of a document."""
         return "old" if workspace is self.old else "new"
 
     # -- finding out ---------------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Compare anew, on copies, so that editing may go on meanwhile."""
+        """Compare again, on copies, so that editing may continue."""
         self._copies.clear()
         for copying in self._copying:
             copying.start()
@@ -124,7 +124,7 @@ class ModelComparison(QObject):
         self.new.jobs.start("Comparing models", work, done=done, supersede="compare models")
 
     def want_union(self, *, wanted: bool) -> None:
-        """Whether `union` is made with each comparison; it comes with the next `changed`."""
+        """Set whether `union` is built with each comparison; it comes with the next `changed`."""
         if wanted and not self._wants_union:
             self._wants_union = True
             self.refresh()
@@ -134,11 +134,11 @@ class ModelComparison(QObject):
 
     @property
     def shown(self) -> list[Difference]:
-        """The differences of the kinds that are not hidden."""
+        """Return the differences of visible kinds."""
         return [d for d in self.result.differences if d.kind not in self.hidden] if self.result is not None else []
 
     def hide(self, kind: str, *, hidden: bool) -> None:
-        """Leave a kind of differences out of lists and graphs, or take it in again."""
+        """Hide or show a kind of differences in lists and graphs."""
         kinds = self.hidden | {kind} if hidden else self.hidden - {kind}
         if kinds != self.hidden:
             self.hidden = kinds
@@ -146,7 +146,7 @@ class ModelComparison(QObject):
                 self._take(self.result)
 
     def _take(self, result: Comparison) -> None:
-        result.differences.sort(key=lambda d: d.kind == "renamed")  # names are told last: they may be many
+        result.differences.sort(key=lambda d: d.kind == "renamed")  # names last: they may be many
         self.result = result
         before = set(self.chosen)
         self.chosen = tuple(d for d in self.shown if d in before)
@@ -182,7 +182,7 @@ class ModelComparison(QObject):
     # -- going through -------------------------------------------------------------------------------------------
 
     def choose(self, differences: Sequence[Difference]) -> None:
-        """Choose what is copied, and show the last of it on both sides."""
+        """Choose the differences to copy, and show the last one on both sides."""
         chosen = tuple(differences)
         if chosen == self.chosen:
             return
@@ -201,7 +201,7 @@ class ModelComparison(QObject):
             self.chosen_changed.emit()
 
     def _choose_selected(self, workspace: Workspace) -> None:
-        """Choose what differs in the selected nodes and values, and in what nodes make and hold."""
+        """Choose the differences of the selected nodes and values, and of the nodes' outputs and contents."""
         found: dict[Difference, None] = {}
         for item in workspace.selection.items:
             near: list[object] = [item]
@@ -213,7 +213,7 @@ class ModelComparison(QObject):
         self._set_chosen(tuple(found))
 
     def step(self, by: int) -> None:
-        """Go to the next difference (1) or the one before (−1); round at the ends."""
+        """Go to the next (1) or previous (−1) difference, wrapping around."""
         found = self.shown
         if found:
             at = found.index(self.chosen[-1]) if self.chosen else (-1 if by > 0 else 0)
@@ -231,7 +231,7 @@ class ModelComparison(QObject):
             return
 
         def copy(edit: Transaction) -> None:
-            if self.result is not result:  # found again meanwhile: these may not be there any more
+            if self.result is not result:  # compared again meanwhile: these may no longer exist
                 raise ModelError("The models were changed meanwhile", f"{title}: nothing of it was done.")
             refused[:] = apply_differences(edit, result, differences, self.side(into))
 
@@ -271,14 +271,14 @@ class ModelComparison(QObject):
 def mark_kinds(
     workspace: DocumentContext, kinds: Mapping[Node, str], more: Mapping[str, Iterable[object]] | None = None
 ) -> None:
-    """Colour nodes by how they differ, and write the sign of it on them; `more`: what else has a sign, by kind."""
+    """Colour nodes by their kind of difference, and mark them; `more`: other marked objects, by kind."""
     workspace.group({n: WORDS[kind] for n, kind in kinds.items()}, "Compared", COLORS)
     for kind, sign in SIGNS.items():
         workspace.mark(sign, [*(n for n, k in kinds.items() if k == kind), *(more or {}).get(kind, ())])
 
 
 def _nodes_of(item: object) -> list[Node]:
-    """The nodes that show a difference of an object: itself, or who gives or uses a value."""
+    """Return the nodes that show a difference of an object: itself, or the producer or consumers of a value."""
     match item:
         case Node():
             return [item]
@@ -291,14 +291,14 @@ def _nodes_of(item: object) -> list[Node]:
 
 
 def note_kind(kinds: dict[Node, str], node: Node, kind: str) -> None:
-    """Say that a node is of a kind, unless it is of a weightier one."""
+    """Set the kind of a node, unless it has a more important one."""
     before = kinds.get(node)
     if before is None or _WEIGHT.index(kind) < _WEIGHT.index(before):
         kinds[node] = kind
 
 
 def _around(node: Node, calling: Mapping[Operator, list[Node]]) -> list[Node]:
-    """The nodes that hold a node in a body, from inside to outside, or call the function it is in."""
+    """Return the nodes that contain a node in a subgraph, from inside to outside, or call its function."""
     found = []
     graph = node.graph
     while graph is not None and isinstance(graph.owner, Node):
@@ -312,7 +312,7 @@ def _around(node: Node, calling: Mapping[Operator, list[Node]]) -> list[Node]:
 def _compare(
     old: WorkingCopy, new: WorkingCopy, progress: Progress, *, with_union: bool
 ) -> tuple[Comparison, Union | None]:
-    """Compare copies, and tell in terms of the documents' own objects."""
+    """Compare copies, and map the result to the documents' own objects."""
     from dataclasses import replace
 
     from onnx_workbench.model.diff import compare

@@ -1,4 +1,4 @@
-"""Running two compared documents with the same inputs, one after the other."""
+"""Run two compared documents with the same inputs, one after the other."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from onnx_workbench.viewer.run.workspace import Workspace
 
 
 def run_both(comparing: ModelComparison, done: Callable[[Reference], object]) -> None:
-    """Run the new document with its inputs, then the old one with the same values for the partners of these inputs.
+    """Run the new document with its inputs, then the old one with the same values for the matching inputs.
 
-    Inputs that only the old one has keep what was chosen for them there. `done` gets what the new one's run is to
-    be compared with; it is not called when either run fails or is stopped, which their documents tell.
+    Inputs that only the old one has keep their own sources. `done` gets the reference for the new run; it is not called
+    when either run fails or is cancelled, which the documents report.
     """
     _Both(comparing, done).start()
 
 
 class _Both(QObject):
-    """One pair of runs; it goes away with the comparison or at its end."""
+    """One pair of runs; lives until its end or that of the comparison."""
 
     def __init__(self, comparing: ModelComparison, done: Callable[[Reference], object]) -> None:
         super().__init__(comparing)
@@ -57,7 +57,7 @@ class _Both(QObject):
             self.deleteLater()
 
     def _translated(self, feeds: dict[str, Any]) -> dict[str, Any]:
-        """What the new document was fed, by the old one's names."""
+        """Map the new document's feeds to the old one's names."""
         result = self._comparing.result
         assert result is not None
         found = {}

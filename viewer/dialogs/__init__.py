@@ -1,1 +1,1 @@
-"""Dialogs: for files, for questions that must be answered, for things with several parts."""
+"""Dialogs: files, questions, and tools with several options."""

@@ -1,4 +1,4 @@
-"""About: which version this is, and what it stands on, ready to copy into a report."""
+"""About dialog: version and dependencies, ready to copy into a report."""
 
 from __future__ import annotations
 

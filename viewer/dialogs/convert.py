@@ -1,4 +1,4 @@
-"""Convert: another operator set, precision or size of dimensions; what changes is shown, compared and made one edit."""
+"""Convert dialog: opset, precision or dimension sizes, with a preview and an equivalence test, as one edit."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ _PlaceRole = Qt.ItemDataRole.UserRole
 
 
 class ConvertDialog(QDialog):
-    """What is chosen is rehearsed on a copy and listed; Convert compares outputs and makes it one edit of the document.
+    """Converts a working copy and lists the changes; Convert compares outputs and makes it one edit of the document.
 
-    Where nothing that is computed changes, the dialog closes with the edit; else it stays to tell how outputs compare.
-    `opset` is the operator set that is chosen to begin with. With a `purpose`, what conversion is the first step of,
-    it closes in any case, and a message tells how outputs compare.
+    Where the result cannot change, the dialog closes with the edit; else it stays to show the comparison. `opset` is
+    the initial choice. With a `purpose`, of which conversion is the first step, it closes in any case, and a message
+    reports the comparison.
     """
 
-    converted = Signal()  #: and closed; not where the dialog was closed before
+    converted = Signal()  #: and closed; not if the dialog was closed before
 
     def __init__(
         self, workspace: Workspace, parent: QWidget | None = None, *, opset: int | None = None, purpose: str = ""
@@ -119,7 +119,7 @@ class ConvertDialog(QDialog):
         self.buttons.rejected.connect(self.reject)
 
     def _make_fields(self) -> None:
-        """Scope, operator set, precision and dimensions."""
+        """Create the fields for scope, opset, precision and dimensions."""
         self.scope = ScopeBox(self._workspace)
         self.opset = self._make_opset()
         self.converter = QComboBox()
@@ -166,7 +166,7 @@ class ConvertDialog(QDialog):
         self._enable()
 
     def _suggest(self) -> None:
-        """How dimensions are written, with names and an input of this model."""
+        """Set the hints of the dimension field, with symbols and an input of this model."""
         model, nodes = self._workspace.model, self.scope.nodes
         named = symbols(model) if nodes is None else symbols_of(nodes, model, self._workspace.types.type_of)
         sizes = ", ".join(f"{display(name, 30)}=1" for name in list(filter(is_name, named))[:3])
@@ -183,7 +183,7 @@ class ConvertDialog(QDialog):
         if current is not None:
             have = {current, *(function.opset_imports.get("", current) for function in model.functions)}
             for version in range(schemas.newest_opset(), _OLDEST - 1, -1):
-                if have != {version}:  # functions may import another than the model
+                if have != {version}:  # functions may import another version than the model
                     versions.addItem(str(version), version)
         return versions
 
@@ -237,7 +237,7 @@ class ConvertDialog(QDialog):
         self._suggest()
 
     def _on_change(self, *_: object) -> None:
-        """What is being tried out is not what is wanted any more: its outcome must not come either."""
+        """Cancel the outdated preview; its result must not be shown."""
         if not self._is_done:
             if self._job is not None:
                 self._job.cancel()
@@ -245,7 +245,7 @@ class ConvertDialog(QDialog):
             self._delay.start()
 
     def options(self) -> argparse.Namespace:
-        """What is chosen, as the command line says it."""
+        """Return the chosen options as command-line arguments."""
         keep = [part.strip() for part in self.keep.text().split(",") if part.strip()]
         return argparse.Namespace(
             opset=self.opset.currentData(),
@@ -262,7 +262,7 @@ class ConvertDialog(QDialog):
         )
 
     def preview(self) -> None:
-        """Rehearse what is chosen, in the background."""
+        """Convert a working copy in the background."""
         options = self.options()
         self.error.show_error(None)
         self.list.clear()
@@ -289,7 +289,7 @@ class ConvertDialog(QDialog):
         )
 
     def _stopped(self) -> None:
-        """Where a person stopped it, all can be chosen again; what the dialog itself gave up is followed by more."""
+        """If the user stopped it, restore the choices; if the dialog cancelled it, a new preview follows."""
         job = self._job
         if isValid(self) and job is not None and job.finished and job.cancelled and not self._delay.isActive():
             self.form.setEnabled(True)
@@ -334,7 +334,7 @@ class ConvertDialog(QDialog):
     # -- doing it ------------------------------------------------------------------------------------------------
 
     def apply(self) -> None:
-        """Make what was rehearsed one edit, if outputs agree; after that, the button closes the dialog."""
+        """Make the previewed conversion one edit, if outputs agree; afterwards the button closes the dialog."""
         trial, self._trial = self._trial, None
         if self._is_done:
             self.accept()
@@ -384,7 +384,7 @@ class ConvertDialog(QDialog):
         def applied(all_made: bool) -> None:
             if all_made:
                 made()
-            else:  # the model was changed meanwhile
+            else:  # the model was changed in the meantime
                 self._is_done = False
                 self.preview()
 
@@ -406,7 +406,7 @@ class ConvertDialog(QDialog):
         self.ok.setEnabled(not is_working)
 
     def done(self, result: int) -> None:
-        """Closing stops what is being tried out, and the edit while it is not made."""
+        """Cancel the preview, and an edit that is not applied yet."""
         if self._job is not None:
             self._job.cancel()
         self._rehearsing.cancel()
@@ -415,7 +415,7 @@ class ConvertDialog(QDialog):
         super().done(result)
 
     def title(self) -> str:
-        """What the edit is called in the history."""
+        """Return the title of the edit in the history."""
         options = self.options()
         parts = [
             f"operator set {options.opset}" if options.opset else "",

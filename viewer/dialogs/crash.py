@@ -1,4 +1,4 @@
-"""What is shown after an error of the program itself: what happened, and a button that copies the details."""
+"""Dialog after an internal error: what happened, and a button that copies the details."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnx_workbench.viewer.widgets.dialog_buttons import close_button
 
 
 class CrashDialog(QDialog):
-    """Collects reports: a second error while it is open is added to it, so that a loop does not open a hundred."""
+    """Collects reports: a second error while it is open is appended, so that a loop does not open a hundred dialogs."""
 
     _open: ClassVar[CrashDialog | None] = None
 

@@ -1,4 +1,4 @@
-"""The operator-set documents that are open: what each declares; more can be opened, each can be closed."""
+"""Dialog of the open operator-set documents: shows their operators; opens and closes documents."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DOCUMENT = Qt.ItemDataRole.UserRole
 
 
 class CustomOperatorsDialog(QDialog):
-    """Documents as a tree: their operators with signature and first sentence below each."""
+    """Documents as a tree: below each its operators with signature and first sentence."""
 
     _open: ClassVar[CustomOperatorsDialog | None] = None
 
@@ -67,7 +67,7 @@ class CustomOperatorsDialog(QDialog):
 
     @classmethod
     def show_for(cls, window: QWidget) -> CustomOperatorsDialog:
-        """Bring the dialog to the front, or open it."""
+        """Raise the dialog, or open it."""
         if cls._open is None or not isValid(cls._open):
             cls._open = cls(window)
         cls._open.show()
@@ -75,7 +75,7 @@ class CustomOperatorsDialog(QDialog):
         return cls._open
 
     def refresh(self) -> None:
-        """List what is open now."""
+        """List the open documents."""
         self.tree.clear()
         for document in documents().opened:
             content = document.content
@@ -112,7 +112,7 @@ class CustomOperatorsDialog(QDialog):
             self.add(Path(name))
 
     def add(self, path: Path) -> None:
-        """Open one more document; what is wrong with it is said here."""
+        """Open a document; errors are shown here."""
         self.error.show_error(None)
         try:
             documents().open(path)

@@ -1,4 +1,4 @@
-"""How long a dialog about a document lives, no longer than the document is open; and where it stands."""
+"""Lifetime and position of dialogs about a document: closed no later than the document."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def show_for(workspace: Workspace, dialog: QDialog) -> None:
-    """Show a dialog without blocking its window; it is given up when the document closes or is read again."""
+    """Show a non-modal dialog, which is closed when the document closes or is reloaded."""
     workspace.closed.connect(dialog.reject)
     dialog.show()
 
 
 def show_aside(workspace: Workspace, dialog: QDialog) -> None:
-    """The same for one that shows on the graph what it is about: where it hides as little of the graph as can be."""
+    """The same, placed where it hides as little of the graph as possible."""
     window = dialog.parentWidget()
     if window is not None:
         screen = window.screen().availableGeometry()
@@ -28,7 +28,7 @@ def show_aside(workspace: Workspace, dialog: QDialog) -> None:
 
 
 def place_beside(window: QRect, dialog: QSize, screen: QRect) -> QPoint:
-    """The place right of a window, or as far over it as the screen demands; at half its height. In pixels."""
+    """Return the position right of a window, or as far over it as the screen demands; at half its height. In pixels."""
     right = min(window.right() + 1, screen.right() + 1 - dialog.width())
     top = window.center().y() - dialog.height() // 2
     lowest = screen.bottom() + 1 - dialog.height()

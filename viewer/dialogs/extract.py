@@ -1,4 +1,4 @@
-"""Extract or split: what would be cut out, its boundary shown on the graph before; the parts open in tabs."""
+"""Extract or split dialog: previews the boundary on the graph; the parts open in tabs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _PlaceRole = Qt.ItemDataRole.UserRole
 class ExtractDialog(QDialog):
     """Follows the selection; inputs of the part are green on the graph, outputs red and dashed.
 
-    `done` gets the new models, each with a suffix for its title, and what is in none of them.
+    `done` gets the new models with title suffixes, and what is in none of them.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class ExtractDialog(QDialog):
         return made
 
     def cuts(self) -> list[Extraction]:
-        """What is chosen now; ModelError when it cannot be cut out."""
+        """Return the chosen extraction; ModelError if it is impossible."""
         items = self._workspace.selection.items
         nodes = [item for item in items if isinstance(item, Node)]
         values = [item for item in items if isinstance(item, Value)]
@@ -130,13 +130,13 @@ class ExtractDialog(QDialog):
         return [cut_between(graph, *_first_and_last(chosen))]
 
     def _show_graph(self) -> None:
-        """Go to the graph that the selection is in: it may have been made in a list, and the boundary is to be seen."""
+        """Show the graph of the selection, which may have been made in a list, so that the boundary is visible."""
         items = self._workspace.selection.items
         if items and graph_of(items[-1]) is not self._workspace.graph:
             self._workspace.reveal_all(items)
 
     def preview(self) -> None:
-        """Show the boundary of what is chosen; while it is cut out, that stays."""
+        """Show the boundary; it stays during the extraction."""
         if self._cutting is not None and self._cutting.running:
             return
         self._lock(False)
@@ -167,7 +167,7 @@ class ExtractDialog(QDialog):
             self.list.addItem(item)
 
     def _mark(self, cuts: Sequence[Extraction]) -> None:
-        """Where a model is split, what one side gives and the other takes is the cut: that is marked as given."""
+        """For a split, mark values that one side produces and the other consumes as the cut."""
         given = {v for cut in cuts for v in cut.outputs}
         self._workspace.mark("taken", [v for cut in cuts for v in cut.inputs if v not in given])
         self._workspace.mark("given", list(given))
@@ -185,7 +185,7 @@ class ExtractDialog(QDialog):
             self._workspace.reveal_requested.emit(value)
 
     def extract(self) -> None:
-        """Make the models and hand them over."""
+        """Create the models and pass them on."""
         try:
             cuts = self.cuts()
         except ModelError as error:
@@ -211,7 +211,7 @@ class ExtractDialog(QDialog):
         self._done(list(zip(models, _suffixes(len(models)), strict=True)), lost)
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """The marks go with the window's own close button too."""
+        """Also remove the marks on the window's close button."""
         self._stop()
         self._unmark()
         super().closeEvent(event)
@@ -230,7 +230,7 @@ def _only_graph(values: Sequence[Value]) -> Graph:
 
 
 def _between(items: Sequence[object]) -> list[Node]:
-    """The nodes on the ways between; what else they take comes in from outside."""
+    """Return the nodes on paths between the selected ones; their other inputs come from outside."""
     found = topology.between(items)
     if len(items) < 2 or not found:
         raise ModelError("Nothing lies between", "None of what is selected depends on another.")
@@ -238,7 +238,7 @@ def _between(items: Sequence[object]) -> list[Node]:
 
 
 def _first_and_last(values: Sequence[Value]) -> tuple[list[Value], list[Value]]:
-    """The values others depend on, and those that depend on them."""
+    """Return the values that others depend on, and those that depend on them."""
     first: list[Value] = []
     last: list[Value] = []
     for value in values:

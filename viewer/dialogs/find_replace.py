@@ -1,4 +1,4 @@
-"""Find and replace over names, operator types, attributes and texts, with every place it would change listed first."""
+"""Find and replace over names, operator types, attributes and texts, with a preview list."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ _WHERE: tuple[Where, ...] = get_args(Where)
 
 
 class ReplacementModel(RowModel[Replacement]):
-    """What would change; each row can be left out by its check box."""
+    """The planned replacements, each with a check box."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(_COLUMNS, parent)
         self._left_out: set[int] = set()
 
     def set(self, rows: list[Replacement]) -> None:
-        """Show these, all of them chosen."""
+        """Show these, all checked."""
         self._left_out = set()
         super().set(rows)
 
@@ -61,7 +61,7 @@ class ReplacementModel(RowModel[Replacement]):
         return len(self.rows) - len(self._left_out)
 
     def chosen(self) -> list[Replacement]:
-        """Those whose box is checked."""
+        """Return the checked ones."""
         return [r for row, r in enumerate(self.rows) if row not in self._left_out]
 
     def flags(self, index: Index) -> Qt.ItemFlag:
@@ -90,7 +90,7 @@ class ReplacementModel(RowModel[Replacement]):
 
 
 class FindReplaceDialog(QDialog):
-    """Stays open beside the window; a row chosen in the list is shown on the graph."""
+    """Non-modal; the current row is shown on the graph."""
 
     _open: ClassVar[FindReplaceDialog | None] = None
 
@@ -131,13 +131,13 @@ class FindReplaceDialog(QDialog):
         self._search: Turns[Replacement] = Turns(self._on_found, self, self._on_failed)
         self._found: list[Replacement] = []  # so far
         self._is_replacing = False
-        self._done = ""  # what was replaced, until something else is asked or done
+        self._done = ""  # what was replaced, until the next search
         self._listen()
         self.search()
 
     @classmethod
     def show_for(cls, window: QWidget, workspace: Workspace) -> FindReplaceDialog:
-        """Bring the dialog of a document to the front, or open one."""
+        """Raise the dialog of a document, or open one."""
         dialog = cls._open
         if dialog is None or not isValid(dialog) or dialog._workspace is not workspace:
             dialog = cls._open = cls(window, workspace)
@@ -152,7 +152,7 @@ class FindReplaceDialog(QDialog):
         table = RowTable(self.model, "What will change")
         header = table.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-        # as wide as the kinds are: to go by what is in it, a thousand rows would be asked for all they show
+        # fixed to the kinds: sizing by content would query a thousand rows
         header.setSectionResizeMode(1, QHeaderView.ResizeMode.Interactive)
         header.resizeSection(1, max(self.fontMetrics().horizontalAdvance(kind) for kind in _WHERE) + _PADDING)
         table.selectionModel().currentRowChanged.connect(self._reveal)
@@ -196,7 +196,7 @@ class FindReplaceDialog(QDialog):
         self._delay.start()
 
     def _on_change(self, *_: object) -> None:
-        self._search.stop()  # it is about the model as it was
+        self._search.stop()  # it belongs to the previous model
         self._later()
 
     def _on_selection(self) -> None:
@@ -204,7 +204,7 @@ class FindReplaceDialog(QDialog):
             self._delay.start()
 
     def search(self) -> None:
-        """List what would change, in a large model after a few turns of the event loop."""
+        """List the replacements, in a large model incrementally."""
         self._delay.stop()
         self.error.show_error(None)
         self._found = []
@@ -218,7 +218,7 @@ class FindReplaceDialog(QDialog):
 
     @property
     def is_searching(self) -> bool:
-        """Whether more may be listed."""
+        """Whether the search is still running."""
         return self._search.running
 
     def _on_found(self, found: list[Replacement], finished: bool) -> None:
@@ -229,7 +229,7 @@ class FindReplaceDialog(QDialog):
             self.status.setText(f"{plural(len(self._found), 'place')} so far")
 
     def _on_failed(self, error: ModelError) -> None:
-        """List nothing: what was found until then is not all that would be asked for."""
+        """Clear the list: a partial result would be misleading."""
         self.error.show_error(error)
         self._found = []
         self._show_found()
@@ -239,7 +239,7 @@ class FindReplaceDialog(QDialog):
         self._count()
 
     def _count(self) -> None:
-        """Say how many of the rows are checked."""
+        """Show how many rows are checked."""
         chosen = self.model.count
         self.apply_button.setEnabled(chosen > 0 and not self._is_replacing)
         if not self.pattern.text():
@@ -302,7 +302,7 @@ class FindReplaceDialog(QDialog):
             self._count()
 
     def search_now_if_due(self) -> None:
-        """Never replace by a list that is older than what is typed, or not whole."""
+        """Complete or redo the search first if the list is outdated or partial."""
         if self._delay.isActive():
             self.search()
         while self._search.running:

@@ -1,4 +1,4 @@
-"""Merge another model in: wires drawn between what gives values and what takes them, with a preview of the outcome."""
+"""Merge dialog: connect the outputs and inputs of two models by wires, with a preview of the result."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 from onnx_workbench.viewer.widgets.port_list import Port, Side
 from onnx_workbench.viewer.workflows.background_edit import BackgroundEdit, EditOutcome
 
-_MOST_INNER = 500  # values listed that are neither inputs nor outputs
+_MOST_INNER = 500  # listed values that are neither inputs nor outputs
 
 
 class MergeDialog(QDialog):
-    """The ports of this model at the left, those of the one that comes in at the right."""
+    """Ports of this model on the left, of the merged model on the right."""
 
     def __init__(self, window: QWidget, workspace: Workspace, graph: Graph, other: Model, title: str) -> None:
         super().__init__(window)
@@ -115,7 +115,7 @@ class MergeDialog(QDialog):
         return [self._port(side, value, gives=True) for value in dict.fromkeys(values)]
 
     def _show_here(self) -> None:
-        """This model's ports: outputs first, then inputs, then what the search finds among all values."""
+        """List this model's ports: outputs, then inputs, then the matches of the search among all values."""
         words = self.search.text().lower()
         fed = {giver.name for giver in self.bay.wires.values() if giver.side == "left"}
         found = [v for name, v in self._here.items() if words in name.lower() or name in fed]
@@ -131,19 +131,19 @@ class MergeDialog(QDialog):
         self.bay.show_ports("right", {"Inputs": self._inputs("right", graph), "Outputs": outputs})
 
     def _why_not(self, giver: Port, taker: Port) -> str:
-        """Other element types are refused; other dimensions are not, since an edit may follow that mends them."""
+        """Refuse other element types; other dimensions are allowed, since a later edit may fix them."""
         gives, takes = (signature_text(self._types.get(port)) for port in (giver, taker))
         if gives is None or takes is None or gives == takes:
             return ""
         return f"{giver.name} is {giver.note}, {taker.name} takes {taker.note}."
 
     def _fits(self, giver: Port, taker: Port) -> bool:
-        """Whether nothing that is known of the two speaks against it, dimensions included."""
+        """Return whether the known types are compatible, dimensions included."""
         gives, takes = self._types.get(giver), self._types.get(taker)
         return not self.bay.refusal(giver, taker) and (gives is None or takes is None or compatible(gives, takes))
 
     def _connect_first(self) -> None:
-        """Connect inputs to values of the same name, else to the outputs in the same places."""
+        """Connect inputs to values of the same name, else to the outputs at the same positions."""
         takers = [port for port in self.bay.lists["right"].ports if not port.gives]
         outputs = [port for port in self.bay.lists["left"].ports if port.gives]
         by_name = {port.name: port for port in outputs}
@@ -156,11 +156,11 @@ class MergeDialog(QDialog):
                 self.bay.connect_ports(giver, taker)
 
     def connections(self) -> dict[str, str]:
-        """Names of its inputs to names of the values here that feed them."""
+        """Map names of its inputs to names of the values here that feed them."""
         return {taker.name: giver.name for taker, giver in self.bay.wires.items() if taker.side == "right"}
 
     def feeding(self) -> dict[str, str]:
-        """Names of inputs here to names of its outputs that feed them."""
+        """Map names of inputs here to names of its outputs that feed them."""
         return {taker.name: giver.name for taker, giver in self.bay.wires.items() if taker.side == "left"}
 
     # -- outcome ---------------------------------------------------------------------------------------------
@@ -207,12 +207,12 @@ class MergeDialog(QDialog):
         self.preview.setText("\n".join(lines))
 
     def _left_behind(self) -> str:
-        """What of the other model has no place here."""
+        """Return what of the other model cannot be merged."""
         count = sum(graph is not None for t in self._other.training_info for graph in (t.initialization, t.algorithm))
         return f"Stays behind: {plural(count, 'training graph')}."
 
     def _may_be_here(self, value: Value) -> bool:
-        """Whether this graph has a constant of its name, type and shape; not so quickly found out is whether equal."""
+        """Return whether this graph may have the same constant, by name, type and shape; equality would take longer."""
         here = self._here.get(value.name)
         ours, theirs = (here and here.initializer), value.initializer
         if not isinstance(ours, Tensor) or not isinstance(theirs, Tensor):
@@ -220,7 +220,7 @@ class MergeDialog(QDialog):
         return (ours.element_type, ours.shape) == (theirs.element_type, theirs.shape)
 
     def try_merge(self) -> None:
-        """Do it as one edit, or say why not."""
+        """Merge as one edit, or show the error."""
         graph, other, title = self._graph, self._other, f"Merge {display(self._title, 60)}"
         wishes: dict[str, Any] = {"feeding": self.feeding(), "prefix": self.prefix.text()}
         wishes |= {"connections": self.connections(), "keep_outputs": self.keep.isChecked()}

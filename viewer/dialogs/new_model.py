@@ -1,4 +1,4 @@
-"""File › New: a model from nothing, with its opsets, inputs and outputs in text form."""
+"""New-model dialog: opsets, inputs and outputs in text form."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _IR_VERSION = 10
 
 
 def parse_interface(text: str) -> list[tuple[str, Type]]:
-    """Lines such as ``image: float[batch,3,224,224]``; ModelError says which line is wrong."""
+    """Parse lines such as ``image: float[batch,3,224,224]``; ModelError names the invalid line."""
     found: list[tuple[str, Type]] = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
@@ -45,7 +45,7 @@ def parse_interface(text: str) -> list[tuple[str, Type]]:
 
 
 def parse_opsets(text: str) -> dict[str, int]:
-    """Further operator sets, such as ``com.microsoft 1, ai.onnx.ml 5``."""
+    """Parse further opset imports, such as ``com.microsoft 1, ai.onnx.ml 5``."""
     imports: dict[str, int] = {}
     for part in text.replace(",", "\n").splitlines():
         words = part.replace(":", " ").split()
@@ -58,8 +58,8 @@ def parse_opsets(text: str) -> dict[str, int]:
 
 
 def new_model(name: str, opset: int, inputs: str, outputs: str, opsets: str = "") -> Model:
-    """A model with these inputs and outputs. Each output starts as a copy of the input in its place, so that the
-    model is valid and runs; without inputs it starts without outputs.
+    """Return a model with these inputs and outputs. Each output is a copy of the input at the same position, so that
+    the model is valid and runs; without inputs there are no outputs.
     """
     fed, made = parse_interface(inputs), parse_interface(outputs)
     names = [name for name, _ in (*fed, *made)]
@@ -84,7 +84,7 @@ def new_model(name: str, opset: int, inputs: str, outputs: str, opsets: str = ""
 
 
 class NewModelDialog(QDialog):
-    """Asks for what a model needs to begin; `create` gets it."""
+    """Asks for the new model's properties; calls `create`."""
 
     def __init__(self, window: QWidget, create: Callable[[Model], object]) -> None:
         super().__init__(window)
@@ -134,7 +134,7 @@ class NewModelDialog(QDialog):
         return lines
 
     def try_create(self) -> None:
-        """Make it, or say what was not understood."""
+        """Create it, or show the error."""
         try:
             model = new_model(
                 self.name.text().strip(),

@@ -1,4 +1,4 @@
-"""Two lists of ports with wires drawn between them, by mouse or by keyboard."""
+"""Two lists of ports connected by wires, drawn by mouse or by keyboard."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from onnx_workbench.viewer.widgets.port_list import Port, PortList, Side
 
 _GAP = 130  # between the lists
 _DOT = 3.5
-_REACH = 10  # how wide wires and dots are for the mouse
+_REACH = 10  # width of wires and dots for hit tests
 
-#: Why a port that gives must not feed one that takes; empty when it may.
+#: Why an output must not feed an input; empty if it may.
 WhyNot = Callable[[Port, Port], str]
 
 
 class PatchBay(QWidget):
-    """What gives a value stands across from what takes one.
+    """Outputs opposite inputs.
 
     Drag from port to port, or from dot to dot, to connect; drag a wire's end away, or press Del at a port, to
     disconnect; Enter at a port chooses its other end by name. `told` is a remark for the line below: what would be
@@ -33,11 +33,11 @@ class PatchBay(QWidget):
     """
 
     changed = Signal()
-    told = Signal(str, bool)  # text, whether it is a refusal
+    told = Signal(str, bool)  # text, whether it is an error
 
     def __init__(self, titles: tuple[str, str], why_not: WhyNot, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.wires: dict[Port, Port] = {}  # what takes: what gives
+        self.wires: dict[Port, Port] = {}  # input to output
         self._why_not = why_not
         self.lists: dict[Side, PortList] = {"left": PortList(titles[0]), "right": PortList(titles[1])}
         self.gap = _Gap(self)
@@ -58,12 +58,12 @@ class PatchBay(QWidget):
             ports.itemSelectionChanged.connect(self.gap.update)
 
     def show_ports(self, side: Side, sections: Mapping[str, Sequence[Port]]) -> None:
-        """List the ports of a side; wires of ports that are not listed stay."""
+        """Show the ports of a side; wires of unlisted ports stay."""
         self.lists[side].show_ports(sections)
         self.gap.update()
 
     def connect_ports(self, one: Port, other: Port) -> None:
-        """Let one feed the other, whichever gives; ModelError when it must not."""
+        """Connect two ports in either order; ModelError if refused."""
         giver, taker = (one, other) if one.gives else (other, one)
         reason = self.refusal(giver, taker)
         if reason:
@@ -73,7 +73,7 @@ class PatchBay(QWidget):
         self._change()
 
     def disconnect_port(self, port: Port) -> None:
-        """Take away every wire of a port."""
+        """Remove every wire of a port."""
         kept = {taker: giver for taker, giver in self.wires.items() if port not in (taker, giver)}
         if kept != self.wires:
             self.wires = kept
@@ -84,7 +84,7 @@ class PatchBay(QWidget):
         self.changed.emit()
 
     def refusal(self, one: Port, other: Port) -> str:
-        """Why two ports must not be connected; empty when they may."""
+        """Return why two ports must not be connected; empty if they may."""
         if one.side == other.side:
             return "Both belong to the same model."
         if one.gives == other.gives:
@@ -121,11 +121,11 @@ class PatchBay(QWidget):
         return False
 
     def _areas(self) -> tuple[QWidget, ...]:
-        """Where wires are drawn: the lists, and the gap, where the dots of the ports are."""
+        """Return the areas of the lists, and of the gap with the ports' dots."""
         return self.lists["left"].viewport(), self.gap, self.lists["right"].viewport()
 
     def _press(self, point: QPoint) -> bool:
-        """A drag may begin. In the gap, only a dot takes the press away from the wires."""
+        """Start a possible drag. In the gap, only a dot takes the press away from the wires."""
         port = self.port_at(point)
         self._pressed = None if port is None else (port, point)
         if port is None or not self.gap.geometry().contains(point):
@@ -135,7 +135,7 @@ class PatchBay(QWidget):
         return True
 
     def _key(self, ports: PortList, event: QKeyEvent) -> bool:
-        """Enter chooses, Del disconnects, Esc ends a drag; none of them is the dialog's while a port has it."""
+        """Handle Enter (choose), Del (disconnect) and Esc (end a drag) before the dialog does."""
         key, port = event.key(), ports.current
         if key == Qt.Key.Key_Escape and self.dragged is not None:
             if event.type() == QEvent.Type.KeyPress:
@@ -153,7 +153,7 @@ class PatchBay(QWidget):
         return True
 
     def port_at(self, point: QPoint) -> Port | None:
-        """The port at a point of the bay, its dot beside the list included."""
+        """Return the port at a point of the bay, its dot beside the list included."""
         for ports in self.lists.values():
             local, shown = ports.viewport().mapFrom(self, point), ports.viewport().rect()
             if self.gap.geometry().contains(point) and ports.geometry().adjusted(-_REACH, 0, _REACH, 0).contains(point):
@@ -175,7 +175,7 @@ class PatchBay(QWidget):
         self.gap.update()
 
     def _drop(self, point: QPoint) -> None:
-        """Connect what the wire was drawn to; let go in the gap, a wire that was there is taken away."""
+        """Connect the dragged wire; dropped in the gap, an existing wire is removed."""
         dragged, target = self.dragged, self.port_at(point)
         self._end()
         if dragged is None or target == dragged:
@@ -196,7 +196,7 @@ class PatchBay(QWidget):
         self.gap.update()
 
     def choose(self, port: Port | None) -> ChoicePopup | None:
-        """Let the person choose the other end of a port's wire by name."""
+        """Let the user choose the other end of a port's wire by name."""
         if port is None:
             return None
         others = self.lists["right" if port.side == "left" else "left"].ports
@@ -222,7 +222,7 @@ class PatchBay(QWidget):
 
 
 class _Gap(QWidget):
-    """Where the wires are. A click on one makes the port it feeds current."""
+    """The area of the wires. A click on one makes its input port current."""
 
     def __init__(self, bay: PatchBay) -> None:
         super().__init__(bay)
@@ -231,7 +231,7 @@ class _Gap(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Expanding)
 
     def _end(self, port: Port) -> tuple[QPointF, bool] | None:
-        """Where a port's wire begins at the border of the gap, and whether the port itself can be seen."""
+        """Return the end of a port's wire at the border of the gap, and whether the port is visible."""
         ports = self._bay.lists[port.side]
         level = ports.level(port)
         if level is None:
@@ -240,7 +240,7 @@ class _Gap(QWidget):
         return QPointF(_DOT + 1 if port.side == "left" else self.width() - _DOT - 1, y), level[1]
 
     def path(self, taker: Port) -> QPainterPath | None:
-        """The wire to a port; None when one of its ends is not listed."""
+        """Return the wire to a port; None when one of its ends is not listed."""
         start, end = self._end(self._bay.wires[taker]), self._end(taker)
         return None if start is None or end is None else _curve(start[0], end[0])
 

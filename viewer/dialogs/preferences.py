@@ -1,4 +1,4 @@
-"""Preferences: a row for every option that has a title; each takes effect at once."""
+"""Preferences dialog: a row for every option with a title; changes apply immediately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Save with options: where, in which form, and where the weights go, with what each choice means."""
+"""Save dialog with options: file, format, and where the weights go, each explained."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import bytes_text, plural
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 
-#: The tensors of a graph with fewer nodes and initializers are counted before the dialog shows.
+#: Tensors of smaller graphs are counted before the dialog shows.
 _FEW = 1000
 
 _FORMS: tuple[tuple[str, FileForm | None, str], ...] = (
@@ -66,16 +66,16 @@ _LAYOUTS: tuple[tuple[str, DataLayout, str], ...] = (
 
 
 class Begin(Protocol):
-    """What the dialog is given to save with."""
+    """Starts a save."""
 
     def __call__(
         self, options: SaveOptions, *, prepared: Callable[[], object], refused: Callable[[ModelError], object]
     ) -> SaveTask:
-        """Begin a save; one of `prepared` and `refused` is called unless it is stopped."""
+        """Start a save; one of `prepared` and `refused` is called unless it is cancelled."""
 
 
 class SaveOptionsDialog(QDialog):
-    """Asks; `save` gets the options and may refuse them, which is shown here. It closes when they are accepted."""
+    """`save` gets the options and may refuse them; the error is shown here. Closes when they are accepted."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class SaveOptionsDialog(QDialog):
         self._count()
 
     def _count(self) -> None:
-        """Find out how much there is to write, and say so then."""
+        """Count the bytes to write in the background, then show them."""
         model = self._workspace.model
         self._sizes = None
         self._explain()
@@ -205,12 +205,12 @@ class SaveOptionsDialog(QDialog):
         self.explanation.setText(f"{text}\n{said}")
 
     def among(self) -> frozenset[Tensor] | None:
-        """The tensors that the layout is for; None: all."""
+        """Return the tensors that the storage option applies to; None: all."""
         is_part = self.scope.isEnabled() and self.scope.currentIndex() == 1
         return self._selected if is_part else None
 
     def options(self) -> SaveOptions:
-        """What is chosen now; ModelError without a file name."""
+        """Return the chosen options; ModelError without a file name."""
         text = self.path.text().strip()
         if not text:
             raise ModelError("Write a file name", "The model is saved under it.")
@@ -222,7 +222,7 @@ class SaveOptionsDialog(QDialog):
         )
 
     def try_save(self) -> None:
-        """Begin to save; it stays open with the reason where the options are refused."""
+        """Start the save; the dialog stays open with the error if it is refused."""
         try:
             options = self.options()
         except ModelError as error:
@@ -240,7 +240,7 @@ class SaveOptionsDialog(QDialog):
         self.error.show_error(error)
 
     def _set_preparing(self, preparing: bool) -> None:
-        """While the save is prepared, there is nothing to choose."""
+        """Disable the options while the save is being prepared."""
         self._choices.setEnabled(not preparing)
         self.buttons.button(QDialogButtonBox.StandardButton.Save).setEnabled(not preparing)
 
@@ -250,7 +250,7 @@ def _sizes(model: Model, progress: Progress) -> list[int]:
 
 
 def _weights(model: Model, progress: Progress) -> Iterator[Tensor | SparseTensor]:
-    """Initializers and the values of Constants; of other nodes' attributes too few are tensors to read all for them."""
+    """Return initializers and values of Constants; tensors in other attributes are too rare to read all for them."""
     for graph in model.graphs():
         for value in graph.initializers:
             progress.check()

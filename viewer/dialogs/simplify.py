@@ -1,4 +1,4 @@
-"""Simplify: passes with what they would do first, each match shown on the graph; then applied, checked and told."""
+"""Simplify dialog: passes with their matches as a preview, shown on the graph; then applied and verified."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class SimplifyDialog(QDialog):
         self.resize(620, 640)
         self._workspace = workspace
         self._job: Job[Any] | None = None
-        self._work: Simplification | None = None  # on a copy of the model as it is, once it was searched
+        self._work: Simplification | None = None  # on a working copy of the current model, once it was searched
         self._rehearsing = WorkingCopyTask(workspace, self._search, self)
         self._applying: StepApplier | None = None
-        self._is_stopped = False  # by a person, and nothing was begun since
+        self._is_stopped = False  # stopped by the user, and not restarted since
         self._arrange()
         self.buttons.accepted.connect(self.apply)
         self.buttons.rejected.connect(self.reject)
@@ -92,7 +92,7 @@ class SimplifyDialog(QDialog):
     # -- what there is to do -------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Search for matches in a copy of the model, off the GUI thread."""
+        """Search for matches in a working copy, off the GUI thread."""
         self._work = None
         self._lock(False)
         self._start("Looking for what can be simplified…")
@@ -170,14 +170,14 @@ class SimplifyDialog(QDialog):
     def _on_change(self, *_: object) -> None:
         if self.pages.currentWidget() is self.passes:
             self.look()
-        else:  # the first of the edits is made: the others belong to it
+        else:  # the first edit is applied: the others belong to it
             self.cancel.setText("Too late to stop")
             self.cancel.setEnabled(False)
 
     # -- doing it ------------------------------------------------------------------------------------------------
 
     def apply(self) -> None:
-        """Simplify the copy, compare, and carry it over; after that, the button closes the dialog."""
+        """Simplify the copy, compare, and apply the steps; afterwards the button closes the dialog."""
         if self.pages.currentWidget() is self.report:
             self.accept()
             return
@@ -202,7 +202,7 @@ class SimplifyDialog(QDialog):
 
     def _carry_over(self, outcome: SimplifyOutcome, revision: int) -> None:
         if revision != self._workspace.document.revision:
-            return  # it was changed in the meantime, and is being searched again
+            return  # it changed in the meantime, and is being searched again
         self.pages.setCurrentWidget(self.report)
         self.scope.setVisible(False)
         self._workspace.mark("matches", [])
@@ -260,7 +260,7 @@ class SimplifyDialog(QDialog):
         return item
 
     def done(self, result: int) -> None:
-        """Closing stops what is running, and an edit of which nothing is made yet; it takes the marks away."""
+        """Cancel what is running, and an edit that is not applied yet; remove the marks."""
         if self._job is not None:
             self._job.cancel()
         self._rehearsing.cancel()

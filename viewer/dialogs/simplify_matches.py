@@ -1,4 +1,4 @@
-"""The passes of Simplify with what each would do, to be chosen from as passes or match by match."""
+"""Tree of simplifier passes and their matches, with check boxes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnx_workbench.model.simplify.passes import Match, Pass
 from onnx_workbench.viewer.style.formatting import display, number_text
 from onnx_workbench.viewer.style.tooltips import plain_tip
 
-_MOST_SHOWN = 200  # matches with a line of their own below a pass
+_MOST_SHOWN = 200  # matches listed per pass
 _ItemRole = Qt.ItemDataRole.UserRole
 _Checked, _Unchecked = Qt.CheckState.Checked, Qt.CheckState.Unchecked
 _Partly = Qt.CheckState.PartiallyChecked
@@ -24,22 +24,22 @@ Things = frozenset[Node | Value]
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """What a line below a pass stands for: one match, or all that have no line."""
+    """A line below a pass: one match, or all unlisted ones."""
 
-    copies: tuple[Things, ...]  # in the copy that was searched
-    shown: tuple[Node | Value, ...]  # in the model, in the order of the match
+    copies: tuple[Things, ...]  # objects of the searched copy
+    shown: tuple[Node | Value, ...]  # objects of the model, in the order of the match
 
 
 @dataclass(frozen=True, slots=True)
 class MatchChoice:
-    """Passes to run, by id; and of those of which only some matches are wanted, the things these are about."""
+    """Passes to run, by id; and for partially chosen ones the objects of the chosen matches."""
 
     passes: tuple[str, ...] = ()
     only: Mapping[str, tuple[Things, ...]] = field(default_factory=dict)
 
 
 def make_tree(tree: QTreeWidget, name: str, columns: Sequence[str]) -> None:
-    """Two or more columns: the first takes the room there is, the others hold numbers."""
+    """Create a tree of two or more columns: the first stretches, the others hold numbers."""
     tree.setAccessibleName(name)
     tree.setHeaderLabels(list(columns))
     tree.setUniformRowHeights(True)
@@ -51,9 +51,9 @@ def make_tree(tree: QTreeWidget, name: str, columns: Sequence[str]) -> None:
 
 
 class MatchTree(QTreeWidget):
-    """A line for each pass, and below it one for each match; unchecked ones are left out."""
+    """One line per pass with its matches below; unchecked ones are left out."""
 
-    shown = Signal(object)  # tuple of Node and Value: what the current line is about
+    shown = Signal(object)  # tuple of Node and Value: the objects of the current line
     choice_changed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -65,7 +65,9 @@ class MatchTree(QTreeWidget):
     def fill(
         self, passes: Sequence[Pass], found: Mapping[str, Sequence[Match]], original: Callable[[Any], Any]
     ) -> None:
-        """List matches, those of the same passes and places chosen as before; `original` finds what a copy is of."""
+        """List matches, keeping the check state of the same passes and objects; `original` maps objects of the copy
+        back.
+        """
         before = {item.data(0, _ItemRole): item.checkState(0) for item in self._passes()}
         left_out = {
             (item.data(0, _ItemRole), line.shown)
@@ -97,7 +99,7 @@ class MatchTree(QTreeWidget):
         return item
 
     def choice(self) -> MatchChoice:
-        """What is checked."""
+        """Return what is checked."""
         passes, only = [], {}
         for item in self._passes():
             identifier, state = item.data(0, _ItemRole), item.checkState(0)
@@ -127,7 +129,7 @@ class MatchTree(QTreeWidget):
 
 
 def _told(matches: Sequence[Match], original: Callable[[Any], Any]) -> Iterator[tuple[_Line, str]]:
-    """Lines of a pass and what they say."""
+    """Return the lines of a pass and their texts."""
     for match in matches[:_MOST_SHOWN]:
         shown = tuple(original(thing) for thing in (match.nodes or match.values))
         yield _Line((match.things,), shown), match.description
@@ -153,7 +155,7 @@ def _lines(item: QTreeWidgetItem) -> Iterator[tuple[QTreeWidgetItem, _Line]]:
 
 
 def _count(item: QTreeWidgetItem) -> None:
-    """Say how many matches a pass has, and how many of them are chosen when not all or none."""
+    """Show how many matches a pass has, and how many of them are checked if only some."""
     total = sum(len(line.copies) for _, line in _lines(item))
     if item.checkState(0) == _Partly:
         chosen = sum(len(line.copies) for child, line in _lines(item) if child.checkState(0) == _Checked)

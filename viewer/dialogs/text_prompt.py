@@ -1,4 +1,4 @@
-"""A small dialog with a few text fields; what is refused is said below them, and the dialog stays."""
+"""Small dialog with text fields; an error is shown below them, and the dialog stays open."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 
 @dataclass(frozen=True)
 class PromptField:
-    """One line to fill in."""
+    """A field to fill in."""
 
     label: str
     text: str = ""
@@ -24,7 +24,7 @@ class PromptField:
 
 
 class ErrorLabel(QLabel):
-    """Why something was refused; takes no room while nothing was."""
+    """Error message; takes no space while empty."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -34,7 +34,7 @@ class ErrorLabel(QLabel):
         self.hide()
 
     def show_error(self, error: ModelError | None) -> None:
-        """Say it, or nothing."""
+        """Show an error, or nothing."""
         self.setVisible(error is not None)
         if error is not None:
             self.setStyleSheet(f"color: {theme().error.name()};")
@@ -50,7 +50,7 @@ def _line(field: PromptField) -> QLineEdit:
 
 
 class TextPrompt(QDialog):
-    """Calls `accept_texts` with what was filled in; a ModelError from it is shown and the dialog stays open."""
+    """Calls `accept_texts` with the texts; a ModelError from it is shown and the dialog stays open."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class TextPrompt(QDialog):
             self.fields[0].setFocus()
 
     def try_accept(self) -> None:
-        """Hand the texts over; close when they are taken."""
+        """Pass the texts on; close when they are accepted."""
         try:
             self._accept_texts([line.text().strip() for line in self.fields])
         except ModelError as error:

@@ -1,4 +1,4 @@
-"""Two compared documents in one tab: a bar, and both graphs side by side at one place and zoom, or merged into one."""
+"""Two compared documents in one tab: a bar, and both graphs side by side and synchronized, or merged into one."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.files.document_tab import DocumentTab
     from onnx_workbench.viewer.run.workspace import Workspace
 
-_LEAST_TOLD = 24  # letters of the difference that is told in the bar
-_MOST_TRIED = 64  # boxes around the middle among which one with a partner is looked for
+_LEAST_TOLD = 24  # most characters of the difference shown in the bar
+_MOST_TRIED = 64  # boxes around the middle among which one with a match is searched
 
 
 class SideBySide(QWidget):
-    """Left the document compared with, right the one that is compared. Ends when the comparison does.
+    """The old document on the left, the new one on the right. Ends with the comparison.
 
-    Both tabs stay: whichever is in front shows the two. Actions, docks and shortcuts mean the side that was
-    clicked last; in the merged graph the document that has what was selected last, the new one where both have it.
+    Both tabs stay: the front one shows the two. Actions, docks and shortcuts apply to the side clicked last; in the
+    merged graph to the document with the last selection, the new one where both have it.
     """
 
     front_changed = Signal()
-    view_made = Signal(object)  # GraphView: the merged graph is shown, or shown anew
+    view_made = Signal(object)  # GraphView: the merged graph is shown, or was rebuilt
 
     def __init__(self, left: DocumentTab, right: DocumentTab, comparing: ModelComparison) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ class SideBySide(QWidget):
             self._arrange()
 
     def _arrange(self) -> None:
-        """Show both graphs, or the one that both make, as it was chosen last."""
+        """Show both graphs, or the merged one, as chosen last."""
         wanted = self.comparing.new.settings.get(COMPARE_MERGED)
         self.bar.show_merged(is_merged=wanted)
         if wanted == (self.merged is not None):
@@ -131,20 +131,20 @@ class SideBySide(QWidget):
     # -- which of them is meant ----------------------------------------------------------------------------------
 
     def move_to(self, tab: DocumentTab) -> None:
-        """Show both in the page of one of the tabs, which is the one in front from now on."""
+        """Show both in the page of one of the tabs, which becomes the front one."""
         if self.parentWidget() is not tab:
             tab.put(self)
         self.set_front(tab)
 
     def set_front(self, tab: DocumentTab) -> None:
-        """Let actions and docks mean this side."""
+        """Apply actions and docks to this side."""
         if tab is not self.front:
             self.front = tab
             self._show_titles()
             self.front_changed.emit()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """A click on a graph counts even while the window is not the active one."""
+        """Activate the clicked side, even while the window is inactive."""
         if event.type() == QEvent.Type.MouseButtonPress:
             for tab in (self.left, self.right):
                 if watched is tab.view:
@@ -179,7 +179,7 @@ class SideBySide(QWidget):
             tab.put(tab.pane)
             tab.view.restore_view_state(place)
         self.front_changed.emit()
-        self.hide()  # or a layout that took it a moment ago would show it, as a window of its own
+        self.hide()  # a layout that took it earlier would show it as a window of its own
         self.setParent(None)
         self.deleteLater()
 
@@ -191,7 +191,7 @@ def _application() -> QApplication:
 
 
 class CompareBar(QWidget):
-    """Going through the differences, copying the chosen ones, running both."""
+    """Navigation among the differences, copying, running both."""
 
     def __init__(self, comparing: ModelComparison) -> None:
         super().__init__()
@@ -240,7 +240,7 @@ class CompareBar(QWidget):
         return button
 
     def show_merged(self, *, is_merged: bool) -> None:
-        """Say which way the two are shown."""
+        """Show which mode is active."""
         self.beside.setChecked(not is_merged)
         self.merged.setChecked(is_merged)
         self.follow.setVisible(not is_merged)
@@ -277,7 +277,7 @@ class CompareBar(QWidget):
 
 
 class ViewSync(QObject):
-    """Keeps two graphs at the same zoom, and at the same place: where the partners of what is in the middle are."""
+    """Synchronizes zoom and position of two graphs by the matches of what is in the middle."""
 
     def __init__(self, left: GraphView, right: GraphView, comparing: ModelComparison) -> None:
         super().__init__(right)
@@ -293,7 +293,7 @@ class ViewSync(QObject):
         comparing.changed.connect(self._on_right)
 
     def set_on(self, is_on: bool) -> None:
-        """Go together or not."""
+        """Turn synchronization on or off."""
         self._is_on = is_on
         if is_on:
             self._on_right()
@@ -322,10 +322,10 @@ class ViewSync(QObject):
             self._leading = False
 
     def _partner_place(self, leader: GraphView, follower: GraphView) -> tuple[float, float] | None:
-        """The place in the follower's scene that is like the middle of the leader's view.
+        """Return the position in the follower's scene that corresponds to the middle of the leader's view.
 
-        Between the nearest box before the middle and the one behind it, both with partners, the way is divided in
-        the same ratio: so nothing jumps where one side has more in between.
+        Interpolated between the nearest matched boxes before and behind the middle: so nothing jumps where one side has
+        more in between.
         """
         scene = leader.scene
         assert scene is not None

@@ -1,5 +1,5 @@
-"""The inspector: every field of what is selected, shown and edited where it stands.
+"""Inspector: every field of the selection, shown and edited in place.
 
-`panel` is the dock; `nodes`, `attributes`, `values`, `graphs`, `models`, `devices` say what rows each kind of object
-has; `many` joins the rows of several objects; `tensors` works out first values and statistics in jobs.
+`panel` is the dock; `nodes`, `attributes`, `values`, `graphs`, `models`, `devices` build the rows of each kind of
+object; `multi_selection` joins the rows of several objects; `tensors` computes first values and statistics in tasks.
 """

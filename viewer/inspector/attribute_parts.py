@@ -1,4 +1,4 @@
-"""Rows under an attribute: its elements or tensor, its kind, where a function gives its value, its description."""
+"""Rows below an attribute: elements or tensor, kind, reference to a function attribute, description."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow,
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, plural
 
-#: Kinds an attribute can be changed to: all but the one of an attribute that says nothing.
+#: Kinds an attribute can be changed to: all but UNDEFINED.
 KINDS = tuple(kind for kind in AttributeKind if kind is not AttributeKind.UNDEFINED)
 _MOST_ELEMENTS = 40
 
 
 @cache
 def kind_text(kind: AttributeKind) -> str:
-    """A kind as people say it: ``ints``, ``type``."""
+    """Format a kind: ``ints``, ``type``."""
     return kind.name.lower().replace("_proto", "").replace("_", " ")
 
 
 def parse_kind(text: str) -> AttributeKind:
-    """A kind as people or ONNX's text format write it: ``ints``, ``type_proto``."""
+    """Parse a kind as users or ONNX's text format write it: ``ints``, ``type_proto``."""
     written = text.strip().lower().replace("_proto", "").replace("_", " ")
     kind = next((k for k in KINDS if kind_text(k) == written), None)
     if kind is None:
@@ -43,12 +43,12 @@ def parse_kind(text: str) -> AttributeKind:
 
 
 def of_node(node: Node, name: str) -> str:
-    """What titles of edits call an attribute."""
+    """Return the name of an attribute for titles of edits."""
     return f"{one_line(name, 40)} of {name_of(node)}"
 
 
 def function_of(node: Node) -> Function | None:
-    """The function a node is in, or None."""
+    """Return the function that contains a node, or None."""
     owner = node.graph.root.owner if node.graph is not None else None
     return owner if isinstance(owner, Function) else None
 
@@ -56,7 +56,7 @@ def function_of(node: Node) -> Function | None:
 def parts(
     workspace: Workspace, node: Node, attribute: Attribute, known: AttributeSchema | None, numbers: TensorNumbers
 ) -> Sequence[PropertyRow]:
-    """The rows under an attribute that the node has."""
+    """Return the rows below an attribute that the node has."""
     value = attribute.value
     found: list[PropertyRow] = []
     if not attribute.reference:
@@ -88,7 +88,7 @@ def parts(
 def kind_field(
     title: str, attribute: Attribute, change: Callable[[Transaction, AttributeKind], object]
 ) -> PropertyField:
-    """A field for the kind of an attribute."""
+    """Return a field for the kind of an attribute."""
 
     choices = tuple(Suggestion(kind_text(k)) for k in KINDS)
     return PropertyField(
@@ -107,7 +107,7 @@ def _kind_row(node: Node, attribute: Attribute) -> PropertyRow:
 
 
 def converter(node: Node, attribute: Attribute, kind: AttributeKind) -> Callable[[Transaction], object]:
-    """An edit that gives an attribute another kind, with as much of its value as that can hold."""
+    """Return the edit that converts an attribute to another kind, keeping as much of its value as possible."""
 
     def change(edit: Transaction) -> None:
         edits.set_attribute(edit, node, attribute.name, convert_value(attribute, kind), kind)
@@ -124,9 +124,9 @@ def reference_field(
     known: AttributeSchema | None,
     parse: Callable[[AttributeKind, str], object] | None = None,
 ) -> PropertyField:
-    """A field for the function's attribute that gives the value; empty for a value of its own.
+    """Return a field for the referenced function attribute; empty for a literal value.
 
-    With `parse`, what names no attribute and can be read as a value takes the place of the reference.
+    With `parse`, a text that names no attribute and is a valid value replaces the reference.
     """
     owner = function_of(node)
     names = () if owner is None else formal_names(owner)
@@ -140,7 +140,7 @@ def reference_field(
             edits.set_attribute(edit, node, name, plainest(kind) if default is None else default.value, kind)
             return
         if parse is not None and has_text(kind) and not written.startswith("@") and written not in names:
-            with suppress(ModelError):  # which is told as a name, then
+            with suppress(ModelError):  # which is reported as a name, then
                 value = parse(kind, text)
                 edits.set_attribute(edit, node, name, value, kind)
                 return
@@ -164,7 +164,7 @@ def _reference_row(node: Node, attribute: Attribute, known: AttributeSchema | No
 
 
 def referring(workspace: Workspace, node: Node, name: str) -> tuple[RowAction, ...]:
-    """Inside a function: take the value from one of its attributes."""
+    """Inside a function: return the action that makes the value a reference to one of its attributes."""
     owner = function_of(node)
     names = () if owner is None else formal_names(owner)
     if not names:
@@ -188,7 +188,7 @@ def referring(workspace: Workspace, node: Node, name: str) -> tuple[RowAction, .
 
 
 def adding(workspace: Workspace, node: Node, attribute: Attribute) -> tuple[RowAction, ...]:
-    """For a list that is not written as text: one more element."""
+    """Return the action that appends to a list without a text form."""
     kind = attribute.kind
     if not kind.is_list or has_text(kind) or attribute.reference:
         return ()

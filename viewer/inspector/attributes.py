@@ -1,4 +1,4 @@
-"""Rows for the attributes of a node: those it has and those its operator knows, by name."""
+"""Rows for the attributes of a node: present ones and those of the schema, by name."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ OpenList = Callable[[Node, Attribute], object]
 def attributes_section(
     workspace: Workspace, node: Node, schema: Schema | None, numbers: TensorNumbers, open_list: OpenList
 ) -> PropertyRow:
-    """Every attribute the node has or may have."""
+    """Return the section of present and possible attributes."""
     formal = {} if schema is None else schema.attributes
     names = sorted({*node.attributes, *formal}, key=str.lower)
 
@@ -118,7 +118,7 @@ def _present(
 
 
 def attribute_text(attribute: Attribute) -> str:
-    """An attribute's value in a few words."""
+    """Format an attribute's value in short."""
     value = attribute.value
     if attribute.reference:
         return f"= {display(attribute.reference, 120)} of the function"
@@ -167,7 +167,7 @@ def _absent(workspace: Workspace, node: Node, known: AttributeSchema, schema: Sc
 
 
 def _beginning(workspace: Workspace, node: Node, known: AttributeSchema) -> tuple[RowAction, ...]:
-    """For what is not written as text: begin with an empty graph, a plain tensor or an empty list of them."""
+    """Return the actions that create a value without a text form: an empty graph, a default tensor, an empty list."""
     title = f"Set {of_node(node, known.name)}"
 
     def change(edit: Transaction) -> None:
@@ -249,7 +249,7 @@ def _reads(parse: Callable[[str], object], text: str) -> bool:
 
 
 def _stepped(text: str, by: int) -> str:
-    """One step in the last digit written."""
+    """Step the last written digit."""
     mantissa, e, exponent = text.strip().lower().partition("e")
     decimals = len(mantissa.partition(".")[2])
     try:
@@ -260,7 +260,7 @@ def _stepped(text: str, by: int) -> str:
 
 @lru_cache(maxsize=512)
 def _documentation(schema: Schema, name: str) -> tuple[str, Help]:
-    """The tip and the help of an attribute that an operator knows."""
+    """Return tooltip and help of an attribute in the schema."""
     known = schema.attributes[name]
     facts = [kind_text(known.kind), "required" if known.required else "optional"]
     if known.default is not None:
@@ -273,7 +273,7 @@ def _documentation(schema: Schema, name: str) -> tuple[str, Help]:
 
 
 def _open(workspace: Workspace, row: PropertyRow, attribute: Attribute) -> None:
-    """The way into a value that is more than a text."""
+    """Add the action that opens a value without a text form."""
     values = attribute.value if isinstance(attribute.value, tuple) else (attribute.value,)
     if values and isinstance(values[0], (Tensor, SparseTensor)):
         row.actions = (RowAction("Open values", lambda: workspace.trigger("panel.tensor"), "tensor", "go"),)
@@ -345,7 +345,7 @@ def _add(node: Node, schema: Schema | None) -> PropertyRow:
 
 
 def _begun(name: str, kind: AttributeKind | None, text: str | None) -> tuple[Any, AttributeKind]:
-    """The value of a new attribute and its kind: that of what is written unless one is given."""
+    """Return value and kind of a new attribute: inferred from the text unless given."""
     if kind is None:
         if text is None:
             raise ModelError(f"{display(name, 60)} needs a value", "Write name = value, for example axis = 1.")

@@ -1,4 +1,4 @@
-"""What the rows of several kinds of object share: texts, metadata, types, going somewhere."""
+"""Rows common to several kinds of object: texts, metadata, types, navigation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MANY = 60
 
 
 def act(workspace: Workspace, title: str, change: Change) -> Callable[[], object]:
-    """A function that makes one edit."""
+    """Return a function that makes one edit."""
 
     def run() -> None:
         with workspace.document.edit(title) as edit:
@@ -44,12 +44,12 @@ def act(workspace: Workspace, title: str, change: Change) -> Callable[[], object
 
 
 def go(workspace: Workspace, item: Item, title: str = "Go there") -> RowAction:
-    """Select an object and bring it into view."""
+    """Return the action that selects an object and brings it into view."""
     return RowAction(title, lambda: workspace.reveal(item), "forward", "go")
 
 
 def name_of(item: Item) -> str:
-    """What titles of edits call an object."""
+    """Return the name of an object for titles of edits."""
     match item:
         case Node() | Function():
             return display(item.title, 60)
@@ -64,14 +64,14 @@ def name_of(item: Item) -> str:
 
 
 def one_line(text: str, limit: int = 300) -> str:
-    """A text as a row shows it: its first lines joined."""
+    """Join the first lines of a text for a row."""
     return display(" ".join(text[: limit * 2].split()), limit, elide="end")
 
 
 def text_field(
     title: str, text: str, apply: Callable[[Transaction, str], object], *, lines: bool = False
 ) -> PropertyField:
-    """A field for a text of the file."""
+    """Return a field for a text in the file."""
     return PropertyField(title, lambda: text, apply, lines=lines or "\n" in text or len(text) > LONGEST_TEXT // 10)
 
 
@@ -86,7 +86,7 @@ def text_row(
     middle: bool = False,
     mono: bool = False,
 ) -> PropertyRow:
-    """A row whose text is a text of the file."""
+    """Return a row for a text in the file."""
     shown = one_line(text) if field is not None and field.lines else display(text, 300)
     full = display(text, 1000, keep_lines=True) if len(text) > 30 else ""
     return PropertyRow(key, label, shown, field=field, tip=tip or full, common=common, middle=middle, mono=mono)
@@ -97,7 +97,7 @@ def text_row(
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """A doc_string and metadata_props, what has them, and the edits that change them: for None, an entry goes."""
+    """doc_string and metadata_props of an object with their edits; the text None removes an entry."""
 
     owner: str
     doc_string: str
@@ -108,7 +108,7 @@ class Texts:
 
 
 def texts_of(target: Carrier) -> Texts:
-    """Those of anything but a tensor."""
+    """Return those of any object except a tensor."""
     return Texts(
         name_of(target),
         target.doc_string,
@@ -120,13 +120,13 @@ def texts_of(target: Carrier) -> Texts:
 
 
 def description_row(texts: Texts) -> PropertyRow:
-    """The doc_string of anything."""
+    """Return the row for a doc_string."""
     field = text_field(f"Describe {texts.owner}", texts.doc_string, texts.describe, lines=True)
     return text_row("doc_string", "Description", texts.doc_string, field)
 
 
 def metadata_section(workspace: Workspace, texts: Texts) -> PropertyRow:
-    """metadata_props of anything: keys and texts, with a row that adds one."""
+    """Return the section for metadata_props: keys and texts, with a row that adds one."""
     entries = texts.metadata
 
     def rows() -> Sequence[PropertyRow]:
@@ -175,7 +175,7 @@ def section(
     children: Callable[[], Sequence[PropertyRow]] | Sequence[PropertyRow],
     **more: object,
 ) -> PropertyRow:
-    """A section over rows; open at first when there are some, but not very many."""
+    """Return a section of rows; expanded when there are some, but not very many."""
     row = PropertyRow(key, title, str(count) if count else "", style="section", children=children)
     row.expanded = bool(more.get("expanded", 0 < count <= _MANY))
     actions = more.get("actions", ())
@@ -185,16 +185,16 @@ def section(
 
 
 def add_row(label: str, field: PropertyField) -> PropertyRow:
-    """The last row of a list, in which a new entry is written."""
+    """Return the last row of a list, in which a new entry is typed."""
     return PropertyRow("+", label, field.hint, style="muted", field=field, common=False)
 
 
 def many(
     count: int, make: Callable[[int], PropertyRow], *last: PropertyRow, opens: Callable[[int], bool] | None = None
 ) -> Sequence[PropertyRow]:
-    """The rows of a list: made at once when they are few, when looked at when they are many.
+    """Return the rows of a list: created at once when few, lazily when many.
 
-    `opens` tells which have rows under them, without making them; without it none has.
+    `opens` tells which have child rows, without creating them; without it none has.
     """
     if count <= _MANY * 4:
         return [*(make(i) for i in range(count)), *last]
@@ -206,7 +206,7 @@ def many(
 
 
 def moved(items: Sequence[T], index: int, to: int) -> tuple[T, ...]:
-    """Items with one of them at another place."""
+    """Return items with one moved."""
     order = list(items)
     order.insert(to, order.pop(index))
     return tuple(order)
@@ -220,7 +220,7 @@ def movable(
     count: int,
     move: Callable[[Transaction, int], object],
 ) -> None:
-    """Let a row of an ordered list be moved: dragged, by its buttons, or with Alt+Up and Alt+Down."""
+    """Make a row of an ordered list movable: by dragging, buttons, or Alt+Up and Alt+Down."""
 
     def to(place: int) -> None:
         with workspace.document.edit(title) as edit:
@@ -242,18 +242,18 @@ _INFERRED = (
 
 
 def inferred_row(known: Type, *, common: bool = True) -> PropertyRow:
-    """The row for an inferred type; its tip says how to read sizes."""
+    """Return the row for an inferred type; its tooltip explains sizes."""
     return PropertyRow("inferred", "Inferred", type_text(known), mono=True, tip=_INFERRED, common=common)
 
 
 def type_note(workspace: Workspace, value: Value) -> str:
-    """The type of a value, inferred where that is known; nothing when nobody knows."""
+    """Return the type of a value, inferred where known; empty if unknown."""
     found = workspace.types.type_of(value)
     return "" if found is None else type_text(found)
 
 
 def rename_field(value: Value) -> PropertyField:
-    """A field for the name of a value."""
+    """Return a field for the name of a value."""
     return PropertyField(
         f"Rename {name_of(value)}", lambda: value.name, lambda edit, new: values.rename_value(edit, value, new)
     )
@@ -263,7 +263,7 @@ def rename_field(value: Value) -> PropertyField:
 
 
 class VisibleValues:
-    """The values a graph sees, searched while a name is typed; looked up once."""
+    """Values visible in a graph, for completion while a name is typed; collected once."""
 
     def __init__(self, workspace: Workspace, graph: Graph, *, judge: Callable[[Value], str] | None = None) -> None:
         self._workspace = workspace
@@ -272,7 +272,7 @@ class VisibleValues:
         self._values: list[Value] | None = None
 
     def suggest(self, typed: str) -> Sequence[Suggestion]:
-        """Values whose name holds what was typed: fitting ones first, a beginning before a middle."""
+        """Return values whose name contains the text: fitting ones first, prefixes before inner matches."""
         if self._values is None:
             self._values = list(visible_values(self._graph).values())
         words = typed.lower()
@@ -294,7 +294,7 @@ class VisibleValues:
 
 
 def find_value(graph: Graph, name: str) -> Value:
-    """The value of a name a graph sees; ModelError when there is none."""
+    """Return the value of a visible name; ModelError when there is none."""
     for value in seen_by(graph):
         if value.name == name:
             return value

@@ -1,4 +1,4 @@
-"""Rows for device configurations: those of a model, and a node's part in them with the sharding of its values."""
+"""Rows for the device configurations of a model and for a node's shardings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STAGES = range(-(1 << 31), 1 << 31)  # pipeline_stage has 32 bits
 
 
 def devices_section(workspace: Workspace, node: Node) -> list[PropertyRow]:
-    """A node's device configurations; no section where the model has none."""
+    """Return the section of a node's device configurations; None where the model has none."""
     known = workspace.model.configurations
     mine = node.device_configurations
     if not known and not mine:
@@ -60,7 +60,7 @@ def _node_row(workspace: Workspace, node: Node, index: int) -> PropertyRow:
         f"Set device configuration of {name_of(node)}", lambda: name, set_name, choices=_choices(workspace)
     )
     row.note = plural(len(configuration.sharding), "sharded value") if configuration.sharding else ""
-    row.expanded = bool(configuration.sharding) or stage is None  # a new one is there to be filled in
+    row.expanded = bool(configuration.sharding) or stage is None  # placeholder for a new one
     row.children = lambda: [
         *(_sharding_row(workspace, node, index, i) for i in range(len(configuration.sharding))),
         _add_sharding(node, index),
@@ -94,7 +94,7 @@ def _add_to_node(workspace: Workspace, node: Node) -> PropertyRow:
 
 
 def _sharding_row(workspace: Workspace, node: Node, index: int, place: int) -> PropertyRow:
-    """How one value is spread: its devices, the groups among them, and how its axes are cut."""
+    """Return the row of one value's sharding: devices, device groups, and sharded axes."""
     spec = node.device_configurations[index].sharding[place]
 
     def put(edit: Transaction, changed: ShardingSpec | None) -> None:
@@ -106,7 +106,7 @@ def _sharding_row(workspace: Workspace, node: Node, index: int, place: int) -> P
     text = f"{cut}, {where}" if cut and where else cut or f"on {where}"
     row = PropertyRow(f"sharding {place}", display(spec.tensor_name, 80), display(text, 300))
     row.tip = row.text
-    row.expanded = True  # a new one is there to be filled in
+    row.expanded = True  # placeholder for a new one
     row.label_field = _value_field(
         node,
         f"Set sharded value of {name_of(node)}",
@@ -159,7 +159,7 @@ def _part(node: Node, spec: ShardingSpec, key: str, label: str, text: str, apply
 
 
 def _value_field(node: Node, title: str, source: str, apply: Apply) -> PropertyField:
-    """A field for one of the values of a node."""
+    """Return a field for one of the values of a node."""
     values = dict.fromkeys(v.name for v in (*node.inputs, *node.outputs) if v is not None)
     hint = "name of an input or output"
     return PropertyField(title, lambda: source, apply, choices=tuple(map(Suggestion, values)), hint=hint)
@@ -177,7 +177,7 @@ def _add_sharding(node: Node, index: int) -> PropertyRow:
 
 
 def configurations_section(workspace: Workspace, model: Model) -> PropertyRow:
-    """The model's device configurations."""
+    """Return the section of the model's device configurations."""
     configurations = model.configurations
 
     def rows() -> Sequence[PropertyRow]:
@@ -215,7 +215,7 @@ def _text(configuration: DeviceConfiguration) -> str:
 
 
 def _parse(before: DeviceConfiguration, text: str) -> DeviceConfiguration:
-    """A number of devices, or their names."""
+    """Parse a number of devices, or their names."""
     parts = tuple(part.strip() for part in text.split(",") if part.strip())
     if len(parts) == 1 and parts[0].lstrip("-").isdecimal():
         number = parse_int(parts[0])

@@ -1,4 +1,4 @@
-"""Rows for the formal attributes of a function: those calls must give, and those with a default."""
+"""Rows for the formal attributes of a function: required ones, and those with a default."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from onnx_workbench.viewer.style.formatting import display
 
 
 def function_attributes(workspace: Workspace, function: Function) -> PropertyRow:
-    """The formal attributes, added, renamed, moved, given a default or made required, described and removed."""
+    """Return the section of formal attributes: add, rename, move, set a default, require, describe, remove."""
     count = len(formals.formal_names(function))
 
     def rows() -> Sequence[PropertyRow]:
@@ -64,7 +64,7 @@ def _default(name: str, text: str) -> Attribute:
 
 
 def _row(function: Function, name: str) -> PropertyRow:
-    """What rows of both kinds share: the name."""
+    """Return what rows of both kinds share: the name."""
     row = PropertyRow(f"attribute {name}", display(name, 120))
     row.label_field = PropertyField(
         f"Rename attribute {display(name, 40)} of {name_of(function)}",

@@ -1,4 +1,4 @@
-"""Rows for a graph: its interface, constants, texts; also the signature of a function, which is its body's."""
+"""Rows for a graph: interface, constants, texts; also the signature of a function, which is its body's."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Side = Literal["input", "output"]
 
 
 def graph_rows(workspace: Workspace, graph: Graph) -> list[PropertyRow]:
-    """Everything of a graph, to see and to change."""
+    """Return all rows of a graph."""
     field = text_field(
         f"Rename {name_of(graph)}", graph.name, lambda edit, text: properties.set_text(edit, graph, "name", text)
     )
@@ -64,7 +64,7 @@ def graph_rows(workspace: Workspace, graph: Graph) -> list[PropertyRow]:
 
 
 def ports_section(workspace: Workspace, graph: Graph, side: Side) -> PropertyRow:
-    """The inputs or outputs of a graph: renamed, typed, moved, removed and added."""
+    """Return the section of inputs or outputs of a graph: rename, set type, move, remove and add."""
     ports = _ports(graph, side)
 
     def rows() -> Sequence[PropertyRow]:
@@ -110,7 +110,7 @@ def _port_row(workspace: Workspace, graph: Graph, side: Side, ports: Sequence[Va
 
 
 def move_port(edit: Transaction, graph: Graph, side: Side, index: int, to: int) -> None:
-    """Give an input or output another place in the list; calls of a function follow."""
+    """Move an input or output in its list; calls of a function follow."""
     reorder = interface.reorder_inputs if side == "input" else interface.reorder_outputs
     reorder(edit, graph, moved(_ports(graph, side), index, to))
 

@@ -1,4 +1,4 @@
-"""Rows for the initializers of a graph: added as text, renamed, gone to and removed."""
+"""Rows for the initializers of a graph: add as text, rename, go to and remove."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A window for a list or text attribute that is too large for a field: elements in a virtual list."""
+"""Window for a list or text attribute that is too large for a field: elements in a virtual list."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ _PASTE_TIP = "What the clipboard holds over the elements from the selected one o
 
 
 class ElementModel(QAbstractTableModel):
-    """The elements of a list attribute, each edited as one edit of the document."""
+    """The elements of a list attribute; each change is one edit of the document."""
 
-    values: tuple[Any, ...] = ()  # of the class: the table still asks while Python has cleared the object
+    values: tuple[Any, ...] = ()  # a class attribute: the view may ask while Python has already cleared the object
 
     def __init__(self, window: ListWindow) -> None:
         super().__init__(window)
@@ -78,7 +78,7 @@ class ElementModel(QAbstractTableModel):
         return text if role == Qt.ItemDataRole.EditRole else display(text, 300)
 
     def source(self, index: Index) -> str:
-        """An element as it is edited."""
+        """Return the text of an element for editing."""
         value = self.values[index.row()]
         return value if isinstance(value, str) else number_source(value, self._window.kind.element)
 
@@ -97,12 +97,12 @@ class ElementModel(QAbstractTableModel):
         return self._window.put((*self.values[:row], element, *self.values[row + 1 :]))
 
     def refusal(self) -> str:
-        """Why the last text was refused."""
+        """Return why the last text was refused."""
         return self._window.status.text()
 
 
 class ListWindow(QDialog):
-    """Stays open beside the window. Edits go to the document at once and can be undone."""
+    """Non-modal. Edits apply to the document immediately and can be undone."""
 
     def __init__(self, workspace: Workspace, node: Node, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -111,7 +111,7 @@ class ListWindow(QDialog):
         self._node = node
         self._name = name
         self.kind = node.attributes[name].kind
-        self._shown: str | None = None  # the text as the attribute had it
+        self._shown: str | None = None  # the attribute's text
         self._is_escaped = False
         self.setWindowTitle(f"{one_line(name, 40)} of {name_of(node)}")
         self.resize(420, 560)
@@ -175,7 +175,7 @@ class ListWindow(QDialog):
 
     @property
     def attribute(self) -> Attribute | None:
-        """The attribute as it is now, or None when it is gone."""
+        """Return the current attribute, or None when it was removed."""
         found = self._node.attributes.get(self._name) if is_in_model(self._node) else None
         return found if found is not None and found.kind is self.kind else None
 
@@ -190,7 +190,7 @@ class ListWindow(QDialog):
             if values is not self.elements.values:
                 self.elements.set(values)
             self._say(plural(len(values), "element"))
-        elif value != self._shown:  # else what is being typed would go with every edit made elsewhere
+        elif value != self._shown:  # else typed text would be discarded by every edit made elsewhere
             self._show_text(str(value or ""))
 
     def _show_text(self, text: str) -> None:
@@ -201,7 +201,7 @@ class ListWindow(QDialog):
         self._say(plural(len(text), "character"))
 
     def take_text(self) -> None:
-        """Set the attribute to what was typed."""
+        """Set the attribute to the typed text."""
         if self.text.document().isModified():
             typed = self.text.toPlainText()
             self._shown = unescaped(typed) if self._is_escaped else typed
@@ -209,7 +209,7 @@ class ListWindow(QDialog):
             self.put(self._shown)
 
     def done(self, result: int) -> None:
-        """Closing takes what was typed."""
+        """Commit the typed text."""
         if not self.kind.is_list and self.attribute is not None:
             self.take_text()
         super().done(result)
@@ -219,7 +219,7 @@ class ListWindow(QDialog):
         self.status.setText(text)
 
     def tell(self, error: ModelError) -> None:
-        """Say why something was refused."""
+        """Show an error."""
         self.status.setStyleSheet(f"color: {theme().error.name()};")
         self.status.setText(display(" – ".join(p for p in (error.title, error.detail) if p), 400))
 
@@ -234,7 +234,7 @@ class ListWindow(QDialog):
         return True
 
     def add(self) -> None:
-        """A new element after the current one."""
+        """Insert an element after the current one."""
         values = self.elements.values
         current = self.table.currentIndex().row()
         place = current + 1 if current >= 0 else len(values)
@@ -242,17 +242,17 @@ class ListWindow(QDialog):
         self.table.setCurrentIndex(self.elements.index(place, 0))
 
     def _chosen(self) -> list[int]:
-        """The selected rows, in order."""
+        """Return the selected rows, in order."""
         return sorted(index.row() for index in self.table.selectionModel().selectedRows())
 
     def remove(self) -> None:
-        """Take the selected elements away."""
+        """Remove the selected elements."""
         chosen = set(self._chosen())
         if chosen:
             self.put(tuple(v for i, v in enumerate(self.elements.values) if i not in chosen))
 
     def paste(self) -> None:
-        """Put the list in the clipboard over the elements from the selected one on, or in the place of several."""
+        """Paste the clipboard's list over the elements from the selected one on, or in place of several."""
         try:
             pasted = parse_attribute(self._clipboard_text(), self.kind)
         except ModelError as error:
@@ -277,7 +277,7 @@ class ListWindow(QDialog):
         return ",".join(cell for row in read_block(text, 1, cells=is_of_cells()) for cell in row)
 
     def copy(self) -> None:
-        """The selected elements as text, or all."""
+        """Copy the selected elements as text, or all."""
         attribute = self.attribute
         if attribute is not None:
             values = tuple(self.elements.values[row] for row in self._chosen())

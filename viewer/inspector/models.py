@@ -1,4 +1,4 @@
-"""Rows for a model and for a function: what they say of themselves, their opsets, functions and training."""
+"""Rows for a model and for a function: properties, opsets, functions and training."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from onnx_workbench.viewer.style.formatting import bytes_text, display, plural
 
 
 def model_rows(workspace: Workspace, model: Model) -> list[PropertyRow]:
-    """Everything a model says of itself."""
+    """Return all rows of a model."""
     return [
         *_file_rows(workspace, model),
         _number("ir_version", "IR version", model.ir_version, "Set IR version", properties.set_ir_version),
@@ -95,7 +95,7 @@ def _graph_row(workspace: Workspace, graph: Graph, label: str) -> PropertyRow:
 
 
 def opsets_section(workspace: Workspace, target: Model | Function) -> PropertyRow:
-    """The operator sets a model or function imports."""
+    """Return the section of opset imports of a model or function."""
     imports = target.opset_imports
     of = name_of(target)
 
@@ -179,7 +179,7 @@ def _functions(workspace: Workspace, model: Model) -> PropertyRow:
 
 
 def function_rows(workspace: Workspace, function: Function) -> list[PropertyRow]:
-    """Everything of a function: what it is called, its signature, opsets and texts."""
+    """Return all rows of a function: name, signature, opsets and texts."""
 
     def called(part: str, text: str) -> PropertyField:
         return PropertyField(
@@ -240,7 +240,7 @@ def _training_row(workspace: Workspace, training: TrainingInfo, index: int) -> P
 def _training_graph(
     workspace: Workspace, training: TrainingInfo, field: Literal["initialization", "algorithm"]
 ) -> PropertyRow:
-    """One of the graphs of a training step, or that there is none."""
+    """Return the row of one of the graphs of a training step, present or not."""
     graph: Graph | None = getattr(training, field)
     label = field.capitalize()
     if graph is not None:

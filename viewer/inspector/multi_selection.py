@@ -1,4 +1,4 @@
-"""Rows of several objects at once: what they have in common, edited for all of them as one edit."""
+"""Rows of several objects: common fields, edited for all of them as one edit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow,
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, plural
 
-#: With more objects than this only a count is shown: making the rows of each would be felt.
+#: With more objects only a count is shown: creating the rows of each would take too long.
 MOST = 1000
 
 _NOUNS: dict[type, str] = {Node: "node", Value: "value", Graph: "graph", Function: "function", Model: "model"}
@@ -23,7 +23,7 @@ _NOUNS: dict[type, str] = {Node: "node", Value: "value", Graph: "graph", Functio
 def many_rows(
     workspace: Workspace, items: Sequence[Item], rows_of: Callable[[Item], Sequence[PropertyRow]]
 ) -> list[PropertyRow]:
-    """What the objects are, and the rows all of them have."""
+    """Return a summary of the objects, and the rows common to all."""
     selection = workspace.selection
     kinds = selection.kinds if items is selection.items else Counter(map(type, items))
     summary = PropertyRow("selected", "Selected", ", ".join(plural(n, _NOUNS[kind]) for kind, n in kinds.items()))
@@ -40,7 +40,9 @@ def many_rows(
 
 
 def _operators(workspace: Workspace, nodes: Sequence[Node]) -> list[PropertyRow]:
-    """How many of which operator; following one selects only those. Of very many nodes they are counted on demand."""
+    """Return the count of each operator, with an action that selects only those; counted on demand for very many
+    nodes.
+    """
     counts = Counter[str]()
 
     def select(op_type: str) -> None:
@@ -63,7 +65,7 @@ def _operators(workspace: Workspace, nodes: Sequence[Node]) -> list[PropertyRow]
 
 
 def _joined(workspace: Workspace, lists: list[list[PropertyRow]]) -> list[PropertyRow]:
-    """Rows with a key that every list has, joined; in the order of the first."""
+    """Join rows with a key that every list has; in the order of the first."""
     by_key = [{row.key: row for row in rows if row.common} for rows in lists]
     found = []
     for key in by_key[0]:
@@ -119,7 +121,7 @@ def _joined_field(fields: Sequence[PropertyField | None], *, different: bool) ->
 
 
 def _run_all(workspace: Workspace, same: list[PropertyRow], action: RowAction) -> None:
-    """Each object's own removal, as one entry: an edit inside an edit joins it."""
+    """Run each object's own action in one edit: nested edits join the outer one."""
     with workspace.document.edit(f"{action.title} of {len(same)}"):
         for row in same:
             for own in row.actions:

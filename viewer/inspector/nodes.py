@@ -1,4 +1,4 @@
-"""Rows for a node: operator, name, attributes, wires, texts, devices."""
+"""Rows for a node: operator, name, attributes, inputs and outputs, texts, devices."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from onnx_workbench.viewer.property_tree.rows import Help, PropertyField, Proper
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, plural, type_text
 
-_MOST_WITH_RUNS = 240  # outputs; of more, what a run gave is seen at the value
+_MOST_WITH_RUNS = 240  # most outputs with run results; further ones are shown at the value
 
 
 def node_rows(workspace: Workspace, node: Node, numbers: TensorNumbers, open_list: OpenList) -> list[PropertyRow]:
-    """Everything of a node, to see and to change."""
+    """Return all rows of a node."""
     schema = schema_of(workspace, node)
     return [
         _operator_row(workspace, node, schema),
@@ -59,7 +59,7 @@ def node_rows(workspace: Workspace, node: Node, numbers: TensorNumbers, open_lis
 
 
 def schema_of(workspace: Workspace, node: Node) -> Schema | None:
-    """The signature of a node: that of the function it calls, else the operator's; None while not loaded."""
+    """Return the schema of a node: of the called function, else of the operator; None while not loaded."""
     function = workspace.model.function(*node.operator)
     if function is not None:
         return function_schema(function)
@@ -70,7 +70,7 @@ def schema_of(workspace: Workspace, node: Node) -> Schema | None:
 
 @lru_cache(maxsize=64)
 def operator_help(schema: Schema) -> Help:
-    """The documentation of an operator: markdown only where it comes from the installed onnx package."""
+    """Return the documentation of an operator: markdown only from the installed onnx package."""
     trusted = schema.origin == "onnx"
     parts = [schema.doc or "No documentation."]
     if schema.deprecated:
@@ -92,7 +92,7 @@ def _summary(schema: Schema) -> str:
 
 
 def _parameter_line(parameter: Parameter, bold: str) -> str:
-    """One formal input or output, with as much as its signature says."""
+    """Describe a formal parameter by its schema."""
     facts = ", ".join(part for part in (parameter.option, parameter.type_name) if part)
     doc = " ".join(parameter.doc.split())
     return f"- {bold}{parameter.name}{bold} ({facts})" + (f": {doc}" if doc else "")
@@ -204,7 +204,7 @@ def _inputs(workspace: Workspace, node: Node, schema: Schema | None) -> Property
 
 
 def _input_field(workspace: Workspace, node: Node, index: int, name: str) -> PropertyField:
-    """A field in which a value is chosen by name; empty leaves the input out."""
+    """Return a field in which a value is chosen by name; empty leaves the input out."""
     graph = node.graph
     assert graph is not None
     after: set[Node] | None = None
@@ -236,7 +236,7 @@ def _input_field(workspace: Workspace, node: Node, index: int, name: str) -> Pro
 
 
 def _named_or_new(edit: Transaction, graph: Graph, text: str) -> Value:
-    """The value of a name, else the constant that the text writes."""
+    """Return the value of a name, else the constant that the text defines."""
     from onnx_workbench.model.edits.constants import add_constant, reads_as_constant
 
     try:
@@ -273,7 +273,7 @@ def _input_row(workspace: Workspace, node: Node, index: int, schema: Schema | No
 
 
 def fill_value(workspace: Workspace, row: PropertyRow, value: Value) -> None:
-    """Show a value in a row: its name, type, and the way there."""
+    """Show a value in a row: its name, type, and a link to it."""
     row.text = display(value.name, 200)
     row.note = type_note(workspace, value)
     row.target = value
@@ -283,7 +283,7 @@ def fill_value(workspace: Workspace, row: PropertyRow, value: Value) -> None:
 
 
 def _inner(workspace: Workspace, value: Value) -> list[PropertyRow]:
-    """The most wanted of a value, under the row that names it."""
+    """Return the main fields of a value, below the row that names it."""
     declared = value.type
     shown = "not declared" if declared is None else type_text(declared)
     rows = [

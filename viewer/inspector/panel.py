@@ -1,4 +1,4 @@
-"""The inspector's dock: a head that says what is shown, the rows, and documentation of the current row."""
+"""Inspector dock: header, rows, and documentation of the current row."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from onnx_workbench.viewer.style.tooltips import plain_tip
 
 _MOST_BACK = 10
 _LONGEST_HELP = 200_000
-_FEW = 16  # values of which it is looked whether anything is told otherwise
+_FEW = 16  # most values for which run results are compared before a refresh
 
 
 class InspectorPanel(Panel):
-    """Shows the selection, or the graph when nothing is selected; several objects as what they have in common."""
+    """Shows the selection, or the graph when nothing is selected; several objects by their common rows."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
@@ -50,7 +50,7 @@ class InspectorPanel(Panel):
         self._stale = True
         self._follows_runs = False
         self._problems: list[Problem] = []
-        self._told: list[tuple[str, ...]] | None = None  # of what a run gave
+        self._told: list[tuple[str, ...]] | None = None  # of run results
         self.numbers = TensorNumbers(workspace.jobs, self.refresh_soon)
         self.head = _Head(self)
         self.tree = PropertyTree(workspace.document, workspace.report, self)
@@ -91,14 +91,14 @@ class InspectorPanel(Panel):
         themes().themeChanged.connect(self._color)
 
     def _follow_runs(self) -> None:
-        """Once something has asked for a run, show what it gave. Asking for it here would bring the executor."""
+        """Follow run results once a run was made; accessing them earlier would import the executor."""
         if self.workspace.has_runs and not self._follows_runs:
             self._follows_runs = True
             self.workspace.results.changed.connect(self._on_values)
             self.workspace.runs.edge_notes.looked.connect(self._on_values)
 
     def _on_values(self, values: set[Value] | None) -> None:
-        """Values came, or were looked at; None: any."""
+        """Handle new values; None: any."""
         if not self.isVisible():
             self._stale = True
         elif values is None or not values.isdisjoint(self._computed):
@@ -108,13 +108,13 @@ class InspectorPanel(Panel):
 
     @property
     def _computed(self) -> list[Value]:
-        """What a run gives of what is shown."""
+        """Return the run results of the shown objects."""
         item = self._items[0] if self._items else None
         given = [item] if isinstance(item, Value) else item.outputs if isinstance(item, Node) else ()
         return [value for value in given if value is not None]
 
     def _run_texts(self) -> list[tuple[str, ...]] | None:
-        """What is told of that; None where finding out takes as long as telling it."""
+        """Return the texts of those results; None where comparing takes as long as a refresh."""
         computed = self._computed
         if len(computed) > _FEW:
             return None
@@ -131,10 +131,12 @@ class InspectorPanel(Panel):
 
     @property
     def items(self) -> tuple[Item, ...]:
-        """What is shown: the selection, else the graph; for the body of a function that, which has its texts."""
+        """Return what is shown: the selection, else the graph; for a function body the function, which has its
+        texts.
+        """
         chosen = self.workspace.selection.items or (self.workspace.graph,)
         if len(chosen) > MOST:
-            return chosen  # nobody has so many functions
+            return chosen  # no model has so many functions
         return tuple(
             item.owner if isinstance(item, Graph) and isinstance(item.owner, Function) else item for item in chosen
         )
@@ -153,12 +155,12 @@ class InspectorPanel(Panel):
         if items != self._items:
             self.tree.finish()
         if max(len(items), len(self._items)) > MOST:
-            self.refresh_soon()  # they show as selected first
+            self.refresh_soon()  # they are painted as selected first
         else:
             self.refresh()
 
     def refresh_soon(self) -> None:
-        """Show what is true now at the next turn; cheap to call often, by jobs even after the panel is gone."""
+        """Refresh at the next event-loop iteration (coalesced); safe after the panel is gone."""
         if isValid(self):
             self._soon.ask()
 
@@ -181,7 +183,7 @@ class InspectorPanel(Panel):
             self.refresh()
 
     def refresh(self) -> None:
-        """Show what is true now; rows that stay keep their focus, expansion and open field."""
+        """Update the rows; unchanged rows keep focus, expansion and editor."""
         self._stale = False
         items = self.items
         if items != self._items:
@@ -202,7 +204,7 @@ class InspectorPanel(Panel):
         return many_rows(self.workspace, items, self.rows_of)
 
     def rows_of(self, item: Item) -> Sequence[PropertyRow]:
-        """The rows of one object."""
+        """Return the rows of one object."""
         match item:
             case Node():
                 return node_rows(self.workspace, item, self.numbers, self._open_list)
@@ -229,7 +231,7 @@ class InspectorPanel(Panel):
         self.tree.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def edit_attribute(self, attribute: Attribute) -> None:
-        """Open the field of an attribute, if it is one of the node that is selected: a comparison shows others."""
+        """Open the editor of an attribute, if it belongs to the selected node: a comparison shows others."""
         self.refresh()
         item = self.items[0] if len(self.items) == 1 else None
         if isinstance(item, Node) and item.attributes.get(attribute.name) is attribute:
@@ -242,7 +244,7 @@ class InspectorPanel(Panel):
     # -- documentation ---------------------------------------------------------------------------------------
 
     def _show_help(self, row: PropertyRow | None) -> None:
-        """Documentation of the row, else of the operator."""
+        """Show documentation of the row, else of the operator."""
         found = None if row is None else row.help
         if found is None:
             first = self.tree.rows.row(self.tree.rows.find("op_type"))
@@ -258,7 +260,7 @@ class InspectorPanel(Panel):
 
 
 class _Head(QWidget):
-    """Kind and title of what is shown, with the ways back, to the graph and to the model."""
+    """Kind and title of what is shown, with links back, to the graph and to the model."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -280,7 +282,7 @@ class _Head(QWidget):
         self.color()
 
     def color(self) -> None:
-        """Take the theme's colours."""
+        """Apply the theme's colours."""
         for button, name in (
             (self.back, "back"),
             (self.graph, "group"),
@@ -291,7 +293,7 @@ class _Head(QWidget):
         self.chip.update()
 
     def show_item(self, items: Sequence[Item], *, can_go_back: bool) -> None:
-        """Say what is shown."""
+        """Show the kind and title of items."""
         self.back.setEnabled(can_go_back)
         kind, title, category = _called(items)
         self.chip.set(kind, title, category)
@@ -306,7 +308,7 @@ class _Chip(QWidget):
         self.setMinimumHeight(24)
 
     def set(self, kind: str, title: str, category: str) -> None:
-        """Show a kind (an operator's in its category's colour) and a title."""
+        """Set a kind (an operator's in its category's colour) and a title."""
         looks = display(kind, 60), display(title, 200), category
         if looks == (self._kind, self._title, self._category):
             return
@@ -371,13 +373,13 @@ class _HelpView(QWidget):
         self.color()
 
     def color(self) -> None:
-        """Take the theme's colours."""
+        """Apply the theme's colours."""
         self.setAutoFillBackground(True)
         shown, self._help = self._help, None
         self.show_help(shown)
 
     def show_help(self, found: Help | None) -> None:
-        """Show a text, if it is another one than before."""
+        """Show a text, if it differs from the one shown."""
         if found == self._help:
             return
         self._help = found
@@ -400,7 +402,7 @@ def _button(parent: QWidget, title: str) -> QToolButton:
 
 
 def _called(items: Sequence[Item]) -> tuple[str, str, str]:
-    """Kind, title and category of operators for the head."""
+    """Return kind, title and category of operators for the header."""
     if len(items) > 1:
         nodes = (item for item in items if isinstance(item, Node))
         op_type = next((node.op_type for node in nodes), "")

@@ -1,4 +1,4 @@
-"""Rows for what is wrong with an object, each with its fix."""
+"""Rows for the problems of an object, each with its fix."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _LABELS = {"error": "error", "warning": "warning", "info": "remark"}
 
 
 def problems_of(workspace: Workspace, item: Item) -> list[Problem]:
-    """What is known to be wrong with an object; with a node, also with what it gives out.
+    """Return the known problems of an object; for a node, also of its outputs.
 
-    Remarks on a whole graph or model hold for nearly every export and mend nothing: the Problems panel has them.
+    Infos about a whole graph or model apply to nearly every export and are left to the Problems panel.
     """
     places = {*map(id, (item, *item.outputs) if isinstance(item, Node) else (item,))}
     least = ("error", "warning") if isinstance(item, (Graph, Function, Model)) else ("error", "warning", "info")
@@ -27,7 +27,7 @@ def problems_of(workspace: Workspace, item: Item) -> list[Problem]:
 
 
 def problem_rows(workspace: Workspace, problems: list[Problem]) -> list[PropertyRow]:
-    """A section of them; none when nothing is wrong."""
+    """Return a section of problems; nothing without any."""
     if not problems:
         return []
 

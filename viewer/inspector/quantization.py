@@ -1,4 +1,4 @@
-"""Rows for quantization annotations: which values hold the scale and the zero point of a value."""
+"""Rows for quantization annotations: the scale and the zero point of a value."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow,
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display
 
-#: The parameters that ONNX's quantization annotations know.
+#: The parameters that ONNX defines for quantization annotations.
 _KNOWN = ("SCALE_TENSOR", "ZERO_POINT_TENSOR")
 _MOST_OPEN = 20
 
 
 def annotations_section(workspace: Workspace, graph: Graph) -> PropertyRow:
-    """The quantization annotations of a graph."""
+    """Return the section of quantization annotations of a graph."""
     annotations = graph.quantization_annotations
 
     def add(edit: Transaction, text: str) -> None:
@@ -42,7 +42,7 @@ def annotations_section(workspace: Workspace, graph: Graph) -> PropertyRow:
 
 
 def annotation_of(workspace: Workspace, value: Value) -> list[PropertyRow]:
-    """The annotation of a value in its graph, if it has one."""
+    """Return the annotation of a value in its graph, if any."""
     graph = value.graph
     annotations = graph.quantization_annotations if graph is not None else ()
     index = next((i for i, annotation in enumerate(annotations) if annotation.value is value), None)
@@ -65,7 +65,7 @@ def _annotation_row(workspace: Workspace, graph: Graph, index: int) -> PropertyR
     row = PropertyRow(f"annotation {index}", display(annotation.value.name, 200))
     row.text = ", ".join(f"{display(n, 30)} = {display(v.name, 60)}" for n, v in annotation.parameters)
     row.children = lambda: _parameter_rows(workspace, graph, index)
-    row.expanded = len(graph.quantization_annotations) <= _MOST_OPEN  # a new one is there to be filled in
+    row.expanded = len(graph.quantization_annotations) <= _MOST_OPEN  # placeholder for a new one
     row.field = PropertyField(
         f"Annotate {of}",
         lambda: ", ".join(f"{n} = {v.name}" for n, v in annotation.parameters),
@@ -83,7 +83,7 @@ def _removing(workspace: Workspace, graph: Graph, index: int) -> RowAction:
 
 
 def _parameter_rows(workspace: Workspace, graph: Graph, index: int) -> list[PropertyRow]:
-    """Those that are there, and of the known ones those that are not, to be filled in."""
+    """Return rows for present parameters, and empty ones for the other known parameters."""
     parameters = dict(graph.quantization_annotations[index].parameters)
     visible = VisibleValues(workspace, graph)
     names = [*parameters, *(name for name in _KNOWN if name not in parameters)]

@@ -1,4 +1,4 @@
-"""A line about what the last run gave for a value: shape, what is not finite, range; and the way to its numbers."""
+"""Row for a value's last run result: shape, non-finite elements, range; with a link to its numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnx_workbench.viewer.run.workspace import Workspace
 
 
 def run_rows(workspace: Workspace, value: Value, key: str = "run") -> list[PropertyRow]:
-    """One row, or none of a value that no run has come near. The first time, the range comes a moment later."""
+    """Return one row, nothing for a value without a result. The range is computed later the first time."""
     if not workspace.has_runs:
         return []
     text = _text(workspace, value)

@@ -1,4 +1,4 @@
-"""What is said of a tensor: facts at once, first values and statistics from a job."""
+"""Rows for tensors: facts at once, first values and statistics from a task."""
 
 from __future__ import annotations
 
@@ -33,21 +33,22 @@ _BARS_ROWS = 3  # rows are all of one height, so a histogram spans some
 
 
 class TensorNumbers:
-    """First values and statistics of the tensors shown now, each worked out once; `arrived` is called for news."""
+    """First values and statistics of the shown tensors, each computed once; `arrived` is called when they are ready."""
 
     def __init__(self, jobs: Jobs, arrived: Callable[[], object]) -> None:
         self._jobs = jobs
         self._arrived = arrived
-        self._previews: dict[int, tuple[object, str | None]] = {}  # by identity, which the tensor kept beside it holds
+        # by identity, kept valid by the tensor stored with it
+        self._previews: dict[int, tuple[object, str | None]] = {}
         self._statistics: dict[int, tuple[object, Distribution | str | None]] = {}
 
     def forget(self) -> None:
-        """Something else is shown now."""
+        """Forget the results when something else is shown."""
         self._previews.clear()
         self._statistics.clear()
 
     def preview(self, tensor: Tensor) -> str | None:
-        """The first values; None while they are being read."""
+        """Return the first values; None while they are being read."""
         known = self._previews.get(id(tensor))
         if known is not None:
             return known[1]
@@ -64,7 +65,7 @@ class TensorNumbers:
         return None
 
     def statistics(self, tensor: Tensor) -> Distribution | str | None:
-        """The statistics, why there are none, or None while they are being worked out."""
+        """Return the statistics, the reason for their absence, or None while they are being computed."""
         known = self._statistics.get(id(tensor))
         if known is not None:
             return known[1]
@@ -91,7 +92,7 @@ def _reason(error: BaseException) -> str:
 
 
 def tensor_text(tensor: Tensor | SparseTensor) -> str:
-    """A tensor in a few words: type, shape and size."""
+    """Format a tensor in short: type, shape and size."""
     sparse = "sparse " if isinstance(tensor, SparseTensor) else ""
     size = f" · {bytes_text(tensor.nbytes)}" if tensor.nbytes else ""
     return f"{sparse}{element_type_text(tensor.element_type)} {shape_text(tuple(tensor.shape))}{size}"
@@ -104,7 +105,9 @@ def tensor_rows(
     with_statistics: bool = False,
     opening: tuple[RowAction, ...] = (),
 ) -> list[PropertyRow]:
-    """Type, shape, size, storage, what is wrong, first values, which `opening` opens; if asked, statistics."""
+    """Return rows for type, shape, size, storage, problems, first values with the action `opening`, optionally
+    statistics.
+    """
     rows = [
         PropertyRow("dtype", "Element type", element_type_text(tensor.element_type), mono=True),
         PropertyRow("shape", "Shape", shape_text(tuple(tensor.shape)), mono=True),
@@ -140,9 +143,9 @@ def tensor_texts(
     attribute: str = "",
     index: int | None = None,
 ) -> list[PropertyRow]:
-    """A row over what a tensor says of itself, to be changed; `owner`, `attribute` and `index` locate it.
+    """Return a row for name, description and metadata of a tensor; `owner`, `attribute` and `index` locate it.
 
-    For a sparse one two: the format has its values and its indices as tensors of their own.
+    Two rows for a sparse one, whose values and indices are tensors themselves.
     """
     from onnx_workbench.model.edits.tensors import TensorLocation
 
@@ -190,7 +193,7 @@ def _has_numbers(tensor: Tensor) -> bool:
 
 
 def statistics_rows(found: Distribution | str | None) -> list[PropertyRow]:
-    """Statistics with a histogram, why there are none, or (None) that they are on their way."""
+    """Return rows for statistics with a histogram, for the reason of their absence, or (None) for their computation."""
     if found is None or isinstance(found, str):
         text = "being worked out…" if found is None else display(found, 300)
         return [PropertyRow("statistics", "Statistics", text, style="muted" if found is None else "error")]
@@ -216,7 +219,7 @@ def statistics_rows(found: Distribution | str | None) -> list[PropertyRow]:
 
 
 def first_values(tensor: Tensor) -> str:
-    """The first few values as text. Reads them; not on the GUI thread."""
+    """Format the first few values. Reads them; not on the GUI thread."""
     values = tensor.read(0, min(_FIRST, tensor.size))
     texts = [one_value(v) for v in values.tolist()] if values.dtype.kind in "OSU" else [one_value(v) for v in values]
     more = " …" if tensor.size > _FIRST else ""
@@ -224,7 +227,7 @@ def first_values(tensor: Tensor) -> str:
 
 
 def one_value(value: Any) -> str:
-    """One element as text."""
+    """Format one element."""
     if isinstance(value, str):
         return f'"{display(value, 40)}"'
     if isinstance(value, bytes):
@@ -237,7 +240,7 @@ def one_value(value: Any) -> str:
 
 
 def spread(tensor: Tensor, progress: Progress) -> Distribution:
-    """How the elements are spread, read in slices. Any thread but the GUI's."""
+    """Compute the distribution of the elements, read in slices. Any thread but the GUI's."""
     from onnx_workbench.exec.inspect.distribution import distribution
 
     return distribution(tensor.read, tuple(tensor.shape), tensor.size, progress)

@@ -1,4 +1,4 @@
-"""Fields for types and what their dimensions denote."""
+"""Fields for types and denotations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow,
 
 
 def suggest_types(typed: str) -> Sequence[Suggestion]:
-    """Element types that begin like what was typed, with the dimensions typed so far."""
+    """Suggest element types with the typed prefix, and the dimensions typed so far."""
     head, bracket, rest = typed.partition("[")
     return [
         Suggestion(f"{e.text}{bracket}{rest}" if bracket else e.text)
@@ -26,7 +26,7 @@ def suggest_types(typed: str) -> Sequence[Suggestion]:
 
 
 def type_field(title: str, declared: Type | None, apply: Callable[[Transaction, Type | None], object]) -> PropertyField:
-    """A field for a type as text; empty for none."""
+    """Return a field for a type in text form; empty for none."""
 
     def take(edit: Transaction, text: str) -> None:
         apply(edit, parse_type(text) if text.strip() else None)
@@ -42,7 +42,7 @@ def type_field(title: str, declared: Type | None, apply: Callable[[Transaction, 
 
 
 def value_type_field(value: Value) -> PropertyField:
-    """A field for the declared type of a value."""
+    """Return a field for the declared type of a value."""
     return type_field(
         f"Set type of {name_of(value)}",
         value.type,
@@ -51,7 +51,7 @@ def value_type_field(value: Value) -> PropertyField:
 
 
 def with_denotations(new: Type | None, old: Type | None) -> Type | None:
-    """A type as text leaves denotations out; those of a tensor stay where they still mean something."""
+    """Copy denotations, which the text form lacks, from the old type where they still apply."""
     if not isinstance(new, TensorType) or not isinstance(old, TensorType):
         return new
     shape = new.shape
@@ -61,7 +61,7 @@ def with_denotations(new: Type | None, old: Type | None) -> Type | None:
 
 
 def denotation_rows(value: Value) -> list[PropertyRow]:
-    """What a declared type and its dimensions stand for (IMAGE, DATA_BATCH …)."""
+    """Return rows for the denotations of a declared type and its dimensions (IMAGE, DATA_BATCH …)."""
     declared = value.type
     if declared is None:
         return []
@@ -78,7 +78,7 @@ def denotation_rows(value: Value) -> list[PropertyRow]:
 
 
 def _dimension_row(value: Value, declared: TensorType, shape: Shape) -> PropertyRow:
-    """The denotations of all dimensions, in order."""
+    """Return a row for the denotations of all dimensions, in order."""
 
     def apply(edit: Transaction, text: str) -> None:
         parts = tuple(part.strip() for part in text.split(",")) if text.strip() else ()

@@ -1,4 +1,4 @@
-"""Rows for a value: name, types, where it comes from and goes, its constant."""
+"""Rows for a value: name, types, producer and consumers, constant."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from onnx_workbench.viewer.style.labels import first_output
 
 
 def value_rows(workspace: Workspace, value: Value, numbers: TensorNumbers) -> list[PropertyRow]:
-    """Everything of a value, to see and to change."""
+    """Return all rows of a value."""
     rows = [
         text_row("name", "Name", value.name, rename_field(value), common=False, middle=True),
         _type_row(workspace, value),
@@ -109,7 +109,7 @@ def _to_graph(workspace: Workspace, graph: Graph) -> RowAction:
 
 
 def _role_row(workspace: Workspace, value: Value) -> PropertyRow:
-    """Whether it is an output, and what else it could be."""
+    """Return a row that says whether it is an output, with conversions."""
     graph = value.graph
     row = PropertyRow("role", "Graph output", common=False)
     if graph is None:
@@ -129,7 +129,7 @@ def _role_row(workspace: Workspace, value: Value) -> PropertyRow:
 
 
 def _turning(workspace: Workspace, value: Value, graph: Graph) -> Iterator[RowAction]:
-    """What a constant can be instead. Bodies and functions have the inputs that their node gives them."""
+    """Return conversions of a constant. Inputs of subgraphs and functions are determined by their nodes."""
     name = name_of(value)
     if value.initializer is not None and value.is_input:
         run = act(
@@ -159,7 +159,7 @@ def _turning(workspace: Workspace, value: Value, graph: Graph) -> Iterator[RowAc
 
 
 def _default_row(value: Value) -> PropertyRow:
-    """What counts where nothing is fed: for an input, nothing yet."""
+    """Return a row for the default of an input without one."""
 
     def give(edit: Transaction, text: str) -> None:
         from onnx_workbench.model.edits.constants import give_default
@@ -223,7 +223,7 @@ def _uses(workspace: Workspace, value: Value) -> PropertyRow:
 
 
 def owner_text(graph: Graph) -> str:
-    """What a graph belongs to, in words."""
+    """Describe the owner of a graph."""
     match graph.owner:
         case Node():
             return f"body of {display(graph.owner.title, 120)}"

@@ -1,4 +1,4 @@
-"""Differences: this document held against another one, as a list; going to both places, and copying changes over."""
+"""Differences panel: list of the differences to another document; navigates both and copies changes."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from onnx_workbench.viewer.style.tooltips import for_role, plain_tip
 from onnx_workbench.viewer.tables.row_table import Index, RowModel, RowTable
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
 
-_COLUMNS = ("Kind", "Where", "What")  # then what it is on either side
+_COLUMNS = ("Kind", "Where", "What")  # then its form on either side
 _KINDS = ("added", "removed", "changed", "renamed", "moved")
 
 
 class DifferenceModel(RowModel[Difference]):
-    """The differences of the kinds that are shown."""
+    """The differences of the visible kinds."""
 
     def name_sides(self, old: str, new: str) -> None:
-        """Say in the titles which documents are compared; empty: none."""
+        """Show the compared documents in the titles; empty: none."""
         sides = (
             f"{side}: {display(title, 60)}" if title else side for side, title in (("Before", old), ("After", new))
         )
@@ -67,7 +67,7 @@ class DifferenceModel(RowModel[Difference]):
 
 
 class DifferencesPanel(Panel):
-    """The list; a row that is chosen is shown in both graphs. Enter goes there."""
+    """The list; a selected row is shown in both graphs. Enter goes there."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
@@ -115,7 +115,7 @@ class DifferencesPanel(Panel):
         return button
 
     def serves(self, workspace: Workspace) -> bool:
-        """The list is the same for both, and whoever walks through it stays where they are."""
+        """Return True for both documents: the list is the same, and its current row stays."""
         comparing = self._comparing
         return super().serves(workspace) or (comparing is not None and comparison_of(workspace) is comparing)
 
@@ -175,7 +175,7 @@ class DifferencesPanel(Panel):
                 button.setToolTip(f"Make {into} like the other one in the selected respects; can be undone")
 
     def _select_chosen(self) -> None:
-        """Select what was chosen elsewhere, where it is in the list."""
+        """Select the chosen difference, if it is in the list."""
         comparing = self._comparing
         if comparing is None or tuple(self.selected()) == comparing.chosen:
             return
@@ -193,7 +193,7 @@ class DifferencesPanel(Panel):
         self._update_buttons()
 
     def selected(self) -> list[Difference]:
-        """The differences whose rows are selected."""
+        """Return the differences of the selected rows."""
         return [self.model.rows[index.row()] for index in self.table.selectionModel().selectedRows()]
 
     # -- acting --------------------------------------------------------------------------------------------------

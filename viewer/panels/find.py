@@ -1,4 +1,4 @@
-"""Find: a query, every match in every graph, and the matches marked on the graph."""
+"""Find panel: a query, all matches in all graphs, highlighted on the graph."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Index = QModelIndex | QPersistentModelIndex
 _HELP = "words · “exact” · op:Conv · name:/regex/ · attr:group=1 · shape:1,?,224,* · dtype:float16 · is:output"
 
 _SPACE = "  "  # between name and type
-_MOST_BESIDE = 0.65  # of a row for what stands beside a name
+_MOST_BESIDE = 0.65  # width reserved beside a name
 
 
 class MatchModel(QAbstractListModel):
@@ -53,7 +53,7 @@ class MatchModel(QAbstractListModel):
         self.endResetModel()
 
     def extend(self, items: list[Node | Value]) -> None:
-        """Add what was found since."""
+        """Append matches."""
         if items:
             self.beginInsertRows(QModelIndex(), len(self.items), len(self.items) + len(items) - 1)
             self.items.extend(items)
@@ -84,7 +84,7 @@ def _line(item: Node | Value, limit: int = 120) -> str:
 
 
 def _parts(item: Node | Value, limit: int) -> tuple[str, str]:
-    """Operator and name of a node, name and type of a value."""
+    """Return operator and name of a node, name and type of a value."""
     if isinstance(item, Node):
         return (
             (display(item.op_type, 60), display(item.name, limit)) if item.name else (f"[{display(item.op_type)}]", "")
@@ -94,7 +94,7 @@ def _parts(item: Node | Value, limit: int) -> tuple[str, str]:
 
 
 class MatchDelegate(QStyledItemDelegate):
-    """Shortens the name in the middle where a row has too little room, not what stands beside it."""
+    """Elides the middle of the name where a row is too narrow, not the text beside it."""
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:
         super().initStyleOption(option, index)
@@ -106,7 +106,7 @@ class MatchDelegate(QStyledItemDelegate):
 
 
 def fitted(item: Node | Value, metrics: QFontMetrics, room: int) -> str:
-    """A match in so many px: of operator and type most is kept, the name is what becomes shorter."""
+    """Elide a match to a width in px: the name first, operator and type last."""
     line = _line(item)
     if metrics.horizontalAdvance(line) <= room:
         return line
@@ -119,7 +119,7 @@ def fitted(item: Node | Value, metrics: QFontMetrics, room: int) -> str:
 
 
 class FindPanel(Panel):
-    """Ctrl+F. Results come as they are found; arrows walk them, Enter opens, Esc goes back to the graph."""
+    """Ctrl+F. Results arrive incrementally; arrows move, Enter opens, Esc returns to the graph."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
@@ -130,10 +130,10 @@ class FindPanel(Panel):
         self.box.setClearButtonEnabled(True)
         pass_undo(self.box)
         self.matches = MatchModel(self)
-        self.list = RowTable(self.matches, "Matches", self)  # a list view looks at every row when there are more
+        self.list = RowTable(self.matches, "Matches", self)  # a list view measures every row when there are more
         self.list.horizontalHeader().hide()
         self.list.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-        self.list.setIconSize(QSize(16, 16))  # that of the dots: rows line up
+        self.list.setIconSize(QSize(16, 16))  # of the dots: so that rows align
         self.list.setItemDelegate(MatchDelegate(self.list))
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.status = QLabel(_HELP, self)
@@ -157,17 +157,17 @@ class FindPanel(Panel):
         workspace.changes.changed.connect(self._on_change)  # a method: Qt ends it with the panel
 
     def _on_change(self, _change: object) -> None:
-        self._search.stop()  # it was in the middle of a model that is no longer the same
+        self._search.stop()  # it was searching a model that has changed
         if self.box.text():
             self._delay.start()
 
     def activate(self) -> None:
-        """Type at once; what was searched for last is still there, selected."""
+        """Focus the field with the last query selected."""
         self.box.setFocus()
         self.box.selectAll()
 
     def start(self) -> None:
-        """Search for what the box holds now."""
+        """Start the search."""
         self._delay.stop()
         self.matches.clear()
         text = self.box.text()
@@ -193,7 +193,7 @@ class FindPanel(Panel):
             self.workspace.mark("matches", self.matches.items)
 
     def _on_failed(self, error: ModelError) -> None:
-        """What was found until then stays."""
+        """Keep the matches found so far."""
         count = len(self.matches.items)
         self.status.setText(f"{error} {count_text(count)} found before." if count else str(error))
         self.workspace.mark("matches", self.matches.items)
@@ -207,7 +207,7 @@ class FindPanel(Panel):
         self.workspace.trigger("panel.inspector")
 
     def step(self, by: int) -> None:
-        """Go to the next or, with -1, the previous match, around the ends; search first where that is due."""
+        """Go to the next or, with -1, the previous match, wrapping around; search first if needed."""
         if self._delay.isActive() or (self.box.text() and not self.matches.items):
             self.start()
             self._search.go_on()
@@ -222,14 +222,14 @@ class FindPanel(Panel):
             self.workspace.mark("matches", self.matches.items)
 
     def _leave(self) -> None:
-        """Back to the graph, which is as it was but for the selection; the query stays for the next time."""
+        """Return to the graph, keeping the selection; the query stays for the next time."""
         self._delay.stop()
         self._search.stop()
         self.workspace.mark("matches", ())
         self.workspace.trigger("go.graph")
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Down from the box into the list and Up from its first row back, as in Netron."""
+        """Move from the field into the list by Down and back by Up, as in Netron."""
         if event.type() != QEvent.Type.KeyPress or not isinstance(event, QKeyEvent):
             return super().eventFilter(watched, event)
         key = event.key()

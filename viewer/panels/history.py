@@ -1,4 +1,4 @@
-"""History: every edit by title; choosing one takes the model to the state after it."""
+"""History panel: every edit by title; selecting one brings the model to the state after it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from onnx_workbench.viewer.style.tooltips import for_role
 
 Index = QModelIndex | QPersistentModelIndex
 
-#: So many steps of edits are gone through before views hear of them; a longer edit by itself.
+#: Most steps applied before views are updated; a longer edit by itself.
 _MOST_TOGETHER = 100
 
 
 class HistoryModel(QAbstractListModel):
-    """The states of a document, oldest first; abandoned branches are indented under where they began."""
+    """The states of a document, oldest first; abandoned branches are indented below their origin."""
 
     def __init__(self, document: Document, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -39,7 +39,7 @@ class HistoryModel(QAbstractListModel):
         self.refresh()
 
     def refresh(self) -> None:
-        """Read the history anew."""
+        """Reload the history."""
         self.beginResetModel()
         self.entries, self._depths = [], []
         current = self._document.current
@@ -56,7 +56,7 @@ class HistoryModel(QAbstractListModel):
         self.endResetModel()
 
     def _add(self, root: HistoryEntry, main: set[HistoryEntry]) -> None:
-        """The line of states one is on stays left; a branch off it stands one step in, before the line goes on."""
+        """Add the main line at the left; a branch comes one level deeper, before the line continues."""
         pending = [(root, 0)]
         while pending:
             entry, depth = pending.pop()
@@ -89,15 +89,15 @@ class HistoryModel(QAbstractListModel):
 
 
 class _List(QListView):
-    """The list, where the second press of a double click counts for nothing: another row may have come there."""
+    """The list, which ignores the second press of a double click: another row may be there by now."""
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """Take it, so that no one else does anything."""
+        """Ignore it."""
         event.accept()
 
 
 class HistoryPanel(Panel):
-    """The list; one click goes there."""
+    """The list; one click goes to a state."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
@@ -120,14 +120,14 @@ class HistoryPanel(Panel):
         self._refresh()
 
     def _refresh(self, _change: object = None) -> None:
-        if not self._going.running:  # else at its end: the rows stay the same until then
+        if not self._going.running:  # otherwise only its end changed: the rows stay
             self._list_states()
 
     def _on_the_way(self, finished: bool) -> None:
         if finished:
             self._list_states()
         else:
-            self.list.viewport().update()  # another row is the state now
+            self.list.viewport().update()  # another row is the current state
 
     def _list_states(self) -> None:
         if not self.isVisible():
@@ -144,7 +144,7 @@ class HistoryPanel(Panel):
             self._going.go_on()
 
     def _way_to(self, entry: HistoryEntry) -> Iterator[None]:
-        """As many edits a turn as take a few milliseconds; the pointer shows where the next may be of very much."""
+        """Undo or redo towards an entry in time slices of a few milliseconds, with a busy cursor for long edits."""
         document, changes = self.workspace.document, self.workspace.changes
         steps = document.steps_to(entry)
 

@@ -1,4 +1,4 @@
-"""Node table: every node of an operator as a row with its attributes; edit cells, columns and selections at once."""
+"""Node table: every node of an operator as a row with its attributes; edits cells, columns and selections at once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _HELP = "Filter: words, op:Conv, name:/regex/, attr:group=1, dtype:float16 …"
 
 
 class NodeTablePanel(Panel):
-    """Choose an operator, filter, sort; type into cells, or into the field to set the selected cells together."""
+    """Choose an operator, filter, sort; edit cells, or set all selected cells with the field."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
@@ -70,7 +70,7 @@ class NodeTablePanel(Panel):
         self.status.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self.error = ErrorLabel(self)
         self._lay_out()
-        self._stale = False  # the graph changed while nobody saw the table
+        self._stale = False  # the graph changed while the table was hidden
         self._counts: Counter[tuple[str, str]] = Counter()
         self._wanted: str | None = None
         self._search: Turns[Node] = Turns(self._on_found, self, self._on_failed)
@@ -100,7 +100,7 @@ class NodeTablePanel(Panel):
             | QAbstractItemView.EditTrigger.AnyKeyPressed
         )
         header = table.horizontalHeader()
-        # one of its own, always empty: to show which columns are selected whole, it would ask for flags of every cell
+        # its own, always empty selection model: to show fully selected columns, it would query the flags of every cell
         header.setSelectionModel(QItemSelectionModel(self.model, header))
         header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
         header.setSortIndicatorClearable(True)
@@ -142,13 +142,13 @@ class NodeTablePanel(Panel):
     # -- what is shown ---------------------------------------------------------------------------------------
 
     def _choose_first(self) -> None:
-        """The operator of the selected node, or the most frequent one."""
+        """Choose the operator of the selected node, or the most frequent one."""
         item = self.workspace.selection.current
         self._wanted = _key(item.domain, item.op_type) if isinstance(item, Node) else _MOST_FREQUENT
         self.refresh()
 
     def _list_operators(self) -> None:
-        """The operators there are, the most frequent first; what is chosen stays chosen."""
+        """List the operators, most frequent first; the choice is kept."""
         self.operator.clear()
         self.operator.addItem(f"{_ALL} ({self._counts.total():,})", None)
         for (domain, op_type), count in self._counts.most_common():
@@ -164,7 +164,7 @@ class NodeTablePanel(Panel):
         self.refresh()
 
     def refresh(self) -> None:
-        """List the nodes anew, those of a large model after a few turns of the event loop."""
+        """List the nodes again, in a large model incrementally."""
         self._delay.stop()
         self._search.stop()
         self._stale = False
@@ -198,7 +198,7 @@ class NodeTablePanel(Panel):
         self.model.set(self._found)
 
     def _on_failed(self, error: ModelError) -> None:
-        """What was listed before stays."""
+        """Keep the previous list."""
         self.error.show_error(error)
         self.status.setText(plural(len(self.model.nodes), "node"))
 
@@ -254,7 +254,7 @@ class NodeTablePanel(Panel):
             self.workspace.reveal_all(self._selected_nodes())
 
     def _follow(self) -> None:
-        """Show which rows are what was selected elsewhere."""
+        """Mirror the selection made elsewhere."""
         if not self.isVisible() or self.table.hasFocus():
             return
         chosen = {item for item in self.workspace.selection.items if isinstance(item, Node)}
@@ -267,12 +267,12 @@ class NodeTablePanel(Panel):
             self.table.scrollTo(self.model.index(min(rows), 0))
 
     def set_selected(self) -> None:
-        """Write the text of the field into every selected cell, as one edit."""
+        """Write the field's text into every selected cell, as one edit."""
         text = self.bulk.text()
         self._change([(row, column, text) for row, column in self._selected_cells()])
 
     def _selected_cells(self) -> list[tuple[int, int]]:
-        """Their rows and columns; very many are listed faster than indexes are made."""
+        """Return the selected rows and columns; without creating indexes, as they may be very many."""
         cells = list[tuple[int, int]]()
         for part in self.table.selectionModel().selection().toList():
             columns = range(part.left(), part.right() + 1)
@@ -313,7 +313,7 @@ class NodeTablePanel(Panel):
         return super().eventFilter(watched, event)
 
     def copy_cells(self) -> None:
-        """The selected cells as tab-separated text, as spreadsheets take it."""
+        """Copy the selected cells as tab-separated text for spreadsheets."""
         cells = self.table.selectionModel().selectedIndexes()
         if not cells:
             return
@@ -326,7 +326,7 @@ class NodeTablePanel(Panel):
         QGuiApplication.clipboard().setText(out.getvalue().encode("utf-8", "replace").decode())
 
     def paste_cells(self) -> None:
-        """Text of a spreadsheet from the first selected cell on; one cell goes into all that are selected."""
+        """Paste from the first selected cell on; a single cell fills the selection."""
         cells = self._selected_cells()
         text = QGuiApplication.clipboard().text()
         if not cells or not text:
@@ -351,11 +351,11 @@ class NodeTablePanel(Panel):
         self._change(texts)
 
     def clear_cells(self) -> None:
-        """Take the selected attributes away; their defaults are in force then."""
+        """Remove the selected attributes; their defaults apply then."""
         columns = self.model.columns
         self._change([(row, column, "") for row, column in self._selected_cells() if columns[column].attribute])
 
 
 def _key(domain: str, op_type: str) -> str:
-    """What the list of operators remembers; Qt finds texts again, but not tuples."""
+    """Return the item data of an operator; Qt compares strings, but not tuples."""
     return f"{domain}::{op_type}"

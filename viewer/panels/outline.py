@@ -1,4 +1,4 @@
-"""The outline: every graph, group and node of the model as a tree."""
+"""Outline panel: graphs, groups and nodes of the model as a tree."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from onnx_workbench.viewer.tables.marking_tree import MarkingTree
 from onnx_workbench.viewer.tables.outline_model import ObjectRole, OutlineModel
 from onnx_workbench.viewer.tables.outline_rows import Stretch
 
-_MEASURED = 100  # rows that tell how wide operators are
+_MEASURED = 100  # rows measured for the width of operators
 _MARGINS = 8  # px beside the text of an operator
-#: With more nodes selected than this, nobody means the last of them.
+#: With more selected nodes none of them is scrolled to.
 _MOST_POINTED_AT = 1000
-#: Keys that mean on a row what they mean on the graph.
+#: Keys with the same meaning as on the graph.
 _KEYS = {
     "F2": "edit.rename",
     "Del": "edit.delete",
@@ -35,9 +35,9 @@ _KEYS = {
 
 
 class OutlinePanel(Panel):
-    """Follows the selection and sets it; a node chosen comes into view, opening a row shows another graph.
+    """Follows the selection and sets it; a chosen node comes into view, expanding a row shows another graph.
 
-    Marked are the rows of all that is selected; a group whose nodes all are is marked too.
+    The rows of all selected objects are marked; so is a group whose nodes are all selected.
     """
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
@@ -56,7 +56,7 @@ class OutlinePanel(Panel):
         self.tree.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self._dividing = QTimer(self, singleShot=True, interval=0)
         self._dividing.timeout.connect(self._divide)
-        self._room = 0  # px that operators were seen to need
+        self._room = 0  # largest measured width of operators in px
         self.tree.expanded.connect(lambda _index: None if self.opening.running else self._dividing.start())
         self.opening.ended.connect(self._dividing.start)  # once for thousands of rows
         layout = QVBoxLayout(self)
@@ -65,7 +65,7 @@ class OutlinePanel(Panel):
         self.entry = self.tree
         self.tree.expand(self.model.index(0, 0))
         self._following = False
-        self._whole: dict[Scope | Stretch, bool] = {}  # groups that were looked through since anything changed
+        self._whole: dict[Scope | Stretch, bool] = {}  # groups examined since the last change
         self.model.filled.connect(self._on_filled)
 
         self.tree.installEventFilter(self)
@@ -84,7 +84,7 @@ class OutlinePanel(Panel):
         self._follow()
 
     def _divide(self) -> None:
-        """Give operators the width they were ever seen to need, but leave most of it to names."""
+        """Give operators their largest measured width, but most of the width to names."""
         wanted = max(self.tree.sizeHintForColumn(1), self.tree.header().sectionSizeHint(1))
         self._room = max(self._room, wanted)
         self.tree.header().resizeSection(1, min(self._room, self.width() * 2 // 5))
@@ -94,7 +94,7 @@ class OutlinePanel(Panel):
         self._divide()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """What the keys of the graph do to the rows that are chosen."""
+        """Handle the graph's keys for the selected rows."""
         if watched is self.tree and event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
             if event.key() == Qt.Key.Key_Asterisk:
                 self.opening.start(self.tree.currentIndex())
@@ -112,7 +112,7 @@ class OutlinePanel(Panel):
     def _on_nodes(self, nodes: set[Node]) -> None:
         if self.workspace.changes.touched.is_inside:
             return
-        self._following = True  # a view whose current row goes chooses another by itself
+        self._following = True  # a view whose current row is removed chooses another by itself
         self.model.follow(nodes)
         if self.workspace.selection.current is None:
             self.tree.clearSelection()
@@ -136,14 +136,14 @@ class OutlinePanel(Panel):
             self.model.retitle()
 
     def _follow(self) -> None:
-        """Show in the tree what is selected elsewhere."""
+        """Mirror the selection made elsewhere."""
         self._whole.clear()
         if self._following or not self.isVisible():
             return
         index = self._index_to_show()
         self._following = True
         if not index.isValid():
-            self.tree.clearSelection()  # a row that looked selected could not be chosen again
+            self.tree.clearSelection()  # a row that looked selected could not be selected again
         elif not self.tree.selectionModel().isSelected(index) or index != self.tree.currentIndex():
             flags = QItemSelectionModel.SelectionFlag  # plainly, though Ctrl is held as for Ctrl+V
             self.tree.selectionModel().setCurrentIndex(index, flags.ClearAndSelect | flags.Rows)
@@ -152,7 +152,7 @@ class OutlinePanel(Panel):
         self.tree.mark()
 
     def _index_to_show(self) -> QModelIndex:
-        """The row of the object selected last; none for one that nobody pointed at, among very many or all."""
+        """Return the row of the object selected last; none after a bulk selection of very many or all."""
         current, nodes = self.workspace.selection.current, self.workspace.selection.nodes
         if isinstance(current, Value):
             current = current.producer
@@ -207,7 +207,7 @@ class OutlinePanel(Panel):
 
 
 def _items_of(rows: Iterable[QModelIndex]) -> Iterator[Node | Graph]:
-    """What some rows stand for; a group is its nodes."""
+    """Return the objects of some rows; for a group its nodes."""
     for index in rows:
         if index.column() == 0:
             subject = index.data(ObjectRole)

@@ -1,4 +1,4 @@
-"""Problems: everything that is wrong with the model, kept up to date, each with its place and its fix."""
+"""Problems panel: all problems of the model, kept up to date, each with location and fix."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _COLUMNS = ("Problem", "Details", "Place")
 
 
 class ProblemModel(RowModel[Problem]):
-    """What is known to be wrong now."""
+    """The known problems."""
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         problem = self.rows[index.row()]
@@ -58,7 +58,7 @@ class ProblemModel(RowModel[Problem]):
 
 
 def _short_place(place: object) -> str:
-    """Where a problem is, in a few words."""
+    """Describe the location of a problem in short."""
     match place:
         case Node():
             return f"{place.op_type} {place.name}"
@@ -75,7 +75,7 @@ def _short_place(place: object) -> str:
 
 
 class ProblemsPanel(Panel):
-    """The list, checked bit by bit while nothing else happens; a click goes to the place."""
+    """The list, checked incrementally while idle; a click goes to the location."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
@@ -148,13 +148,13 @@ class ProblemsPanel(Panel):
         menu.popup(self.table.viewport().mapToGlobal(position))
 
     def fix_current(self) -> None:
-        """Mend the selected problem, as one edit."""
+        """Fix the selected problem, as one edit."""
         problem = self._current()
         if problem is not None and problem.fix is not None:
             self._apply(problem.fix.title, [problem])
 
     def fix_all(self) -> None:
-        """Mend whatever can be, as one edit; a fix that no longer applies is left out."""
+        """Fix everything fixable, as one edit; a fix that no longer applies is skipped."""
         fixable = [p for p in self.model.rows if p.fix is not None]
         if len(fixable) <= MANY:
             self._apply(_MEND_ALL, fixable)
@@ -168,7 +168,9 @@ class ProblemsPanel(Panel):
 
 
 def _is_there(place: object) -> bool:
-    """Whether what a problem is about is in the model: after an edit of very much it is listed until all is checked."""
+    """Return whether the object of a problem still exists: after a bulk edit the list is outdated until all is
+    checked.
+    """
     if not isinstance(place, (Node, Value, Graph, Function, Model)):
         return True
     graph = graph_of(place)
@@ -176,7 +178,7 @@ def _is_there(place: object) -> bool:
 
 
 def _mend(document: Document, title: str, problems: list[Problem], progress: Progress = SILENT) -> ModelError | None:
-    """Mend what can be; returns why the last of the others could not."""
+    """Apply fixes; returns why the last failing one could not be applied."""
     failed: ModelError | None = None
     with document.edit(title):
         for problem in progress.paced(problems, of=len(problems)):
@@ -192,7 +194,7 @@ def _mend(document: Document, title: str, problems: list[Problem], progress: Pro
 
 
 def _mend_all_in_copy(workspace: Workspace) -> None:
-    """Find and mend the problems of a copy: a fix speaks of the model that it was found in."""
+    """Find and fix the problems of a working copy: a fix refers to the model it was found in."""
     from onnx_workbench.viewer.workflows.background_edit import BackgroundEdit, EditOutcome, known_of
 
     def work(rehearsal: WorkingCopy, progress: Progress) -> EditOutcome:

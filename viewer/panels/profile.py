@@ -1,4 +1,4 @@
-"""Profile: where time and memory go, by node and by operator, and which tensors are alive at the peak."""
+"""Profile panel: time and memory by node and by operator, and the live tensors at the peak."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from onnx_workbench.viewer.tables.number_table import MadeRows, NumberCell, Numb
 from onnx_workbench.viewer.tables.sorting import Key
 from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, labelled
 
-#: What is shown, and what it is called.
+#: Views and their titles.
 _STATES = {State.DONE: "ran", State.KEPT: "kept", State.CONSTANT: "constant"}
 
-#: The kind of an overlay of numbers from elsewhere, as of a file or a comparison: there while it is shown.
+#: The overlay of external numbers, from a file or a comparison: listed while it is shown.
 _OWN = "own"
 
 _NODE_COLUMNS = (
@@ -54,7 +54,7 @@ _OPERATOR_COLUMNS = (
     NumberColumn("Memory", 12, amount=True),
 )
 
-#: Runs of fewer nodes are gone through at once.
+#: Runs of fewer nodes are processed at once.
 _FEW = 2000
 
 _Ran = tuple[Node, NodeResult]
@@ -62,25 +62,25 @@ _Ran = tuple[Node, NodeResult]
 
 @dataclass(frozen=True)
 class _Found:
-    """What a profile shows of one run: its nodes, those by operator, and the seconds they took together."""
+    """The profile of one run: its nodes, sums by operator, and the total seconds."""
 
     nodes: Sequence[_Ran]
-    operators: Mapping[str, Sequence[NodeResult]]  # without those that were constant
+    operators: Mapping[str, Sequence[NodeResult]]  # without constant-folded ones
     seconds: float
     is_partly_kept: bool
     moments: Sequence[Moment]
 
 
 class ProfilePanel(Panel):
-    """Three views of the last run, and the choice of what the graph is coloured by.
+    """Three views of the last run, and the choice of the overlay on the graph.
 
-    What a run of very many nodes gave is gone through over several turns, and while nobody sees it, not at all.
+    A run of very many nodes is processed incrementally, and only while the panel is visible.
     """
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
         self._finding = Latest(self)
-        self._is_stale = False  # there is another run than the one that is shown
+        self._is_stale = False  # there is a newer run than the one shown
         self.view = QComboBox()
         self.view.setAccessibleName("View of the profile")
         self.view.addItems(["By node", "By operator", "Memory over the run"])
@@ -136,7 +136,7 @@ class ProfilePanel(Panel):
 
     @property
     def is_busy(self) -> bool:
-        """Whether another run is about to be shown."""
+        """Return whether a newer run is about to be shown."""
         return self._finding.running
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -203,7 +203,7 @@ class ProfilePanel(Panel):
             self.memory.show_moments(found.moments)
 
     def _is_inside(self, node: Node) -> bool:
-        """Whether a node belongs to a function, whose call is counted."""
+        """Return whether a node is inside a function, whose call is counted instead."""
         return node.graph is not None and node.graph.root is not self.workspace.model.graph
 
     def _node_row(self, node: Node, result: NodeResult, total: float) -> NumberRow:
@@ -227,7 +227,7 @@ class ProfilePanel(Panel):
         )
 
     def _place(self, node: Node, result: NodeResult) -> str:
-        """The name of a node, after those of its function and of the nodes whose bodies it is in."""
+        """Return a node's name after those of its function and of the nodes around it."""
         around: list[object] = [self.workspace.results.node_by_number(number) for number in result.inside]
         if node.graph is not None and isinstance(function := node.graph.root.owner, Function):
             around.insert(0, function)
@@ -247,7 +247,7 @@ class ProfilePanel(Panel):
 
 
 def _seconds(one: _Ran) -> Key:
-    """Those of a node that was constant are not told, and stand last."""
+    """Return seconds; constant-folded nodes have none and sort last."""
     return "" if one[1].state is State.CONSTANT else one[1].seconds
 
 
@@ -276,7 +276,7 @@ def _operator_rows(groups: Mapping[str, Sequence[NodeResult]], total: float) -> 
 
 
 class _MemoryView(QSplitter):
-    """The curve, and the tensors alive where one points."""
+    """The curve, and the live tensors at the chosen moment."""
 
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(Qt.Orientation.Horizontal)
@@ -308,7 +308,7 @@ class _MemoryView(QSplitter):
         self.table.sort_by(2)
 
     def show_moments(self, moments: Sequence[Moment]) -> None:
-        """Show a run; the peak is pointed at."""
+        """Show a run, with the peak chosen."""
         self.curve.set_moments(moments)
 
     def _show_alive(self, moment: Moment) -> None:
@@ -350,7 +350,7 @@ class MemoryCurve(Plot):
         self.setAccessibleName("Memory over the run")
 
     def set_moments(self, moments: Sequence[Moment]) -> None:
-        """Show a run and point at its peak."""
+        """Show a run with its peak chosen."""
         self.moments = list(moments)
         self._live = np.fromiter((moment.live_bytes for moment in self.moments), np.int64, len(self.moments))
         self.current = -1

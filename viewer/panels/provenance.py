@@ -1,4 +1,4 @@
-"""Element: one element of a value, and the elements of its node's inputs that reach it; step by step upstream."""
+"""Element panel: one element of a value and its receptive field in the node's inputs; step by step upstream."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _ELEMENTS = (NumberColumn("Index", 0, number=False), NumberColumn("Value", 14))
 
 
 class ProvenancePanel(Panel):
-    """Follows the value that is selected; Enter or a click on an input goes on upstream."""
+    """Follows the selected value; Enter or a click on an input continues upstream."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
@@ -136,7 +136,7 @@ class ProvenancePanel(Panel):
                 self._look(current, (0,) * len(info.shape))
 
     def show_element(self, value: Value, index: tuple[int, ...]) -> None:
-        """Show where an element comes from."""
+        """Show the origin of an element."""
         self._way.clear()
         self._look(value, index)
 
@@ -151,7 +151,7 @@ class ProvenancePanel(Panel):
         self._look(self.place[0], index)
 
     def _go_upstream(self, *_: object) -> None:
-        """To the suspect element of the input that is current."""
+        """Go to the suspect element of the current input."""
         origin = self._origin()
         if origin is not None:
             self._follow(origin, origin.suspect)
@@ -194,7 +194,7 @@ class ProvenancePanel(Panel):
             self._look(*self.place)
 
     def _invite(self) -> None:
-        """Show the value that is selected, or say what is missing."""
+        """Show the selected value, or say what is missing."""
         results = self.workspace.results
         is_run = results.current is not None or results.is_running
         self.name.setText("Select a value" if is_run else "Run the model and select a value")
@@ -205,7 +205,7 @@ class ProvenancePanel(Panel):
             self.name.setText(name_of(self.place[0]))
 
     def _look(self, value: Value, index: tuple[int, ...]) -> None:
-        self.place, self.trace = (value, index), None  # of another turn of a body the same element may be asked
+        self.place, self.trace = (value, index), None  # the same element of another iteration of a subgraph
         record = self.workspace.results.current
         key = None if record is None else record.key(value)
         self.name.setText(name_of(value))
@@ -223,7 +223,8 @@ class ProvenancePanel(Panel):
         result, place, node_of = record.result, self.place, self.workspace.results.node_by_number
         around = [node_of(number) for number in key[0]]
         is_known = not any(node and self.workspace.results.was_edited(node) for node in (value.producer, *around))
-        call = call_of(record, value, node_of) if is_known else None  # by a node as it is now, elements are misnamed
+        # with the node as changed since, elements are misnamed
+        call = call_of(record, value, node_of) if is_known else None
         links = links_of(record, value, key, node_of) if is_known else []
 
         def work(progress: Progress) -> ElementTrace:
@@ -290,7 +291,7 @@ class ProvenancePanel(Panel):
 
 
 def _of_no_node(value: Value, found: ElementTrace) -> str:
-    """Where a value comes from that no node makes; nothing for another."""
+    """Return the origin of a value without a producer; None for others."""
     if value.producer is not None or found.origins:
         return ""
     is_of_body = value.graph is not None and isinstance(value.graph.owner, Node) and value in value.graph.inputs
@@ -302,7 +303,7 @@ def _number(number: float | None) -> NumberCell:
 
 
 def value_text(element: Any) -> str:
-    """An element in a few characters."""
+    """Format an element in a few characters."""
     if isinstance(element, bool) or element is None:
         return str(element).lower() if element is not None else "nothing"
     if isinstance(element, (int, float)):

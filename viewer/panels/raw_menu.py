@@ -1,4 +1,4 @@
-"""What can be done with a row of the raw messages: editing, adding a field to its message, removing it."""
+"""Context menu of the raw messages: edit, add a field, remove."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TENSOR_FIELDS = frozenset({"t", "tensors", "sparse_tensor", "sparse_tensors"})
 
 
 class RawMenu(QMenu):
-    """Built anew each time it opens, for the row under the mouse. On the tree, Delete removes and F2 edits."""
+    """Rebuilt each time it opens, for the row under the mouse. On the tree, Delete removes and F2 edits."""
 
     def __init__(self, panel: RawMessagesPanel) -> None:
         super().__init__(panel)
@@ -88,7 +88,7 @@ class RawMenu(QMenu):
     # -- changing --------------------------------------------------------------------------------------------
 
     def add(self, path: Path, name: str, ask: str) -> None:
-        """Add a field to the message at a path, asking for its text where it has one."""
+        """Add a field to the message at a path, prompting for its text where it has one."""
         if not ask:
             self._add(path, name, "")
             return
@@ -109,7 +109,7 @@ class RawMenu(QMenu):
         dialog.open()
 
     def add_unknown(self, path: Path) -> None:
-        """Add a field that onnx.proto does not know, asking for its number and content."""
+        """Add a field unknown to onnx.proto, prompting for number and content."""
         message = path[-1][0] if path else "the model"
         target = self._target(path)
         dialog = TextPrompt(
@@ -131,7 +131,7 @@ class RawMenu(QMenu):
             self._change(self._panel.title("Add", name, path), partial(add_field, path=path, name=name, text=text))
 
     def remove(self, path: Path) -> None:
-        """Take the field out of its message, or say why not."""
+        """Remove the field from its message, or show the error."""
         plain = plain_path(path)
         if plain:
             with self._panel.telling():
@@ -143,7 +143,7 @@ class RawMenu(QMenu):
         return None if place is None else place.target
 
     def _same(self, path: Path, target: object) -> bool:
-        """Whether a path still leads to what it led to when a dialog opened."""
+        """Return whether a path still leads to the same object as when a dialog opened."""
         return self._target(path) is target
 
     def _change(self, title: str, change: partial[None], is_same: bool = True) -> None:
@@ -154,7 +154,7 @@ class RawMenu(QMenu):
             change(edit)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Delete removes the field, not what is selected on the graph; F2 edits its value from any column."""
+        """Handle Delete for the field instead of the graph's selection, and F2 in any column."""
         kinds = (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress)
         if event.type() not in kinds or not isinstance(event, QKeyEvent):
             return super().eventFilter(watched, event)

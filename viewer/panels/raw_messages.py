@@ -1,4 +1,4 @@
-"""Raw messages: the model as the protobuf messages that saving it now would write, linked with the selection."""
+"""Raw messages panel: the model as the protobuf messages that saving it would write, linked with the selection."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.tables.raw_message_model import RawMessageModel
 
 _DELAY_MS = 300
-_MUTED_MS = 400  # after which what is still read has the old rows in grey
-_KEPT_OPEN = 100  # branches opened again after an edit: finding each costs a search among its siblings
+_MUTED_MS = 400  # delay in ms after which old rows are greyed while reading
+_KEPT_OPEN = 100  # most branches reopened after an edit: finding each is a search among its siblings
 
 
 class RawMessagesPanel(Panel):
-    """Choosing a field selects what it belongs to on the graph, and the other way round.
+    """Choosing a field selects its object on the graph, and vice versa.
 
-    Read while visible only, in slices. Meanwhile the rows are those of before the last edit, and nothing in them can
-    be changed: a path in them may lead to another message by now.
+    Read only while visible, in slices. Meanwhile the rows of the previous state are shown read-only: a path in them may
+    lead to another message by now.
     """
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
@@ -64,9 +64,9 @@ class RawMessagesPanel(Panel):
         self.menu = RawMenu(self)
         self._stale = True
         self._reading: Slices[tuple[RawContents, Branches]] | None = None
-        self._chosen: tuple[Path, object] | None = None  # the current row and what it belonged to when it was chosen
+        self._chosen: tuple[Path, object] | None = None  # the current row and its object when it was chosen
         self._following = False
-        self._open: dict[Path, None] = {}  # in the order in which they were opened
+        self._open: dict[Path, None] = {}  # in the order in which they were expanded
         self.tree.expanded.connect(lambda index: self._open.setdefault(index.data(Qt.ItemDataRole.UserRole)))
         self.tree.collapsed.connect(lambda index: self._open.pop(index.data(Qt.ItemDataRole.UserRole), None))
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
@@ -91,7 +91,7 @@ class RawMessagesPanel(Panel):
             self._begin()
 
     def _on_change(self, _change: object) -> None:
-        self._stop()  # it has read half of the model as it was
+        self._stop()  # it has read half of the previous model
         self._stale = self.model.is_outdated = True
         if self.isVisible():
             self._delay.start()
@@ -102,8 +102,8 @@ class RawMessagesPanel(Panel):
             self._reading = None
 
     def _begin(self) -> None:
-        """Write the messages bit by bit."""
-        if self.values.editor is not None:  # reading anew would close the field and lose what is typed
+        """Encode the messages incrementally."""
+        if self.values.editor is not None:  # reading again would close the editor and lose the typed text
             self._delay.start()
             return
         model = self.workspace.model
@@ -117,7 +117,7 @@ class RawMessagesPanel(Panel):
         self._muting.start()
 
     def _mute(self) -> None:
-        """It takes long: say so."""
+        """Grey the rows while reading takes long."""
         if self._stale:
             self.status.setText("Reading the messages…")
             self.model.mute()
@@ -132,7 +132,7 @@ class RawMessagesPanel(Panel):
 
     def _show_read(self, read: tuple[RawContents, Branches]) -> None:
         self._stop()
-        if self.values.editor is not None:  # begun again with what was refused
+        if self.values.editor is not None:  # edited again with the refused text
             self._delay.start()
             return
         self._muting.stop()
@@ -156,7 +156,7 @@ class RawMessagesPanel(Panel):
         self._follow()
 
     def _open_again(self) -> None:
-        """Open the branches that were open before the messages were read anew, where they still are."""
+        """Expand the branches that were expanded before reading, where they still exist."""
         kept = list(self._open)[-_KEPT_OPEN:]
         self._open.clear()
         for path in sorted(kept, key=len):
@@ -165,14 +165,14 @@ class RawMessagesPanel(Panel):
                 self.tree.setExpanded(index, True)
 
     def _is_shown(self, index: QModelIndex) -> bool:
-        """Whether all around a row is open."""
+        """Return whether all ancestors of a row are expanded."""
         around = index.parent()
         while around.isValid() and self.tree.isExpanded(around):
             around = around.parent()
         return not around.isValid()
 
     def _choose_hidden(self, path: Path) -> None:
-        """Make a row the current one again without opening what the person closed around it."""
+        """Make a row current again without expanding what the user collapsed."""
         self.tree.setAutoScroll(False)
         self.tree.setCurrentIndex(self.model.index_of(path))
         self.tree.setAutoScroll(True)
@@ -188,14 +188,14 @@ class RawMessagesPanel(Panel):
         current = self.workspace.selection.current
         if self._following or self._stale or current is None or not self.isVisible():
             return
-        path = None if self._target() is current else path_of(current)  # which costs the place in its list
+        path = None if self._target() is current else path_of(current)  # which is linear in the position in its list
         if path:
             self._following = True
             self._show_path(path)
             self._following = False
 
     def _on_current(self, index: QModelIndex) -> None:
-        self.error.show_error(None)  # what it says is about another row
+        self.error.show_error(None)  # the message belongs to another row
         self._chosen = None
         if not index.isValid() or self._stale:
             return
@@ -211,7 +211,7 @@ class RawMessagesPanel(Panel):
         self._following = False
 
     def _target(self) -> object:
-        """What the current row belongs to; None where it is nothing that can be selected."""
+        """Return the object of the current row; None if it cannot be selected."""
         return None if self._chosen is None else self._chosen[1]
 
     def _target_at(self, index: QModelIndex) -> object:
@@ -219,35 +219,35 @@ class RawMessagesPanel(Panel):
         return None if place is None else place.target
 
     def _edit(self, path: Path, text: str) -> None:
-        """Set a field, or say why not."""
+        """Set a field, or show the error."""
         name = (plain_path(path) or path)[-1][0]
         with self.telling():
             if self._stale and not self._is_unchanged(path):
-                self.model.is_outdated = False  # or the field could not be opened again with what was typed
+                self.model.is_outdated = False  # or the editor could not be reopened with the typed text
                 raise ModelError("The message has changed", "Escape shows what it is now.")
             with self.workspace.document.edit(self.title("Set", name, path)) as edit:
                 set_field(edit, path, text)
 
     def title(self, verb: str, name: str, path: Path) -> str:
-        """What the history calls an edit of a field: with the object that the path to it, or its message, leads to."""
+        """Return the history title of an edit of a field, with the object that it belongs to."""
         place = place_of(self.workspace.model, path)
         return f"{verb} {name}" if place is None else f"{verb} {name} of {name_of(place.target)}"
 
     def _is_unchanged(self, path: Path) -> bool:
-        """Whether a field that was opened before the last edit is still where it was, with what it held."""
+        """Return whether a field in editing is still where it was, with the same content."""
         place, plain = place_of(self.workspace.model, path), plain_path(path)
         if place is None or plain is None or self._chosen != (path, place.target):
             return False
         return self.model.is_same_in(contents_of(self.workspace.model), path, len(plain) - len(place.rest))
 
     def require_current(self) -> None:
-        """ModelError while the rows are those of before the last edit."""
+        """Raise ModelError while the rows are those of the previous state."""
         if self._stale:
             raise ModelError("The messages are being read anew", "Try again when they are there.")
 
     @contextmanager
     def telling(self) -> Iterator[None]:
-        """Say why an edit in the block was refused, below the rows and at the field that is being edited."""
+        """Show the error of an edit in the block, below the rows and at the open editor."""
         self.error.show_error(None)
         try:
             yield

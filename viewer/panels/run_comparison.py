@@ -1,4 +1,4 @@
-"""Compare: each value of the last run against a reference, the first divergence in front."""
+"""Compare panel: each value of the last run against a reference, with the first divergence."""
 
 from __future__ import annotations
 
@@ -44,29 +44,29 @@ _COLUMNS = (
     NumberColumn("Worst element", 16, number=False),
 )
 
-#: Of more values, what differs is counted and coloured over several turns of the event loop.
+#: Beyond this number of values, differences are counted and coloured incrementally.
 _AT_ONCE = 2000
 
-#: What the panel says before anything was compared.
+#: Shown before anything was compared.
 _INVITATION = "Compare the values of the last run with another."
 
 _TOPIC = "compare"  # of its messages
 
-#: What the graph is coloured by, in the legend.
+#: Legend title of the overlay.
 _ERROR, _OLD_ERROR = "Error (power of ten)", "Error of an earlier run (power of ten)"
 
 
 class RunComparisonPanel(Panel):
-    """Chooses a reference and shows where it differs."""
+    """Chooses a reference and lists the differences."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
         self.rows: list[Compared] = []
-        self._asked: tuple[str, Prepare] | None = None  # what gave the rows
-        self._compared: ReferenceType[RunRecord] | None = None  # whose values they are about
-        self._verdict: tuple[Compared | None, int] = None, 0  # the first that differs, and how many do
-        self._is_old = False  # whether that is not the run shown
-        self._comparison: RunComparison | None = None  # that is on its way
+        self._asked: tuple[str, Prepare] | None = None  # the comparison that gave the rows
+        self._compared: ReferenceType[RunRecord] | None = None  # the document whose values they are
+        self._verdict: tuple[Compared | None, int] = None, 0  # the first difference, and the number of differences
+        self._is_old = False  # whether it is of another run than the one shown
+        self._comparison: RunComparison | None = None  # that is in progress
         self._judging, self._heating = Latest(self), Latest(self)
         self.choose = QPushButton("Compare with")
         self.menu = QMenu(self.choose)
@@ -115,7 +115,7 @@ class RunComparisonPanel(Panel):
         layout.addWidget(self.table)
 
     def minimumSizeHint(self) -> QSize:
-        """Where it is narrow, its controls take several lines, and what came out: none may lie over another."""
+        """Include the height of the wrapped controls and the result, so that nothing overlaps in a narrow panel."""
         least, layout = super().minimumSizeHint(), self.layout()
         assert layout is not None
         return least.expandedTo(QSize(0, layout.totalMinimumHeightForWidth(max(self.width(), least.width()))))
@@ -127,7 +127,7 @@ class RunComparisonPanel(Panel):
     # -- choosing --------------------------------------------------------------------------------------------
 
     def show_menu(self) -> None:
-        """Open the menu of what can be compared with, at its button."""
+        """Open the menu of references, at its button."""
         self.menu.popup(self.choose.mapToGlobal(self.choose.rect().bottomLeft()))
 
     def _fill_menu(self) -> None:
@@ -159,29 +159,29 @@ class RunComparisonPanel(Panel):
             action.setEnabled(action.isEnabled() and ready)
 
     def _rounded(self, precision: Precision) -> tuple[str, Prepare]:
-        """What to call nodes in fewer bits, and the work."""
+        """Return the title of a reduced-precision trial, and its work."""
         selected = [i for i in self.workspace.selection.items if isinstance(i, Node)]
         nodes = "the node selected was" if len(selected) == 1 else f"the {len(selected):,} nodes selected were"
         work = compare.with_precision(self.workspace, precision, selected or None)
         return f"What if {nodes if selected else 'all nodes were'} in {precision}", work
 
     def compare_before(self) -> None:
-        """Compare with the run before."""
+        """Compare with the previous run."""
         self.compare("The run before", compare.with_run_before(self.workspace))
 
     def compare_again(self) -> None:
-        """Compare the run that is shown now as the one before was."""
+        """Compare the current run as the previous one was."""
         if self._asked is not None:
             self.compare(*self._asked)
 
     def compare_onnxruntime(self) -> None:
-        """Compare with what ONNX Runtime gives."""
+        """Compare with the results of ONNX Runtime."""
         if not reference.available():
             raise ModelError("ONNX Runtime is not installed", "pip install onnxruntime")
         self.compare("ONNX Runtime", compare.with_onnxruntime(self.workspace))
 
     def what_if(self, precision: Precision) -> None:
-        """Compare with the nodes selected, or all, in fewer bits."""
+        """Compare with the selected nodes, or all, in reduced precision."""
         self.compare(*self._rounded(precision))
 
     def _offer(self, title: str, work: Prepare | None, menu: QMenu | None = None) -> None:
@@ -222,7 +222,7 @@ class RunComparisonPanel(Panel):
         if outcome.lack:
             self.workspace.message("warning", "Not every value could be compared", outcome.lack, topic=_TOPIC)
         if any(row.difference.problem or row.difference.max_abs for row in self.rows):
-            self.table.sort_by(3)  # else in the order of the run
+            self.table.sort_by(3)  # else in run order
 
     def _tolerances(self) -> tuple[float, float]:
         relative, absolute = self.relative.number(), self.absolute.number()
@@ -230,7 +230,7 @@ class RunComparisonPanel(Panel):
 
     @property
     def first(self) -> Compared | None:
-        """The first value in the order of the run that is not within the tolerances."""
+        """Return the first value in run order outside the tolerances."""
         rtol, atol = self._tolerances()
         return first_divergence(self.rows, rtol=rtol, atol=atol)
 
@@ -253,11 +253,11 @@ class RunComparisonPanel(Panel):
 
     @property
     def _is_of_another(self) -> bool:
-        """Whether the rows are about a run that is not the one shown."""
+        """Return whether the rows are of another run than the one shown."""
         return self._compared is not None and self._compared() is not self.workspace.results.current
 
     def _tell(self) -> None:
-        """Say what came out: how many values differ, the first of them, and whether another run is shown by now."""
+        """Show the result: the number of differences, the first one, and whether another run is shown by now."""
         self._is_old = self._is_of_another
         self.again.setVisible(self._is_old)
         if self._asked is None:
@@ -272,7 +272,7 @@ class RunComparisonPanel(Panel):
         self.summary.setText(f"{old}{display(self._asked[0], 60)}: {told}")
 
     def _on_results(self, values: object) -> None:
-        """Another run may be shown: what was compared, and the colours of that, are not about it."""
+        """Handle that another run is shown: the comparison and its colours do not belong to it."""
         overlays = self.workspace.runs.overlays
         if values is not None or self._is_of_another == self._is_old:
             return
@@ -282,13 +282,13 @@ class RunComparisonPanel(Panel):
 
     @property
     def _is_colouring(self) -> bool:
-        """Whether the graph is coloured by what was compared."""
+        """Return whether the graph is coloured by the comparison."""
         overlays = self.workspace.runs.overlays
         return overlays.kind == "own" and overlays.title in (_ERROR, _OLD_ERROR)
 
     @property
     def _title(self) -> str:
-        """What the graph is coloured by."""
+        """Return the legend title."""
         return _OLD_ERROR if self._is_old else _ERROR
 
     def _named(self, row: Compared) -> str:
@@ -359,14 +359,14 @@ class RunComparisonPanel(Panel):
             self.workspace.reveal(value)
 
     def go_to_divergence(self) -> None:
-        """Show where the runs part."""
+        """Go to the first divergence."""
         first = self.first
         if first is not None:
             self._go(first)
 
 
 def _keys(rows: Sequence[Compared]) -> dict[int, Callable[[int], Key]]:
-    """By what places of rows are sorted in the columns of positions and errors."""
+    """Return sort keys of positions and errors."""
     return {0: float, 3: lambda place: _error(rows[place].difference)}
 
 
@@ -379,7 +379,7 @@ def _number(number: float, role: str = "") -> NumberCell:
 
 
 def _about(found: ValueDifference) -> str:
-    """What the columns have no room for."""
+    """Return what the columns have no room for."""
     ours, theirs = (display(str(x), 40) for x in found.worst_pair)
     at = ", ".join(map(str, found.worst))
     lines = [

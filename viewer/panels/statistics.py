@@ -1,4 +1,4 @@
-"""Statistics: what the model costs, by operator, by scope or node by node, as a table with bars and on the graph."""
+"""Statistics panel: cost of the model by operator, scope or node, as a table with bars and on the graph."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ if TYPE_CHECKING:
 Amount = int | Polynomial | None
 
 _DELAY_MS = 300
-_FEW = 2000  # nodes that are summed up at once
-_UNBOUND = 1  # what an open dimension counts as where formulas are compared
+_FEW = 2000  # nodes summed up at once
+_UNBOUND = 1  # what a symbolic dimension counts as where formulas are compared
 _NEARLY_ALL = 0.75  # of the nodes
 ShareRole = Qt.ItemDataRole.UserRole + 1
 
-#: Columns: title, field, how an amount is written.
+#: Columns: title, field, format of an amount.
 COLUMNS: tuple[tuple[str, str, Callable[[int], str]], ...] = (
     ("Nodes", "nodes", count_text),
     ("Parameters", "parameters", count_text),
@@ -107,7 +107,7 @@ GROUPS = {"operator": "By operator", "scope": "By scope", "node": "Node by node"
 
 
 def amount_text(amount: Amount, write: Callable[[int], str]) -> str:
-    """A number, a formula, or ? where it is not known."""
+    """Format a number, a formula, or ? if unknown."""
     if amount is None:
         return "?"
     number = amount if isinstance(amount, int) else amount.constant
@@ -115,7 +115,7 @@ def amount_text(amount: Amount, write: Callable[[int], str]) -> str:
 
 
 def magnitude(amount: Amount) -> float:
-    """What an amount is compared by; open dimensions count as 1."""
+    """Return the sort key of an amount; symbolic dimensions count as 1."""
     if amount is None:
         return -1.0
     if isinstance(amount, int):
@@ -124,7 +124,7 @@ def magnitude(amount: Amount) -> float:
 
 
 def _amount(found: Total | NodeStatistics, name: str) -> Amount:
-    """One of the columns, over all calls."""
+    """Return a column, over all calls."""
     if isinstance(found, NodeStatistics):
         return found.in_all(name) if name in EACH_CALL else getattr(found, name, 1)
     amount: Amount = getattr(found, name)
@@ -132,7 +132,7 @@ def _amount(found: Total | NodeStatistics, name: str) -> Amount:
 
 
 def _with_what_is_inside(numbers: Mapping[Node, float]) -> dict[Node, float]:
-    """Numbers above 0; what holds nodes in bodies gets theirs in addition: a loop costs what is done in it."""
+    """Return positive numbers, with those of inner nodes added to nodes with subgraphs: a loop costs what it runs."""
     summed: dict[Node, float] = {}
     for node, number in numbers.items():
         holder: object = node
@@ -143,7 +143,7 @@ def _with_what_is_inside(numbers: Mapping[Node, float]) -> dict[Node, float]:
 
 
 class StatisticsRow:
-    """One line of the table: a group or a node."""
+    """A row: a group or a node."""
 
     def __init__(self, title: str, found: Total | NodeStatistics, node: Node | None = None) -> None:
         self.title = title
@@ -152,7 +152,7 @@ class StatisticsRow:
         self.leaves_out = [isinstance(found, Total) and found.leaves_out(name) for _, name, _ in COLUMNS]
 
     def text(self, column: int) -> str:
-        """An amount; a sum that lacks what is not known says so."""
+        """Format an amount; an incomplete sum is marked."""
         amount = self.amounts[column]
         said = amount_text(amount, COLUMNS[column][2])
         if not self.leaves_out[column]:
@@ -162,7 +162,7 @@ class StatisticsRow:
 
 @dataclass(frozen=True)
 class _Sums:
-    """What the panel shows of what was found; `level` of scopes, 0 where they are not told apart."""
+    """What is shown; `level` of scopes, 0 where they are not distinguished."""
 
     rows: list[StatisticsRow]
     total: Total
@@ -171,7 +171,7 @@ class _Sums:
 
 
 class StatisticsModel(RowModel[StatisticsRow]):
-    """The rows, sorted by any column. Very many are sorted over several turns; until then others are shown."""
+    """The rows, sorted by any column. Very many are sorted incrementally; until then the old order is shown."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(("What", *(title for title, _, _ in COLUMNS)), parent)
@@ -235,7 +235,7 @@ class StatisticsModel(RowModel[StatisticsRow]):
 
 
 def _largest(rows: Iterable[StatisticsRow], progress: Progress) -> list[float]:
-    """The largest of each column, for the bars; not 0."""
+    """Return the largest of each column, for the bars; not 0."""
     largest = [0.0] * len(COLUMNS)
     for row in progress.paced(rows):
         largest = [max(pair) for pair in zip(largest, map(magnitude, row.amounts), strict=True)]
@@ -243,7 +243,7 @@ def _largest(rows: Iterable[StatisticsRow], progress: Progress) -> list[float]:
 
 
 class BarDelegate(QStyledItemDelegate):
-    """Draws behind a number how large it is among those of its column."""
+    """Draws a bar behind a number, relative to the largest in its column."""
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         share = index.data(ShareRole)
@@ -255,7 +255,7 @@ class BarDelegate(QStyledItemDelegate):
 
 
 class StatisticsPanel(Panel):
-    """What the model costs. Follows edits and inferred types; a row of a node goes there."""
+    """Cost of the model. Follows edits and inferred types; a node's row goes there."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
@@ -264,9 +264,9 @@ class StatisticsPanel(Panel):
         self._rehearsing = WorkingCopyTask(workspace, self._count, self)
         self._is_colouring = False
         self._is_following = False
-        self._stale = False  # the model changed while nobody saw the table
+        self._stale = False  # the model changed while the panel was hidden
         self._summing = Latest(self)
-        self._has_levels = False  # whether a number of them was found or chosen
+        self._has_levels = False  # whether a scope level was found or chosen
         self._shown: Mapping[Node, float] = {}
         self.model = StatisticsModel(self)
         self.summary = ElidedLabel(self)
@@ -339,7 +339,7 @@ class StatisticsPanel(Panel):
             self._delay.start()
 
     def refresh(self) -> None:
-        """Count anew, on a copy, in the background."""
+        """Count again, on a copy, in the background."""
         self._stale = False
         try:
             self._bound = sizes([part.strip() for part in self.bindings.text().split(",") if part.strip()])
@@ -369,7 +369,7 @@ class StatisticsPanel(Panel):
         self._show()
 
     def _show(self) -> None:
-        """Sum up what was found, over several turns where that are very many nodes."""
+        """Sum up the result, incrementally for very many nodes."""
         found, kind = self.found, self.group.currentData()
         self._summing.stop()
         if found is None:
@@ -421,7 +421,7 @@ class StatisticsPanel(Panel):
         self._overlays().show(self._shown, title)
 
     def _overlays(self) -> Overlays:
-        """What colours the graph, for all panels alike; made when it is first needed, as it brings the executor."""
+        """Return the overlays shared by all panels; created on first use, as it imports the executor."""
         overlays = self.workspace.runs.overlays
         if not self._is_following:
             self._is_following = True
@@ -429,7 +429,7 @@ class StatisticsPanel(Panel):
         return overlays
 
     def _on_overlay(self) -> None:
-        """Something else colours the graph now."""
+        """Handle that the overlay on the graph changed."""
         if self._is_colouring and self.workspace.runs.overlays.numbers is not self._shown:
             self._is_colouring = False
             self.colour.setChecked(False)
@@ -451,7 +451,7 @@ class StatisticsPanel(Panel):
             self.save(path)
 
     def save(self, path: Path) -> None:
-        """Write the table as it stands, numbers in full."""
+        """Write the table in its order, with full numbers."""
         try:
             with path.open("w", newline="", encoding="utf-8") as file:
                 writer = csv.writer(file)
@@ -463,7 +463,7 @@ class StatisticsPanel(Panel):
 
 
 def _sums(whole: Statistics, kind: str, level: int, progress: Progress, part: Collection[Node] | None) -> _Sums:
-    """What is shown of a part in groups of a kind; without a level of scopes the best one is found."""
+    """Return the groups of a kind; without a scope level the best one is chosen."""
     found = whole if part is None else whole.among(part)
     total, symbols = found.total(progress), found.symbols(progress)
     if kind == "node":
@@ -480,7 +480,7 @@ def _sums(whole: Statistics, kind: str, level: int, progress: Progress, part: Co
 
 
 def _first_level(found: Statistics, progress: Progress) -> int:
-    """The first level at which no scope holds nearly all: the outermost is often the whole model."""
+    """Return the first level at which no scope holds nearly all: the outermost is often the whole model."""
     for level in range(1, DEEPEST):
         counts = Counter(scope_of(n.node, level) for n in progress.paced(found.nodes))
         del counts[""]

@@ -1,4 +1,4 @@
-"""Watch: pinned values over runs, with what became of them since the run before."""
+"""Watch panel: pinned values over runs, with their changes since the previous run."""
 
 from __future__ import annotations
 
@@ -151,12 +151,12 @@ def _signed(number: float) -> NumberCell:
 
 
 def _look(record: RunRecord, before: RunRecord | None, keys: list[ValueKey]) -> list[WatchedValue]:
-    """Off the GUI thread."""
+    """Compute off the GUI thread."""
     try:
         if before is not None:
             return record.result.apply(watch, keys, before.result)
     except LookupError:
-        pass  # the run before is gone
+        pass  # the previous run is gone
     try:
         return record.result.apply(watch, keys)
     except LookupError:

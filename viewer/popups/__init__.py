@@ -1,1 +1,1 @@
-"""Fields and lists that open over the window: command palette, operators, values, renaming."""
+"""Popups over the window: command palette, operators, values, renaming."""

@@ -1,4 +1,4 @@
-"""A field and a list over the window to choose one of many things: operators, values, inputs."""
+"""Popup with a filter field and a list, to choose one of many things: operators, values, inputs."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ Index = QModelIndex | QPersistentModelIndex
 
 _WIDTH = 640
 _ROWS = 9
-_MOST = 200  # rows made at once; who looks for more types another letter
+_MOST = 200  # rows created at once; more letters narrow the list
 _CHOICE = Qt.ItemDataRole.UserRole
 _POSITIONS = Qt.ItemDataRole.UserRole + 1
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One row: `title` with what `signature` says beside it, `note` at the right and one line of `detail` below.
+    """One row: `title`, `signature` beside it, `note` at the right and one line of `detail` below.
 
-    `rank` lower stands first where the typed letters decide nothing; `reason` says why it cannot be chosen.
+    Lower `rank` sorts first where the filter does not decide; `reason` says why it cannot be chosen.
     """
 
     title: str
@@ -52,7 +52,7 @@ class Choice:
 
 
 class ChoiceModel(QAbstractListModel):
-    """The choices that fit, best first."""
+    """The matching choices, best first."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -68,7 +68,6 @@ class ChoiceModel(QAbstractListModel):
         return 0 if parent.isValid() else len(self.choices)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        """What a row shows; the delegate takes the Choice itself."""
         choice, positions = self.choices[index.row()]
         match role:
             case Qt.ItemDataRole.DisplayRole:
@@ -85,16 +84,15 @@ class ChoiceModel(QAbstractListModel):
         return None
 
     def flags(self, index: Index) -> Qt.ItemFlag:
-        """What cannot be chosen is shown all the same, with the reason."""
+        """Disable choices that have a reason, but show them."""
         enabled = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
         return Qt.ItemFlag.ItemIsSelectable if self.choices[index.row()][0].reason else enabled
 
 
 class ChoicePopup(QFrame):
-    """Opens over its window, closes when something was chosen or the focus goes elsewhere. Esc closes it.
+    """Opens over its window, closes when something was chosen or the focus leaves. Esc closes it.
 
-    `others` makes rows out of what is typed, for choices nobody can list. What a choice runs into is handed to
-    `report`.
+    `others` creates choices from the typed text that cannot be listed. Errors of a choice go to `report`.
     """
 
     def __init__(self, window: QWidget, name: str, report: Callable[[ModelError], None]) -> None:
@@ -172,7 +170,7 @@ class ChoicePopup(QFrame):
         )
 
     def shown(self) -> list[Choice]:
-        """What fits what is typed, best first."""
+        """Return the matching choices, best first."""
         return [choice for choice, _ in self.model.choices]
 
     def _filter(self, query: str) -> None:
@@ -194,7 +192,7 @@ class ChoicePopup(QFrame):
         self.adjustSize()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Keys that move in the list work while the field has the focus."""
+        """Forward navigation keys to the list while the field has the focus."""
         if watched is self.field and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             key = event.key()
             steps = {Qt.Key.Key_PageDown: _ROWS, Qt.Key.Key_PageUp: -_ROWS, Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1}
@@ -212,7 +210,7 @@ class ChoicePopup(QFrame):
         return super().eventFilter(watched, event)
 
     def choose(self, row: int, *, shift: bool = False) -> None:
-        """Take a row, unless it has a reason not to be taken."""
+        """Choose a row, unless it has a reason against it."""
         if not 0 <= row < self.model.rowCount():
             return
         choice = self.model.choices[row][0]
@@ -278,7 +276,7 @@ class _ChoiceDelegate(QStyledItemDelegate):
         right: int,
         color: QColor,
     ) -> int:
-        """The title with the typed letters bold; returns where it ends."""
+        """Draw the title with the matching letters bold; returns its right end."""
         bold = QFont(font)
         bold.setBold(True)
         painter.setPen(color)

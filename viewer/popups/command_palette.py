@@ -1,4 +1,4 @@
-"""Ctrl+Shift+P: type a few letters of what to do, Enter does it."""
+"""Command palette (Ctrl+Shift+P): filter commands by typing, Enter runs one."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _WIDTH = 620
 _ROWS = 14
 _ENTRY = Qt.ItemDataRole.UserRole
 _POSITIONS = Qt.ItemDataRole.UserRole + 1
-_TAKE_MS = 5  # between two parts of what is added
-_WITH_KEYS = 0.1  # of two that fit alike the one that has a shortcut is meant
-_DISABLED = 15  # what cannot be done now counts this much less
+_TAKE_MS = 5  # between two batches of added entries
+_WITH_KEYS = 0.1  # bonus for entries with a shortcut
+_DISABLED = 15  # malus for entries that are disabled now
 
 
 @dataclass(frozen=True)
 class PaletteEntry:
-    """One thing the palette can do. `where` is its menu, `words` are what else it is called, `tip` says what it does.
+    """A command. `where` is its menu, `words` are synonyms, `tip` describes it.
 
-    `is_possible` is asked again and again while the palette is open: it must be cheap.
+    `is_possible` is called often while the palette is open: it must be cheap.
     """
 
     title: str
@@ -49,12 +49,12 @@ class PaletteEntry:
 
     @property
     def enabled(self) -> bool:
-        """Whether it can be done now."""
+        """Whether it can be run now."""
         return self.is_possible()
 
 
 class CommandPalette(QFrame):
-    """A field and a list over the window's upper edge; closes when it loses the focus or something was chosen."""
+    """A filter field and a list over the window's upper edge; closes on choice or loss of focus."""
 
     def __init__(self, window: QWidget) -> None:
         super().__init__(window, Qt.WindowType.Popup)
@@ -88,9 +88,9 @@ class CommandPalette(QFrame):
         self._recent: dict[str, None] = {}  # titles chosen before, newest last
 
     def open(self, entries: Iterable[PaletteEntry], more: Iterator[Iterable[PaletteEntry]] | None = None) -> None:
-        """Show the palette over its window, with these things to choose from.
+        """Show the palette over its window with these entries.
 
-        What `more` gives is added while the palette is shown, one part at a time: each may take its while to make.
+        The items of the generator `more` are added while the palette is shown, one per event-loop iteration.
         """
         self._entries = list(entries)
         self._more = iter(()) if more is None else more
@@ -115,21 +115,22 @@ class CommandPalette(QFrame):
         if fresh:
             self._entries += fresh
             row = self.list.currentRow()
-            at = self.list.item(row).data(_ENTRY) if row > 0 else None  # the best fit is chosen unless one was gone to
+            # the best match is current unless the user moved
+            at = self.list.item(row).data(_ENTRY) if row > 0 else None
             self._filter(self.field.text())
             if at is not None:
                 self.list.setCurrentRow(self.shown().index(at))
 
     def refresh(self) -> None:
-        """Show anew which entries can be chosen, where they stand: they may be on their way to be chosen."""
+        """Update which entries are enabled, in place, as the user may be about to choose one."""
         if not self.isVisible():
             return
         for row in range(self.list.count()):
             _show_enabled(self.list.item(row))
-        self.list.setCurrentRow(self.list.currentRow())  # one that could not be chosen was not selected either
+        self.list.setCurrentRow(self.list.currentRow())  # a disabled one was not selected either
 
     def shown(self) -> list[PaletteEntry]:
-        """The entries that fit what is typed, best first."""
+        """Return the matching entries, best first."""
         return [self.list.item(row).data(_ENTRY) for row in range(self.list.count())]
 
     def _filter(self, query: str) -> None:
@@ -162,7 +163,7 @@ class CommandPalette(QFrame):
         self.adjustSize()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Keys that move in the list work while the field has the focus."""
+        """Forward navigation keys to the list while the field has the focus."""
         if watched is self.field and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             key = event.key()
             page = {Qt.Key.Key_PageDown: _ROWS, Qt.Key.Key_PageUp: -_ROWS, Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1}
@@ -196,7 +197,7 @@ def _show_enabled(item: QListWidgetItem) -> None:
 
 
 class _EntryDelegate(QStyledItemDelegate):
-    """Title with the typed letters marked, menu in muted letters, shortcut at the right."""
+    """Title with the matching letters marked, muted menu, shortcut at the right."""
 
     def sizeHint(self, option: QStyleOptionViewItem, _index: QModelIndex | QPersistentModelIndex) -> QSize:
         return QSize(_WIDTH // 2, option.fontMetrics.height() + 10)

@@ -1,4 +1,4 @@
-"""Connecting by keyboard: first which input of a node, then which value; both lists say what fits and what does not."""
+"""Connect by keyboard: choose an input of a node, then a value; unsuitable ones are shown with the reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_NAMED: Final = 60
 
 
 def input_name(node: Node, index: int) -> str:
-    """What an input is called in the signature, numbered in a list; its number alone when nobody knows."""
+    """Return an input's name in the schema, numbered if variadic; its index alone if unknown."""
     schema = signature_of(node)
     parameter = schema.input(index) if schema is not None else None
     if schema is None or parameter is None:
@@ -33,7 +33,7 @@ def input_name(node: Node, index: int) -> str:
 
 
 def free_inputs(node: Node) -> list[int]:
-    """Inputs that hold nothing yet: left-out ones, further optional ones, and one more of a list."""
+    """Return the unconnected inputs: left-out ones, further optional ones, and one more variadic one."""
     count = len(node.inputs)
     free = [index for index, value in enumerate(node.inputs) if value is None]
     return [*free, *range(count, _most_inputs(node, count))]
@@ -49,7 +49,7 @@ def _most_inputs(node: Node, count: int) -> int:
 
 
 def misfit(workspace: DocumentContext, node: Node, index: int, value: Value) -> str:
-    """Why a value's known type does not fit an input, in words; empty when it does or is not known."""
+    """Return why a value's known type does not fit an input; empty when it does or is unknown."""
     known = workspace.types.type_of(value)
     schema = signature_of(node)
     parameter = schema.input(index) if schema is not None else None
@@ -60,7 +60,7 @@ def misfit(workspace: DocumentContext, node: Node, index: int, value: Value) -> 
 
 
 def choose_input(window: QWidget, workspace: DocumentContext, node: Node) -> ChoicePopup:
-    """Let the person choose an input of a node, then a value for it."""
+    """Let the user choose an input of a node, then a value for it."""
     choices = []
     free = set(free_inputs(node))
     for index in sorted({*range(len(node.inputs)), *free}):
@@ -92,7 +92,7 @@ def _then_value(window: QWidget, workspace: DocumentContext, node: Node, index: 
 
 
 def choose_value(window: QWidget, workspace: DocumentContext, node: Node, index: int) -> ChoicePopup:
-    """Let the person choose what feeds an input; values that would be a cycle are shown with the reason."""
+    """Let the user choose the value for an input; values that would make a cycle are disabled with the reason."""
     assert node.graph is not None
     choices = []
     present = node.inputs[index] if index < len(node.inputs) else None
@@ -119,7 +119,7 @@ def choose_value(window: QWidget, workspace: DocumentContext, node: Node, index:
 
 
 class _Values:
-    """What may feed an input: in a large graph what is near, and by their names the others."""
+    """Candidates for an input: in a large graph those nearby, others by name."""
 
     def __init__(self, workspace: DocumentContext, node: Node, index: int) -> None:
         self._workspace = workspace
@@ -141,8 +141,8 @@ class _Values:
         return nodes_downstream([self._node])
 
     def typed(self, text: str) -> list[Choice]:
-        """What is not listed: values of that name, and the constant that is written."""
-        from onnx_workbench.model.edits.constants import reads_as_constant  # not before it is needed: it loads numpy
+        """Return unlisted choices: values of that name, and a constant parsed from the text."""
+        from onnx_workbench.model.edits.constants import reads_as_constant  # late: it loads numpy
 
         if not reads_as_constant(text) or text in self._visible:
             return self.named(text)
@@ -150,7 +150,7 @@ class _Values:
         return [*self.named(text), Choice(display(text, 100), run, detail="New constant")]
 
     def named(self, text: str) -> list[Choice]:
-        """Values that are not listed and have the text in their name, a few dozen at most."""
+        """Return unlisted values whose name contains the text, a few dozen at most."""
         if self.is_all or not text:
             return []
         listed, wanted = set(self.listed), text.lower()
@@ -158,7 +158,7 @@ class _Values:
         return [self.choice(value) for value in islice(found, _MOST_NAMED)]
 
     def choice(self, value: Value) -> Choice:
-        """The row of a value, saying what does not fit."""
+        """Return the choice for a value, with the reason if it does not fit."""
         producer = value.producer
         reason = display(why_not_connect(self._node, value), 240) if self._may_be_later(producer) else ""
         mismatch = "" if reason else misfit(self._workspace, self._node, self._index, value)
@@ -173,7 +173,7 @@ class _Values:
         )
 
     def _may_be_later(self, producer: Node | None) -> bool:
-        """Whether a node may depend on this one; the common case costs nothing."""
+        """Return whether a node may depend on this one; cheap in the common case."""
         if producer is None:
             return False
         known = NameIndex.of(self._graph)
@@ -183,7 +183,7 @@ class _Values:
 
 
 def _near(node: Node) -> Iterator[Value]:
-    """Values made shortly before a node, then what the graphs around it get from outside, then what comes after."""
+    """Return values produced shortly before a node, then outer inputs, then later values."""
     before, after = node.previous, node.next
     for _ in range(_MOST_LISTED // 4):
         if before is not None:

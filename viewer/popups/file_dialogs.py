@@ -1,4 +1,4 @@
-"""File dialogs: which model to open, where to write to."""
+"""File dialogs for opening and saving."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OPEN_FILTERS = (
 
 
 def ask_open(window: QWidget, settings: Settings) -> list[Path]:
-    """The files to open; empty when the person changed their mind. What a file is gets decided by its content."""
+    """Ask for files to open; empty if cancelled. The format is detected by content."""
     names, _ = QFileDialog.getOpenFileNames(window, "Open", settings.get(LAST_FOLDER), ";;".join(_OPEN_FILTERS))
     paths = [Path(name) for name in names]
     if paths:
@@ -24,12 +24,12 @@ def ask_open(window: QWidget, settings: Settings) -> list[Path]:
 
 
 def ask_another(window: QWidget, settings: Settings, title: str) -> Path | None:
-    """A model to do something with beside the one that is open; None when the person changed their mind."""
+    """Ask for a second model; None if cancelled."""
     return ask_file(window, settings, title, _OPEN_FILTERS)
 
 
 def ask_file(window: QWidget, settings: Settings, title: str, filters: tuple[str, ...]) -> Path | None:
-    """A file to read, from where files were read last; None when the person changed their mind."""
+    """Ask for a file to read, starting in the last folder; None if cancelled."""
     name, _ = QFileDialog.getOpenFileName(window, title, settings.get(LAST_FOLDER), ";;".join(filters))
     if not name:
         return None
@@ -38,7 +38,7 @@ def ask_file(window: QWidget, settings: Settings, title: str, filters: tuple[str
 
 
 def ask_folder(window: QWidget, settings: Settings, title: str) -> Path | None:
-    """A folder, or None when the person changed their mind."""
+    """Ask for a folder; None if cancelled."""
     name = QFileDialog.getExistingDirectory(window, title, settings.get(LAST_FOLDER))
     if not name:
         return None
@@ -49,7 +49,7 @@ def ask_folder(window: QWidget, settings: Settings, title: str) -> Path | None:
 def ask_save(
     window: QWidget, settings: Settings, title: str, suggestion: Path, filters: tuple[str, ...]
 ) -> Path | None:
-    """Where to write, or None when the person changed their mind. The dialog asks before it replaces a file."""
+    """Ask for a file to write; None if cancelled. The dialog confirms overwriting."""
     start = suggestion if suggestion.is_absolute() else Path(settings.get(LAST_FOLDER)) / suggestion
     name, chosen = QFileDialog.getSaveFileName(window, title, str(start), ";;".join(filters))
     if not name:
@@ -70,11 +70,11 @@ _SAVE_FILTERS = (
 
 
 def ask_save_model(window: QWidget, settings: Settings, suggestion: Path) -> Path | None:
-    """Where to write a model; its suffix decides the format."""
+    """Ask for a file to write a model to; its suffix determines the format."""
     return ask_save(window, settings, "Save as", suggestion, _SAVE_FILTERS)
 
 
 def _first_suffix(chosen: str) -> str:
-    """``.svg`` of “Scalable image (*.svg)”."""
+    """Return ``.svg`` of “Scalable image (*.svg)”."""
     _, _, patterns = chosen.partition("(*")
     return patterns.split(" ")[0].rstrip(")") if patterns.startswith(".") else ""

@@ -1,4 +1,4 @@
-"""How well typed words fit a thing that can be chosen: for the command palette and other pickers. No Qt in here."""
+"""Fuzzy matching of typed words for the command palette and other pickers. No Qt."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class _Worth(NamedTuple):
-    """What a typed word scores in a text: where it is a whole word of it, begins one, or stands inside one."""
+    """Scores of a word in a text: as a whole word, as the beginning of one, or inside one."""
 
     whole: int
     beginning: int
@@ -16,20 +16,20 @@ class _Worth(NamedTuple):
 _IN_TITLE = _Worth(130, 120, 50)
 _IN_NAMES = _Worth(88, 75, 20)
 _IN_MORE = _Worth(40, 40, 10)
-_FIRST = 10  # for standing first in the title
+_FIRST = 10  # at the beginning of the title
 _EXACT = 40  # for being the title
-_COVERED = 40  # for the words of the title that were typed, of all it has
-_CALLED = 35  # for several words that stand together among the other names
-_ABBREVIATED = 60  # for beginnings of words of the title, ztf of Zoom to Fit
-_SCATTERED = 5  # for letters in their order anywhere in the title, less one for each that is by itself
+_COVERED = 40  # for the share of the title's words that were typed
+_CALLED = 35  # for several adjacent words among the other names
+_ABBREVIATED = 60  # for initials of the title's words, ztf of Zoom to Fit
+_SCATTERED = 5  # for a subsequence of the title, less one for each isolated letter
 
 
 def rate(query: str, title: str, names: str = "", more: str = "") -> tuple[float, tuple[int, ...]] | None:
-    """The score (0 to 255, more is better) and the positions in `title` that letters fell on; None: it does not fit.
+    """Return the score (0 to 255, more is better) and the matched positions in `title`; None without a match.
 
-    Each word of the query, whatever its case, must fit by itself, in any order: in the title; in `names`, what else
-    the thing is called, which is nearly as good; in `more`, what is said of it; or by letters scattered over the
-    title in their order. An empty query fits everything with score 0.
+    Each word of the query must match, case-insensitively and in any order: in the title; in `names`, synonyms, which
+    are nearly as good; in `more`, the description; or as a subsequence of the title. An empty query matches everything
+    with score 0.
     """
     words = query.lower().split()
     if not words:
@@ -60,7 +60,7 @@ def _rate_in_title(word: str, title: str) -> tuple[int, range | list[int]]:
 
 
 def _rate_in(word: str, text: str, worth: _Worth) -> tuple[int, int]:
-    """The best score of a word as it stands in a text, and where; 0 where it does not."""
+    """Return the best score of a word as a substring of a text, and its position; 0 without a match."""
     lowered = _lower(text)
     best, place = 0, 0
     at = lowered.find(word)
@@ -76,13 +76,13 @@ def _rate_in(word: str, text: str, worth: _Worth) -> tuple[int, int]:
 
 
 def _rate_letters(word: str, title: str) -> tuple[int, list[int]]:
-    """The best score of letters that stand in their order in a title, and where each does; 0 where they do not."""
+    """Return the best score of a subsequence match in a title, and the positions; 0 without a match."""
     lowered = _lower(title)
     best: tuple[int, list[int]] = (0, [])
     start = lowered.find(word[0])
     while start >= 0:
         positions = _letters_from(word, title, lowered, start)
-        if positions is None:  # from a later start there are fewer letters still
+        if positions is None:  # a later start leaves fewer letters
             break
         alone = sum(not _begins_word(title, at) and at - 1 not in positions for at in positions)
         score = max(_SCATTERED - alone, 1) if alone else _ABBREVIATED
@@ -93,7 +93,7 @@ def _rate_letters(word: str, title: str) -> tuple[int, list[int]]:
 
 
 def _letters_from(word: str, title: str, lowered: str, start: int) -> list[int] | None:
-    """Where the letters of a word stand from a place on: each next to the one before, begins a word, or anywhere."""
+    """Match letters from a position on: next to the previous one, at the beginning of a word, or anywhere."""
     positions = [start]
     for character in word[1:]:
         at = lowered.find(character, positions[-1] + 1)
@@ -110,11 +110,11 @@ def _letters_from(word: str, title: str, lowered: str, start: int) -> list[int] 
 
 def _lower(text: str) -> str:
     lowered = text.lower()
-    return lowered if len(lowered) == len(text) else text  # a lower case that is longer: positions would not fit
+    return lowered if len(lowered) == len(text) else text  # lower-casing changed the length: positions would not fit
 
 
 def _begins_word(text: str, at: int) -> bool:
-    """Words are parted by what is no letter, and by capitals as in BatchNormalization and QLinearConv."""
+    """Words are separated by non-letters, and by capitals as in BatchNormalization and QLinearConv."""
     if at == 0 or not text[at - 1].isalnum():
         return True
     return text[at].isupper() and (text[at - 1].islower() or text[at + 1 : at + 2].islower())

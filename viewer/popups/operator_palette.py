@@ -1,4 +1,4 @@
-"""The palette of operators: those of the imported opsets, the model's functions, and any other by its name."""
+"""Operator palette: operators of the imported opsets, the model's functions, and any other by name."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
 from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.theme import categories, operator_category
 
-_FROM_LATER = 15  # operators that the imported versions do not have yet stand this much behind
-_FIRST_OTHERS = 20  # and those of domains that are not imported this much
+_FROM_LATER = 15  # malus of operators that the imported versions lack
+_FIRST_OTHERS = 20  # malus of operators of domains that are not imported
 _KNOWN = ("", "ai.onnx.ml", "com.microsoft")
 _DOC = 160
 _LINK = re.compile(r"\[([^\[\]]*)\]\([^()\s]*\)")
@@ -28,9 +28,9 @@ _LINK = re.compile(r"\[([^\[\]]*)\]\([^()\s]*\)")
 
 @dataclass(frozen=True)
 class OperatorEntry:
-    """What can be added: an operator of a domain, or a call of a function. `schema` is None for unknown ones.
+    """An operator of a domain, or a function. `schema` is None for unknown ones.
 
-    `needs` is the version of its domain that brought it, where the graph imports an older one; else 0.
+    `needs` is the version of its domain that introduced it, where the graph imports an older one; else 0.
     """
 
     op_type: str
@@ -41,23 +41,23 @@ class OperatorEntry:
     needs: int = 0
 
     def takes(self, type_: Type | None) -> bool:
-        """Whether some input may be of this type; unknown ones may always."""
+        """Return whether some input accepts this type; unknown schemas always do."""
         if self.schema is None or not self.schema.is_signature_known:
             return self.function is None or bool(self.function.body.inputs)
         return any(type_ is None or parameter.allows(type_) for parameter in self.schema.inputs)
 
     def input_for(self, type_: Type | None) -> int:
-        """The first input that takes a type; 0 when nobody knows."""
+        """Return the first input that accepts a type; 0 if unknown."""
         if self.schema is None or type_ is None:
             return 0
         return next((i for i, parameter in enumerate(self.schema.inputs) if parameter.allows(type_)), 0)
 
 
 def operators(graph: Graph) -> Iterator[OperatorEntry]:
-    """Everything that can stand in a graph: functions of the model first, then operators by name.
+    """Return everything that can be added to a graph: functions of the model first, then operators by name.
 
-    Those of domains the program knows and the graph does not import yet come at their newest version. At the end
-    are those that later versions brought to the domains it imports.
+    Known domains that the graph does not import come at their newest version. Operators of later versions of the
+    imported domains are last.
     """
     model, imports = graph.model, graph.opset_imports
     for function in () if model is None else model.functions:
@@ -76,7 +76,7 @@ def operators(graph: Graph) -> Iterator[OperatorEntry]:
 
 
 def signature(operator: OperatorEntry) -> str:
-    """Inputs and outputs in short: ``X, W, [B] → Y``; optional ones in brackets, … after those that repeat."""
+    """Return inputs and outputs in short: ``X, W, [B] → Y``; optional ones in brackets, … after variadic ones."""
     if operator.function is not None:
         body = operator.function.body
         names = [", ".join(display(v.name, 24) for v in values) for values in (body.inputs, body.outputs)]
@@ -94,16 +94,16 @@ def _parameter(parameter: Parameter) -> str:
 
 
 def first_sentence(doc: str) -> str:
-    """What a text says first, on one line; of its links the words."""
+    """Return the first sentence of a text on one line, links as their text."""
     line = _LINK.sub(r"\1", " ".join(doc.split()))
     end = line.find(". ")
     return display(line if end < 0 else line[: end + 1], _DOC, elide="end")
 
 
 class OperatorPalette(ChoicePopup):
-    """Choose an operator. One that the imports of the graph are too old for is handed to `offer_newer` first.
+    """Choose an operator. One that the graph's imports are too old for is passed to `offer_newer` first.
 
-    That gets the operator, the graph, and what to do with the operator once it is there.
+    That gets the operator, the graph, and a function to call once the operator is available.
     """
 
     def __init__(
@@ -124,9 +124,9 @@ class OperatorPalette(ChoicePopup):
         why_not: Callable[[OperatorEntry], str] = lambda _operator: "",
         at: QPoint | None = None,
     ) -> None:
-        """Open with the operators there are for a graph; `why_not` gives the reason where one does not fit.
+        """Open with the operators for a graph; `why_not` returns the reason where one does not fit.
 
-        `run` gets the one that is chosen, and whether it was chosen with Shift.
+        `run` gets the chosen one, and whether it was chosen with Shift.
         """
         found = list(operators(graph))
         names = {(operator.domain, operator.op_type) for operator in found}

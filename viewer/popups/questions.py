@@ -1,4 +1,4 @@
-"""Questions that wait for an answer without blocking the program: each calls back with what was chosen."""
+"""Non-modal questions: each calls back with the answer."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def ask_to_save(
     coming: Sequence[str] = (),
     holds_less: str = "",
 ) -> QMessageBox:
-    """Ask what to do about the changes of a document that is being closed; Cancel calls nothing.
+    """Ask what to do about unsaved changes of a document that is closing; Cancel calls nothing.
 
-    `coming`: the titles of edits that are still on their way. `holds_less`: the file that holds a part only.
+    `coming`: titles of edits in progress. `holds_less`: the file stores a part only.
     """
     box = QMessageBox(window)
     box.setIcon(QMessageBox.Icon.NoIcon)

@@ -1,4 +1,4 @@
-"""Rows of fields that are shown and edited where they stand: what the inspector and other property lists are made of.
+"""Editable property lists: rows of fields that are shown and edited in place; used by the inspector and others.
 
-`rows` says what a row is (no Qt), `tree` shows rows, `delegate` paints and edits them.
+`rows` defines rows (no Qt), `model` and `tree` show them, `delegate` paints and edits them.
 """

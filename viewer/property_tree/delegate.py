@@ -1,4 +1,4 @@
-"""Paints the rows of a property list and edits them where they stand."""
+"""Item delegate of property lists: painting and in-place editing."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ Index = QModelIndex | QPersistentModelIndex
 
 ICON = 14
 _GAP = 6
-_NARROWEST = 8  # below this an ellipsis is all that would be seen
+_NARROWEST = 8  # narrower than this only the ellipsis would be visible
 _TEXT_LINES = 7
-_EMPTY = "–"  # where a text may be written
-_ALWAYS = ("add", "go")  # the buttons that show without the pointer, when they are the last
+_EMPTY = "–"  # minimum width of an editable text
+_ALWAYS = ("add", "go")  # the buttons visible without the pointer, when they are the last
 
 
 class PropertyDelegate(QStyledItemDelegate):
-    """One per tree. An editor stays open while its text is refused, with the reason under it."""
+    """One per tree. An editor stays open while its text is invalid, with the error below it."""
 
     def __init__(self, tree: PropertyTree) -> None:
         super().__init__(tree)
@@ -131,7 +131,7 @@ class PropertyDelegate(QStyledItemDelegate):
             painter.drawText(area, int(flags), shown)
 
     def _paint_buttons(self, painter: QPainter, area: QRect, row: PropertyRow, *, shown: bool) -> int:
-        """Draw the buttons at the end; returns where the text must end."""
+        """Draw the buttons at the row's end; returns the right limit for the text."""
         rects = button_rects(area, row)
         if not shown:
             rects = [one for one in rects[:1] if one[0].id in _ALWAYS]
@@ -144,7 +144,6 @@ class PropertyDelegate(QStyledItemDelegate):
         return rects[-1][1].left() - _GAP
 
     def editorEvent(self, event: QEvent, model: QAbstractItemModel, option: QStyleOptionViewItem, index: Index) -> bool:
-        """Nothing: the tree handles clicks on buttons."""
         del event, model, option, index
         return False
 
@@ -165,7 +164,7 @@ class PropertyDelegate(QStyledItemDelegate):
         return editor
 
     def setEditorData(self, editor: QWidget, index: Index) -> None:
-        """Put the text in, once: what changes meanwhile elsewhere does not disturb what is being typed."""
+        """Set the text once only: later changes of the model do not disturb what the user is typing."""
         field = self._field(index)
         if editor is not self.editor or field is None or editor.property("begun"):
             return
@@ -176,10 +175,10 @@ class PropertyDelegate(QStyledItemDelegate):
         self._begun = self._first = self.editor.text_now()
 
     def setModelData(self, _editor: QWidget, _model: QAbstractItemModel, _index: Index) -> None:
-        """Nothing: `commit` does it, since it may be refused."""
+        """Do nothing: `commit` does it, since it may be refused."""
 
     def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: Index) -> None:
-        """Over the cell; several lines take the room below it, or above it at the end of the view."""
+        """Place the editor over the cell; multi-line ones extend below it, or above it at the end of the view."""
         rect = QRect(option.rect)
         if isinstance(editor, TextField):
             height = QFontMetrics(editor.font()).height() * _TEXT_LINES + 12
@@ -200,7 +199,7 @@ class PropertyDelegate(QStyledItemDelegate):
         return row.label_field if index.column() == 0 else row.field
 
     def commit(self, *, gesture: bool = False) -> bool:
-        """Take what was typed; False when it is refused, which then stands under the field."""
+        """Apply the typed text; False when it is refused, with the error shown below the field."""
         editor = self.editor
         if editor is None:
             return True
@@ -209,7 +208,7 @@ class PropertyDelegate(QStyledItemDelegate):
         if field is None or text == self._begun:
             return True
         document, begun = self._tree.document, self._begun
-        self._begun = text  # rows that come with the edit may push the field away, which takes what was typed again
+        self._begun = text  # new rows may push the field out, which commits again
         try:
             merge = "/".join(("field", *self._key, str(self._index.column())))
             with document.edit(field.title, merge=merge if gesture or self._first != begun else "") as edit:
@@ -223,7 +222,7 @@ class PropertyDelegate(QStyledItemDelegate):
         return True
 
     def commit_and_close(self) -> bool:
-        """Take what was typed and close the editor, unless it is refused."""
+        """Apply the typed text and close the editor, unless it is refused."""
         if self.editor is None:
             return True
         if not self.commit():
@@ -232,7 +231,7 @@ class PropertyDelegate(QStyledItemDelegate):
         return True
 
     def cancel(self) -> None:
-        """Close the editor; what stepping changed since it opened is taken back."""
+        """Close the editor and revert the steps made in it."""
         editor = self.editor
         if editor is not None and self._begun != self._first:
             if isinstance(editor, LineField):
@@ -258,7 +257,9 @@ class PropertyDelegate(QStyledItemDelegate):
         super().destroyEditor(editor, index)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Tab commits and goes on; so does leaving the field, except into its own list or another window."""
+        """Commit and move on with Tab; also when the focus leaves the field, except into its own list or another
+        window.
+        """
         if watched is not self.editor:
             return False
         if is_own_shortcut(event) or (takes_the_document(event) and not self.commit()):
@@ -275,7 +276,7 @@ class PropertyDelegate(QStyledItemDelegate):
             reason = cast("QFocusEvent", event).reason()
             if reason not in (Qt.FocusReason.PopupFocusReason, Qt.FocusReason.ActiveWindowFocusReason):
                 self.commit_and_close()
-                if self._tree.is_updating:  # not the person left: rows that came pushed the field out of view
+                if self._tree.is_updating:  # not by the user: new rows pushed the field out of view
                     self._tree.setFocus()
         return False
 
@@ -317,7 +318,7 @@ class PropertyDelegate(QStyledItemDelegate):
 
     @property
     def error_text(self) -> str:
-        """Why the open field was refused; empty when it was not."""
+        """Return the error of the open field; empty when there is none."""
         return "" if self._error is None else self._error.text()
 
     def _clear_error(self) -> None:
@@ -330,7 +331,7 @@ class PropertyDelegate(QStyledItemDelegate):
 
 
 def button_rects(area: QRect, row: PropertyRow) -> list[tuple[RowAction, QRect]]:
-    """Where the buttons of a row are, from the right."""
+    """Return the rectangles of a row's buttons, from the right."""
     found = []
     right = area.right()
     for action in reversed([a for a in row.actions if a.icon]):

@@ -1,4 +1,4 @@
-"""The widgets a field is edited in: a line with suggestions, or several lines. They ask, the delegate answers."""
+"""Editor widgets for fields: a line with suggestions, or several lines. They emit requests; the delegate acts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _ESCAPE = re.compile(r"\\\\|\\x([89a-fA-F][0-9a-fA-F])")
 
 
 class LineField(QLineEdit):
-    """One line. Enter and a click on a suggestion ask to commit, Esc to cancel, Up and Down step a number."""
+    """Single-line editor. Enter and a click on a suggestion request commit, Esc cancel, Up and Down step a number."""
 
     commit_requested = Signal()
     cancel_requested = Signal()
@@ -81,11 +81,11 @@ class LineField(QLineEdit):
         self.addAction(drop, QLineEdit.ActionPosition.TrailingPosition)
 
     def text_now(self) -> str:
-        """What stands in it."""
+        """Return the current text."""
         return self.text()
 
     def set_text(self, text: str) -> None:
-        """Begin with this text, all of it selected."""
+        """Set the initial text, all of it selected."""
         self.setText(text)
         self.selectAll()
         self._fill("")
@@ -102,7 +102,7 @@ class LineField(QLineEdit):
             self._list.widen()
 
     def drop_down(self) -> None:
-        """Show everything it may be."""
+        """Show all suggestions."""
         if self._completer is not None:
             self._fill("")
             self._completer.setCompletionPrefix("")
@@ -110,7 +110,7 @@ class LineField(QLineEdit):
             self._point_at_present()
 
     def _point_at_present(self) -> None:
-        """Let the list begin at what the field holds now."""
+        """Select the current value in the list of suggestions."""
         texts = self._suggestions.texts()
         if self._list is not None and self.text() in texts:
             with QSignalBlocker(self):
@@ -120,7 +120,7 @@ class LineField(QLineEdit):
 
     @property
     def is_dropped_down(self) -> bool:
-        """Whether the suggestions show."""
+        """Return whether the suggestions are visible."""
         return self._list is not None and self._list.isVisible()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -147,15 +147,15 @@ class LineField(QLineEdit):
                 self.drop_down()
         else:
             super().keyPressEvent(event)
-            event.accept()  # else the list around it takes Ctrl+End and the like, and goes elsewhere
+            event.accept()  # else the view around it takes Ctrl+End and the like, and moves
 
 
 class TextField(QPlainTextEdit):
-    """Several lines. Ctrl+Enter asks to commit, Esc to cancel."""
+    """Multi-line editor. Ctrl+Enter requests commit, Esc cancel."""
 
     commit_requested = Signal()
     cancel_requested = Signal()
-    stepped = Signal()  # never; so that both kinds of editor look alike
+    stepped = Signal()  # never emitted; so that both editors have the same signals
 
     def __init__(self, field: PropertyField, parent: QWidget) -> None:
         super().__init__(parent)
@@ -166,11 +166,11 @@ class TextField(QPlainTextEdit):
             self.setFont(monospace())
 
     def text_now(self) -> str:
-        """What stands in it."""
+        """Return the current text."""
         return self.toPlainText()
 
     def set_text(self, text: str) -> None:
-        """Begin with this text, all of it selected."""
+        """Set the initial text, all of it selected."""
         if len(text) > LONGEST_TEXT:  # looking for word boundaries in a long line takes minutes
             self.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)
         self.setPlainText(text)
@@ -193,28 +193,28 @@ Editor = LineField | TextField
 
 
 def make_editor(field: PropertyField, parent: QWidget) -> Editor:
-    """The widget for a field."""
+    """Create the editor for a field."""
     return TextField(field, parent) if field.lines else LineField(field, parent)
 
 
 def needs_escapes(text: str) -> bool:
-    """Whether a text holds bytes that were not UTF-8, which Qt's fields would drop."""
+    """Return whether a text holds bytes that were not UTF-8, which Qt's editors would drop."""
     return any(0xDC80 <= ord(character) <= 0xDCFF for character in text) if not text.isascii() else False
 
 
 def escaped(text: str) -> str:
-    """A text with such bytes as ``\\x80``, and backslashes doubled to tell them apart."""
+    """Escape such bytes as ``\\\\x80``, and double backslashes."""
     doubled = text.replace("\\", "\\\\")
     return "".join(f"\\x{ord(c) - 0xDC00:02x}" if 0xDC80 <= ord(c) <= 0xDCFF else c for c in doubled)
 
 
 def unescaped(text: str) -> str:
-    """What `escaped` was made from."""
+    """Reverse `escaped`."""
     return _ESCAPE.sub(lambda m: "\\" if m[0] == "\\\\" else chr(0xDC00 + int(m[1], 16)), text)
 
 
 def is_own_shortcut(event: QEvent) -> bool:
-    """Whether a key belongs to an open editor though the window has a shortcut on it."""
+    """Return whether a key belongs to an open editor although the window has a shortcut on it."""
     return (
         event.type() == QEvent.Type.ShortcutOverride
         and isinstance(event, QKeyEvent)
@@ -223,12 +223,12 @@ def is_own_shortcut(event: QEvent) -> bool:
 
 
 def take_typed(window: QWidget) -> None:
-    """Let the field that is being typed in give its text to the document, which will be saved or closed."""
+    """Commit the text of the focused editor before the document is saved or closed."""
     take_from(window.focusWidget())
 
 
 def take_from(field: QWidget | None) -> None:
-    """Let a field give what was typed to the document, if that is where it belongs. What is refused stays in it."""
+    """Commit the text of an editor, if it belongs to the document. An invalid text stays in it."""
     if isinstance(field, (LineField, TextField)):
         field.commit_requested.emit()
     elif isinstance(field, QLineEdit) and (view := _view_around(field)) is not None:
@@ -242,7 +242,7 @@ def _view_around(field: QWidget) -> QAbstractItemView | None:
 
 
 def takes_the_document(event: QEvent) -> bool:
-    """Whether a key saves or closes the document: what is being typed belongs to it."""
+    """Return whether a key saves or closes the document: typed text must be committed first."""
     keys = QKeySequence.StandardKey
     return (
         event.type() == QEvent.Type.ShortcutOverride
@@ -285,10 +285,10 @@ class _SuggestionModel(QAbstractListModel):
 
 
 class _SuggestionList(QListView):
-    """Opens as wide as its field at least, and wider where texts and notes need that; stays on the screen."""
+    """At least as wide as its field, wider where its texts need it; stays on the screen."""
 
     def widen(self) -> None:
-        """Make room for what is listed now."""
+        """Fit the width to the listed suggestions."""
         model, metrics = self.model(), self.fontMetrics()
         rows = [model.index(row, 0) for row in range(model.rowCount())]
         texts = (f"{index.data() or ''}{index.data(_NOTE) or ''}" for index in rows)

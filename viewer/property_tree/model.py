@@ -1,4 +1,4 @@
-"""Rows as a Qt model that is updated in place, so that focus, expansion and an open editor outlive an undo."""
+"""Qt model of rows, updated in place, so that focus, expansion and an open editor survive an undo."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _FLAGS = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.
 
 
 class _Item:
-    """A row's place in the tree; its children are made when they are first asked for."""
+    """A node of the row tree; its children are created on first access."""
 
     __slots__ = ("items", "parent", "position", "row", "source")
 
     def __init__(self, parent: _Item | None, position: int, row: PropertyRow | None, source: LazyRows | None) -> None:
         self.parent = parent
         self.position = position
-        self.row = row  # None: to be made from `source`, the parent's lazy rows
+        self.row = row  # None: to be created from `source`, the parent's lazy rows
         self.source = source
         self.items: list[_Item] | None = None
 
 
 class PropertyModel(TreeModel):
-    """Rows in two columns: label and value. Says which look different; of lazy rows all may: `many_changed`."""
+    """Rows in two columns: label and value. Emits which rows look different, for lazy rows all: `many_changed`."""
 
     many_changed = Signal()
 
@@ -43,9 +43,9 @@ class PropertyModel(TreeModel):
     # -- contents --------------------------------------------------------------------------------------------
 
     def set_rows(self, rows: Sequence[PropertyRow]) -> bool:
-        """Show these: rows that were there with the same key stay what they are, the others come and go.
+        """Show these rows: rows with the same key are updated, others are added or removed.
 
-        Whether there may be some to be opened that were not there or were not to be opened before.
+        Returns whether some may have become expandable.
         """
         self._may_open = False
         self._root.row = PropertyRow("", "", children=rows)
@@ -58,7 +58,7 @@ class PropertyModel(TreeModel):
         if isinstance(rows, LazyRows):
             self._update_lazily(item, rows)
             return
-        if item.items and item.items[0].source is not None:  # few enough now to be told by their keys
+        if item.items and item.items[0].source is not None:  # few enough to be matched by their keys
             self._remove(item, 0, len(item.items) - 1)
         keys = {row.key for row in rows}
         for position in range(len(item.items) - 1, -1, -1):
@@ -70,7 +70,7 @@ class PropertyModel(TreeModel):
                 self.dataChanged.emit(self._index_of(child), self._index_of(child, 1))
 
     def _place(self, item: _Item, position: int, row: PropertyRow) -> bool:
-        """Let the child at `position` be the one of this row, moving or adding it; whether it looks different."""
+        """Put a row at `position` among the children, moving or inserting it; returns whether it looks different."""
         items = item.items
         assert items is not None
         found = next((i for i in range(position, len(items)) if self.row_of(items[i]).key == row.key), None)
@@ -115,7 +115,7 @@ class PropertyModel(TreeModel):
                 self._update(child, self.row_of(child).rows())
             else:
                 self._clear(child)
-        self.many_changed.emit()  # for dataChanged a tree would look for both ends of the range among all its rows
+        self.many_changed.emit()  # for dataChanged a QTreeView would search both ends of the range among all its rows
 
     def _remove(self, item: _Item, first: int, last: int) -> None:
         assert item.items is not None
@@ -133,12 +133,12 @@ class PropertyModel(TreeModel):
         return QModelIndex() if item is self._root else self.createIndex(item.position, column, item)
 
     def is_lazy(self, index: Index) -> bool:
-        """Whether the rows under it are many, each made when it is looked at."""
+        """Return whether the child rows are lazy, each created on access."""
         items = self._children(self._item(index))
         return bool(items) and items[0].source is not None
 
     def row_of(self, item: _Item) -> PropertyRow:
-        """The row of an item, made if it must be."""
+        """Return the row of an item, creating it if needed."""
         row = item.row
         if row is None:
             assert item.source is not None
@@ -146,11 +146,11 @@ class PropertyModel(TreeModel):
         return row
 
     def row(self, index: Index) -> PropertyRow | None:
-        """The row at an index."""
+        """Return the row at an index."""
         return self.row_of(index.internalPointer()) if index.isValid() else None
 
     def find(self, *path: str) -> QModelIndex:
-        """The index of the value at a path of keys; invalid when there is none."""
+        """Return the index of the value at a path of keys; invalid when there is none."""
         index = QModelIndex()
         for key in path:
             index = next(
@@ -166,7 +166,7 @@ class PropertyModel(TreeModel):
         return "" if row is None else row.key
 
     def path(self, index: Index) -> tuple[str, ...]:
-        """The keys from the outermost row to this one."""
+        """Return the keys from the outermost row to this one."""
         keys: list[str] = []
         while index.isValid():
             keys.append(self._key(index))
@@ -194,7 +194,7 @@ class PropertyModel(TreeModel):
         return self.createIndex(row, column, items[row]) if 0 <= row < len(items) else QModelIndex()
 
     def outer_index(self, index: Index) -> QModelIndex:
-        """The index of the row around it."""
+        """Return the index of the parent row."""
         item = index.internalPointer().parent if index.isValid() else None
         return QModelIndex() if item is None else self._index_of(item)
 
@@ -230,7 +230,7 @@ class PropertyModel(TreeModel):
         return None
 
     def flags(self, index: Index) -> Qt.ItemFlag:
-        """All alike, without making a row: the view looks whether there is a field before it edits."""
+        """Return the same for all without creating a row: the view checks for a field before editing."""
         return _FLAGS if index.isValid() else Qt.ItemFlag.NoItemFlags
 
 

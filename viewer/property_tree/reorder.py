@@ -1,4 +1,4 @@
-"""Dragging a row to another place among its siblings, with a line where it would go."""
+"""Drag-and-drop reordering of a row among its siblings, with an insertion line."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ class RowReordering:
         self._tree = tree
         self._from = QPersistentModelIndex()
         self._start = QPoint()
-        self._gap: int | None = None  # before which of the rows that can be moved
+        self._gap: int | None = None  # insertion index among the movable rows
 
     @property
     def is_dragging(self) -> bool:
-        """Whether a row is on its way."""
+        """Whether a drag is in progress."""
         return self._gap is not None and self._from.isValid()
 
     def press(self, index: QModelIndex, point: QPoint) -> None:
-        """The button went down on a row; without `move` it is none of ours."""
+        """Start on a row; ignored for rows without `move`."""
         row = self._tree.rows.row(index)
         movable = row is not None and row.move is not None
         self._from = QPersistentModelIndex(index.siblingAtColumn(0)) if movable else QPersistentModelIndex()
         self._start, self._gap = point, None
 
     def drag(self, point: QPoint) -> bool:
-        """The mouse moved with the button held; whether that moves a row."""
+        """Handle mouse movement with the button held; returns whether a row is being dragged."""
         if not self._from.isValid():
             return False
         if self._gap is None and (point - self._start).manhattanLength() < QApplication.startDragDistance():
@@ -55,7 +55,7 @@ class RowReordering:
         return True
 
     def release(self) -> bool:
-        """The button came up: the row goes where the line is; whether there was a drag."""
+        """Move the row to the line; returns whether there was a drag."""
         index, gap, was = self._from, self._gap, self.is_dragging
         self.cancel()
         row = self._tree.rows.row(index)
@@ -69,7 +69,7 @@ class RowReordering:
         return was
 
     def cancel(self) -> None:
-        """Leave everything where it is."""
+        """Cancel the drag."""
         if self.is_dragging:
             self._tree.viewport().unsetCursor()
             self._tree.viewport().update()
@@ -86,7 +86,7 @@ class RowReordering:
         painter.fillRect(QRect(rect.left(), y - 1, self._tree.viewport().width() - rect.left(), 2), theme().accent)
 
     def _range(self) -> range:
-        """Which of the siblings can be moved; they stand one after the other, and may be very many."""
+        """Return the range of movable siblings; they are adjacent, and may be very many."""
         here, count = self._from.row(), self._tree.rows.rowCount(self._from.parent())
         before = bisect_left(range(here), 1, key=lambda position: int(self._can_move(position)))
         behind = bisect_left(range(here + 1, count), 1, key=lambda position: int(not self._can_move(position)))
@@ -97,13 +97,13 @@ class RowReordering:
         return row is not None and row.move is not None
 
     def _bottom(self, index: QModelIndex) -> int:
-        """Where a row and what is open under it end."""
+        """Return the bottom of a row with its expanded children."""
         while self._tree.isExpanded(index) and (count := self._tree.rows.rowCount(index)):
             index = self._tree.rows.index(count - 1, 0, index)
         return self._tree.visualRect(index).bottom() + 1
 
     def _gap_at(self, point: QPoint) -> int:
-        """Before which of them a point is; their number: behind all."""
+        """Return the insertion index at a point; the number of movable rows means the end."""
         places, outer = self._range(), self._from.parent()
         index = self._tree.indexAt(point)
         below = not index.isValid() or self._tree.visualRect(index).top() > self._tree.visualRect(self._index()).top()

@@ -1,4 +1,4 @@
-"""What a row of a property list is: texts, how it is edited, what can be done with it. No Qt in here."""
+"""Data classes of property rows: texts, editing, actions. No Qt."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 Style = Literal["normal", "section", "muted", "error", "warning"]
 
-#: More characters than this are not put into a line or text field, which would stall; see `Field.open`.
+#: Longer texts are not edited in a line or text field, which would stall; see `Field.open`.
 LONGEST_TEXT = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """One thing that might be meant: the text to take, and a word about it; `fits` False shows it greyed, last."""
+    """One completion: the text to insert, and a note; with `fits` False it is greyed and last."""
 
     text: str
     note: str = ""
@@ -27,18 +27,14 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class PropertyField:
-    """How a text of a row is changed.
+    """How a text of a row is edited.
 
-    title    of the edit in the history
-    source   the text to begin with; asked when editing begins
-    apply    makes the change from the new text; raises ModelError, which is shown at the field
-    choices  what it usually is, for a drop-down list; anything else may be typed too
-    suggest  further texts for what was typed so far
-    step     the text one up (+1) or down (-1), for the arrow keys
-    lines    several lines: Enter makes a new one, Ctrl+Enter commits
-    mono     in the monospace font
-    hint     shown while it is empty
-    open     edits it elsewhere, when it is too large for a field; then `source` is not asked
+    title    of the edit in the history source   the text to begin with; asked when editing begins apply    makes the
+    change from the new text; raises ModelError, which is shown at the field choices  what it usually is, for a
+    drop-down list; anything else may be typed too suggest  further texts for what was typed so far step     the text
+    one up (+1) or down (-1), for the arrow keys lines    several lines: Enter makes a new one, Ctrl+Enter commits mono
+    in the monospace font hint     shown while it is empty open     edits it elsewhere, when it is too large for a
+    field; then `source` is not asked
     """
 
     title: str
@@ -55,9 +51,9 @@ class PropertyField:
 
 @dataclass(frozen=True, slots=True)
 class RowAction:
-    """Something to do with a row: in its context menu and, with an icon, as a button at its end.
+    """An action of a row: in its context menu and, with an icon, as a button at its end.
 
-    `id` is ``remove``, ``up``, ``down``, ``go`` or ``add`` for those that have a key of their own.
+    `id` is ``remove``, ``up``, ``down``, ``go`` or ``add`` for those with a key.
     """
 
     title: str
@@ -65,7 +61,7 @@ class RowAction:
     icon: str = ""
     id: str = ""
     enabled: bool = True
-    inner: Callable[[], Sequence[RowAction]] | None = None  # a submenu instead of `run`, asked when it opens
+    inner: Callable[[], Sequence[RowAction]] | None = None  # a submenu instead of `run`, built when it opens
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +107,7 @@ class PropertyRow:
     children: Sequence[PropertyRow] | Callable[[], Sequence[PropertyRow]] | None = None
 
     def looks_like(self, other: PropertyRow) -> bool:
-        """Whether it is painted as another is. What it does may differ."""
+        """Return whether both are painted alike; their actions may differ."""
         return self._looks() == other._looks()
 
     def _looks(self) -> tuple[object, ...]:
@@ -121,14 +117,14 @@ class PropertyRow:
         return (*texts, self.style, self.mono, self.middle, self.bars, self.part, ways, buttons)
 
     def rows(self) -> Sequence[PropertyRow]:
-        """The rows under it, made now."""
+        """Return the child rows, created now."""
         if self.children is None:
             return ()
         return self.children() if callable(self.children) else self.children
 
 
 class LazyRows(Sequence[PropertyRow]):
-    """Many rows, each made when it is looked at; `opens` says, without making it, which have rows under them."""
+    """Many rows, each created on access; `opens` tells, without creating it, which have children."""
 
     def __init__(
         self, count: int, make: Callable[[int], PropertyRow], opens: Callable[[int], bool] | None = None
@@ -138,7 +134,7 @@ class LazyRows(Sequence[PropertyRow]):
         self._opens = opens
 
     def opens(self, index: int) -> bool:
-        """Whether there are rows under one."""
+        """Return whether a row has children."""
         return self._opens is not None and self._opens(index)
 
     def __len__(self) -> int:

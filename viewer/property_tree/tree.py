@@ -1,4 +1,4 @@
-"""A property list: rows with fields, edited with F2, Enter, a double-click or by typing."""
+"""Tree view of a property list: rows with fields, edited with F2, Enter, a double-click or by typing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from onnx_workbench.viewer.style.theme import theme
 
 _CHEVRON = 10
 _SHIFT = Qt.KeyboardModifier.ShiftModifier
-_SPLIT_REACH = 3  # pixels to either side of where labels and values part
+_SPLIT_REACH = 3  # pixels to either side of the boundary between labels and values
 _KEYS = {
     (Qt.Key.Key_Delete, Qt.KeyboardModifier.NoModifier): "remove",
     (Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier): "up",
@@ -61,11 +61,11 @@ _KEY_TEXTS = {"remove": "Del", "up": "Alt+Up", "down": "Alt+Down", "add": "Ins",
 
 
 class PropertyTree(QTreeView):
-    """Shows rows and edits their fields in the document given.
+    """Shows rows and edits their fields in the given document.
 
-    F2, Enter or a double-click edits the value, typing begins it anew, Shift+F2 edits the label; what has no text, a
-    tensor say, opens. Del, Alt+Up, Alt+Down, Ins and Shift+Enter run the row's action of that kind; the menu key lists
-    all. Rows of an ordered list are also dragged to another place. `report` gets what an action was refused with.
+    F2, Enter or a double-click edits the value, typing replaces it, Shift+F2 edits the label; a value without a text
+    form, such as a tensor, opens. Del, Alt+Up, Alt+Down, Ins and Shift+Enter run the row's action of that kind; the
+    menu key lists all. Rows of an ordered list can be dragged. `report` gets the errors of actions.
     """
 
     current_row_changed = Signal(object)  # Row | None
@@ -77,9 +77,9 @@ class PropertyTree(QTreeView):
         self.document = document
         self.report = report
         self.rows = PropertyModel(self)
-        self._open: dict[tuple[str, ...], bool] = {}  # what the person expanded and collapsed, by path
+        self._open: dict[tuple[str, ...], bool] = {}  # expansion set by the user, by path
         self._updating = False
-        self._split = 0.4  # how much of the width the labels take
+        self._split = 0.4  # share of the width for labels
         self._splitting = False
         self._reorder = RowReordering(self)
         self.setModel(self.rows)
@@ -109,7 +109,7 @@ class PropertyTree(QTreeView):
     # -- contents --------------------------------------------------------------------------------------------
 
     def set_rows(self, rows: Sequence[PropertyRow]) -> None:
-        """Show these, keeping what is current, expanded and being edited."""
+        """Show these rows, keeping the current row, expansion and editor."""
         current = self.currentIndex()
         before, position, column = self.rows.path(current), current.row(), max(0, current.column())
         self._updating = True
@@ -128,7 +128,7 @@ class PropertyTree(QTreeView):
         return self._updating
 
     def _near(self, path: tuple[str, ...], position: int, column: int) -> QModelIndex:
-        """Where a row of this path was that has another name now, or is gone."""
+        """Return the nearest remaining index for a path that was renamed or removed."""
         parent = self.rows.find(*path[:-1]).siblingAtColumn(0)
         if not path or (len(path) > 1 and not parent.isValid()):
             return self.rows.index(0, 1)
@@ -157,13 +157,13 @@ class PropertyTree(QTreeView):
             self.current_row_changed.emit(self.rows.row(self.currentIndex()))
 
     def _paint_rows(self, *indices: QModelIndex) -> None:
-        """Paint rows again, all across: the view alone paints the cells that are and were current."""
+        """Repaint whole rows: the view alone repaints only the previous and the new current cell."""
         for index in indices:
             area = self.visualRect(index)
             self.viewport().update(0, area.top(), self.viewport().width(), area.height())
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        """Only the current row tells who has the focus: Qt would paint all rows whenever a field opens or closes."""
+        """Repaint the current row only: Qt would repaint all rows whenever a field opens or closes."""
         if not self.currentIndex().isValid():
             super().focusInEvent(event)  # which makes one current
         self._paint_rows(self.currentIndex())
@@ -218,15 +218,15 @@ class PropertyTree(QTreeView):
 
     @property
     def editor(self) -> Editor | None:
-        """The open field, or None."""
+        """Return the open editor, or None."""
         return self.fields.editor
 
     def begin_edit(self, index: QModelIndex) -> bool:
-        """Open the field of a value (column 1) or label (column 0); False when there is none."""
+        """Open the editor of a value (column 1) or label (column 0); False when there is none."""
         place = QPersistentModelIndex(index)
         if self._field_at(index) is None or not self.fields.commit_and_close():
             return False
-        index = place.sibling(place.row(), place.column())  # what was typed elsewhere may have moved the row
+        index = place.sibling(place.row(), place.column())  # a commit elsewhere may have moved the row
         field = self._field_at(index)
         if field is None:
             return False
@@ -243,7 +243,7 @@ class PropertyTree(QTreeView):
         return None if row is None else row.label_field if index.column() == 0 else row.field
 
     def edit_at(self, *path: str) -> None:
-        """Show the value at a path of keys and open its field, if it has one."""
+        """Show the value at a path of keys and open its editor, if it has one."""
         index = self.rows.find(*path)
         if index.isValid():
             self.expand(index.parent())
@@ -251,7 +251,7 @@ class PropertyTree(QTreeView):
                 self._set_current(index)
 
     def edit_beside(self, index: QModelIndex, direction: int) -> None:
-        """Open the next field in a direction, as Tab does."""
+        """Open the next editor in a direction, as Tab does."""
         current = index.siblingAtColumn(0)
         while True:
             current = self.indexBelow(current) if direction > 0 else self.indexAbove(current)
@@ -263,14 +263,14 @@ class PropertyTree(QTreeView):
                 return
 
     def finish(self) -> None:
-        """Take what is being typed; when it is refused, say so and why, since something else will be shown."""
+        """Commit the open editor; report an error, since something else will be shown."""
         if not self.fields.commit_and_close() and self.editor is not None:
             typed, reason = display(self.editor.text_now(), 60), self.fields.error_text
             self.report(ModelError(f"{typed} was not taken: {self.editor.field.title}", reason))
             self.fields.cancel()
 
     def _stays(self) -> bool:
-        """Whether an open field holds on to the focus: what is typed in it is refused, and must not get lost."""
+        """Return whether an open editor keeps the focus, because its invalid text must not get lost."""
         if self.fields.commit_and_close():
             return False
         if self.editor is not None:
@@ -278,7 +278,7 @@ class PropertyTree(QTreeView):
         return True
 
     def run(self, action: RowAction) -> None:
-        """Do what a row offers."""
+        """Run an action of a row."""
         if not action.enabled:
             return
         try:
@@ -300,14 +300,14 @@ class PropertyTree(QTreeView):
         return False
 
     def _run_at(self, index: QModelIndex, action: RowAction) -> None:
-        """Do what a row offers; stay with a row that moves by it, to move it on."""
+        """Run an action of a row; keep a moved row current, to move it on."""
         outer, place = self.rows.path(index.parent()), index.row()
         self.run(action)
         if action.enabled and action.id in ("up", "down"):
             self.go_to(outer, place + (1 if action.id == "down" else -1))
 
     def go_to(self, outer: tuple[str, ...], place: int) -> None:
-        """Make the row at a place among those under a path current."""
+        """Make the row at an index among the children of a path current."""
         parent = self.rows.find(*outer).siblingAtColumn(0)
         self._set_current(self.rows.index(place, max(0, self.currentIndex().column()), parent))
 
@@ -317,7 +317,7 @@ class PropertyTree(QTreeView):
     # -- keys and mouse --------------------------------------------------------------------------------------
 
     def event(self, event: QEvent) -> bool:
-        """Keys that mean something here are not the window's shortcuts while the list has the focus."""
+        """Accept keys of the list before they trigger shortcuts of the window."""
         if event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
             modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
             if (Qt.Key(event.key()), modifiers) in _OWN_KEYS:
@@ -347,7 +347,7 @@ class PropertyTree(QTreeView):
             super().keyPressEvent(event)
 
     def _type_into(self, index: QModelIndex, event: QKeyEvent) -> bool:
-        """Begin the value anew with what is typed, as in a table; False where nothing is typed or can be."""
+        """Start editing with a typed character, as in a table; False where nothing is typed or editable."""
         field = self._field_at(index.siblingAtColumn(1))
         shift_alone = not event.modifiers() & ~(_SHIFT | Qt.KeyboardModifier.KeypadModifier)
         if not (shift_alone and event.text().isprintable() and event.text().strip()):
@@ -359,7 +359,7 @@ class PropertyTree(QTreeView):
         return True
 
     def _open_row(self, index: QModelIndex) -> None:
-        """Edit the value, else follow the row, else edit the label, else open or close what is under it."""
+        """Edit the value, else follow the row, else edit the label, else toggle expansion."""
         if self.begin_edit(index.siblingAtColumn(1)) or self._run_of(index, "go"):
             return
         first = index.siblingAtColumn(0)
@@ -381,7 +381,7 @@ class PropertyTree(QTreeView):
         return abs(point.x() - self.columnWidth(0)) <= _SPLIT_REACH
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Between labels and values: move where they part. On a row of an ordered list: perhaps move that."""
+        """Start moving the boundary between labels and values, or perhaps dragging a row of an ordered list."""
         point = event.position().toPoint()
         self._splitting = event.button() == Qt.MouseButton.LeftButton and self._is_on_split(point)
         if self._splitting or self._stays():
@@ -405,7 +405,7 @@ class PropertyTree(QTreeView):
         super().mouseMoveEvent(event)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Buttons at the end of a row; Ctrl+click follows it."""
+        """Trigger buttons at the end of a row; Ctrl+click follows it."""
         if self._splitting:
             self._splitting = False
             return
@@ -438,7 +438,7 @@ class PropertyTree(QTreeView):
         return None
 
     def buttons(self, index: QModelIndex) -> list[tuple[RowAction, QRect]]:
-        """The buttons of a row and where they are in the viewport."""
+        """Return the buttons of a row and their rectangles in the viewport."""
         row = self.rows.row(index)
         if row is None:
             return []
@@ -457,7 +457,7 @@ class PropertyTree(QTreeView):
             self.menu(index).popup(self.viewport().mapToGlobal(position))
 
     def menu(self, index: QModelIndex) -> QMenu:
-        """The context menu of a row."""
+        """Return the context menu of a row."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         row = self.rows.row(index)

@@ -1,1 +1,1 @@
-"""The Run panel: inputs, limits and breakpoints of a run, and what came out of it."""
+"""Run panel: inputs, limits and breakpoints of a run, and its results."""

@@ -30,7 +30,7 @@ _USUAL_LIMIT = 1e4
 
 
 class BreakpointSection(Section):
-    """Shows and changes the breakpoints of the document's runs."""
+    """Shows and changes the breakpoints of the document."""
 
     def __init__(self, workspace: Workspace) -> None:
         super().__init__("Breakpoints")
@@ -99,7 +99,7 @@ class BreakpointSection(Section):
         return [name_of(place) for b in self._breakpoints.all if (place := b.node or b.value) is not None]
 
     def _change(self, one: Breakpoint, condition: Literal[""] | Condition) -> None:
-        """Let a breakpoint of a value stop always, or on a condition only."""
+        """Set whether a breakpoint of a value stops always, or on a condition only."""
         made = Breakpoint(value=one.value, condition=condition, limit=self._limit_of(condition))
         rests = one in self._breakpoints.resting
         self._breakpoints.set(made if b == one else b for b in self._breakpoints.all)
@@ -107,7 +107,7 @@ class BreakpointSection(Section):
             self._breakpoints.rest(made, on=True)
 
     def _rest(self, one: Breakpoint, where: QToolButton, *, on: bool) -> None:
-        """Keep a breakpoint but pass it by, or stop there again; its row stays, with the focus in it."""
+        """Disable or enable a breakpoint; its row stays, with the focus in it."""
         now = self._breakpoints.resting
         self._shown = self._breakpoints.all, now | {one} if on else now - {one}, self._names()
         where.setIcon(_dot(rests=on))
@@ -125,7 +125,7 @@ class BreakpointSection(Section):
         return _USUAL_LIMIT if limit is None else limit
 
     def _when(self, one: Breakpoint) -> Combo:
-        """On which condition a breakpoint of a value stops."""
+        """Describe the condition of a breakpoint of a value."""
         assert one.value is not None
         name = display(name_of(one.value), 40)
         when = Combo(f"When to stop after {name}", [(text, condition) for condition, text in _WHEN.items()])

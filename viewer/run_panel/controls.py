@@ -1,4 +1,4 @@
-"""Small widgets that the sections of the Run panel are made of."""
+"""Small widgets for the sections of the Run panel."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Section(QWidget):
         layout.addLayout(self.rows)
 
     def add(self, widget: QWidget) -> None:
-        """Put a widget below the others."""
+        """Append a widget."""
         self.rows.addWidget(widget)
 
     def clear(self) -> None:
@@ -41,7 +41,7 @@ class Section(QWidget):
 
 
 class Combo(QComboBox):
-    """A choice that does not change when a list is scrolled over it, and may be narrower than its longest entry."""
+    """A combo box that ignores the wheel, and may be narrower than its longest entry."""
 
     def __init__(self, name: str, entries: list[tuple[str, object]]) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Combo(QComboBox):
             self.addItem(text, data)
 
     def choose(self, data: object) -> None:
-        """Show the entry with this data, telling nobody; what is equal counts, as findData does for few types."""
+        """Select the entry with this data without signals; compared with ==, which findData does for few types only."""
         blocked = self.blockSignals(True)
         self.setCurrentIndex(next((i for i in range(self.count()) if self.itemData(i) == data), 0))
         self.blockSignals(blocked)
@@ -64,7 +64,7 @@ class Combo(QComboBox):
 
 
 class Spin(QSpinBox):
-    """A whole number that does not change when a list is scrolled over it."""
+    """A spin box that ignores the wheel."""
 
     def __init__(self, name: str, low: int, high: int) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class Spin(QSpinBox):
 
 
 def muted(text: str = "") -> QLabel:
-    """A label for what is secondary; plain text, wrapped."""
+    """Return a label for secondary text; plain text, wrapped."""
     label = QLabel(text)
     label.setTextFormat(Qt.TextFormat.PlainText)
     label.setForegroundRole(QPalette.ColorRole.PlaceholderText)
@@ -87,7 +87,7 @@ def muted(text: str = "") -> QLabel:
 
 
 def line(*widgets: QWidget) -> QWidget:
-    """Widgets side by side."""
+    """Lay out widgets side by side."""
     holder = QWidget()
     row = QHBoxLayout(holder)
     row.setContentsMargins(0, 0, 0, 0)

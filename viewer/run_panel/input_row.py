@@ -1,4 +1,4 @@
-"""One input in the Run panel: its name and type, and where its value comes from."""
+"""One input in the Run panel: name, type, and the source of its value."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _KINDS: list[tuple[str, object]] = [
 ]
 _NAME_LEAST = 120  # px
 _WITHOUT_BOUNDS = (ElementType.STRING, ElementType.BOOL)
-_GIVEN: Literal["saved"] = "saved"  # no source one chooses: a run that was loaded gave the value
+_GIVEN: Literal["saved"] = "saved"  # not a source to choose: a loaded run gave the value
 _FILES = (
     "Values (*.npy *.npz *.pb *.csv *.tsv *.txt "
     + " ".join(f"*{suffix}" for suffix in sorted(SUFFIXES))
@@ -85,7 +85,7 @@ class InputRow(QWidget):
         self.refresh()
 
     def refresh(self) -> None:
-        """Show what is chosen."""
+        """Show the current choice."""
         source = self._inputs.source(self._name)
         kind = kind_of(source)
         self._editors[kind].show_source(source)
@@ -96,7 +96,7 @@ class InputRow(QWidget):
         self._stack.setVisible(not is_given)
 
     def _offer_given(self, is_given: bool) -> None:
-        """Name a saved run as the source while the value is from one; it cannot be chosen otherwise."""
+        """Show a saved run as the source while the value is from one; it cannot be chosen."""
         index = self.source.findData(_GIVEN)
         blocked = self.source.blockSignals(True)
         if is_given and index < 0:
@@ -126,7 +126,7 @@ class InputRow(QWidget):
 
 
 def _title(value: Value, shown: str) -> QHBoxLayout:
-    """The name of an input and its type; where both are long, each gives way, the type more."""
+    """Return the name of an input and its type; if both are long, both are elided, the type more."""
     name = ElidedLabel(elide=Qt.TextElideMode.ElideMiddle)
     name.setText(shown)
     font = QFont(name.font())
@@ -146,17 +146,17 @@ def _title(value: Value, shown: str) -> QHBoxLayout:
 
 
 def _element_of(declared: Type | None) -> object:
-    """The element type of a tensor, be it optional or in a sequence."""
+    """Return the element type of a tensor, also inside an optional or a sequence."""
     while isinstance(declared, (OptionalType, SequenceType)):
         declared = declared.element
     return declared.element_type if isinstance(declared, (TensorType, SparseTensorType)) else None
 
 
 class _Stack(QStackedWidget):
-    """As high as the page that is shown."""
+    """As high as the current page."""
 
     def show_page(self, page: QWidget) -> None:
-        """Show a page; the others take no room."""
+        """Show a page."""
         for other in self.findChildren(_Editor):
             policy = QSizePolicy.Policy.Preferred if other is page else QSizePolicy.Policy.Ignored
             other.setSizePolicy(QSizePolicy.Policy.Preferred, policy)
@@ -166,7 +166,7 @@ class _Stack(QStackedWidget):
 
 
 class _Editor(QWidget):
-    """Shows and changes sources of one kind."""
+    """Editor for sources of one kind."""
 
     def __init__(self, choose: Any) -> None:
         super().__init__()
@@ -176,12 +176,12 @@ class _Editor(QWidget):
         """Show a source of this kind."""
 
     def first(self) -> InputSource:
-        """What is chosen when this kind is."""
+        """Return the initial source of this kind."""
         return Random()
 
 
 class _RandomEditor(_Editor):
-    """Texts and truth values have no bounds, and whole numbers one distribution."""
+    """Texts and booleans have no bounds, integers only one distribution."""
 
     def __init__(self, choose: Any, name: str, element: object) -> None:
         super().__init__(choose)
@@ -266,7 +266,7 @@ class _RangeEditor(_Editor):
 
 
 class _FileEditor(_Editor):
-    """`folder` is where files are looked for before any was chosen."""
+    """`folder` is the initial folder."""
 
     def __init__(self, choose: Any, value: Value, folder: Path | None) -> None:
         super().__init__(choose)
@@ -319,11 +319,11 @@ class _FileEditor(_Editor):
         return File(path, key, self.image.options if picture else None)
 
     def _offer_arrays(self, path: Path, wanted: str) -> None:
-        """List the arrays of an archive: the wanted one chosen, else the one named like the input, else the first."""
+        """List the arrays of an archive: select the wanted one, else the one named like the input, else the first."""
         try:
             names = npz_members(path)
         except ModelError:
-            names = [wanted] if wanted else []  # the run says what is wrong with the file
+            names = [wanted] if wanted else []  # the run reports what is wrong with the file
         self.key.clear()
         for name in names:
             self.key.addItem(display(name, 60), name)
@@ -346,7 +346,7 @@ class _FileEditor(_Editor):
 
 
 class _ImageEditor(QWidget):
-    """How a picture becomes a tensor."""
+    """Conversion of an image to a tensor."""
 
     def __init__(self, chosen: Any, name: str, declared: Type | None) -> None:
         super().__init__()
@@ -423,14 +423,14 @@ class _ImageEditor(QWidget):
         return numbers_in(self._size.text().replace("×", " ").replace("x", " "))
 
     def _scale_entered(self) -> float:
-        """The scale as it was where nobody typed another: what is shown of it is rounded."""
+        """Return the exact previous scale unless the user changed it: the displayed one is rounded."""
         scale = self._scale.number()
         if scale is None:
             return 1 / 255
         return self.options.scale if scale == float(f"{self.options.scale:.9g}") else scale
 
     def _refusal(self) -> str:
-        """What is wrong with what was typed, empty if nothing: until it is mended, the options stay as they were."""
+        """Return what is invalid, empty if nothing: until it is corrected, the options stay unchanged."""
         size, mean, std = self._sizes(), numbers_in(self._mean.text()), numbers_in(self._std.text())
         if self._size.text().strip() and not (1 <= len(size) <= 2 and all(x >= 1 and x.is_integer() for x in size)):
             return f"{display(self._size.text(), 40)} is no size: height×width was expected, such as 224×224"
@@ -440,7 +440,7 @@ class _ImageEditor(QWidget):
         return "A deviation is not zero: pixels are divided by it" if 0.0 in std else ""
 
     def show_options(self, options: ImageOptions) -> None:
-        """Show what is chosen."""
+        """Show the options."""
         self.options = options
         self.problem.hide()
         self._layout_box.choose(options.layout)
@@ -455,7 +455,7 @@ class _ImageEditor(QWidget):
 
 
 def _line(name: str, hint: str) -> QLineEdit:
-    """A field; `hint` is what nothing means."""
+    """Return a line edit; `hint` describes an empty one."""
     line = QLineEdit()
     line.setPlaceholderText(hint)
     line.setAccessibleName(name)
@@ -463,7 +463,7 @@ def _line(name: str, hint: str) -> QLineEdit:
 
 
 def constant_from(text: str) -> Any:
-    """A number, truth value, list or text from what a person typed; 0 for nothing."""
+    """Parse a number, boolean, list or text from the user; 0 for an empty text."""
     text = text.strip()
     if not text:
         return 0
@@ -474,7 +474,7 @@ def constant_from(text: str) -> Any:
 
 
 def numbers_in(text: str) -> tuple[float, ...]:
-    """The numbers of a list with commas or blanks; none when one of them is no number."""
+    """Parse a list of numbers with commas or blanks; empty if one is invalid."""
     try:
         return tuple(float(part) for part in text.replace(",", " ").split())
     except ValueError:

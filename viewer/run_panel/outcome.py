@@ -1,4 +1,4 @@
-"""What goes into a run and came out of it: outputs, parameters, failures, test data, wrong declarations."""
+"""Results in the Run panel: outputs, parameters, failures, test data, wrong declarations."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from onnx_workbench.viewer.style.tooltips import plain_tip
 
 _MOST_ROWS = 60
 _MOST_PARAMETERS = 5
-_FEW = 2000  # nodes, for which what is declared is looked at at once
+_FEW = 2000  # most nodes for which declarations are checked at once
 
 
 class OutcomeSection(Section):
-    """Outputs with their types, and what failed; a click goes there."""
+    """Outputs with their types, and failures; a click goes there."""
 
     def __init__(self, workspace: Workspace) -> None:
         super().__init__("Outcome")
@@ -54,16 +54,16 @@ class OutcomeSection(Section):
         self.add(self.tree)
         self.tree.itemActivated.connect(self._go)
         self.tree.itemClicked.connect(self._go)
-        self._is_behind = False  # runs have ended or types were declared since, while nobody saw it
+        self._is_behind = False  # runs ended or types were declared while it was hidden
         self.correct = QPushButton("Correct the declarations")
         self.correct.setToolTip("Declare what the run computed, as one edit")
         self.correct.clicked.connect(self.correct_declarations)
         self.add(self.correct)
         self._wrong: list[tuple[Value, Contradiction]] = []
-        self._seeking = Latest(self)  # values that are declared otherwise
+        self._seeking = Latest(self)  # values that contradict their declaration
         self._counting = Latest(self)  # the constants of the model
-        self._tested: QTreeWidgetItem | None = None  # the heading of what test data showed
-        self._above = 0  # rows of the tree that stand before those
+        self._tested: QTreeWidgetItem | None = None  # the heading of the test data results
+        self._above = 0  # tree rows before those
         workspace.results.changed.connect(self._on_results)
         workspace.changes.changed.connect(self._on_change)
         workspace.runs.testing.changed.connect(self._refresh)
@@ -93,7 +93,7 @@ class OutcomeSection(Section):
         if any(isinstance(step, SetField) and step.field == "type" for step in change.steps):
             self._on_results(None)
         if self._seeking.running:
-            self._seek_wrong()  # it has gone through half of the model as it was
+            self._seek_wrong()  # it has processed half of the previous model
         if self._counting.running:
             self._count_parameters()
 
@@ -126,7 +126,7 @@ class OutcomeSection(Section):
 
     @property
     def _verdict(self) -> str:
-        """How many outputs were as the test data expect, and whether the model was another then."""
+        """Return how many outputs are as expected by the test data, and whether the model was another then."""
         testing = self._workspace.runs.testing
         passed = sum(not v.problem for v in testing.verdicts)
         when = "" if testing.state == self._workspace.document.current.id else ", before an edit"
@@ -160,7 +160,7 @@ class OutcomeSection(Section):
             QTreeWidgetItem(self.tree, [display(note, 200)]).setFirstColumnSpanned(True)
 
     def _look_at(self, record: RunRecord, items: Mapping[Value, QTreeWidgetItem]) -> None:
-        """Say beside outputs which range they have, as soon as that is known."""
+        """Show the range beside outputs, as soon as it is known."""
         keys = {key: value for value in items if (key := record.key(value)) is not None}
         result, asked = record.result, list(keys)
 
@@ -186,7 +186,7 @@ class OutcomeSection(Section):
         self._counting.begin(lambda progress: _parameters(graph, progress), self._add_parameters, at_once=few)
 
     def _add_parameters(self, held: Mapping[Value, Tensor | SparseTensor]) -> None:
-        """The constants of the model: how many, how much, and the largest."""
+        """Add the constants of the model: number, size, and the largest."""
         if not held:
             return
         count = sum(prod(t.shape) for t in held.values() if all(d >= 0 for d in t.shape))
@@ -206,7 +206,7 @@ class OutcomeSection(Section):
         self._fit()
 
     def _seek_wrong(self, *, at_once: bool = False) -> None:
-        """Find and list values whose type or shape is not the declared one, in functions and bodies too."""
+        """Find and list values whose type or shape contradicts the declaration, in functions and subgraphs too."""
         record = self._workspace.results.current
         if record is not None:
             at_once |= len(record.result.nodes) <= _FEW
@@ -229,7 +229,7 @@ class OutcomeSection(Section):
             self._fit()
 
     def correct_declarations(self) -> None:
-        """Declare what was computed, where something else is declared."""
+        """Declare the computed types where they contradict the declared ones."""
         if self._is_behind:
             self._refresh()
         if self._seeking.running:
@@ -267,12 +267,12 @@ class OutcomeSection(Section):
 
     def _about(self, value: Value) -> str:
         found = self._workspace.results.value_of(value)
-        if found is None:  # also what an empty optional gives
+        if found is None:  # also the result of an empty optional
             return "nothing" if self._workspace.results.has(value) else "not computed"
         return _type_of(info_of(found))
 
     def _branch(self, text: str, color: Any, at: int | None = None) -> QTreeWidgetItem:
-        """A heading in the tree: the last, or at a place among them."""
+        """Insert a heading in the tree: last, or at an index."""
         item = QTreeWidgetItem([text])
         self.tree.insertTopLevelItem(self.tree.topLevelItemCount() if at is None else at, item)
         item.setFirstColumnSpanned(True)
@@ -281,7 +281,7 @@ class OutcomeSection(Section):
         return item
 
     def _name_again(self) -> None:
-        """What is listed may be called otherwise since an edit, though no number changed."""
+        """Update names after an edit; numbers stay."""
         for item in self.tree.findItems("", Qt.MatchFlag.MatchContains | Qt.MatchFlag.MatchRecursive):
             target = item.data(0, Qt.ItemDataRole.UserRole)
             if isinstance(target, (Node, Value)) and item.parent() is not self._tested:
@@ -301,7 +301,7 @@ def _name(item: QTreeWidgetItem, target: Node | Value) -> None:
 
 
 def _parameters(graph: Graph, progress: Progress) -> dict[Value, Tensor | SparseTensor]:
-    """The constants of a graph by what holds them: initializers, and what Constant nodes give."""
+    """Return the constants of a graph by their owner: initializers, and outputs of Constant nodes."""
     held = {v: v.initializer for v in progress.paced(graph.initializers) if v.initializer is not None}
     for node in progress.paced(graph.nodes):
         tensor = constant_tensor(node)
@@ -317,7 +317,7 @@ def _type_of(info: ValueInfo) -> str:
 
 
 def _told(one: Contradiction) -> str:
-    """What was found and what is declared; only the shapes where the element types agree."""
+    """Format found and declared type; only the shapes where the element types agree."""
     found, declared = one.found, one.declared
     if isinstance(declared, TensorType) and declared.element_type == found.element_type and declared.shape is not None:
         return f"{shape_text(found.shape)}, declared {shape_text(declared.shape)}"
@@ -325,7 +325,7 @@ def _told(one: Contradiction) -> str:
 
 
 class _Tree(QTreeWidget):
-    """As high as what is in it, up to a limit."""
+    """As high as its content, up to a limit."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -344,9 +344,9 @@ class _Tree(QTreeWidget):
         self.share()
 
     def share(self) -> None:
-        """Types and shapes are read whole where names, which elide in their middle, still have a third.
+        """Divide the width: types and shapes in full as long as names, elided in the middle, keep a third.
 
-        What is longer than the rest, as why something failed, is elided in any case: it takes no more from the names.
+        Outliers, such as reasons of failures, are elided in any case.
         """
         width = self.viewport().width()
         most = width - width // 3
@@ -358,7 +358,7 @@ class _Tree(QTreeWidget):
         self.setColumnWidth(1, width - names)
 
     def fit(self) -> None:
-        """Take the room that the rows need."""
+        """Fit the height to the rows."""
         items = [self.topLevelItem(i) for i in range(self.topLevelItemCount())]
         rows = sum(1 + item.childCount() for item in items if item is not None)
         row = max(self.sizeHintForRow(0), 16)

@@ -1,4 +1,4 @@
-"""Run: what the inputs get, how far a run may go, where it stops, and what came out."""
+"""Run panel: inputs, limits, breakpoints, and results of a run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOST_INPUTS = 200
 
 
 class RunPanel(Panel):
-    """The choices for a run of the document, and its buttons."""
+    """The options for a run of the document, and its buttons."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
@@ -87,7 +87,7 @@ class RunPanel(Panel):
         self.runs.warm_up()
 
     def minimumSizeHint(self) -> QSize:
-        """As wide as its content; a dock may still make it narrower, and then it is scrolled sideways."""
+        """Return the width of the content; a narrower dock scrolls it sideways."""
         bar = self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent)
         return QSize(self._content.minimumSizeHint().width() + bar, super().minimumSizeHint().height())
 
@@ -154,7 +154,7 @@ class RunPanel(Panel):
         return [(v, v.name, v.type) for v in self.inputs.inputs()]
 
     def _rebuild(self) -> None:
-        """Make the rows anew: the inputs of the graph are others now."""
+        """Rebuild the rows for changed inputs of the graph."""
         self._shown_inputs = self._interface()
         section = self._inputs_section
         self._whole.setParent(None)
@@ -211,7 +211,7 @@ class RunPanel(Panel):
         return section
 
     def _refresh(self) -> None:
-        """Show what is chosen."""
+        """Show the current choices."""
         inputs = self.inputs
         whole: list[tuple[str, Path | None]] = [("Each input by itself", None)]
         whole += [(folder.name, folder) for folder in inputs.data_sets()]

@@ -1,1 +1,1 @@
-"""How things look and are written: themes, icons, tooltips, formatting of numbers, names and places."""
+"""Appearance: themes, icons, tooltips, and formatting of numbers, names and locations."""

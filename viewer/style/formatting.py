@@ -1,4 +1,4 @@
-"""How shapes, types, numbers and texts from files are written everywhere in the program. No Qt in here."""
+"""Formatting of shapes, types, numbers and texts from files, used everywhere in the program. No Qt."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _DEEPEST_TYPE = 6
 def display(
     text: str, limit: int = 200, *, elide: Literal["middle", "end"] = "middle", keep_lines: bool = False
 ) -> str:
-    """Any text from a file as a label may show it: at most `limit` characters of it, nothing invisible in it.
+    """Make a text from a file safe for a label: at most `limit` characters, nothing invisible in it.
 
-    Control, bidirectional and other unprintable characters become escapes such as ``\\u202e``, so that a name
-    cannot hide or reorder what stands around it. `keep_lines` leaves line breaks and tabs, for documentation.
-    Costs `limit`, not the length of the text.
+    Control, bidirectional and other unprintable characters become escapes such as ``\\\\u202e``, so that a name cannot
+    hide or reorder adjacent text. `keep_lines` keeps line breaks and tabs, for documentation. Linear in `limit`, not in
+    the length of the text.
     """
     if len(text) > limit:
         head = limit - 1 if elide == "end" else limit // 2
@@ -57,16 +57,17 @@ def _escape(character: str) -> str:
 
 
 def dimension_text(dimension: Dimension) -> str:
-    """One dimension: a number, a symbol, or ``?`` when it is not known."""
+    """Format a dimension: a number, a symbol, or ``?`` if unknown."""
     if dimension is None or dimension == "":
         return "?"
     return display(dimension, 40) if isinstance(dimension, str) else str(dimension)
 
 
 def shape_text(shape: Shape | Iterable[Dimension] | None) -> str:
-    """A shape as ``1×3×224×224``, ``[3]`` for a single dimension, which would look like a value; ``scalar`` for rank 0.
+    """Format a shape as ``1×3×224×224``, ``[3]`` for a single dimension, which would look like a value; ``scalar`` for
+    rank 0.
 
-    Nothing when even the rank is unknown.
+    Empty for an unknown rank.
     """
     if shape is None:
         return ""
@@ -76,7 +77,7 @@ def shape_text(shape: Shape | Iterable[Dimension] | None) -> str:
 
 
 def type_text(type: Type | None) -> str:
-    """The type of a value as ``float 1×3×224×224`` or ``seq(int64 N)``; ``?`` when it is not declared."""
+    """Format a type as ``float 1×3×224×224`` or ``seq(int64 N)``; ``?`` if it is not declared."""
     return _type_text(type, 0)
 
 
@@ -101,7 +102,7 @@ def _type_text(type_: Type | None, depth: int) -> str:
 
 
 def bytes_text(count: int) -> str:
-    """A size in bytes with three digits: ``512 B``, ``1.93 GB`` (powers of 1000, as file managers count)."""
+    """Format a size in bytes with three digits: ``512 B``, ``1.93 GB`` (powers of 1000, as file managers count)."""
     if abs(count) < 1000:
         return f"{count} B"
     size = float(count)
@@ -113,7 +114,7 @@ def bytes_text(count: int) -> str:
 
 
 def count_text(count: int) -> str:
-    """A count with three digits: ``812``, ``25.6 M``."""
+    """Format a count with three digits: ``812``, ``25.6 M``."""
     if abs(count) < 10_000:
         return number_text(count)
     size = float(count)
@@ -129,9 +130,9 @@ def _decimals(size: float) -> int:
 
 
 def number_text(number: float, digits: int = 6) -> str:
-    """A number as people read it: integers grouped by thousands, floats with `digits` significant digits.
+    """Format a number: integers grouped by thousands, floats with `digits` significant digits.
 
-    No sign of infinity: in a small font it looks like that of equality.
+    Infinity in letters: its sign looks like that of equality in a small font.
     """
     if isinstance(number, int):
         return f"{number:,}"
@@ -143,25 +144,25 @@ def number_text(number: float, digits: int = 6) -> str:
 
 
 def digits_apart(low: float, high: float, least: int) -> int:
-    """Significant digits, no fewer than these, by which numbers between two are told apart."""
+    """Return the number of significant digits, at least `least`, that distinguish numbers in a range."""
     half = high / 2 - low / 2
     shared = max(abs(low), abs(high)) / 2 / half if half > 0 else 0.0
     return least + (min(floor(log10(shared)), 14) if shared > 1 else 0)
 
 
 def plural(count: int, noun: str, nouns: str | None = None) -> str:
-    """A count with its noun: ``1 node``, ``1,204 nodes``."""
+    """Format a count with its noun: ``1 node``, ``1,204 nodes``."""
     return f"{number_text(count)} {noun if count == 1 else nouns or noun + 's'}"
 
 
 def lost_text(names: Sequence[str]) -> str:
-    """What parts of a model will lack when they are merged again."""
+    """Describe what is lost when split parts are merged again."""
     listed = display(", ".join(names), 300, elide="end")
     return f"Merged again, the parts will lack what is too large for them to remember, or cannot be read: {listed}"
 
 
 def duration_text(seconds: float) -> str:
-    """A duration with three digits: ``340 µs``, ``12.3 ms``, ``2 min 5 s``."""
+    """Format a duration with three digits: ``340 µs``, ``12.3 ms``, ``2 min 5 s``."""
     if seconds < 1e-3:
         return f"{seconds * 1e6:.0f} µs"
     if seconds < 1:
@@ -173,8 +174,8 @@ def duration_text(seconds: float) -> str:
 
 
 def storage_text(tensor: Tensor) -> str:
-    """Where the values of a tensor are, and those in memory from the next save on."""
-    from onnx_workbench.model.io.tensors.array_files import is_stored_outside  # brings numpy
+    """Describe where the values of a tensor are stored; for those in memory, where the next save puts them."""
+    from onnx_workbench.model.io.tensors.array_files import is_stored_outside  # imports numpy
 
     match tensor.storage:
         case "external":

@@ -17,7 +17,7 @@ _SIZES = (16, 24, 32, 48)
 def icon(name: str, color: QColor | None = None) -> QIcon:
     """The icon in a colour, the theme's text colour by default; the text's own in a selected row.
 
-    Made anew when the theme changes; GUI thread only.
+    Cached until the theme changes; GUI thread only.
     """
     colors = theme()
     chosen = color or colors.text
@@ -36,7 +36,7 @@ def _icon(name: str, color: str, disabled: str, selected: str) -> QIcon:
 
 @cache
 def _shapes(name: str) -> list[QPixmap]:
-    """The icon in each size. All are of one colour, so that it is drawn once, not for each mode and theme."""
+    """Return the icon's mask in each size, rendered once for all modes and themes."""
     renderer = QSvgRenderer(str(resources.path(f"icons/{name}.svg")))
     shapes = []
     for size in _SIZES:
@@ -59,7 +59,7 @@ def _tinted(shape: QPixmap, color: str) -> QPixmap:
 
 
 def dot(color: QColor) -> QIcon:
-    """A small square of a colour with round corners, outlined in a selected row; for rows that have a category."""
+    """Return a small rounded square of a colour, outlined in a selected row; for rows with a category."""
     return _dot(color.name(), theme().accent_text.name())
 
 

@@ -1,4 +1,4 @@
-"""How objects of a model are called and where they stand, in words: breadcrumb, messages, status line. No Qt."""
+"""Names and locations of model objects as text: breadcrumb, messages, status line. No Qt."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LABEL_LIMIT = 60
 
 
 def name_of(item: object) -> str:
-    """A short name of a model object, safe to show; says what it is where it has no name."""
+    """Return a short display name of a model object; its kind where it has no name."""
     match item:
         case Node():
             return display(item.name or f"[{item.op_type}] {first_output(item)}".rstrip(), _LABEL_LIMIT)
@@ -30,7 +30,7 @@ def name_of(item: object) -> str:
 
 
 def first_output(node: Node) -> str:
-    """What tells a node without a name from others: the name of what it gives first."""
+    """Return the name of a node's first output, to identify an unnamed node."""
     return next((value.name for value in node.outputs if value is not None and value.name), "")
 
 
@@ -47,7 +47,7 @@ def _graph_name(graph: Graph) -> str:
 
 
 def path_to(graph: Graph) -> list[Graph | Node]:
-    """From the outermost graph to `graph`, with the nodes whose bodies are entered on the way."""
+    """Return the path from the outermost graph to `graph`, with the nodes whose subgraphs are entered."""
     steps: list[Graph | Node] = [graph]
     while isinstance(owner := graph.owner, Node) and owner.graph is not None:
         graph = owner.graph
@@ -56,7 +56,7 @@ def path_to(graph: Graph) -> list[Graph | Node]:
 
 
 def place_text(place: Any) -> str:
-    """Where a message points, in words; empty when it points nowhere."""
+    """Describe the location of a message; empty when it has none."""
     if place is None or isinstance(place, Model):
         return ""
     if isinstance(place, (Node, Value)):
@@ -71,5 +71,5 @@ def place_text(place: Any) -> str:
 
 
 def trail(graph: Graph) -> str:
-    """Where a graph stands, from the outermost one on."""
+    """Describe the location of a graph, from the outermost one on."""
     return " › ".join(name_of(step) for step in path_to(graph))

@@ -1,4 +1,4 @@
-"""Colours by role, for light and dark, and the look of the widgets built from them.
+"""Colours by role for the light and the dark theme, and the widget palette built from them.
 
 theme().edge        the colour now        themes().themeChanged        when to repaint
 """
@@ -25,7 +25,7 @@ Mode = Literal["system", "light", "dark"]
 
 @dataclass(frozen=True)
 class Theme:
-    """One table of colours. Text roles reach 4.5:1 on the backgrounds they stand on (a test holds it)."""
+    """One colour table. Text roles reach a contrast of 4.5:1 on their backgrounds (checked by a test)."""
 
     name: Literal["light", "dark"]
     window: QColor  # behind docks, tool bars and the status line
@@ -47,28 +47,28 @@ class Theme:
     match: QColor  # a search result
     warning: QColor
     error: QColor  # errors and nothing else
-    changed: QColor  # a value that differs from the run before
-    stale: QColor  # a value an edit made out of date
-    added: QColor  # what one of two compared models has alone, as a line or text
+    changed: QColor  # a value that differs from the previous run
+    stale: QColor  # a stale value
+    added: QColor  # one of two compared models only, as a line or text
     removed: QColor
-    edited: QColor  # in both, and not alike
+    edited: QColor  # in both models, but different
     moved: QColor
     group: QColor  # inside an expanded group
     group_border: QColor
 
     @property
     def is_dark(self) -> bool:
-        """Whether light text stands on dark ground."""
+        """Whether text is light on a dark background."""
         return self.name == "dark"
 
     def header(self, category: str) -> QColor:
-        """The header colour of a category of operators (see `operator_category`)."""
+        """Return the header colour of a category of operators (see `operator_category`)."""
         return categories()[category].color
 
 
 @dataclass(frozen=True)
 class Category:
-    """A kind of operators that share a header colour."""
+    """A group of operators with one header colour."""
 
     name: str
     title: str
@@ -78,7 +78,7 @@ class Category:
 
 @cache
 def categories() -> Mapping[str, Category]:
-    """The categories by name, in the order of a legend."""
+    """Return the categories by name, in legend order."""
     return {
         name: Category(name, entry["title"], QColor(entry["color"]), frozenset(entry["operators"]))
         for name, entry in _category_file().items()
@@ -88,7 +88,7 @@ def categories() -> Mapping[str, Category]:
 
 @cache
 def operator_category(domain: str, op_type: str) -> str:
-    """The category of an operator, whatever the version; ``custom`` for one of an unknown domain."""
+    """Return the category of an operator, whatever the version; ``custom`` for an unknown domain."""
     by_name = _category_of_operator()
     if op_type in by_name:
         return by_name[op_type]
@@ -97,7 +97,7 @@ def operator_category(domain: str, op_type: str) -> str:
 
 
 def node_category(node: Node) -> str:
-    """The category of a node's operator; calls of the model's own functions have one for themselves."""
+    """Return the category of a node's operator; calls of model functions have their own."""
     model = node.graph.model if node.graph is not None else None
     called = model is not None and model.function(*node.operator) is not None
     return "function" if called else operator_category(node.domain, node.op_type)
@@ -115,14 +115,14 @@ def _category_of_operator() -> Mapping[str, str]:
 
 @cache
 def load_theme(name: Literal["light", "dark"]) -> Theme:
-    """The table of one theme."""
+    """Load the table of one theme."""
     table = tomllib.loads(resources.path("themes.toml").read_text(encoding="utf-8"))[name]
     roles = [field.name for field in fields(Theme) if field.name != "name"]
     return Theme(name=name, **{role: QColor(table[role]) for role in roles})
 
 
 class Themes(QObject):
-    """Which theme is in force: the system's, or the one chosen. GUI thread only."""
+    """The active theme: the system's, or the chosen one. GUI thread only."""
 
     themeChanged = Signal()
 
@@ -136,19 +136,19 @@ class Themes(QObject):
 
     @property
     def current(self) -> Theme:
-        """The theme in force."""
+        """The active theme."""
         return self._current
 
     @property
     def mode(self) -> Mode:
-        """What was chosen."""
+        """The chosen mode."""
         return self._mode
 
     def set_mode(self, mode: Mode) -> None:
-        """Follow the system, or stay light or dark."""
+        """Set the mode: system, light or dark."""
         self._mode = mode
         scheme = {"light": Qt.ColorScheme.Light, "dark": Qt.ColorScheme.Dark}.get(mode, Qt.ColorScheme.Unknown)
-        QGuiApplication.styleHints().setColorScheme(scheme)  # title bars and native dialogs follow where they can
+        QGuiApplication.styleHints().setColorScheme(scheme)  # title bars and native dialogs follow where supported
         self._update()
 
     def _update(self) -> None:
@@ -159,7 +159,7 @@ class Themes(QObject):
             self.themeChanged.emit()
 
     def apply(self) -> None:
-        """Give the application's widgets the colours of the theme in force."""
+        """Apply the active theme to the application's widgets."""
         application = QApplication.instance()
         if isinstance(application, QApplication):
             application.setPalette(palette(self._current))
@@ -175,17 +175,17 @@ def _system_theme() -> Literal["light", "dark"]:
 
 @cache
 def themes() -> Themes:
-    """The one Themes of the program, made on first use."""
+    """Return the Themes singleton, created on first use."""
     return Themes()
 
 
 def theme() -> Theme:
-    """The colours to draw with now; light when there is no application (export on the command line)."""
+    """Return the active theme; light without an application (export on the command line)."""
     return themes().current
 
 
 def palette(colors: Theme) -> QPalette:
-    """The widgets' palette in a theme's colours."""
+    """Return the widget palette of a theme."""
     result = QPalette()
     role = QPalette.ColorRole
     for key, color in {
@@ -219,12 +219,12 @@ def palette(colors: Theme) -> QPalette:
     return result
 
 
-#: PySide takes class names as text, though its annotations say bytes.
+#: PySide expects class names as str, although its annotations say bytes.
 _OUTLINED: tuple[Any, ...] = ("QCheckBox", "QRadioButton", "QLineEdit", "QAbstractSpinBox", "QTreeView")
 
 
 def _outline_palette(colors: Theme) -> QPalette:
-    """Fusion outlines boxes and fields with the window's colour, darkened: on dark ground nobody would see them."""
+    """Fusion outlines frames with the darkened window colour, which would be invisible on a dark background."""
     result = palette(colors)
     if colors.is_dark:
         result.setColor(QPalette.ColorRole.Window, colors.muted)
@@ -232,12 +232,12 @@ def _outline_palette(colors: Theme) -> QPalette:
 
 
 def monospace(size: float | None = None) -> QFont:
-    """The system's monospace font, in points; for numbers, names and shapes that stand in columns."""
+    """Return the system's monospace font, in points; for numbers, names and aligned shapes."""
     font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
     font.setPointSizeF(size if size is not None else QGuiApplication.font().pointSizeF())
     return font
 
 
 def as_mode(text: str) -> Mode:
-    """A remembered mode; ``system`` for anything else."""
+    """Return a stored mode; ``system`` for anything else."""
     return cast("Mode", text) if text in ("light", "dark") else "system"

@@ -1,4 +1,4 @@
-"""Tips that say what stands in them: Qt takes a tip that looks like HTML for HTML, and texts from files may."""
+"""Plain-text tooltips: Qt renders a tooltip that looks like HTML, and texts from files may."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from PySide6.QtGui import Qt
 
 
 def plain_tip(text: str) -> str:
-    """A text as a tip that shows just that. Every tip that may hold something from a file goes through here."""
+    """Escape a text for a tooltip. Every tooltip that may hold text from a file uses this."""
     return Qt.convertFromPlainText(text) if Qt.mightBeRichText(text) else text
 
 
 def for_role(text: str, role: int) -> str:
-    """What a model returns where tip and accessible text are the same."""
+    """Return the model data for the tooltip and accessible text roles, where both are the same."""
     return plain_tip(text) if role == Core.ItemDataRole.ToolTipRole else text

@@ -1,1 +1,1 @@
-"""The tensor view: the numbers of what is selected, as tables, pictures and plots, looked at and edited."""
+"""Tensor view: the numbers of the selection, as tables, images and plots, shown and edited."""

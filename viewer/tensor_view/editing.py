@@ -1,4 +1,4 @@
-"""What a person does to the tensor that is shown: each thing one edit, worked out off the thread when it is large."""
+"""Edits of the shown tensor: each is one edit, computed in a task when it is large."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 Held = Tensor | SparseTensor
 Refused = Callable[[ModelError], object]
-Confirm = Callable[[str, Callable[[], object]], object]  # a report, and what to do if that is wanted
+Confirm = Callable[[str, Callable[[], object]], object]  # a report, and the function to call on confirmation
 
-_AT_ONCE = 1 << 20  # bytes that are worked on without a job
+_AT_ONCE = 1 << 20  # bytes processed without a task
 
 
 class TensorEditing:
@@ -46,7 +46,7 @@ class TensorEditing:
         self.subject: TensorSource | None = None
 
     def tell(self, error: ModelError) -> None:
-        """Tell beside the document what was refused."""
+        """Show an error as a message of the document."""
         self._workspace.report(error, REFUSED)
 
     def _held(self) -> tuple[TensorLocation, Held]:
@@ -64,7 +64,7 @@ class TensorEditing:
     def _apply(
         self, title: str, place: TensorLocation, held: Held, work: Callable[[], Held], refused: Refused | None
     ) -> None:
-        """Work out the new tensor, then set it as one edit, unless it is the same."""
+        """Compute the new tensor, then set it as one edit, unless it is the same."""
 
         def done(made: Held | None) -> None:
             if made is not None:
@@ -84,12 +84,12 @@ class TensorEditing:
         )
 
     def _refuse(self, refused: Refused | None, error: BaseException) -> None:
-        """Tell a person's error where what it is about was typed, else beside the document."""
+        """Report a user error where its text was typed, else as a message."""
         if isinstance(error, ModelError):
             (refused or self.tell)(error)
 
     def _put(self, title: str, place: TensorLocation, held: Held, made: Held) -> None:
-        """Set the new tensor as one edit, once its bytes are on file if they are many."""
+        """Set the new tensor as one edit; large ones are written to a temporary file first."""
 
         def put(edit: Transaction) -> None:
             if tensors.tensor_at(place) is not held and not _same_constant(place, held):
@@ -100,7 +100,7 @@ class TensorEditing:
         edit_ahead(self._workspace, title, put)
 
     def name(self) -> str:
-        """What to call the tensor in the history."""
+        """Return the tensor's name for the history."""
         subject = self.subject
         owner = subject.target.place.owner if subject is not None and subject.target.place is not None else None
         if isinstance(owner, Node):
@@ -111,7 +111,7 @@ class TensorEditing:
     # -- values ----------------------------------------------------------------------------------------------
 
     def set_element(self, index: tuple[int, ...], text: str, refused: Refused | None = None) -> None:
-        """One element as typed."""
+        """Set one element from text."""
         place, held = self._held()
 
         def work() -> Held:
@@ -123,7 +123,7 @@ class TensorEditing:
         self._apply(f"Set {self.name()}[{where}] to {display(text, 30)}", place, held, work, refused)
 
     def fill(self, regions: Sequence[Region], text: str, refused: Refused | None = None) -> None:
-        """Some parts, or all, with one value."""
+        """Fill regions, or all, with one value."""
         place, held = self._held()
         part = "part of " if regions else ""
         self._apply(
@@ -132,7 +132,7 @@ class TensorEditing:
         )  # fmt: skip
 
     def compute(self, regions: Sequence[Region], text: str, refused: Refused | None = None) -> None:
-        """An expression on some parts, or on all."""
+        """Apply an expression to regions, or to all."""
         place, held = self._held()
 
         def compute(tensor: Tensor) -> Tensor:
@@ -159,7 +159,9 @@ class TensorEditing:
         *,
         cells: bool = False,
     ) -> None:
-        """A block of texts, of a spreadsheet's `cells` or any other, from a cell on; into a vector, one by one."""
+        """Paste a block of texts, of a spreadsheet's `cells` or any other, from a cell on; into a vector, one by
+        one.
+        """
         place, held = self._held()
         strings = held.element_type is ElementType.STRING
         height, width = which.size(held.shape)
@@ -193,7 +195,7 @@ class TensorEditing:
     # -- shape, type, storage --------------------------------------------------------------------------------
 
     def reshape(self, text: str, refused: Refused | None = None) -> None:
-        """Another shape, as typed: numbers with × x , or blanks between them; ``scalar`` for none."""
+        """Reshape to typed dimensions: numbers with × x , or blanks between them; ``scalar`` for none."""
         place, held = self._held()
         shape = parse_shape(text, prod(held.shape))
 
@@ -205,7 +207,7 @@ class TensorEditing:
         self._apply(f"Change the shape of {self.name()} to {shape_text(shape)}", place, held, work, refused)
 
     def retype(self, kind: ElementType, confirm: Confirm, refused: Refused | None = None) -> None:
-        """Another element type; when that loses anything, `confirm(report, go_on)` is asked first."""
+        """Convert the element type; in case of loss, `confirm(report, go_on)` is called first."""
         place, held = self._held()
         title = f"Change {self.name()} to {kind.text}"
 
@@ -225,7 +227,7 @@ class TensorEditing:
         self._workspace.jobs.start(title, lambda _: work(), done=done, failed=failed, makes="edit")
 
     def store(self, *, external: bool) -> None:
-        """In a data file beside the model, or inside it, from the next save on."""
+        """Store in a data file beside the model, or inside it, from the next save on."""
         place, held = self._dense()
         where = "in a data file" if external else "in the model"
         self._apply(
@@ -233,13 +235,13 @@ class TensorEditing:
         )  # fmt: skip
 
     def make_dense(self) -> None:
-        """The same values as a dense tensor."""
+        """Convert to a dense tensor."""
         place, held = self._held()
         if isinstance(held, SparseTensor):
             self._apply(f"Make {self.name()} dense", place, held, lambda: tensors.to_dense(held), None)
 
     def can_be_sparse(self) -> bool:
-        """Whether the tensor may be stored as its elements that are not zero: constants of numbers may."""
+        """Return whether the tensor may be stored as sparse: numeric constants may."""
         subject = self.subject
         if subject is None or subject.target.place is None or not isinstance(subject.held, Tensor):
             return False
@@ -248,14 +250,14 @@ class TensorEditing:
         return is_constant and subject.element_type is not ElementType.STRING
 
     def make_sparse(self) -> None:
-        """The same values as a sparse tensor, which stores no zeros."""
+        """Convert to a sparse tensor."""
         place, held = self._dense()
         self._apply(f"Make {self.name()} sparse", place, held, lambda: tensors.to_sparse(held), None)
 
     def import_file(self, path: Path, member: str, confirm: Confirm, refused: Refused | None = None) -> None:
-        """The values of a file, with its shape and element type; `member` names an array of an archive.
+        """Import values from a file, with its shape and element type; `member` names an array of an archive.
 
-        When those are others than before, `confirm(report, go_on)` is asked first.
+        If those change, `confirm(report, go_on)` is called first.
         """
         place, held = self._held()
 
@@ -286,10 +288,9 @@ class TensorEditing:
         )
 
     def export(self, held: Held, path: Path, place: TensorLocation | None = None) -> None:
-        """The values into a file of their own; those of a sparse tensor with its zeros.
+        """Export the values to a file; those of a sparse tensor with zeros.
 
-        Of a place in the model they are what stands there once edits on their way are made, as in a saved file.
-        Closing waits for those too, then.
+        For a tensor of the model, after the edits in progress, as in a saved file. Closing waits for those too, then.
         """
         jobs = self._workspace.jobs
 
@@ -321,23 +322,23 @@ def _write(path: Path, held: Held) -> None:
 
 
 def _cost(held: Held) -> int:
-    """Bytes that an edit may go through: of a sparse tensor, those of the dense one."""
+    """Return the bytes that an edit may process: for a sparse tensor, those of the dense form."""
     return max(held.nbytes, 8 * prod(held.shape)) if isinstance(held, SparseTensor) else held.nbytes
 
 
 def _changed(held: Held, change: Callable[[Tensor], Tensor]) -> Held:
-    """An edit of dense tensors, on a tensor of either kind."""
+    """Apply an edit of dense tensors to a tensor of either kind."""
     return sparse_tensors.on_dense(held, change) if isinstance(held, SparseTensor) else change(held)
 
 
 def _outline(held: SparseTensor) -> Tensor:
-    """A dense tensor of the same type and shape that takes no room: what files without these are read like."""
+    """Return a dense placeholder of the same type and shape that takes no memory, for reading raw files."""
     kind = tensors.kind_of(held.values)
     return ArrayTensor(np.broadcast_to(np.zeros((), kind.numpy_dtype), held.shape), kind)
 
 
 def is_outside(tensor: Tensor) -> bool:
-    """Whether the values are in a data file beside the model, or will be from the next save on."""
+    """Return whether the values are in a data file beside the model, or will be from the next save on."""
     return tensor.storage == "external" or is_stored_outside(tensor)
 
 
@@ -346,7 +347,7 @@ def _unless_equal(held: Held, made: Held) -> Held | None:
 
 
 def _is_equal(held: Held, made: Held) -> bool:
-    """Whether an edit left everything as it was, to the bit."""
+    """Return whether an edit changed nothing, bitwise."""
     if isinstance(held, SparseTensor) and isinstance(made, SparseTensor):
         return (
             tuple(held.shape) == tuple(made.shape)
@@ -368,7 +369,7 @@ def _is_equal(held: Held, made: Held) -> bool:
 
 
 def _same_constant(place: TensorLocation, held: Held) -> bool:
-    """Whether a Constant's value, which is made anew at each look, is still what was worked on."""
+    """Return whether a Constant's value, a new object at each access, is still the one processed."""
     now = tensors.tensor_at(place)
     if now is None or isinstance(now, SparseTensor) or isinstance(held, SparseTensor):
         return False
@@ -388,7 +389,7 @@ def _cast(array: NDArray[Any], kind: ElementType) -> NDArray[Any]:
 
 
 def parse_shape(text: str, size: int) -> tuple[int, ...]:
-    """A shape as a person writes it, for so many elements: those tell what a -1 stands for, if they can."""
+    """Parse a shape for a number of elements, which resolves a -1 if possible."""
     words = text.strip().strip("[]()").replace("×", " ").replace("x", " ").replace(",", " ").replace("−", "-").split()
     if words in ([], ["scalar"]):
         return ()
@@ -404,7 +405,7 @@ def parse_shape(text: str, size: int) -> tuple[int, ...]:
 
 
 def change_text(old: Held, new: Held) -> str:
-    """How the kind of a new tensor differs from that of the old one, as in "shape 3×4 instead of 2×2"."""
+    """Describe the difference between two tensors' types, as in "shape 3×4 instead of 2×2"."""
     parts = []
     if tuple(old.shape) != tuple(new.shape):
         parts.append(f"shape {shape_text(new.shape)} instead of {shape_text(old.shape)}")
@@ -414,7 +415,7 @@ def change_text(old: Held, new: Held) -> str:
 
 
 def loss_text(report: RoundingReport, old: ElementType | int, new: ElementType) -> str:
-    """What a change of type loses, in a sentence."""
+    """Describe the loss of a type conversion."""
     changed = f"{number_text(report.changed)} of {number_text(report.total)} values change"
     text = f"{element_type_text(old)} to {new.text}: {changed}"
     if report.largest_error:

@@ -1,4 +1,4 @@
-"""Planes of a tensor side by side: feature maps of channels, heads of an attention. For jobs: they read values."""
+"""Mosaics of planes: feature maps of channels, attention heads. Reads values: for tasks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _Where = Callable[[int, int], tuple[int, int, int] | None]
 def mosaic(
     reader: Reader, which: TensorSlice, wish: PictureRequest, progress: Progress = SILENT, *, attention: bool = False
 ) -> MatrixImage:
-    """The planes along an axis side by side; where they are sampled, parts can be had finer."""
+    """Return the planes along an axis side by side; sampled ones can be refined."""
     rows, _ = which.size(reader.shape)
     axis = plane_axis(reader.shape, which) if wish.planes is None else wish.planes
     if not rows or axis is None or which.wrap:
@@ -51,7 +51,7 @@ def mosaic(
 
 
 def plane_axis(shape: tuple[int, ...], which: TensorSlice) -> int | None:
-    """The axis whose planes are worth seeing side by side: the one before rows and columns, else the longest."""
+    """Return the axis whose planes to show side by side: the one before rows and columns, else the longest."""
     free = [a for a in range(len(shape)) if a not in (which.rows, which.columns)]
     longer = [a for a in free if shape[a] > 1]
     return longer[-1] if longer else (free[-1] if free else None)
@@ -66,12 +66,12 @@ class _Read:
     across: range
 
     def at(self, row: int, column: int) -> Any:
-        """An element that was read."""
+        """Return an element that was read."""
         return self.values[self.down.index(row), self.across.index(column)]
 
 
 class _Mosaic:
-    """The planes along one axis, and how they are coloured."""
+    """The planes along one axis, and their colouring."""
 
     def __init__(self, reader: Reader, which: TensorSlice, wish: PictureRequest, axis: int, *, attention: bool) -> None:
         self._reader, self._which, self._wish, self._axis = reader, which, wish, axis
@@ -84,7 +84,7 @@ class _Mosaic:
         self._scales: list[ColorScale] = []
 
     def whole(self, progress: Progress) -> MatrixImage:
-        """All planes, as fine as there is room for."""
+        """Return all planes, at the resolution there is room for."""
         down, across, tiles = self._down, self._across, self._tiles
         reads = {plane: self._read(plane, down, across) for plane in progress.paced(range(self._count), 1)}
         values = np.stack([numbers(read.values, self._reader.element_type) for read in reads.values()])
@@ -112,7 +112,7 @@ class _Mosaic:
 
     @property
     def _attends(self) -> bool:
-        """Whether it is attention itself, which is never negative, not what became of it since the run before."""
+        """Return whether it is attention itself, which is never negative, not its difference to the previous run."""
         return self._attention and not self._wish.differences
 
     def _note(self) -> str:
@@ -152,11 +152,11 @@ class _Mosaic:
         return MatrixImage(pixels, scale, about, text, index=index)
 
     def _detail(self, part: Part) -> MatrixImage:
-        """A part, each pixel of the whole divided into as many as there is room for."""
+        """Return a part with each pixel refined as far as there is room."""
         tiles, (height, width) = self._tiles, self._tiles.size
         top, bottom = max(int(part[1] * height), 0), min(ceil(part[3] * height), height)
         left, right = max(int(part[0] * width), 0), min(ceil(part[2] * width), width)
-        tall = _divisor(self._down.step, _DETAIL_SIDE / max(bottom - top, 1))  # pixels that one of the whole becomes
+        tall = _divisor(self._down.step, _DETAIL_SIDE / max(bottom - top, 1))  # refined pixels per pixel of the whole
         wide = _divisor(self._across.step, _DETAIL_SIDE / max(right - left, 1))
         pixels = np.zeros(((bottom - top) * tall, (right - left) * wide, 4), np.uint8)
         reads: dict[int, _Read] = {}
@@ -186,24 +186,24 @@ class _Mosaic:
 
 
 def _divisor(number: int, most: float) -> int:
-    """The largest divisor that is not above a limit."""
+    """Return the largest divisor up to a limit."""
     return next((d for d in range(min(number, int(most)), 1, -1) if number % d == 0), 1)
 
 
 def _finer(step: int, cells: range, parts: int, size: int) -> range:
-    """The positions for some cells of `step` positions each, divided into parts."""
+    """Return the positions for some cells of `step` positions each, divided into parts."""
     return range(cells.start * step, min(cells.stop * step, size), step // parts)
 
 
 class Tiles:
-    """Planes of equal size in a grid that is about as wide as a screen, with a gap between them."""
+    """Planes of equal size in a grid with about a screen's aspect ratio, with gaps."""
 
     def __init__(self, count: int, height: int, width: int) -> None:
         self.count, self.height, self.width = count, height, width
         self.gap = max(1, min(height, width) // 16)
         best = sqrt(count * (height + self.gap) / (width + self.gap) * 2.2)
         self.rows = -(-count // min(max(1, round(best)), count))
-        self.columns = -(-count // self.rows)  # the last row is as full as it can be
+        self.columns = -(-count // self.rows)  # fill the last row as far as possible
 
     @property
     def size(self) -> tuple[int, int]:
@@ -211,11 +211,11 @@ class Tiles:
         return self.rows * (self.height + self.gap) - self.gap, self.columns * (self.width + self.gap) - self.gap
 
     def place(self, number: int) -> tuple[int, int]:
-        """Top and left of a plane."""
+        """Return top and left of a plane."""
         return number // self.columns * (self.height + self.gap), number % self.columns * (self.width + self.gap)
 
     def cell(self, row: int, column: int) -> tuple[int, int, int] | None:
-        """Plane, row and column of a pixel; None for a gap."""
+        """Return plane, row and column of a pixel; None for a gap."""
         down, r = divmod(row, self.height + self.gap)
         across, c = divmod(column, self.width + self.gap)
         number = down * self.columns + across

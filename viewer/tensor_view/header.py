@@ -1,4 +1,4 @@
-"""The top of a pane: what is told of a tensor, and the choices beside or below that."""
+"""Header of a pane: description of the tensor, and its controls beside or below."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
 
 
 class PaneHeader(QWidget):
-    """Words at the left, choices at the right; where they do not fit beside each other, each in a line of their own."""
+    """Text at the left, controls at the right; wrapped into lines of their own where they do not fit."""
 
     def __init__(self, words: Sequence[QWidget], choices: Sequence[QWidget]) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class PaneHeader(QWidget):
         for choice in choices:
             row.addWidget(choice)
         self._lines[0].addWidget(self._choices)
-        self._below: Hashable = None  # of what, and in which width, the choices had to go there
+        self._below: Hashable = None  # for which subject and width the controls wrapped
         column = QVBoxLayout(self)
         column.setContentsMargins(8, 3, 6, 3)
         column.setSpacing(2)
@@ -35,9 +35,9 @@ class PaneHeader(QWidget):
             column.addLayout(line)
 
     def fit(self, of: Hashable, width: int) -> None:
-        """Put the choices where nothing is cut off, in a pane of this width.
+        """Wrap the controls if something would be cut off at this width.
 
-        Below they stay `of` the same tensor: what is told of a run that follows held keys comes and goes.
+        They stay wrapped for the same tensor: the text of a run that follows key repeats varies.
         """
         needed = self._words.sizeHint().width() + self._choices.sizeHint().width() + 24
         place = (of, width)

@@ -1,4 +1,4 @@
-"""What can be done with the tensor shown, as a menu: editing, files, copying."""
+"""Menu of the shown tensor: editing, files, copying."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _EXPORTS = (
 
 
 class TensorMenu(QMenu):
-    """Built anew each time it opens, for what is shown then."""
+    """Rebuilt each time it opens, for what is shown then."""
 
     def __init__(self, pane: TensorPane) -> None:
         super().__init__(pane)
@@ -41,7 +41,7 @@ class TensorMenu(QMenu):
         self.aboutToShow.connect(self.build)
 
     def build(self) -> None:
-        """Offer what fits."""
+        """Add the applicable entries."""
         self.clear()
         subject = self._pane.subject
         if subject is None:
@@ -64,7 +64,7 @@ class TensorMenu(QMenu):
             self._add("Save Histo&gram…", self.ask_save_histogram, "As it is seen, to .png")
 
     def _build_editing(self, subject: TensorSource) -> None:
-        """What changes values that the model holds."""
+        """Add the entries that change values of the model."""
         if not subject.editable or not isinstance(subject.held, (Tensor, SparseTensor)):
             return
         self._add("&Fill…", self.ask_fill)
@@ -104,7 +104,7 @@ class TensorMenu(QMenu):
         return "the selection" if self._pane.table.selected_regions() else "every element"
 
     def ask_fill(self, text: str = "") -> None:
-        """A value for the selected cells, or for all."""
+        """Prompt for a value for the selected cells, or for all."""
         regions = self._pane.table.selected_regions()
         self._pane.ask.ask(
             f"Fill {self._part()} with", lambda t, refused: self._pane.editing.fill(regions, t, refused),
@@ -112,7 +112,7 @@ class TensorMenu(QMenu):
         )  # fmt: skip
 
     def ask_expression(self) -> None:
-        """An expression for the selected cells, or for all."""
+        """Prompt for an expression for the selected cells, or for all."""
         regions = self._pane.table.selected_regions()
         self._pane.ask.ask(
             f"New value of {self._part()}:  x →", lambda t, refused: self._pane.editing.compute(regions, t, refused),
@@ -121,7 +121,7 @@ class TensorMenu(QMenu):
         self._pane.ask.field.setToolTip(HINT)
 
     def ask_shape(self) -> None:
-        """Another shape."""
+        """Prompt for another shape."""
         subject = self._pane.subject
         shape = shape_text(subject.shape) if subject is not None else ""
         self._pane.ask.ask(
@@ -132,21 +132,21 @@ class TensorMenu(QMenu):
         )
 
     def change_type(self, kind: ElementType) -> None:
-        """Another element type, after saying what it loses."""
+        """Convert the element type, after a warning about loss."""
         ask = self._pane.ask
         self._pane.editing.retype(kind, lambda text, go_on: ask.confirm(text, go_on, "Change Type"))
 
     # -- files and clipboard ---------------------------------------------------------------------------------
 
     def ask_import(self) -> None:
-        """Take values from a file."""
+        """Import values from a file."""
         filters = ("Tensors (*.npy *.npz *.pb *.raw *.bin *.csv *.png)", "All files (*)")
         path = ask_file(self._pane, self._pane.workspace.settings, "Import values", filters)
         if path is not None:
             self._import(path)
 
     def _import(self, path: Path) -> None:
-        """Take values from a file; of an archive with several arrays, ask which."""
+        """Import values from a file; prompts for one of several arrays of an archive."""
         pane = self._pane
         try:
             members = npz_members(path) if path.suffix.lower() == ".npz" else []
@@ -168,7 +168,7 @@ class TensorMenu(QMenu):
         )  # fmt: skip
 
     def ask_export(self) -> None:
-        """Write values into a file."""
+        """Export values to a file."""
         subject, workspace = self._pane.subject, self._pane.workspace
         if subject is None or subject.problem or subject.waiting:
             detail = "Select a value or an initializer that has numbers." if subject is None else subject.problem
@@ -183,14 +183,14 @@ class TensorMenu(QMenu):
             workspace.report(error)
 
     def _ask_file(self, title: str, suffix: str, filters: tuple[str, ...]) -> Path | None:
-        """Where to write what is shown, named after it."""
+        """Ask for a file name, suggesting the tensor's."""
         pane = self._pane
         name = pane.subject.target.name if pane.subject is not None else ""
         safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)[:80] or "tensor"
         return ask_save(pane, pane.workspace.settings, title, Path(f"{safe}{suffix}"), filters)
 
     def _image(self) -> QImage | None:
-        """The picture that is shown; None while something else is."""
+        """Return the shown image; None if something else is shown."""
         picture = self._pane.picture
         return None if self._pane.stack.currentWidget() is not picture or picture.image.isNull() else picture.image
 
@@ -200,7 +200,7 @@ class TensorMenu(QMenu):
         self._pane.workspace.message("info", "There is no picture", detail)
 
     def copy_picture(self) -> None:
-        """The whole picture, whatever part of it is in view."""
+        """Copy the whole image, whatever part is in view."""
         image = self._image()
         if image is None:
             self._tell_no_picture()
@@ -208,7 +208,7 @@ class TensorMenu(QMenu):
             QGuiApplication.clipboard().setImage(image)
 
     def ask_save_picture(self) -> None:
-        """The whole picture into a file, a pixel for each of its own."""
+        """Save the whole image, one pixel for each of its own."""
         image = self._image()
         if image is None:
             self._tell_no_picture()
@@ -216,13 +216,13 @@ class TensorMenu(QMenu):
             self._ask_save(image)
 
     def _plot(self) -> QWidget | None:
-        """What is seen of a picture, or of lines; None while it is something else."""
+        """Return the visible image or line plot; None if something else is shown."""
         pane = self._pane
         shown = pane.stack.currentWidget()
         return shown if self._image() is not None or shown is pane.lines else None
 
     def ask_save_view(self) -> None:
-        """The part of a picture or the lines that are seen into a file, with numbers and legend."""
+        """Save the visible part of an image or plot, with numbers and legend."""
         plot = self._plot()
         if plot is None:
             self._tell_no_picture("lines")
@@ -230,7 +230,7 @@ class TensorMenu(QMenu):
             self._ask_save(as_seen(plot))
 
     def ask_save_histogram(self) -> None:
-        """The histogram beside the values into a file."""
+        """Save the histogram beside the values."""
         histogram = self._pane.facts.histogram
         if histogram.isVisible():
             self._ask_save(as_seen(histogram))
@@ -249,7 +249,7 @@ class TensorMenu(QMenu):
             workspace.message("error", "The picture was not written", f"{path}: {writer.errorString()}")
 
     def copy_text(self) -> None:
-        """The plane that is shown, as text."""
+        """Copy the shown plane as text."""
         subject, which = self._pane.subject, self._pane.slices.slice
         reader = self._pane.reader
         if subject is None or reader is None:

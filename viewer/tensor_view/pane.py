@@ -1,4 +1,4 @@
-"""One tensor on the screen: what it is, numbers over it, and a view of its values."""
+"""Pane for one tensor: description, numbers, and a view of its values."""
 
 from __future__ import annotations
 
@@ -54,21 +54,21 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.core.jobs import Job
     from onnx_workbench.viewer.run.workspace import Workspace
 
-_NARROW = 420  # px: no room for every word about a tensor
-_FACTS = 250  # px: how wide statistics are at most, before a person makes them wider
+_NARROW = 420  # px: below this the description is abbreviated
+_FACTS = 250  # px: initial maximum width of the statistics
 _MODES = ("Value", "Before", "Difference")
 _READING = "Reading…"
-_AT_ONCE = 1 << 16  # bytes that are read without a job
-_SLOW = 150  # ms, after which a view of other values gives way to a word
+_AT_ONCE = 1 << 16  # bytes read without a task
+_SLOW = 150  # ms, after which a view of outdated values is replaced by a message
 _PICTURES: tuple[View, ...] = ("Heat map", "Image", *MOSAICS)
 
 
 class TensorPane(QWidget):
-    """Follows what it is told to show. Nothing here waits for a file: reading and counting are jobs."""
+    """Shows a tensor. Nothing here waits for a file: reading and counting are tasks."""
 
     pin_wanted = Signal()
-    sliced = Signal(object)  # Slice: the person went to another plane
-    moved = Signal(object)  # zoom and place of a picture
+    sliced = Signal(object)  # Slice: the user chose another plane
+    moved = Signal(object)  # zoom and position of an image
 
     def __init__(self, workspace: Workspace, *, pinned: bool = False) -> None:
         super().__init__()
@@ -78,12 +78,12 @@ class TensorPane(QWidget):
         self.subject: TensorSource | None = None
         self._targets: list[TensorCandidate] = []
         self._reader: Reader | None = None
-        self._awaited: Reader | None = None  # the one that was opened last
-        self._chosen_views: dict[tuple[object, ...], View] = {}  # by what they were chosen for
+        self._awaited: Reader | None = None  # the one opened last
+        self._chosen_views: dict[tuple[object, ...], View] = {}  # by the subjects they were chosen for
         self._shown: tuple[object, ...] = (None,)  # of the subject; () for none, and not yet that
-        self._mode = 0  # as it was chosen; shown where there is a run before
-        self._drawn: tuple[object, ...] = ()  # of what, and how, the view is that was drawn last
-        self._drawing: Job[Any] | None = None  # the one that was begun last
+        self._mode = 0  # as chosen; shown where there is a previous run
+        self._drawn: tuple[object, ...] = ()  # subject and view drawn last
+        self._drawing: Job[Any] | None = None  # the one started last
         self._slow = QTimer(self, singleShot=True, interval=_SLOW)
         self._slow.timeout.connect(self._tell_slow)
         self._make_header()
@@ -139,7 +139,7 @@ class TensorPane(QWidget):
         self._show_facts(shown=not self.facts.isHidden())
 
     def minimumSizeHint(self) -> QSize:
-        """With all lines that words and choices take at this width, or the view would be cut off below."""
+        """Include all lines that text and controls take at this width, or the view would be cut off below."""
         hint = super().minimumSizeHint()
         lines = (self._header, self.options)
         more = sum(max(0, w.heightForWidth(w.width()) - w.minimumSizeHint().height()) for w in lines)
@@ -197,7 +197,7 @@ class TensorPane(QWidget):
         self.splitter.addWidget(right)
         self.splitter.setStretchFactor(1, 1)
         self.splitter.setSizes([0 if self.pinned else _FACTS, 900])
-        self._is_divided = False  # by the person
+        self._is_divided = False  # by the user
         self.splitter.splitterMoved.connect(self._on_divided)
         self.splitter.setCollapsible(1, False)
 
@@ -219,13 +219,13 @@ class TensorPane(QWidget):
     # -- what is shown ---------------------------------------------------------------------------------------
 
     def show_item(self, item: object) -> None:
-        """Show what belongs to something selected: its likeliest tensor, others to choose from."""
+        """Show the most likely tensor of a selected object, with a choice of others."""
         self.show_targets(likeliest(self.workspace, item))
 
     def show_targets(self, targets: list[TensorCandidate]) -> None:
         """Offer these, the first one shown."""
         known = [t.key for t in targets]
-        same = known == [t.key for t in self._targets]  # else another thing was selected: its likeliest tensor first
+        same = known == [t.key for t in self._targets]  # else another object was selected: its most likely tensor first
         current = self.subject.target.key if self.subject is not None and same else None
         self._targets = targets
         titles = [target.title for target in targets]
@@ -240,12 +240,12 @@ class TensorPane(QWidget):
 
     @property
     def reader(self) -> Reader | None:
-        """What reads the values shown; None while there are none."""
+        """Return the reader of the shown values; None while there are none."""
         return self._reader
 
     @property
     def target(self) -> TensorCandidate | None:
-        """What is shown."""
+        """Return what is shown."""
         index = self.target_box.currentIndex()
         return self._targets[index] if 0 <= index < len(self._targets) else None
 
@@ -253,7 +253,7 @@ class TensorPane(QWidget):
         self.refresh()
 
     def refresh(self) -> None:
-        """Look again at what is shown; keeps plane, view and zoom."""
+        """Refresh; keeps plane, view and zoom."""
         target = self.target
         if target is None and not self._shown:
             return  # nothing, as before: every edit and every run comes here
@@ -272,17 +272,17 @@ class TensorPane(QWidget):
         self._shown = shown
         another = old is None or subject is None or old.target.key != subject.target.key
         outdated = self.ask.is_confirming and old is not None and subject is not None and old.held is not subject.held
-        if self.ask.isVisible() and (another or outdated):  # what it tells is of other values
+        if self.ask.isVisible() and (another or outdated):  # it describes other values
             self.ask.close_line()
         if another:
             self.table.cells.show(None, None)
         elif self._is_on_its_way(subject):
-            self._slow.start()  # in Live it is there at once: what was seen stays till then
+            self._slow.start()  # in Live it arrives at once: the old view stays till then
             return
         self._open(subject, mode)
 
     def _offer_modes(self, count: int) -> int:
-        """Offer the first so many modes; the one that is shown."""
+        """Offer the first `count` modes; returns the one shown."""
         mode = self._mode if self._mode < count else 0
         with QSignalBlocker(self.mode_box):
             if count > 1 and count != self.mode_box.count():
@@ -293,7 +293,7 @@ class TensorPane(QWidget):
         return mode
 
     def _is_on_its_way(self, subject: TensorSource | None) -> bool:
-        """Whether a newer value will take the place of the one that is seen, and look like it."""
+        """Return whether a newer, similar value will replace the visible one."""
         reader = self._reader
         return reader is not None and subject is not None and subject.waiting and reader.shape == subject.shape
 
@@ -326,7 +326,7 @@ class TensorPane(QWidget):
         self._header.fit(self.subject.target.key if self.subject is not None else None, self.width())
 
     def _open(self, subject: TensorSource | None, mode: int) -> None:
-        """Make a reader, have it prepared, then show."""
+        """Create a reader, prepare it, then show."""
         self._reader = self._awaited = None
         self._slow.stop()
         self._offer_views(subject)
@@ -413,12 +413,12 @@ class TensorPane(QWidget):
 
     @property
     def view(self) -> View | None:
-        """How it is looked at."""
+        """Return the kind of view."""
         text = self.view_box.currentText()
         return cast("View", text) if text else None  # the box holds views only
 
     def choose_view(self, view: View) -> None:
-        """Look at it another way, if it can be."""
+        """Change the kind of view, if applicable."""
         if self.view_box.findText(view) >= 0:
             self.view_box.setCurrentText(view)
             self._on_view(0)
@@ -436,7 +436,7 @@ class TensorPane(QWidget):
         return self._reader is not None and self._reader.element_type is not ElementType.STRING
 
     def _show_view(self) -> None:
-        """Fill the view that is chosen; what reads many values does so in a job."""
+        """Fill the chosen view; one that reads many values does so in a task."""
         reader, view, which = self._reader, self.view, self.slices.slice
         if reader is None or view is None:
             return
@@ -447,7 +447,7 @@ class TensorPane(QWidget):
             self.notice.setText("It has no elements.")
             self.stack.setCurrentWidget(self.notice)
             return
-        if view == "Table":  # of the same size it keeps the element that is edited, and so the focus
+        if view == "Table":  # of the same size it keeps the element in editing, and so the focus
             self.table.cells.show(reader, which)
             self.stack.setCurrentWidget(self.table)
             return
@@ -477,7 +477,7 @@ class TensorPane(QWidget):
     def _drawing_of(
         self, view: View, reader: Reader, which: TensorSlice
     ) -> tuple[QWidget, Callable[[Progress], Any], Any]:
-        """What shows a view, what makes of values what it shows, in a job, and what then takes that."""
+        """Return the widget of a view, the task that computes its content, and the setter."""
         if view in _PICTURES:
             draw = partial(_PICTURE_WORK[view], reader, which, self._wish)
             return self.picture, draw, self.picture.show_picture
@@ -495,16 +495,16 @@ class TensorPane(QWidget):
 
     @property
     def _is_old(self) -> bool:
-        """Whether what is seen are values whose newer ones are on their way."""
+        """Return whether the visible values are outdated and newer ones are coming."""
         return self.subject is not None and self.subject.waiting
 
     def _settle(self) -> None:
-        """What is seen need not give way to a word, unless newer values are to come: another plane of old is old."""
+        """Cancel the replacement by a message, unless newer values are coming: another plane of old ones is old."""
         if not self._is_old:
             self._slow.stop()
 
     def _tell_slow(self) -> None:
-        """What is seen is of other values than what stands above it."""
+        """Show that the visible values do not belong to the description above them."""
         if self.subject is not None and self.subject.waiting:
             self._drawn = ()
             self._open(self.subject, 0)
@@ -517,7 +517,7 @@ class TensorPane(QWidget):
         self.stack.setCurrentWidget(self.notice)
 
     def _refine(self, part: Part) -> None:
-        """Show the part of a sampled picture that is seen as finely as it can be."""
+        """Refine the visible part of a sampled image."""
         picture, reader = self.picture.picture, self._reader
         if reader is None or picture is None or picture.detail is None:
             return
@@ -541,7 +541,7 @@ class TensorPane(QWidget):
         self.sliced.emit(which)
 
     def show_slice(self, which: TensorSlice) -> None:
-        """Go to the plane a linked pane went to, where there is one like it."""
+        """Go to the plane of a linked pane, if there is a matching one."""
         if self._reader is not None and len(self._reader.shape) == len(which.fixed):
             self.slices.show_shape(self._reader.shape, which)
             self._show_view()
@@ -551,16 +551,16 @@ class TensorPane(QWidget):
             self._choose_element(self.table.cells.element(index))
 
     def _choose_element(self, index: tuple[int, ...]) -> None:
-        """A person points at an element: of what a run gave, it can be seen where it comes from."""
+        """Handle the choice of an element: for run values its origin can be shown."""
         subject, results = self.subject, self.workspace.results
         if subject is None or subject.target.value is None or subject.kind != "tensor":
             return
         info = results.info_of(subject.target.value)
-        if info is not None and info.shape == subject.shape:  # what the run before gave need not have the same
+        if info is not None and info.shape == subject.shape:  # the previous run's value may lack it
             results.choose_element(subject.target.value, index)
 
     def choose_mode(self, mode: int) -> None:
-        """Show the value (0), that of the run before (1), or the difference (2), once there is one before."""
+        """Choose the value (0), that of the previous run (1), or the difference (2), once there is a previous one."""
         self._mode = mode
         self.refresh()
         if mode != self.mode_box.currentIndex() and not (self.subject and self.subject.may_be_comparable):

@@ -1,4 +1,4 @@
-"""Tensor: the numbers of what is selected, looked at and edited, with copies pinned beside it to compare."""
+"""Tensor panel: the numbers of the selection, shown and edited, with pinned copies beside it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _IDLE_MS = 30
 
 
 class TensorPanel(Panel):
-    """The first pane follows the selection; pinned ones stay with their tensor. All go to the same plane and zoom."""
+    """The first pane follows the selection; pinned ones keep their tensor. All share plane and zoom."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
@@ -40,18 +40,18 @@ class TensorPanel(Panel):
         self._timer.timeout.connect(self._follow)
         workspace.selection.changed.connect(self._timer.start)
         workspace.changes.changed.connect(self._refresh)
-        self._soon = Once(self._catch_up, self)  # a run tells several things at once
+        self._soon = Once(self._catch_up, self)  # a run emits several signals at once
         workspace.results.changed.connect(self._soon.ask)
         workspace.run_state_changed.connect(self._soon.ask)
         self._follow()
 
     def activate(self) -> None:
-        """The keyboard goes to the numbers, whichever way they are shown; a picture on its way takes it over."""
+        """Focus the numbers in whatever view; an image in preparation takes the focus later."""
         (self.pane.stack.currentWidget() or self.pane).setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     @property
     def panes(self) -> list[TensorPane]:
-        """The live pane, then the pinned ones."""
+        """Return the live pane, then the pinned ones."""
         widgets = (self.splitter.widget(i) for i in range(self.splitter.count()))
         return [w for w in widgets if isinstance(w, TensorPane)]
 
@@ -63,12 +63,12 @@ class TensorPanel(Panel):
         return pane
 
     def _follow(self) -> None:
-        """Show what is selected; keep the last tensor while nothing is."""
+        """Show the selection; keep the last tensor while there is none."""
         self.workspace.results.forget_stops()
         self._look_again()
 
     def _look_again(self) -> None:
-        """A run may have come to what is selected, or have gone on from it."""
+        """Refresh when a run reached or passed the selection."""
         self.pane.show_item(self.workspace.selection.current)
         self._leave()
 
@@ -78,7 +78,7 @@ class TensorPanel(Panel):
         self._leave()
 
     def _leave(self) -> None:
-        """What no pane shows any more need not be brought here."""
+        """Release values that no pane shows any more."""
         before, targets = self._shown, [pane.target for pane in self.panes]
         self._shown = {target.value for target in targets if target is not None and target.value is not None}
         self.workspace.results.leave(before - self._shown)
@@ -89,7 +89,7 @@ class TensorPanel(Panel):
             pane.refresh()
 
     def pin(self) -> None:
-        """Keep a copy of what is shown beside it."""
+        """Pin a copy beside it."""
         target = self.pane.target
         pinned = self.panes[1:]
         if target is None:
@@ -109,7 +109,7 @@ class TensorPanel(Panel):
         self._leave()
 
     def unpin(self, pane: TensorPane) -> None:
-        """Close a copy."""
+        """Close a pinned copy."""
         pane.setParent(None)
         pane.deleteLater()
         self._leave()

@@ -1,6 +1,6 @@
-"""From planes of a tensor to pictures: heat maps, images, lines.
+"""Images of tensor planes: heat maps, images, lines.
 
-All of it reads values, so it runs in jobs. What is too large for a picture is sampled evenly, and says so.
+Reads values, so it runs in tasks. Large planes are sampled evenly, which is indicated.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ Normalisation = Literal["fit range", "0 to 1", "-1 to 1", "0 to 255", "ImageNet"
 NORMALISATIONS: tuple[Normalisation, ...] = ("fit range", "0 to 1", "-1 to 1", "0 to 255", "ImageNet")
 CHANNEL_ORDERS = ("RGB", "BGR", "first", "second", "third")
 
-_MOST_PIXELS = 1024  # of one side of a picture
+_MOST_PIXELS = 1024  # of one side of an image
 _MEAN = np.array([0.485, 0.456, 0.406], np.float32)
 _DEVIATION = np.array([0.229, 0.224, 0.225], np.float32)
 
 
 @dataclass(frozen=True, slots=True)
 class PictureRequest:
-    """How a person wants to see pictures."""
+    """The user's options for images."""
 
-    planes: int | None = None  # the axis whose planes stand side by side, or of the channels of an image
+    planes: int | None = None  # the axis of the mosaic, or of the colour channels
     same_range: bool = True
     order: str = "RGB"
     normalisation: Normalisation = "fit range"
@@ -44,13 +44,13 @@ class PictureRequest:
 
 
 def sampled(positions: int | range, most: int) -> range:
-    """At most `most` evenly spread positions that represent so many, or those of a range."""
+    """Return at most `most` evenly spaced positions out of so many, or of a range."""
     found = range(positions) if isinstance(positions, int) else positions
     return found[:: max(1, ceil(len(found) / most))]
 
 
 def numbers(values: NDArray[Any], kind: ElementType) -> NDArray[np.float64]:
-    """Values as they are coloured: complex ones by their size."""
+    """Return the values to colour; complex ones by magnitude."""
     if kind.is_complex:
         values = np.abs(values)
     with np.errstate(all="ignore"):
@@ -58,12 +58,12 @@ def numbers(values: NDArray[Any], kind: ElementType) -> NDArray[np.float64]:
 
 
 def map_of(wish: PictureRequest) -> Name:
-    """The colours of values, or of differences."""
+    """Return the colour map of values, or of differences."""
     return "difference" if wish.differences else "viridis"
 
 
 def heatmap(reader: Reader, which: TensorSlice, wish: PictureRequest, _progress: Progress = SILENT) -> MatrixImage:
-    """One plane, a cell per element or, of a large plane, per some; its parts can be had finer."""
+    """Draw a plane with a cell per element, sampled if large; parts can be refined."""
     rows, columns = which.size(reader.shape)
     if not rows:
         return nothing()
@@ -72,7 +72,7 @@ def heatmap(reader: Reader, which: TensorSlice, wish: PictureRequest, _progress:
 
 
 def _refining(whole: MatrixImage, rows: int, columns: int, paint: Callable[[range, range], MatrixImage]) -> MatrixImage:
-    """A picture of a plane; where it is sampled, parts can be had finer. `paint` gives some rows and columns of it."""
+    """Return an image of a plane that can be refined where it is sampled. `paint` draws some rows and columns."""
     down, across = sampled(rows, _MOST_PIXELS).step, sampled(columns, _MOST_PIXELS).step
     if down == across == 1:
         return whole
@@ -97,13 +97,13 @@ def _refining(whole: MatrixImage, rows: int, columns: int, paint: Callable[[rang
 def _heat(
     reader: Reader, which: TensorSlice, wish: PictureRequest, rows: range, columns: range, scale: ColorScale | None
 ) -> MatrixImage:
-    """Some rows and columns of a plane, sampled where they are many; by a colour scale, or their own."""
+    """Draw some rows and columns of a plane, sampled if many; by a given colour scale, or their own."""
     down, across = sampled(rows, _MOST_PIXELS), sampled(columns, _MOST_PIXELS)
     raw = np.array(reader.plane(which, down, across))
     values = numbers(raw, reader.element_type)
     scale = scale or scale_of(values, map_of(wish))
     pixels = scale.colors(values)
-    if which.wrap:  # the last row of a vector may end early
+    if which.wrap:  # the last row of a vector may be partial
         pixels[np.add.outer(np.asarray(down) * which.wrap, np.asarray(across)) >= reader.size] = 0
 
     def index(row: int, column: int) -> tuple[int, ...] | None:
@@ -125,19 +125,19 @@ def _heat(
 
 
 def nothing() -> MatrixImage:
-    """What is shown of a tensor without elements."""
+    """Return the image of a tensor without elements."""
     return MatrixImage(np.zeros((0, 0, 4), np.uint8), note="No elements")
 
 
 def sampling_note(down: range, across: range) -> str:
-    """Says that not every element is seen."""
+    """Return the note that values are sampled."""
     if down.step == 1 and across.step == 1:
         return ""
     return f"sampled: 1 of {down.step} rows, 1 of {across.step} columns"
 
 
 def plane_at(which: TensorSlice, axis: int, position: int) -> TensorSlice:
-    """The same plane at another position of an axis."""
+    """Return the same plane at another position of an axis."""
     return replace(which, fixed=(*which.fixed[:axis], position, *which.fixed[axis + 1 :]))
 
 
@@ -145,7 +145,7 @@ def plane_at(which: TensorSlice, axis: int, position: int) -> TensorSlice:
 
 
 def channel_axis(shape: tuple[int, ...]) -> int | None:
-    """The axis of the colour channels: three or four of them, before or after height and width; None: grey."""
+    """Return the axis of the colour channels: three or four, before or after height and width; None: grey."""
     if len(shape) >= 3:
         for axis in (len(shape) - 1, len(shape) - 3):
             if shape[axis] in (3, 4):
@@ -157,13 +157,13 @@ def channel_axis(shape: tuple[int, ...]) -> int | None:
 
 
 def image_slice(shape: tuple[int, ...], which: TensorSlice, channels: int | None) -> TensorSlice:
-    """The plane of an image: height and width are the last two axes that are not the channels'."""
+    """Return the plane of an image: height and width are the last two axes except the channels'."""
     free = [a for a in range(len(shape)) if a != channels]
     return TensorSlice(which.fixed, free[-2], free[-1]) if len(free) >= 2 else which
 
 
 def image(reader: Reader, which: TensorSlice, wish: PictureRequest, _progress: Progress = SILENT) -> MatrixImage:
-    """Colours as the tensor holds them, by the channel order and the normalisation that were undone."""
+    """Draw an image by channel order, with normalisation undone."""
     channels = channel_axis(reader.shape) if wish.planes is None else wish.planes
     if reader.shape and channels is not None and channels >= len(reader.shape):
         channels = None
@@ -186,7 +186,7 @@ def _colours(
     columns: range,
     scale: ColorScale | None,
 ) -> tuple[MatrixImage, ColorScale]:
-    """Some rows and columns of the planes of one or three channels, sampled where they are many; and their range."""
+    """Draw some rows and columns of the planes of one or three channels, sampled if many; also returns their range."""
     down, across = sampled(rows, _MOST_PIXELS), sampled(columns, _MOST_PIXELS)
     raw = [np.array(reader.plane(plane, down, across)) for plane in planes]
     values = np.stack([numbers(r, reader.element_type) for r in raw], axis=-1)
@@ -240,7 +240,7 @@ def _denormalised(
 class Series:
     """Lines to draw: for each, its name and the least and greatest value at each of the positions.
 
-    `index` has the element, the first of them, from the number of a line and a position.
+    `index` maps the number of a line and a position to the first element there.
     """
 
     positions: range
@@ -255,7 +255,7 @@ _READ = 1 << 20
 
 
 def series(reader: Reader, which: TensorSlice, progress: Progress) -> Series:
-    """The rows of a plane as lines; a vector as one. Long ones as the range of each stretch."""
+    """Return the rows of a plane as lines; a vector as one. Long ones as the range of each interval."""
     if which.wrap or len(reader.shape) <= 1:
         if not reader.size:
             return Series(range(0), ())

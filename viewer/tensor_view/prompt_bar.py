@@ -1,4 +1,4 @@
-"""Lines below the values that ask for one thing, say why an answer is refused, or have something confirmed."""
+"""Prompt below the values: asks for a text, shows the error of an invalid one, or asks for confirmation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Answer = Callable[[str, Callable[[ModelError], object]], object]
 
 
 class PromptBar(QWidget):
-    """A text, one of some names, or yes. Enter answers, Esc closes. Hidden while nothing is asked."""
+    """Asks for a text, one of some names, or confirmation. Enter accepts, Esc closes. Hidden while unused."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -65,7 +65,7 @@ class PromptBar(QWidget):
         self.error.setPalette(palette)
 
     def ask(self, title: str, answer: Answer, *, text: str = "", hint: str = "", verb: str = "Apply") -> None:
-        """Ask for a text; `answer(text, refused)` takes it or calls `refused(error)`."""
+        """Ask for a text; `answer(text, refused)` accepts it or calls `refused(error)`."""
         self._answer, self._go_on = answer, None
         self._show(title, verb, self.field)
         self.field.setText(text)
@@ -77,7 +77,7 @@ class PromptBar(QWidget):
     def ask_which(
         self, title: str, names: Sequence[str], answer: Answer, *, text: str = "", verb: str = "Apply"
     ) -> None:
-        """Ask for one of some names; `text` is the one offered first."""
+        """Ask for one of some names; `text` is offered first."""
         self._answer, self._go_on = answer, None
         self._show(title, verb, self.choice)
         self.choice.clear()
@@ -88,14 +88,14 @@ class PromptBar(QWidget):
         self.choice.setFocus()
 
     def confirm(self, text: str, go_on: Callable[[], object], verb: str = "Change") -> None:
-        """Say what will happen, and do it when that is wanted."""
+        """Ask for confirmation of an announced action."""
         self._answer, self._go_on = None, go_on
         self._show(text, verb, None)
         self.yes.setFocus()
 
     @property
     def is_confirming(self) -> bool:
-        """Whether it asks for a yes to what it says."""
+        """Return whether it asks for confirmation."""
         return self._go_on is not None
 
     def _show(self, title: str, verb: str, entry: QWidget | None) -> None:
@@ -108,15 +108,15 @@ class PromptBar(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        QTimer.singleShot(0, self, lambda: scroll_to(self))  # once what is around it has made room
+        QTimer.singleShot(0, self, lambda: scroll_to(self))  # once the layout made room
 
     def moveEvent(self, event: QMoveEvent) -> None:
-        """What is around it makes room in steps, by which it goes further down."""
+        """Scroll into view again: the layout makes room in steps, which moves it down."""
         super().moveEvent(event)
         QTimer.singleShot(0, self, lambda: scroll_to(self))
 
     def commit(self) -> None:
-        """Take the answer; the line stays open while it is refused."""
+        """Submit the answer; the prompt stays open while it is refused."""
         if self._go_on is not None:
             go_on = self._go_on
             self.close_line()
@@ -140,7 +140,7 @@ class PromptBar(QWidget):
                 self.close_line()
 
     def close_line(self) -> None:
-        """Ask nothing any more."""
+        """Close the prompt."""
         self._answer = self._go_on = None
         self.hide()
         parent = self.parentWidget()

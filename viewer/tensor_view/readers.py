@@ -1,6 +1,6 @@
-"""Windows onto the values of a tensor, wherever they are: in memory, in a file, sparse, or a difference of two.
+"""Readers of tensor values, wherever they are: in memory, in a file, sparse, or a difference of two.
 
-A reader may be used from any thread. What lies in a file is read in ranges, never as a whole when it is large.
+A reader may be used from any thread. Large data in files is read in ranges, never as a whole.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _MOST_WHOLE = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class TensorSlice:
-    """Which plane of a tensor is looked at: an index for every axis, and which axes are rows and columns.
+    """The shown plane of a tensor: an index for every axis, and which axes are rows and columns.
 
-    `wrap` above 0 breaks the elements of a vector into rows of so many.
+    `wrap` above 0 wraps a vector into rows of so many.
     """
 
     fixed: tuple[int, ...] = ()
@@ -50,7 +50,7 @@ class TensorSlice:
         return tuple(index)
 
     def position(self, index: tuple[int, ...]) -> tuple[int, int]:
-        """The row and column of an element of this plane."""
+        """Return row and column of an element of this plane."""
         if self.wrap:
             return divmod(index[0], self.wrap)
         return (
@@ -59,11 +59,11 @@ class TensorSlice:
         )
 
     def through(self, index: tuple[int, ...]) -> TensorSlice:
-        """The plane of the same axes that an element lies in."""
+        """Return the plane of the same axes that contains an element."""
         return replace(self, fixed=tuple(index))
 
     def size(self, shape: tuple[int, ...]) -> tuple[int, int]:
-        """Rows and columns of the plane."""
+        """Return rows and columns of the plane."""
         if self.wrap:
             count = shape[0]
             return (-(-count // self.wrap), min(self.wrap, count)) if count else (0, 0)
@@ -75,7 +75,7 @@ class TensorSlice:
 
 
 def first_slice(shape: tuple[int, ...]) -> TensorSlice:
-    """What is shown first: the last two axes that are longer than one, at the start of the others; a vector in rows."""
+    """Return the initial plane: the last two axes longer than one, at the start of the others; a vector wrapped."""
     rank = len(shape)
     if rank == 0:
         return TensorSlice()
@@ -95,7 +95,7 @@ class Reader(ABC):
 
     @property
     def instant(self) -> bool:
-        """Whether reading does not wait for a file."""
+        """Return whether reading does not wait for a file."""
         return True
 
     @property
@@ -105,14 +105,16 @@ class Reader(ABC):
 
     @abstractmethod
     def flat(self, start: int, stop: int) -> NDArray[Any]:
-        """Elements start to stop in row-major order."""
+        """Return elements start to stop in row-major order."""
 
     @abstractmethod
     def plane(self, which: TensorSlice, rows: range, columns: range) -> NDArray[Any]:
-        """Some rows and columns of a plane, as a matrix; of a wrapped vector, the last row may end early (padded)."""
+        """Return some rows and columns of a plane, as a matrix; of a wrapped vector, the last row may be partial
+        (padded).
+        """
 
     def element(self, index: tuple[int, ...]) -> Any:
-        """One element."""
+        """Return one element."""
         position = 0
         for i, d in zip(index, self.shape, strict=True):
             position = position * d + i
@@ -131,13 +133,13 @@ class ArrayReader(Reader):
         self.element_type = ElementType.from_numpy(array.dtype) if element_type is None else element_type
 
     def flat(self, start: int, stop: int) -> NDArray[Any]:
-        """Elements in row-major order."""
+        """Return elements in row-major order."""
         if self.array.flags.c_contiguous:
             return self.array.reshape(-1)[start:stop]
         return np.asarray(self.array.flat[start:stop])
 
     def plane(self, which: TensorSlice, rows: range, columns: range) -> NDArray[Any]:
-        """A strided view."""
+        """Return a strided view."""
         return _plane_of(self.array, which, rows, columns)
 
 
@@ -170,7 +172,7 @@ class TensorReader(Reader):
 
     @property
     def instant(self) -> bool:
-        """Whether the values are in memory."""
+        """Return whether the values are in memory."""
         return self._array is not None
 
     def prepare(self) -> None:
@@ -179,7 +181,7 @@ class TensorReader(Reader):
             self.whole()
 
     def whole(self) -> NDArray[Any]:
-        """Every value; kept. Refused above 2 GiB."""
+        """Return every value; cached. ModelError above 2 GiB."""
         with self._lock:
             if self._array is None:
                 if self.tensor.nbytes > _MOST_WHOLE:
@@ -189,13 +191,13 @@ class TensorReader(Reader):
             return array
 
     def flat(self, start: int, stop: int) -> NDArray[Any]:
-        """Elements in row-major order; reads only these from a large file."""
+        """Return elements in row-major order; reads only these from a large file."""
         if self._ranges and self._array is None:
             return self.tensor.read(start, stop)
         return self.whole().reshape(-1)[start:stop]
 
     def plane(self, which: TensorSlice, rows: range, columns: range) -> NDArray[Any]:
-        """Reads row by row where rows lie together in the file, else everything."""
+        """Read row by row where rows are contiguous in the file, else everything."""
         if not self._ranges or self._array is not None:
             return _plane_of(self.whole(), which, rows, columns)
         last = len(self.shape) - 1
@@ -219,13 +221,13 @@ class TensorReader(Reader):
 
 
 def _reads_ranges(tensor: Tensor) -> bool:
-    """Whether a range of the values can be read without the rest."""
+    """Return whether a range of the values can be read without the rest."""
     pieces = getattr(tensor, "raw_pieces", None)
     return pieces is not None and pieces() is not None
 
 
 class SparseReader(Reader):
-    """The dense values that a sparse tensor stands for, which are never made as a whole."""
+    """Dense values of a sparse tensor, without creating the dense tensor."""
 
     def __init__(self, tensor: SparseTensor) -> None:
         if tensor.problem:
@@ -240,7 +242,7 @@ class SparseReader(Reader):
 
     @property
     def instant(self) -> bool:
-        """Whether the entries are in memory."""
+        """Return whether the entries are in memory."""
         return self._entries is not None
 
     def prepare(self) -> None:
@@ -248,7 +250,7 @@ class SparseReader(Reader):
         self.entries()
 
     def entries(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        """Where entries are in row-major order, sorted, and their values."""
+        """Return the row-major positions of entries, sorted, and their values."""
         with self._lock:
             if self._entries is None:
                 positions = linear_indices(self.tensor)
@@ -266,11 +268,11 @@ class SparseReader(Reader):
         return result
 
     def flat(self, start: int, stop: int) -> NDArray[Any]:
-        """Elements in row-major order."""
+        """Return elements in row-major order."""
         return self._at(np.arange(start, min(stop, self.size), dtype=np.int64))
 
     def plane(self, which: TensorSlice, rows: range, columns: range) -> NDArray[Any]:
-        """A part of a plane, zeros filled in."""
+        """Return a part of a plane, zeros filled in."""
         strides = [prod(self.shape[axis + 1 :]) for axis in range(len(self.shape))]
         if which.wrap:
             wanted = np.add.outer(np.asarray(rows) * which.wrap, np.asarray(columns))
@@ -286,7 +288,7 @@ class SparseReader(Reader):
 
 
 class DifferenceReader(Reader):
-    """What one tensor has more than another of the same shape."""
+    """Difference of two tensors of the same shape."""
 
     def __init__(self, now: Reader, before: Reader) -> None:
         self.now, self.before = now, before
@@ -295,7 +297,7 @@ class DifferenceReader(Reader):
 
     @property
     def instant(self) -> bool:
-        """Whether both are in memory."""
+        """Return whether both are in memory."""
         return self.now.instant and self.before.instant
 
     def prepare(self) -> None:
@@ -306,7 +308,7 @@ class DifferenceReader(Reader):
     def _minus(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
         dtype = self.element_type.numpy_dtype
         with np.errstate(all="ignore"):
-            if a.dtype == b.dtype and a.dtype.kind in "iu":  # those of 64 bits are rounded once they are subtracted
+            if a.dtype == b.dtype and a.dtype.kind in "iu":  # 64-bit differences are rounded once
                 is_more = a >= b
                 size = np.where(is_more, a - b, b - a).astype(f"u{a.dtype.itemsize}").astype(dtype)
                 return np.asarray(np.where(is_more, size, -size))
@@ -316,9 +318,9 @@ class DifferenceReader(Reader):
         return np.asarray(difference)
 
     def flat(self, start: int, stop: int) -> NDArray[Any]:
-        """Differences in row-major order."""
+        """Return differences in row-major order."""
         return self._minus(self.now.flat(start, stop), self.before.flat(start, stop))
 
     def plane(self, which: TensorSlice, rows: range, columns: range) -> NDArray[Any]:
-        """Differences of a part of a plane."""
+        """Return differences of a part of a plane."""
         return self._minus(self.now.plane(which, rows, columns), self.before.plane(which, rows, columns))

@@ -1,4 +1,4 @@
-"""Which plane of a tensor is shown: an axis for rows, one for columns, and a position along each of the others."""
+"""Choice of the shown plane: an axis for rows, one for columns, and an index for each of the others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST = (1 << 31) - 1
 class SliceBar(QWidget):
     """Boxes for a tensor of rank 3 and more; of rank 2 only the axes; nothing below."""
 
-    changed = Signal(object)  # Slice: the person chose another
+    changed = Signal(object)  # Slice: the user chose another
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -28,11 +28,11 @@ class SliceBar(QWidget):
 
     @property
     def slice(self) -> TensorSlice:
-        """The plane that is shown."""
+        """Return the shown plane."""
         return self._slice
 
     def show_shape(self, shape: tuple[int, ...], which: TensorSlice | None = None) -> TensorSlice:
-        """Offer the planes of a shape; the plane shown stays when it is one of them."""
+        """Offer the planes of a shape; the current plane stays if it is valid."""
         wanted = which or self._slice
         if not _fits(wanted, shape):
             wanted = first_slice(shape)
@@ -46,11 +46,11 @@ class SliceBar(QWidget):
         return wanted
 
     def set_slice(self, which: TensorSlice) -> None:
-        """Show another plane, without telling."""
+        """Show another plane, without a signal."""
         self.show_shape(self._shape, which)
 
     def show_whole(self, axis: int | None) -> None:
-        """All positions along this axis are seen at once, so none is asked for."""
+        """Hide the index of an axis of which the view shows all positions."""
         for other, spin in self._spins.items():
             spin.setVisible(other != axis)
 

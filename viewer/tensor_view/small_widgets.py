@@ -1,4 +1,4 @@
-"""Small widgets that a pane of the tensor panel is made of."""
+"""Small widgets for a pane of the tensor panel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnx_workbench.viewer.style.icons import icon
 
 
 def text_label(name: str, *, bold: bool = False) -> QLabel:
-    """A line of plain text that can be selected."""
+    """Return a line of plain text that can be selected."""
     label = QLabel()
     font = label.font()
     font.setBold(bold)
@@ -24,7 +24,7 @@ def text_label(name: str, *, bold: bool = False) -> QLabel:
 
 
 def notice_label() -> QLabel:
-    """Plain text in the middle of where numbers would be."""
+    """Return a centred label for a notice in place of numbers."""
     label = QLabel()
     label.setTextFormat(Qt.TextFormat.PlainText)
     label.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -33,7 +33,7 @@ def notice_label() -> QLabel:
 
 
 def text_view(name: str) -> QPlainTextEdit:
-    """Long text to be read."""
+    """Return a read-only text view."""
     view = QPlainTextEdit()
     view.setReadOnly(True)
     view.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
@@ -42,7 +42,7 @@ def text_view(name: str) -> QPlainTextEdit:
 
 
 def combo(name: str, chosen: Callable[[int], object]) -> QComboBox:
-    """A choice that tells when a person made it."""
+    """Return a combo box that signals choices by the user only."""
     box = QComboBox()
     box.setAccessibleName(name)
     box.setToolTip(name)
@@ -53,7 +53,7 @@ def combo(name: str, chosen: Callable[[int], object]) -> QComboBox:
 
 
 def button(name: str, icon_name: str, tip: str) -> QToolButton:
-    """A flat button with an icon."""
+    """Return a flat button with an icon."""
     made = QToolButton()
     made.setAutoRaise(True)
     made.setIcon(icon(icon_name))

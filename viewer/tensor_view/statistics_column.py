@@ -1,4 +1,4 @@
-"""Numbers over all elements, and their histogram: the column at the left of the panel."""
+"""Statistics over all elements, and their histogram: the column at the left of the panel."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 Rows = list[tuple[str, str, tuple[int, ...] | None]]
 
-_SLOW = 300  # ms after which older numbers no longer stand in for newer ones that are on their way
+_SLOW = 300  # ms after which outdated numbers are removed while newer ones are computed
 
 
 class StatisticsColumn(QScrollArea):
-    """Statistics as name and value; a position can be clicked to see the element."""
+    """Statistics as name and value; a click on a position shows the element."""
 
     element_wanted = Signal(object)  # index
 
@@ -49,7 +49,7 @@ class StatisticsColumn(QScrollArea):
         self.logarithmic.setToolTip("Let bars be as tall as the logarithm of their count")
         self.logarithmic.toggled.connect(self.histogram.set_logarithmic)
         self._reader: Reader | None = None  # of what is shown, or being counted
-        self._shown: Hashable = None  # what the numbers are of that are seen
+        self._shown: Hashable = None  # the subject of the visible numbers
         self._slow = QTimer(self, singleShot=True, interval=_SLOW)
         self._slow.timeout.connect(lambda: self._blank("Counting…"))
         self._note = _label("")
@@ -70,22 +70,22 @@ class StatisticsColumn(QScrollArea):
         self.setWidget(inner)
         self.setMinimumWidth(150)
         self.rows: Rows = []
-        self._lines: list[_Line] = []  # made once: to make and lay out so many anew takes longer than a frame lasts
+        self._lines: list[_Line] = []  # created once: doing so for each update takes longer than a frame
         themes().themeChanged.connect(self._color_links)
 
     def _color_links(self) -> None:
-        """Links have the colour they were made with."""
+        """Update the colours of links."""
         rows = self.rows
         self._show_rows([])
         self._show_rows(rows)
 
     @property
     def note(self) -> str:
-        """What stands below the numbers, or in their place."""
+        """Return the text below the numbers, or in their place."""
         return self._note.text()
 
     def count(self, reader: Reader, jobs: Jobs, of: Hashable) -> None:
-        """Go through all elements, in a job, and show what was found; older numbers `of` the same stay till then."""
+        """Compute the statistics in a task, and show them; outdated numbers `of` the same subject stay till then."""
         if of == self._shown:
             self._slow.start()
         else:
@@ -123,7 +123,7 @@ class StatisticsColumn(QScrollArea):
         self.logarithmic.hide()
 
     def show_distribution(self, found: Distribution, *, strings: bool = False) -> None:
-        """Show what was found."""
+        """Show the result."""
         self._slow.stop()
         self.histogram.setVisible(bool(found.counts))
         self.logarithmic.setVisible(bool(found.counts))
@@ -135,7 +135,7 @@ class StatisticsColumn(QScrollArea):
         self._tell(note)
 
     def add_note(self, text: str) -> None:
-        """One more remark below the numbers."""
+        """Add a remark below the numbers."""
         self._tell(" ".join(part for part in (self.note, text) if part))
 
     def _tell(self, note: str) -> None:
@@ -151,7 +151,7 @@ class StatisticsColumn(QScrollArea):
 
 
 class _Line:
-    """The labels of one number: what it is, its value, and below that where it is."""
+    """The labels of one number: name, value, and below that its position."""
 
     def __init__(self, grid: QGridLayout, place: int, go: Callable[[tuple[int, ...]], None]) -> None:
         self._name, self._value, self._where = _label(""), _label(""), _label("")
@@ -169,7 +169,7 @@ class _Line:
         self._where.setIndent(12)
         grid.addWidget(self._name, place, 0)
         grid.addWidget(self._value, place, 1)
-        grid.addWidget(self._where, place + 1, 0, 1, 2)  # a place of many axes needs the whole width
+        grid.addWidget(self._where, place + 1, 0, 1, 2)  # an index of many axes needs the whole width
 
     def show_row(self, row: tuple[str, str, tuple[int, ...] | None] | None) -> None:
         """Show this, or nothing."""
@@ -182,7 +182,7 @@ class _Line:
 
 
 def _tell(label: QLabel, text: str, accessible: str) -> None:
-    """Have a label say this, of which its accessible name tells all; one that says nothing takes no room."""
+    """Set a label's text and accessible name; an empty one takes no room."""
     if accessible != label.accessibleName():
         label.setText(text)
         label.setAccessibleName(accessible)
@@ -196,7 +196,7 @@ def _label(text: str) -> QLabel:
 
 
 def rows_of(found: Distribution, *, strings: bool = False) -> Rows:
-    """Names, values and positions."""
+    """Return names, values and positions."""
     statistics = found.statistics
     rows: Rows = []
     if statistics.minimum is not None and statistics.maximum is not None:

@@ -1,4 +1,4 @@
-"""The number table: editing in cells, copying and pasting blocks as spreadsheets do."""
+"""Number table: cell editing, and block copy and paste as in spreadsheets."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ _MOST_COPIED = 1_000_000
 
 
 class CellDelegate(QStyledItemDelegate):
-    """Lets a cell be left only with a text that is an element; says why it is not.
+    """Validates a cell before it is left; shows the error.
 
-    Looking at another window leaves the field as it is. When the focus goes elsewhere in this one, the element keeps
-    its value, and `lost` says what was typed and why it was not taken.
+    Switching to another window keeps the editor open. When the focus moves elsewhere in this window, the element keeps
+    its value, and `lost` reports the typed text and the error.
     """
 
     lost = Signal(object)  # ModelError
@@ -72,7 +72,7 @@ class CellDelegate(QStyledItemDelegate):
         return editor
 
     def eventFilter(self, editor: QObject, event: QEvent) -> bool:
-        """Hold Enter, Tab and the keys for saving and closing back while the text is refused."""
+        """Block Enter, Tab and the keys for saving and closing while the text is invalid."""
         if isinstance(editor, QLineEdit):
             if takes_the_document(event):
                 if not self._accepts(editor):
@@ -115,7 +115,7 @@ class CellDelegate(QStyledItemDelegate):
 class TensorTable(QTableView):
     """One plane as numbers. Ctrl+C copies, Ctrl+V pastes, F2 or typing edits, Delete asks for a fill value."""
 
-    pasted = Signal(str, int, int, bool)  # text, row and column of the plane, whether a spreadsheet wrote it
+    pasted = Signal(str, int, int, bool)  # text, row and column of the plane, whether it is from a spreadsheet
     fill_wanted = Signal()
 
     def __init__(self, jobs: Jobs, parent: QWidget | None = None) -> None:
@@ -147,7 +147,7 @@ class TensorTable(QTableView):
         self.cells.refused(error)
 
     def set_metrics(self) -> None:
-        """Cells as high as the font needs and wide enough for most numbers."""
+        """Set cells as high as the font needs and wide enough for most numbers."""
         metrics = self.fontMetrics()
         self.verticalHeader().setDefaultSectionSize(metrics.height() + 5)
         wide = 24 if self.delegate.element_type is not None and self.delegate.element_type.bits in (0, 64, 128) else 12
@@ -166,9 +166,9 @@ class TensorTable(QTableView):
             super().keyPressEvent(event)
 
     def copy(self) -> None:
-        """The selected cells in full, tabs between columns, soon if they are in a file; a message if they are too many.
+        """Copy the selected cells in full, tab-separated, later if they are in a file; a message if they are too many.
 
-        Of several blocks, what lies between them too, empty.
+        The bounding block of several ones; cells between them are empty.
         """
         blocks = self.selectionModel().selection().toList()
         if not blocks:
@@ -184,7 +184,7 @@ class TensorTable(QTableView):
         for b in blocks:
             chosen[b.top() - top : b.bottom() - top + 1, b.left() - left : b.right() - left + 1] = True
         if self._copying is not None:
-            self._copying.cancel()  # it would take the place of what is copied now
+            self._copying.cancel()  # it would replace what was copied since
         read = self.cells.texts(top, left, chosen)
         if self.cells.instant:
             _put(block_source(read()))
@@ -192,7 +192,7 @@ class TensorTable(QTableView):
             self._copying = self._jobs.start("Copying", lambda _: block_source(read()), done=_put)
 
     def paste(self) -> None:
-        """Put what the clipboard holds where the selection begins."""
+        """Paste the clipboard at the beginning of the selection."""
         from onnx_workbench.viewer.core.clipboard import is_of_cells
 
         text = QGuiApplication.clipboard().text()
@@ -205,7 +205,7 @@ class TensorTable(QTableView):
         self.pasted.emit(text, row + self.cells.row_base, column + self.cells.column_base, is_of_cells())
 
     def selected_regions(self) -> list[Region]:
-        """What is selected, as parts of the tensor; nothing when that is nothing, one cell or the whole plane."""
+        """Return the selected regions of the tensor; none for nothing, one cell or the whole plane."""
         which = self.cells.slice
         blocks = self.selectionModel().selection().toList()
         if which is None or not blocks:
@@ -232,7 +232,7 @@ class TensorTable(QTableView):
         return regions
 
     def show_element(self, index: tuple[int, ...]) -> None:
-        """Select the cell of an element of the plane shown and bring it into view."""
+        """Select the cell of an element of the shown plane and bring it into view."""
         if self.cells.slice is None:
             return
         cell = self.cells.scroll_to(*self.cells.slice.position(index))
@@ -248,7 +248,7 @@ def _put(text: str) -> None:
 
 
 class PartLabel(QLabel):
-    """Which part of a plane is in the table where that cannot hold all of it, with links to the other parts."""
+    """Label for the part of a large plane that is in the table, with links to the other parts."""
 
     def __init__(self, table: TensorTable) -> None:
         super().__init__()

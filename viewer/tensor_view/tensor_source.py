@@ -1,4 +1,4 @@
-"""What the tensor panel shows: found from what is selected, with everything that is known without reading values."""
+"""Source of the tensor panel: resolved from the selection, with everything known without reading values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _KINDS: dict[str, Kind] = {"tensor": "tensor", "sparse": "sparse", "none": "none
 
 @dataclass(frozen=True, eq=False)
 class TensorCandidate:
-    """One thing that can be shown: a tensor of the model at a place, or a value of a run."""
+    """Something that can be shown: a tensor of the model at a location, or a value of a run."""
 
     title: str
     place: TensorLocation | None = None
@@ -44,21 +44,21 @@ class TensorCandidate:
 
     @property
     def name(self) -> str:
-        """What it is called by itself; the title tells it from the others of a node."""
+        """Return its own name; the title distinguishes it from the others of a node."""
         owner = self.value if self.place is None or self.place.attribute else self.place.owner
         return owner.name if isinstance(owner, Value) else self.title
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Equal for targets that stand for the same thing."""
+        """Return a key equal for candidates of the same thing."""
         return (self.place, self.value)
 
 
 @dataclass(frozen=True, eq=False)
 class TensorSource:
-    """A target as it is now. `held` is the Tensor, SparseTensor or run-time value itself.
+    """A resolved candidate. `held` is the Tensor, SparseTensor or run-time value itself.
 
-    `problem` says why there are no values to show; `waiting` that they are on their way.
+    `problem` is why there are no values to show; `waiting`: they are being transferred.
     """
 
     target: TensorCandidate
@@ -71,19 +71,19 @@ class TensorSource:
     problem: str = ""
     waiting: bool = False
     stale: bool = False
-    so_far: bool = False  # of a run that goes on
+    so_far: bool = False  # of a run that continues
     mismatch: str = ""
     before: Any = None
     awaits_before: bool = False
 
     @property
     def editable(self) -> bool:
-        """Whether values can be changed."""
+        """Return whether values can be changed."""
         return self.target.place is not None and self.kind in ("tensor", "sparse") and not self.problem
 
     @property
     def modes(self) -> int:
-        """How many of these can be shown: the value, that of the run before, and how they differ."""
+        """Return the number of modes: the value, that of the previous run, and their difference."""
         if self.before is None or self.before is self.held or self.kind == "none":
             return 1
         was = self.as_before()
@@ -91,7 +91,7 @@ class TensorSource:
         return 3 if self.kind == was.kind == "tensor" and self.shape == was.shape and is_number else 2
 
     def as_before(self) -> TensorSource:
-        """What the run before gave."""
+        """Return the value of the previous run."""
         info = describe(self.before)
         return replace(
             self,
@@ -108,25 +108,25 @@ class TensorSource:
 
     @property
     def may_be_comparable(self) -> bool:
-        """Whether that shows once values are there that are on their way."""
+        """Return whether a comparison may become possible once pending values arrive."""
         return self.waiting or self.awaits_before
 
     @property
     def likeness(self) -> tuple[object, ...]:
-        """Equal for subjects that a person wants to look at the same way."""
+        """Return a key equal for sources that share view settings."""
         producer = self.target.value.producer if self.target.value is not None else None
         operator = None if producer is None else producer.op_type
         return (self.kind, self.target.value is None, len(self.shape), operator)
 
     @property
     def _stored_bytes(self) -> int:
-        """As a file has them: a run holds values of packed types unpacked."""
+        """Return the size in a file: a run holds values of packed types unpacked."""
         bits = self.element_type.bits if isinstance(self.element_type, ElementType) else 0
         return (prod(self.shape) * bits + 7) // 8 if self.kind == "tensor" and 0 < bits < 8 else self.nbytes
 
     @property
     def type_line(self) -> str:
-        """Type, shape and size in one line."""
+        """Return type, shape and size in one line."""
         if self.kind == "none":
             return ""
         size = f" · {bytes_text(self._stored_bytes)}" if self.nbytes else ""  # of strings nobody knows
@@ -138,11 +138,11 @@ class TensorSource:
         return f"{'sparse ' if self.kind == 'sparse' else ''}{text}{size}"
 
     def reader(self) -> Reader:
-        """What reads the values; ModelError when they are not available. Makes no copy, reads nothing."""
+        """Return the reader of the values; ModelError when they are not available. Makes no copy, reads nothing."""
         return reader_of(self.held)
 
     def tensor(self) -> Tensor | SparseTensor:
-        """The values as a tensor of the model, for writing them into a file."""
+        """Return the values as a tensor of the model, for export."""
         if isinstance(self.held, (Tensor, SparseTensor)):
             return self.held
         if isinstance(self.held, SparseArray):
@@ -153,7 +153,7 @@ class TensorSource:
 
 
 def reader_of(held: Any) -> Reader:
-    """A reader of a model's tensor or of a run-time value."""
+    """Return a reader of a model's tensor or of a run-time value."""
     if isinstance(held, Tensor):
         return TensorReader(held)
     if isinstance(held, SparseTensor):
@@ -170,9 +170,9 @@ def _sparse_tensor(held: SparseArray) -> SparseTensor:
 
 
 def likeliest(workspace: Workspace, item: object) -> list[TensorCandidate]:
-    """What can be shown of something selected, the likeliest first.
+    """Return the candidates of a selected object, most likely first.
 
-    Of a node that is what it gives, but what goes into it where a run waits before it.
+    Of a node its outputs first, but its inputs where a run waits before it.
     """
     targets = _targets_of(item)
     if isinstance(item, Node) and workspace.has_runs and workspace.runs.paused_at is item:
@@ -205,7 +205,7 @@ def _value_targets(value: Value, title: str) -> Iterator[TensorCandidate]:
 
 
 def resolve(workspace: Workspace, target: TensorCandidate) -> TensorSource:
-    """The target as it is now. Reads no values; asks for those of a run that are elsewhere."""
+    """Resolve a candidate. Reads no values; requests those of a run that are elsewhere."""
     if target.place is not None:
         return _of_model(target, tensor_at(target.place))
     assert target.value is not None
@@ -274,14 +274,14 @@ def _why_nothing(workspace: Workspace, value: Value) -> str:
 
 
 def hint_of(subject: TensorSource | None) -> str:
-    """What to tell where there is nothing to see."""
+    """Return the notice where there is nothing to show."""
     if subject is None:
         return "Select a value, an initializer or a node to see its numbers."
     return "Bringing the value…" if subject.waiting else subject.problem
 
 
 def look_same(a: tuple[object, ...], b: tuple[object, ...]) -> bool:
-    """Whether the same objects are shown; arrays are compared by identity."""
+    """Return whether the same objects are shown; arrays are compared by identity."""
     return len(a) == len(b) and all(
         x is y or (isinstance(x, (str, int, tuple)) and isinstance(y, (str, int, tuple)) and x == y)
         for x, y in zip(a, b, strict=True)

@@ -23,7 +23,7 @@ _FIRST = 8
 
 
 class ValueTree(QTreeWidget):
-    """Elements by position or key; branches are filled when they are opened."""
+    """Elements by index or key; branches are filled when they are expanded."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -70,7 +70,7 @@ def _items(value: Any) -> list[QTreeWidgetItem]:
 
 
 def value_text(value: Any) -> str:
-    """The first elements of a value in a line."""
+    """Format the first elements of a value in a line."""
     if isinstance(value, np.ndarray):
         first = value.reshape(-1)[:_FIRST]
         text = ", ".join(number_cell(v) for v in first)
@@ -84,7 +84,7 @@ def value_text(value: Any) -> str:
 
 
 def plane_text(reader: Reader, which: TensorSlice) -> str:
-    """A plane as text, rows in brackets; strings one to a line. At most 200 rows and columns of it."""
+    """Format a plane as text, rows in brackets; strings one per line. At most 200 rows and columns."""
     rows, columns = which.size(reader.shape)
     if not rows:
         return "(no elements)"

@@ -1,4 +1,4 @@
-"""Which ways of looking at a value make sense, and which one comes first."""
+"""Applicable kinds of view for a value, and the default one."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ View = Literal["Table", "Heat map", "Feature maps", "Attention", "Image", "Lines
 #: Views that show planes side by side.
 MOSAICS: tuple[View, ...] = ("Feature maps", "Attention")
 
-_LARGE = 8  # a plane of at least this many rows and columns is worth a picture
+_LARGE = 8  # a plane of at least this many rows and columns is worth an image
 
 
 def views_of(subject: TensorSource) -> tuple[View, ...]:
-    """What can be chosen."""
+    """Return the applicable views."""
     if subject.kind == "tree":
         return ("Tree",)
     if subject.kind == "none" or subject.problem or subject.waiting:
@@ -39,7 +39,7 @@ def views_of(subject: TensorSource) -> tuple[View, ...]:
 
 
 def first_view(subject: TensorSource) -> View | None:
-    """What is shown before anyone chooses: numbers of weights, pictures of what runs give."""
+    """Return the default view: numbers for weights, images for run values."""
     offered = views_of(subject)
     if not offered:
         return None
@@ -60,7 +60,7 @@ def first_view(subject: TensorSource) -> View | None:
 
 
 def seen_at_once(view: View, shape: tuple[int, ...], which: TensorSlice) -> int | None:
-    """The axis beside rows and columns of which a view shows all positions."""
+    """Return the axis beside rows and columns of which a view shows all positions."""
     if view in MOSAICS:
         return plane_axis(shape, which)
     return channel_axis(shape) if view == "Image" else None

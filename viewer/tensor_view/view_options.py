@@ -1,4 +1,4 @@
-"""How the values of a tensor are drawn: which plane of it, in which form numbers, in which range and order colours."""
+"""Display options of a tensor: plane, number format, colour range and channel order."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
 
 
 class ViewOptions(QWidget):
-    """The line above a view; it offers what that view heeds."""
+    """The bar above a view; shows the options that apply to it."""
 
-    wished = Signal()  # a person wants to see it drawn another way
+    wished = Signal()  # the user changed an option
     format_chosen = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -40,18 +40,18 @@ class ViewOptions(QWidget):
             self._row.addWidget(option)
 
     def add(self, widget: QWidget) -> None:
-        """Have one more at the end of the line, which shows itself where it is needed."""
+        """Append a widget, which shows itself where it is needed."""
         self._row.addWidget(widget)
 
     def show_for(self, view: View | None, *, numbers: bool) -> None:
-        """Offer what a view heeds; `numbers`: the values are some."""
+        """Show the options for a view; `numbers`: the values are numeric."""
         self.format_box.setVisible(view == "Table" and numbers)
         self.same_range.setVisible(view == "Feature maps")
         self.order_box.setVisible(view == "Image")
         self.range_box.setVisible(view == "Image")
 
     def take(self, other: ViewOptions) -> None:
-        """Be set as others are."""
+        """Copy the options of another bar."""
         self.same_range.setChecked(other.same_range.isChecked())
         for ours, theirs in ((self.order_box, other.order_box), (self.range_box, other.range_box)):
             ours.setCurrentIndex(theirs.currentIndex())
@@ -59,7 +59,7 @@ class ViewOptions(QWidget):
         self.format_chosen.emit(self.format_box.currentText())
 
     def wish(self, *, differences: bool) -> PictureRequest:
-        """What a picture is to be like."""
+        """Return the options for images."""
         return PictureRequest(
             same_range=self.same_range.isChecked(),
             order=self.order_box.currentText(),

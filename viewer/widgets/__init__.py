@@ -1,1 +1,1 @@
-"""Parts of the window that know a workspace but no menus: start page, breadcrumb, messages, status line, palette."""
+"""Window widgets that know a workspace but no menus: start page, breadcrumb, messages, status line."""

@@ -1,4 +1,4 @@
-"""The line above the graph that says where one is: model › graph › node › body › group. Each part goes there."""
+"""Breadcrumb above the graph: model › graph › node › subgraph › group. Each part goes there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KINDS = {Function: "function", TrainingInfo: "training"}
 
 
 class Breadcrumb(QWidget):
-    """Parts are buttons. The graph shown stands out; after it come the groups around what is selected in it."""
+    """Parts are buttons. The shown graph is emphasized; after it come the groups around the selection."""
 
     def __init__(self, workspace: DocumentContext, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -39,16 +39,16 @@ class Breadcrumb(QWidget):
 
     @property
     def parts(self) -> list[tuple[str, _Target]]:
-        """The texts and the objects they stand for, from the model inwards."""
+        """Return texts and objects, from the model inwards."""
         return list(self._parts)
 
     def set_frames(self, frames: Sequence[tuple[str, _Target]]) -> None:
-        """Say what is open in the graph around the selection, outermost first."""
+        """Set the expanded groups around the selection, outermost first."""
         self._frames = list(frames)
         self.refresh()
 
     def refresh(self, *_: object) -> None:
-        """Show where the workspace is now."""
+        """Update from the workspace."""
         parts = self._path()
         if parts == self._parts:
             return

@@ -1,4 +1,4 @@
-"""Dialog buttons as this program has them: words, no pictures."""
+"""Dialog buttons without icons."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from PySide6.QtWidgets import QAbstractButton, QDialogButtonBox
 
 
 def close_button() -> QDialogButtonBox:
-    """A row with Close, to which a dialog adds its own."""
+    """Return a button box with Close, to which a dialog adds its own."""
     box = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
     without_icons(box.buttons())
     return box
 
 
 def without_icons(buttons: Iterable[QAbstractButton]) -> None:
-    """Take away the icons some styles put on standard buttons."""
+    """Remove the icons that some styles put on standard buttons."""
     for button in buttons:
         button.setIcon(QIcon())

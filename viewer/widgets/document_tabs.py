@@ -1,16 +1,16 @@
-"""The tabs of open documents, which stay legible however many there are."""
+"""Tab bar of open documents, which stays legible however many there are."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QTabBar, QTabWidget, QWidget
 
-_LEAST = "resnet…mo.onnx"  # as much of a title as tells it from others
+_LEAST = "resnet…mo.onnx"  # characters of a title that identify it
 
 
 class _Bar(QTabBar):
     def minimumTabSizeHint(self, index: int) -> QSize:
-        """Enough of the title to know it by; when all of them need more than there is, arrows scroll."""
+        """Fit the beginning of the title; when there is too little room for all, the bar scrolls."""
         wanted, least = self.tabSizeHint(index), super().minimumTabSizeHint(index)
         title = self.fontMetrics().horizontalAdvance(self.tabText(index))
         room = wanted.width() - title + self.fontMetrics().horizontalAdvance(_LEAST)
@@ -18,7 +18,7 @@ class _Bar(QTabBar):
 
 
 class DocumentTabs(QTabWidget):
-    """One tab for each document, to be moved about; a single one needs no bar."""
+    """One movable tab for each document; a single one has no bar."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -1,4 +1,4 @@
-"""One line of text that gives way: it needs no room of its own and is cut where there is too little."""
+"""Single-line label that elides its text and needs no minimum width."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LEAST = 40  # px
 
 
 class ElidedLabel(QLabel):
-    """`text` is all of it; what does not fit, the end or the `elide`d part, is left out where it is painted."""
+    """`text` is the full text; what does not fit is elided when painting."""
 
     def __init__(self, parent: QWidget | None = None, *, elide: Qt.TextElideMode = Qt.TextElideMode.ElideRight) -> None:
         super().__init__(parent)

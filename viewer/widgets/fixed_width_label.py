@@ -1,19 +1,19 @@
-"""One line of text that changes often: it keeps the room it once needed, so that nothing around it moves."""
+"""Label for frequently changing text: keeps its width, so that the layout around it does not move."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QMargins, QSize, Qt
 from PySide6.QtWidgets import QLabel, QWidget
 
-_SPARE = 4  # a text this many times shorter gives room back
+_SPARE = 4  # a text this many times shorter lets it shrink
 _GAP = 8  # px to what is on its left
 
 
 class FixedWidthLabel(QLabel):
-    """Plain text at the right end of its room, which grows as it must and is given back where hardly any is needed.
+    """Right-aligned plain text in a width that grows as needed and shrinks where hardly any is used.
 
-    A label of a fixed size has no layout ask anew how much room all the others want, which in a main window is
-    2 ms, with every word of a run or every step of a zoom.
+    A label of a fixed size does not invalidate the layout, which in a main window takes 2 ms, for every progress text
+    of a run or every zoom step.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -23,7 +23,7 @@ class FixedWidthLabel(QLabel):
         self.setFixedSize(self._needed())
 
     def setText(self, text: str) -> None:
-        """Another text, in the room of the one before if it fits."""
+        """Set the text, in the same width if it fits."""
         super().setText(text)
         if not self.width() / _SPARE <= self._needed().width() <= self.width():
             self.setFixedSize(self._needed())
@@ -34,6 +34,6 @@ class FixedWidthLabel(QLabel):
             self.setFixedSize(self._needed())
 
     def _needed(self) -> QSize:
-        # The size hint is never below the size that was fixed.
+        # The size hint is never below the fixed size.
         size = self.fontMetrics().size(Qt.TextFlag.TextSingleLine, self.text())
         return size.grownBy(QMargins(_GAP if self.text() else 0, 0, 0, 0))

@@ -1,4 +1,4 @@
-"""A row of widgets that goes on in a new line where it has no room, so that nothing is cut off."""
+"""Flow layout: a row of widgets that wraps to a new line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QLayout, QLayoutItem, QWidget
 
 
 class FlowLayout(QLayout):
-    """Left to right, then down; what is hidden takes no room. An item wider than the layout is as wide as that."""
+    """Left to right, then down; hidden items take no room. An item wider than the layout is clipped to its width."""
 
     def __init__(self, spacing: int = 6) -> None:
         super().__init__()
@@ -17,7 +17,7 @@ class FlowLayout(QLayout):
         self.setContentsMargins(0, 0, 0, 0)
 
     def add_filling(self, widget: QWidget) -> None:
-        """Add a widget that needs no more than its minimum width and gets what room its line leaves."""
+        """Add a widget that needs only its minimum width and expands to the rest of its line."""
         self._filling.add(widget)
         self.addWidget(widget)
 
@@ -67,7 +67,7 @@ class FlowLayout(QLayout):
         return size + QSize(margins.left() + margins.right(), margins.top() + margins.bottom())
 
     def _arrange(self, rect: QRect, *, apply: bool) -> int:
-        """Go through the items line by line; the height of all lines."""
+        """Lay out the items line by line; returns the total height."""
         area = rect.marginsRemoved(self.contentsMargins())
         lines: list[list[tuple[QLayoutItem, QSize]]] = [[]]
         used = 0
@@ -90,7 +90,7 @@ class FlowLayout(QLayout):
         return bottom - rect.top() + self.contentsMargins().bottom()
 
     def _needed(self, item: QLayoutItem, width: int) -> QSize:
-        """The size of an item where there is so much room."""
+        """Return the size of an item for a given width."""
         least, hint = item.minimumSize(), item.sizeHint()
         if item.widget() in self._filling:
             return QSize(least.width(), max(least.height(), hint.height()))
@@ -100,7 +100,7 @@ class FlowLayout(QLayout):
         return size
 
     def _place(self, line: list[tuple[QLayoutItem, QSize]], area: QRect) -> None:
-        """Put the items of a line next to each other, each in the middle of its height."""
+        """Place the items of a line next to each other, vertically centred."""
         spare = area.width() - sum(size.width() for _, size in line) - self.spacing() * (len(line) - 1)
         left = area.left()
         for item, size in line:
@@ -111,7 +111,7 @@ class FlowLayout(QLayout):
 
 
 def labelled(text: str, widget: QWidget) -> QWidget:
-    """A widget behind its label, in one line wherever that flows to."""
+    """Return a widget with its label that wrap together."""
     holder = QWidget()
     row = QHBoxLayout(holder)
     row.setContentsMargins(0, 0, 0, 0)

@@ -1,4 +1,4 @@
-"""Messages above the graph: what happened, where, what to do. They stand in nobody's way and wait to be closed."""
+"""Non-modal messages above the graph: what happened, where, what to do."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
 
 _INFO_SECONDS = 8
-_MOST = 3  # shown at once; older ones make room
-_MOST_ASKED = 6  # of those that ask something
-_TEXT_CHARACTERS = 40  # of a line that the buttons beside it leave room for, at least
+_MOST = 3  # most messages shown; older ones are dropped
+_MOST_ASKED = 6  # of those with a question
+_TEXT_CHARACTERS = 40  # minimum share of a line left beside the buttons
 
 
 class MessageBar(QWidget):
-    """Shows messages, newest below; an info goes away by itself, warnings and errors wait."""
+    """Shows messages, newest below; infos disappear by themselves, warnings and errors stay."""
 
     def __init__(self, workspace: DocumentContext | None = None, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -40,11 +40,11 @@ class MessageBar(QWidget):
 
     @property
     def messages(self) -> list[Message]:
-        """What is shown now, oldest first."""
+        """Return the shown messages, oldest first."""
         return [row.message for row in self._rows]
 
     def show_message(self, message: Message) -> None:
-        """Show one; the same message again, or another on its topic, replaces the one that is there."""
+        """Show a message; replaces an equal one, or one on its topic."""
         for row in list(self._rows):
             same_text = (row.message.title, row.message.detail) == (message.title, message.detail)
             if row.message.topic == message.topic and (same_text or message.topic):
@@ -61,7 +61,7 @@ class MessageBar(QWidget):
             QTimer.singleShot(_INFO_SECONDS * 1000, row, partial(self._remove, row))
 
     def _make_room(self) -> None:
-        """Let the oldest go; what asks something stays longer than what only tells."""
+        """Drop the oldest; questions stay longer than information."""
         while len(self._rows) >= _MOST:
             telling = [row for row in self._rows if not row.buttons]
             if not telling and len(self._rows) < _MOST_ASKED:
@@ -69,7 +69,7 @@ class MessageBar(QWidget):
             self._remove((telling or self._rows)[0])
 
     def withdraw(self, topic: str) -> None:
-        """Close what is no longer true on a topic."""
+        """Close outdated messages on a topic."""
         for row in list(self._rows):
             if row.message.topic == topic:
                 self._remove(row)
@@ -79,7 +79,7 @@ class MessageBar(QWidget):
             self._remove(row)
 
     def close_newest(self) -> bool:
-        """Close the message shown last; False when there is none. What Esc does."""
+        """Close the newest message; False when there is none. Bound to Esc."""
         if not self._rows:
             return False
         self._remove(self._rows[-1])
@@ -95,7 +95,7 @@ class MessageBar(QWidget):
 
 
 class _Row(QFrame):
-    """One message: icon, text, what can be done, close."""
+    """One message: icon, text, buttons, close."""
 
     def __init__(self, message: Message, workspace: DocumentContext | None) -> None:
         super().__init__()
@@ -121,7 +121,7 @@ class _Row(QFrame):
         self._color()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Put the buttons below the text where they would leave it too little room to be read."""
+        """Wrap the buttons below the text where it would get too narrow."""
         super().resizeEvent(event)
         least = self.fontMetrics().averageCharWidth() * _TEXT_CHARACTERS
         if event.size().width() - self._actions.sizeHint().width() < least:

@@ -1,4 +1,4 @@
-"""A field for one number, which may be empty."""
+"""Line edit for one number, which may be empty."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from PySide6.QtCore import QRegularExpression
 from PySide6.QtGui import QRegularExpressionValidator
 from PySide6.QtWidgets import QLineEdit
 
-#: Numbers and the beginnings of such: a beginning alone, once typing ends, gives way to what stood there before.
+#: Numbers and their prefixes: on commit, a mere prefix is replaced by the previous number.
 _NUMBER = QRegularExpression(r"\s*[-+]?\d*\.?\d*([eE][-+]?\d*)?\s*")
 _COUNT = QRegularExpression(r"\s*\d{0,9}\s*")
 
 
 class NumberEdit(QLineEdit):
-    """A number, or nothing, which means what the hint says; `changed(number)` once it is entered.
+    """A number, or empty, which means what the hint says; `changed(number)` on commit.
 
-    `count`: only whole numbers from 0 on.
+    `count`: only integers from 0 on.
     """
 
     def __init__(self, name: str, hint: str, changed: Callable[[float | None], None], *, count: bool = False) -> None:
@@ -31,7 +31,7 @@ class NumberEdit(QLineEdit):
         self.editingFinished.connect(self._enter)
 
     def number(self) -> float | None:
-        """What stands there; None for nothing, half a number or one that is too large to be any."""
+        """Return the number; None if empty, incomplete or out of range."""
         try:
             number = float(self.text())
         except ValueError:

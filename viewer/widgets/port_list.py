@@ -1,4 +1,4 @@
-"""One side of a patch bay: ports under headings, in a list where their rows can be found by place."""
+"""One side of a patch bay: ports below headings, in a list with hit tests."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _PORT = Qt.ItemDataRole.UserRole
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """What gives a value or takes one. Names are unique among those of a side that give, and that take."""
+    """An output or input. Names are unique per side and direction."""
 
     side: Side
     name: str
     gives: bool
-    note: str = field(default="", compare=False)  # its type, as far as it is known yet
+    note: str = field(default="", compare=False)  # its type, as far as known
 
 
 class PortList(QTreeWidget):
-    """Ports with their types, under headings that cannot be chosen."""
+    """Ports with their types, below headings that cannot be selected."""
 
     def __init__(self, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -76,12 +76,12 @@ class PortList(QTreeWidget):
 
     @property
     def ports(self) -> Sequence[Port]:
-        """All that are shown, from the top."""
+        """Return all ports, from the top."""
         return tuple(self._items)
 
     @property
     def current(self) -> Port | None:
-        """The port the keyboard is at."""
+        """Return the current port."""
         return self.port(self.currentItem())
 
     def select(self, port: Port | None) -> None:
@@ -91,16 +91,18 @@ class PortList(QTreeWidget):
             self.setCurrentItem(item)
 
     def port(self, item: QTreeWidgetItem | None) -> Port | None:
-        """The port of a row; None for a heading."""
+        """Return the port of a row; None for a heading."""
         found: Port | None = None if item is None else item.data(0, _PORT)
         return found
 
     def port_at(self, point: QPoint) -> Port | None:
-        """The port at a point of the viewport."""
+        """Return the port at a point of the viewport."""
         return self.port(self.itemAt(point))
 
     def level(self, port: Port) -> tuple[int, bool] | None:
-        """How far down in the viewport a port is, and whether it can be seen there; None when it is not listed."""
+        """Return the vertical position of a port in the viewport, and whether it is visible; None when it is not
+        listed.
+        """
         item = self._items.get(port)
         if item is None:
             return None

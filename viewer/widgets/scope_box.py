@@ -1,4 +1,4 @@
-"""Where a tool works: in the whole model, or in what is selected."""
+"""Scope of a tool: the whole model, or the selection."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _PART = 1
 
 
 class ScopeBox(QComboBox):
-    """Offers the whole model and the nodes selected last; `changed` tells when what is meant has become another.
+    """Offers the whole model and the last selection; `changed` signals another scope.
 
-    What a dialog selects to show something is not taken for a selection: see `held`.
+    Selections that a dialog makes to show something are ignored: see `held`.
     """
 
     changed = Signal()
@@ -36,12 +36,12 @@ class ScopeBox(QComboBox):
 
     @property
     def nodes(self) -> tuple[Node, ...] | None:
-        """The selected nodes, without those in their bodies; None: the whole model."""
+        """Return the selected nodes, without those in their subgraphs; None: the whole model."""
         return self._nodes if self.currentIndex() == _PART else None
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Within it, what is selected only shows something."""
+        """Context in which selections are for display only."""
         self._is_held = True
         try:
             yield

@@ -1,4 +1,4 @@
-"""What the window shows while nothing is open: recent files, ways to open one, where to drop one."""
+"""Start page while no document is open: recent files, open, drop area."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COLUMN_WIDTH = 560
 
 
 class StartPage(QWidget):
-    """Offers recent files; asks the window to open through signals."""
+    """Offers recent files; requests opening through signals."""
 
     open_requested = Signal()
     new_requested = Signal()
@@ -57,7 +57,7 @@ class StartPage(QWidget):
         outer = QHBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.addWidget(area)
-        # It is behind the graph later on, and must not keep that from giving room to docks.
+        # It stays behind the graph later, and must not limit the size of docks.
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
         settings.changed.connect(self._on_setting)
         themes().themeChanged.connect(self._color)
@@ -123,13 +123,13 @@ class StartPage(QWidget):
         return self._list
 
     def show_waiting(self, text: str) -> None:
-        """Show only a line such as “Opening model.onnx…”; an empty text brings the page back."""
+        """Show only a line such as “Opening model.onnx…”; an empty text restores the page."""
         self.waiting.setText(text)
         self.waiting.setVisible(bool(text))
         self._column.setVisible(not text)
 
     def refresh(self) -> None:
-        """Read the recent files again."""
+        """Reload the recent files."""
         self._list.clear()
         for number, path in enumerate(self._settings.recent_files(), start=1):
             item = QListWidgetItem(f"{display(path.name, 80)}    {display(_folder_text(path), 90)}")
@@ -152,7 +152,7 @@ class StartPage(QWidget):
 
 
 def _folder_text(path: Path) -> str:
-    """The folder, with the home folder as ~."""
+    """Return the folder, with the home folder as ~."""
     try:
         return str(Path("~") / path.parent.relative_to(Path.home()))
     except (ValueError, RuntimeError):

@@ -1,4 +1,4 @@
-"""The line below the graph: what is selected, how far work is, zoom, size of the graph, state of the run."""
+"""Status line below the graph: selection, progress, zoom, size of the graph, state of the run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PATIENCE = 300  # ms before progress shows
 
 
 class StatusLine(QStatusBar):
-    """Follows one workspace at a time, and the jobs of all that were watched."""
+    """Follows one workspace at a time, and the tasks of all watched ones."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -71,7 +71,7 @@ class StatusLine(QStatusBar):
         self._show_problems()
 
     def follows(self, workspace: DocumentContext) -> bool:
-        """Whether it shows the state of this document now."""
+        """Return whether it shows the state of this document."""
         return self._workspace is workspace
 
     def show_zoom(self, zoom: float | None) -> None:
@@ -91,7 +91,7 @@ class StatusLine(QStatusBar):
         self.extent.setText("" if self._workspace is None else plural(len(self._workspace.graph.nodes), "node"))
 
     def _show_problems(self) -> None:
-        """Errors, else warnings; nothing is shown of a model that has neither."""
+        """Show errors, else warnings; nothing for a model that has neither."""
         known = None if self._workspace is None else self._workspace.problems
         severity = next((s for s in ("error", "warning") if known is not None and known.count(s)), "")
         self.problems.setVisible(bool(severity))
@@ -111,7 +111,7 @@ class StatusLine(QStatusBar):
 
 
 def selection_text(items: tuple[Item, ...], type_of: Callable[[Value], Type | None]) -> str:
-    """One line about what is selected; `type_of` is what is known of a value's type."""
+    """Describe the selection in a line; `type_of` gives the known type of a value."""
     if not items:
         return ""
     if len(items) == 1:
@@ -138,10 +138,9 @@ def _describe(item: Item, type_of: Callable[[Value], Type | None]) -> str:
 
 
 class _Work(QWidget):
-    """The progress of a running job, shown only when it takes a while, with Stop.
+    """The progress of a running task, shown with Stop only when it takes a while.
 
-    Of several that is the oldest of those that are to end in a change, a file or a document, else the oldest that
-    waits for no run.
+    Among several the oldest that will change a document or write a file, else the oldest that does not wait for a run.
     """
 
     def __init__(self) -> None:
@@ -172,7 +171,7 @@ class _Work(QWidget):
         self.stop.setIcon(icon("stop"))
 
     def watch(self, jobs: Jobs) -> None:
-        """Show the progress of these jobs too."""
+        """Show the progress of these tasks too."""
         for job in jobs.running:
             self._started(job)
         jobs.started.connect(self._started)
@@ -180,7 +179,7 @@ class _Work(QWidget):
         jobs.ended.connect(self._ended)
 
     def forget(self, jobs: Jobs) -> None:
-        """Show them no more; their window is closing."""
+        """Stop showing them; their window is closing."""
         for job in jobs.running:
             self._ended(job)
 
@@ -190,7 +189,7 @@ class _Work(QWidget):
 
     def _started(self, job: Job[Any]) -> None:
         if not job.title:
-            return  # too small to speak of
+            return  # too small to matter
         self._jobs[job] = None
         if not self._timer.isActive() and (len(self._jobs) == 1 or job is self._shown):
             self._timer.start()
@@ -227,7 +226,7 @@ class _Work(QWidget):
             self._show()
 
     def stop_tool(self) -> bool:
-        """Stop the oldest work that is to end in a change, a file or a document; False when none takes a while."""
+        """Stop the oldest task that will change something; False when none takes a while."""
         job = next((job for job in self._jobs if job.lane == "mutate" and not job.cancelled), None)
         if job is None or not self.isVisible():
             return False

@@ -1,4 +1,4 @@
-"""Undo and redo in boxes that are not part of the document."""
+"""Undo and redo in fields that are not part of the document."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ class _UndoForwarder(QObject):
 
 
 def pass_undo(box: QLineEdit) -> None:
-    """Let Undo and Redo mean the document while a box that has the focus has nothing of its own to take back."""
+    """Forward Undo and Redo to the document while a focused field has nothing of its own to undo."""
     box.installEventFilter(_UndoForwarder(box))

@@ -2,9 +2,9 @@
 
     reach(node, (0, 3, 5, 5))        [Reach(input=0, axes=(range(0, 1), range(0, 3), range(4, 7), range(4, 7))), …]
 
-What reaches an element is a product of indices per axis: a window of a convolution, a row and a column of a matrix
-product, the slice a reduction runs over. Nothing is computed; values are looked at only where they are indices, or
-weights that meet padding.
+It is a product of indices per axis: a window of a convolution, a row and a column of a matrix product, the slice a
+reduction runs over. Nothing is computed; values are looked at only where they are indices, or weights that meet
+padding.
 """
 
 from __future__ import annotations

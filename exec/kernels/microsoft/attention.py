@@ -111,7 +111,7 @@ def self_attention(
 ) -> tuple[Array, Array]:
     """Attention of heads already split, with `past` [2, B, heads, P, size]; returns the merged output and the new past.
 
-    Queries, keys and values are wide. `shared` says that the past is a buffer, `place` from where on it is written.
+    Queries, keys and values are wide. `shared`: the past is a buffer, written from `place` on.
     """
     whole = k, v
     if past is not None:

@@ -65,8 +65,8 @@ def legacy_operand(a: Array, b: Array, broadcast: int, axis: int | None) -> Arra
     """Return `b` as a view that numpy broadcasts over `a` as `broadcast` and `axis` of opsets 1 to 6 specify.
 
     With broadcast=1 b has one element, or its dimensions are those of `a` from `axis` on (the last ones without
-    `axis`). With broadcast=0 the shapes should be equal; whatever numpy can do with them is accepted, since files exist
-    whose operator set number is older than their nodes.
+    `axis`). With broadcast=0 the shapes should be equal; whatever numpy can broadcast is accepted, since files exist
+    whose opset number is older than their nodes.
     """
     if not broadcast or a.shape == b.shape:
         return b

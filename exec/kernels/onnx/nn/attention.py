@@ -59,7 +59,7 @@ def attention_25(
     softcap: float = 0.0,
     softmax_precision: int | None = None,
 ) -> tuple[Array | None, ...]:
-    """Scaled dot-product attention over (N, heads, L, size) or (N, L, heads × size), with a cache.
+    """Scaled dot-product attention over (N, heads, L, size) or (N, L, heads × size), with a key-value cache.
 
     `nonpad_kv_seqlen` is the number of filled keys in an external cache, and masks may be shorter; the window sizes
     limit the keys around each query.

@@ -165,8 +165,8 @@ def _stack_columns(image: Array, window: Window, first: int, stack: Array, shift
 def shifted(w: Array, bias: Array | None, window: Window) -> Runner:
     """One product per tap on the padded input itself, read from a shifted offset; nothing is copied per tap.
 
-    The input is cut into as many phases as the strides have, so that a strided tap too is a plain shift. Columns
-    between rows are computed and dropped: a small share on large maps.
+    The input is split into one phase per stride offset, so that a strided tap is a plain shift too. Columns between
+    rows are computed and discarded: a small share on large maps.
     """
     outputs, channels, kh, kw = w.shape
     (sh, sw), (dh, dw) = window.strides, window.dilations
