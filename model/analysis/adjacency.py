@@ -1,4 +1,4 @@
-"""The wires of a graph as arrays: who makes each input and who uses each output, by numbers of nodes."""
+"""Adjacency of a graph as arrays (CSR): the producer of each input and the users of each output, by node index."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnx_workbench.model.progress import SILENT, Progress
 
 Index = NDArray[np.int64]
 
-#: In place of a node's number: nobody makes the value, somebody does who is not among the nodes, a graph returns it.
+#: In place of a node index: no producer, a producer outside of the nodes, a graph output.
 NOBODY, OUTSIDE, RESULT = -1, -2, -3
 
 _SLICE = 256
@@ -22,30 +22,30 @@ _SLICE = 256
 
 @dataclass(frozen=True, eq=False)
 class Adjacency:
-    """N nodes in an order in which they may run. Inputs of node n are `starts[n]:starts[n + 1]` of M.
+    """N nodes in topological order. Inputs of node n are `starts[n]:starts[n + 1]` of M.
 
-    What the bodies of a node take from outside follows its inputs, each value once, as `outer_values` has them.
-    Uses of its outputs are `use_starts[n]:use_starts[n + 1]` of U: the output, who takes it and as which input.
+    Outer values used by a node's subgraphs follow its inputs, once each, as `outer_values` gives them. Uses of its
+    outputs are `use_starts[n]:use_starts[n + 1]` of U: the output, the user, and the user's input index.
     """
 
     nodes: list[Node]
     starts: Index  # [N + 1]
-    makers: Index  # [M] who makes the input
-    outputs: Index  # [M] as which of its outputs
+    makers: Index  # [M] producer of the input
+    outputs: Index  # [M] output index at the producer
     use_starts: Index  # [N + 1]
     use_outputs: Index  # [U]
     users: Index  # [U]
     use_inputs: Index  # [U]
 
     def of(self, starts: Index, nodes: Index) -> tuple[Index, Index]:
-        """All places of some nodes in the arrays that `starts` cuts up, and which of the nodes each is of."""
+        """Return all positions of some nodes in the arrays partitioned by `starts`, and the node of each."""
         first = starts[nodes]
         counts = starts[nodes + 1] - first
         owner = np.repeat(np.arange(len(nodes)), counts)
         return owner, np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
 
     def only(self, nodes: Index) -> Adjacency:
-        """Some of the nodes, ascending; the others are outside."""
+        """Restrict to some nodes, ascending; the others are outside."""
         number = np.full(len(self.nodes), OUTSIDE, np.int64)
         number[nodes] = np.arange(len(nodes))
         of_input, inputs = self.of(self.starts, nodes)
@@ -64,12 +64,12 @@ class Adjacency:
 
 
 def adjacency_of(graph: Graph, progress: Progress = SILENT) -> Adjacency:
-    """The wires of all nodes of a graph. About 5 µs a node; any thread while nobody changes the model."""
+    """Return the adjacency of all nodes of a graph. About 5 µs a node; any thread while the model does not change."""
     nodes = run_order(graph, progress)
     number = {node: index for index, node in enumerate(nodes)}
     counts: list[int] = []
-    made: list[int] = []  # maker, output, maker, output …
-    extra: list[tuple[int, int, int, int]] = []  # uses by the graph
+    made: list[int] = []  # producer, output, producer, output …
+    extra: list[tuple[int, int, int, int]] = []  # uses as graph outputs
     for index, node in enumerate(nodes):
         if not index % _SLICE:
             progress.check()
@@ -95,5 +95,5 @@ def adjacency_of(graph: Graph, progress: Progress = SILENT) -> Adjacency:
 
 
 def _starts(owners: Index, count: int) -> Index:
-    """Where the part of each owner begins among ascending owners."""
+    """Return where the range of each owner begins among ascending owners."""
     return np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=count))]).astype(np.int64)

@@ -1,6 +1,6 @@
-"""Groups for graphs whose names tell none: their repeated blocks, and in large blocks the blocks these repeat.
+"""Groups for graphs without name scopes: repeated blocks, and inside large blocks the blocks these repeat.
 
-What was found is kept by node, so that groups stay what they are while the graph is edited.
+The result is stored by node, so that groups are stable while the graph is edited.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from onnx_workbench.model.ir.graph import Graph, Node
 from onnx_workbench.model.progress import SILENT, Progress
 
 _LEAST = 4  # nodes of a block worth a group
-_LARGE = 24  # nodes from which a block is looked into for smaller ones
+_LARGE = 24  # nodes from which a block is searched for smaller ones
 _DEEPEST = 3
-_MOST_KINDS = 8  # kinds of large blocks that are looked into, on each level
-_OPERATORS = 3  # that the name of a block tells
+_MOST_KINDS = 8  # kinds of large blocks that are searched, on each level
+_OPERATORS = 3  # operators in the name of a block
 
 _Kind = tuple[tuple[Node, ...], ...]  # all occurrences of one block
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Where each node of a graph was when blocks were looked for: the names of the blocks around it, outermost first.
+    """Block names around each node when blocks were searched, outermost first.
 
-    `outermost` counts the boxes there are while all blocks are closed.
+    `outermost` counts the boxes while all blocks are collapsed.
     """
 
     paths: dict[Node, Path]
@@ -36,14 +36,14 @@ class Blocks:
 
     @property
     def are_worthwhile(self) -> bool:
-        """Whether the graph is much shorter told as blocks than node by node."""
+        """Return whether the graph is much shorter as blocks than node by node."""
         return self.outermost * 3 <= len(self.paths)
 
 
 def find_blocks(graph: Graph, progress: Progress = SILENT) -> Blocks:
-    """The blocks of a graph (bodies have their own), numbered in graph order; the same on every call.
+    """Find the blocks of a graph (subgraphs have their own), numbered in graph order; deterministic.
 
-    About 15 µs a node. Reads the model: on the thread that owns it, or while nobody changes it.
+    About 15 µs a node. Reads the model: on the thread that owns it, or while it does not change.
     """
     paths: dict[Node, Path] = dict.fromkeys(graph.nodes, ())
     wiring = adjacency_of(graph, progress)
@@ -60,9 +60,9 @@ def find_blocks(graph: Graph, progress: Progress = SILENT) -> Blocks:
 
 
 def groups_of(graph: Graph, progress: Progress = SILENT, *, asked: bool = False) -> tuple[ScopeTree, bool]:
-    """The groups of a graph by its names, or, where these tell none, its blocks; and whether they are blocks.
+    """Return the groups of a graph by its names, or without any its blocks; and whether they are blocks.
 
-    Blocks that do not make the graph much shorter are left out unless somebody asked for groups.
+    Blocks that do not make the graph much shorter are omitted unless groups were `asked` for.
     """
     tree = scope_tree(graph, progress)
     if tree.root.children:
@@ -73,7 +73,7 @@ def groups_of(graph: Graph, progress: Progress = SILENT, *, asked: bool = False)
 
 
 def block_tree(graph: Graph, blocks: Blocks, progress: Progress = SILENT) -> ScopeTree:
-    """The blocks as scopes of the graph as it is now. A node that is new joins the block all its neighbours are in."""
+    """Return the blocks as scopes of the current graph. A new node joins the block that all its neighbours are in."""
     paths = blocks.paths
 
     def path_of(node: Node) -> Path:
@@ -87,7 +87,7 @@ def block_tree(graph: Graph, blocks: Blocks, progress: Progress = SILENT) -> Sco
 
 
 def _inside(wiring: Adjacency, kind: _Kind, progress: Progress) -> list[_Kind]:
-    """What repeats in a block: looked for in its first occurrence, and the same in all others."""
+    """Find repetitions inside a block: searched in its first occurrence, and applied to all others."""
     place = {node: index for index, node in enumerate(kind[0])}
     found = []
     for block in blocks_of(wiring, progress, among=place, least_nodes=_LEAST):
@@ -106,7 +106,7 @@ def _name(kind: _Kind, paths: dict[Node, Path], numbers: Counter[Path]) -> None:
 
 
 def _operators(nodes: Iterable[Node]) -> str:
-    """The most frequent operators of a block in the order in which they come: ``Conv-Relu-Add``."""
+    """Name a block by its most frequent operators in graph order: ``Conv-Relu-Add``."""
     counts = Counter(node.op_type for node in nodes)
     most = {op for op, _ in counts.most_common(_OPERATORS)}
     return "-".join(op for op in counts if op in most)

@@ -1,4 +1,4 @@
-"""Which nodes call the functions of a model, which functions nodes call, and which nodes have something inside."""
+"""Call graph: which nodes call the functions of a model, and which nodes contain a part of it."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Collection, Iterable
 from onnx_workbench.model.analysis.scoping import enclosing
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 
-#: What a node calls and a function is called by: domain, operator type or name, overload.
+#: Key of a function: domain, operator type or name, overload.
 Operator = tuple[str, str, str]
 
 
 def called_by(node: Node) -> Function | None:
-    """The function of its model that a node calls; None for an operator, and for a node in no model."""
+    """Return the model function that a node calls; None for an operator, and for a node in no model."""
     model = None if node.graph is None else node.graph.model
     return None if model is None else model.function(*node.operator)
 
 
 def callers_of(model: Model, functions: Collection[Operator]) -> list[Node]:
-    """The nodes that call functions of these keys, in every graph of the model. One pass over all nodes."""
+    """Return the nodes that call functions of these keys, in every graph of the model. One pass over all nodes."""
     if not functions:
         return []
     return [node for graph in model.graphs() for node in graph.nodes if node.operator in functions]
 
 
 def callers(model: Model) -> dict[Operator, list[Node]]:
-    """The nodes that call each function of the model, by its key; none for one that nothing calls. One pass."""
+    """Return the callers of each function of the model, by its key; empty for uncalled ones. One pass."""
     found: dict[Operator, list[Node]] = {function.key: [] for function in model.functions}
     for node in callers_of(model, found):
         found[node.operator].append(node)
@@ -33,13 +33,13 @@ def callers(model: Model) -> dict[Operator, list[Node]]:
 
 
 def holders(model: Model, places: Iterable[object]) -> list[Node]:
-    """The nodes in whose bodies, or in the functions they call, some parts of the model are, however deep.
+    """Return the nodes whose subgraphs or called functions contain some parts of the model, at any depth.
 
-    Costs as many nodes, and one pass over all for parts of functions.
+    Linear in their number, plus one pass over all nodes for parts of functions.
     """
     found: dict[Node, None] = {}
     calls: dict[Operator, list[Node]] | None = None
-    pending = dict.fromkeys(map(_graph_of, places))  # very many places are in a few graphs
+    pending = dict.fromkeys(map(_graph_of, places))  # very many parts are in few graphs
     while pending:
         graph, _ = pending.popitem()
         for around in () if graph is None else enclosing(graph):
@@ -55,7 +55,7 @@ def holders(model: Model, places: Iterable[object]) -> list[Node]:
 
 
 def _graph_of(place: object) -> Graph | None:
-    """The graph that a part of a model is or is in; None for the model itself."""
+    """Return the graph that a part of a model is or is in; None for the model itself."""
     match place:
         case Node() | Value():
             return place.graph
@@ -67,7 +67,7 @@ def _graph_of(place: object) -> Graph | None:
 
 
 def functions_used(model: Model, nodes: Collection[Node]) -> tuple[Function, ...]:
-    """The functions that nodes call, and those that these call."""
+    """Return the functions that nodes call, directly or indirectly."""
     functions = {f.key: f for f in model.functions}
     wanted: dict[Operator, Function] = {}
     graphs = [g for node in nodes for body in node.bodies for g in body.walk()]

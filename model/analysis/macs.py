@@ -1,4 +1,4 @@
-"""Multiply-adds of single nodes, from the shapes of their values."""
+"""Multiply-adds (MACs) of single nodes, from the shapes of their values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ShapeOf = Callable[[Value | None], Sizes | None]
 
 
 def multiply_adds(node: Node, shape_of: ShapeOf) -> Polynomial | None:
-    """Multiply-adds of a node from the shapes of its values: 0 where there are none, None where that is not known."""
+    """Return the multiply-adds of a node from the shapes of its values: 0 where there are none, None if unknown."""
     if node.domain == "com.microsoft":
         rule = _MICROSOFT.get(node.op_type) or _RULES.get(node.op_type)
         if node.op_type in _UNCOUNTED:
@@ -28,7 +28,7 @@ def multiply_adds(node: Node, shape_of: ShapeOf) -> Polynomial | None:
 
 
 def all_of(sizes: Sequence[Polynomial | None] | None) -> Polynomial | None:
-    """The product of sizes; None when one is not known, or it is longer than anyone reads."""
+    """Return the product of sizes; None when one is unknown, or the formula is too long."""
     if sizes is None:
         return None
     result = Polynomial(1)
@@ -65,7 +65,7 @@ def _transposed(node: Node, shape_of: ShapeOf) -> Polynomial | None:
 
 
 def _product(node: Node, shape_of: ShapeOf) -> Polynomial | None:
-    """Each element of the output sums along the last dimension of the first factor, the last but one of the second."""
+    """Each output element sums along the last dimension of the first factor, the last but one of the second."""
     first, second = _input(node, 0, shape_of), _input(node, 1, shape_of)
     inner = first[-2 if number(node, "transA") and len(first) > 1 else -1] if first else None
     if second and node.op_type == "MatMul":
@@ -74,7 +74,7 @@ def _product(node: Node, shape_of: ShapeOf) -> Polynomial | None:
 
 
 def _plainer(one: Polynomial | None, other: Polynomial | None) -> Polynomial | None:
-    """Of two descriptions of one size, a number rather than a formula, and that rather than nothing."""
+    """Return the simpler of two descriptions of one size: a number, a formula, or None."""
     return other if one is None or (one.constant is None and other is not None and other.constant is not None) else one
 
 
@@ -115,7 +115,7 @@ def _attention(node: Node, shape_of: ShapeOf) -> Polynomial | None:
 
 
 def _projected_attention(node: Node, shape_of: ShapeOf) -> Polynomial | None:
-    """Attention of com.microsoft: [batch, length, size] times weights for queries, keys and values, then attention."""
+    """com.microsoft's Attention: [batch, length, size] times weights for queries, keys and values, then attention."""
     x, w = _input(node, 0, shape_of), _input(node, 1, shape_of)
     if x is None or w is None or len(x) != 3 or len(w) != 2:
         return None
@@ -129,7 +129,7 @@ def _projected_attention(node: Node, shape_of: ShapeOf) -> Polynomial | None:
 
 
 def _multi_head_attention(node: Node, shape_of: ShapeOf) -> Polynomial | None:
-    """Queries [batch, length, size], keys and values of any length; those of several heads are side by side."""
+    """Queries [batch, length, size], keys and values of any length; heads are concatenated."""
     q, k, v = (_input(node, index, shape_of) for index in range(3))
     if q is None or k is None or v is None or not len(q) == len(k) == len(v) == 3:
         return None
@@ -137,7 +137,7 @@ def _multi_head_attention(node: Node, shape_of: ShapeOf) -> Polynomial | None:
 
 
 def _group_query_attention(node: Node, shape_of: ShapeOf) -> Polynomial | None:
-    """Each head of the queries meets all keys there are: those kept from before, and the new ones."""
+    """Each head of the queries meets all keys: cached and new ones."""
     q, k, past = (_input(node, index, shape_of) for index in (0, 1, 3))
     if q is None or k is None or len(q) != 3 or len(k) != 3:
         return None
@@ -151,7 +151,7 @@ def _sum(*parts: Polynomial | None) -> Polynomial | None:
 
 
 def _einsum(node: Node, shape_of: ShapeOf) -> Polynomial | None:
-    """The product of the sizes of all letters, and of the dimensions that dots stand for."""
+    """The product of the sizes of all letters, and of the dimensions of an ellipsis."""
     equation = node.attributes.get("equation")
     if equation is None or equation.kind is not AttributeKind.STRING:
         return None
@@ -169,7 +169,7 @@ def _einsum(node: Node, shape_of: ShapeOf) -> Polynomial | None:
 
 
 def _labels(term: str, rank: int) -> list[str] | None:
-    """A label for each dimension; those that dots stand for are counted from the last, as they are broadcast."""
+    """Return a label for each dimension; those of an ellipsis are counted from the last, as they are broadcast."""
     head, dots, tail = term.partition("...")
     hidden = rank - len(head) - len(tail)
     if hidden < 0 or (hidden and not dots):
@@ -215,7 +215,7 @@ _MICROSOFT: Mapping[str, Callable[[Node, ShapeOf], Polynomial | None]] = {
     "DynamicQuantizeLSTM": _recurrent,
 }
 
-#: Operators of com.microsoft that multiply matrices in ways that are not counted here.
+#: Operators of com.microsoft with matrix products that are not counted.
 _UNCOUNTED = frozenset({
     "MoE", "QMoE", "LongformerAttention", "PackedAttention", "PackedMultiHeadAttention", "SparseAttention",
     "DecoderAttention", "DecoderMaskedSelfAttention", "DecoderMaskedMultiHeadAttention", "RelativePositionBias",

@@ -1,7 +1,7 @@
 """Groups of nodes by the scopes they were exported from, so that a transformer reads as its blocks.
 
 A scope comes from the metadata exporters write (``namespace``, ``pkg.torch.onnx.name_scopes``), else from slashes
-in the node's name, else from dots. Scopes that hold a single node, or nothing but one other scope, are folded away.
+in the node's name, else from dots. Scopes of a single node, or of nothing but one other scope, are collapsed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import islice
 from onnx_workbench.model.ir.graph import Graph, Node
 from onnx_workbench.model.progress import SILENT, Progress
 
-#: Names from files may claim any nesting; deeper parts belong to the last scope.
+#: Names may claim any nesting; deeper parts belong to the last scope.
 DEEPEST = 24
 
 _SAMPLE = 200
@@ -29,10 +29,10 @@ Path = tuple[str, ...]
 
 @dataclass(slots=True, eq=False)
 class Scope:
-    """A group. `path` names it within its graph, `name` is what to call it inside its parent scope.
+    """A group. `path` identifies it within its graph, `name` is its label inside its parent scope.
 
-    `nodes` are those directly in it; `count` includes those of inner scopes. Nodes and inner scopes are in the order
-    of the graph; a scope stands where its first node does.
+    `nodes` are its direct nodes; `count` includes those of inner scopes. Nodes and inner scopes are in graph order; a
+    scope is at the position of its first node.
     """
 
     path: Path
@@ -43,12 +43,12 @@ class Scope:
     count: int = 0
 
     def all_nodes(self) -> Iterator[Node]:
-        """Every node in it and in its inner scopes."""
+        """Return all nodes, those of inner scopes included."""
         for scope in self.walk():
             yield from scope.nodes
 
     def walk(self) -> Iterator[Scope]:
-        """This scope, then all inside it."""
+        """Yield this scope, then all inside it."""
         pending = [self]
         while pending:
             scope = pending.pop()
@@ -56,7 +56,7 @@ class Scope:
             pending.extend(reversed(scope.children))
 
     def operators(self) -> list[tuple[str, int]]:
-        """Operator types in it with their counts, most frequent first."""
+        """Count its operator types, most frequent first."""
         return Counter(node.op_type for node in self.all_nodes()).most_common()
 
     def __repr__(self) -> str:
@@ -65,24 +65,24 @@ class Scope:
 
 @dataclass(slots=True, eq=False)
 class ScopeTree:
-    """The scopes of one graph. `of` has the innermost scope of every node that is in any; `root` is the graph."""
+    """The scopes of one graph. `of` maps nodes to their innermost scope; `root` is the graph."""
 
     root: Scope
     of: dict[Node, Scope]
 
     def find(self, path: Path) -> Scope | None:
-        """The scope with a path, or None."""
+        """Return the scope with a path, or None."""
         return next((scope for scope in self.root.walk() if scope.path == path and scope is not self.root), None)
 
 
 def scope_tree(graph: Graph, progress: Progress = SILENT) -> ScopeTree:
-    """The scopes of a graph's nodes (those of bodies have their own). About 2 µs a node; reads no file."""
+    """Return the scopes of a graph's nodes (subgraphs have their own). About 2 µs a node; reads no file."""
     with_metadata = _has_metadata(graph)
     return tree_of(graph, lambda node: scope_path(node, with_metadata=with_metadata), progress)
 
 
 def tree_of(graph: Graph, path_of: Callable[[Node], Path], progress: Progress = SILENT) -> ScopeTree:
-    """The scopes that come of any way to tell where a node belongs; `progress` is asked every millisecond or so."""
+    """Build scopes from any function that gives a node's path; `progress` is checked every millisecond or so."""
     root = Scope((), "")
     scopes: dict[Path, Scope] = {(): root}
     for count, node in enumerate(graph.nodes):
@@ -106,18 +106,19 @@ def tree_of(graph: Graph, path_of: Callable[[Node], Path], progress: Progress = 
 
 
 def scope_path(node: Node, *, with_metadata: bool = True) -> Path:
-    """The scopes a node says it belongs to, outermost first; empty when it says nothing."""
+    """Return the scope path of a node, outermost first; empty when it has none."""
     if with_metadata:
         metadata = node.metadata
         path = _from_namespace(metadata.get(_NAMESPACE, "")) or _from_name_scopes(metadata.get(_NAME_SCOPES, ""))
         if path:
             return path[:DEEPEST]
     kind, _, number = node.name.rpartition(".")
-    return () if kind == node.op_type and number.isdecimal() else _from_name(node.name)  # "Conv.3" counts, nests not
+    # a number: "Conv.3" is not nested
+    return () if kind == node.op_type and number.isdecimal() else _from_name(node.name)
 
 
 def _has_metadata(graph: Graph) -> bool:
-    """Whether a sample of the nodes has scope metadata: decoding it for all costs too much to do in vain."""
+    """Return whether a sample of the nodes has scope metadata: decoding it for all would be expensive."""
     return any(_NAMESPACE in node.metadata or _NAME_SCOPES in node.metadata for node in islice(graph.nodes, _SAMPLE))
 
 
@@ -142,7 +143,7 @@ def _from_name_scopes(text: str) -> Path:
 
 
 def _nested(names: list[str]) -> Path:
-    """Scopes by the names of modules, where an inner name may repeat the outer one: ``m, m.encoder``."""
+    """Return scopes from module names, where an inner name may repeat the outer one: ``m, m.encoder``."""
     path: list[str] = []
     outer = ""
     for name in names:
@@ -159,7 +160,7 @@ def _from_name(name: str) -> Path:
         return ()
     path: list[str] = []
     for part in name[:_LONGEST_NAME].split(".")[:-1]:
-        if path and part.isdecimal():  # "layer.0" is one scope, not a layer that holds a zero
+        if path and part.isdecimal():  # "layer.0" is one scope, not a layer that contains a zero
             path[-1] = f"{path[-1]}.{part}"
         elif part:
             path.append(part)
@@ -183,9 +184,9 @@ def _count(root: Scope) -> None:
 
 
 def _fold(root: Scope, progress: Progress) -> set[Scope]:
-    """Take away scopes that tell nothing: of one node, or around exactly one other scope.
+    """Collapse uninformative scopes: of one node, or around exactly one other scope.
 
-    Returns the scopes that have more nodes of their own now, at the end.
+    Returns the scopes that got direct nodes appended by it.
     """
     longer: set[Scope] = set()
     for count, scope in enumerate(reversed(list(root.walk()))):
@@ -208,7 +209,7 @@ def _fold(root: Scope, progress: Progress) -> set[Scope]:
 
 
 def _sort(root: Scope, longer: set[Scope], graph: Graph, progress: Progress) -> None:
-    """Bring what folding put at the end of its list where it belongs, and scopes where their first nodes are."""
+    """Sort the appended nodes into graph order, and scopes by their first nodes."""
     firsts: dict[Scope, int] = {}
     for count, scope in enumerate(reversed(list(root.walk()))):  # inner scopes first
         if not count % _SLICE:

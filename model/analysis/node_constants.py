@@ -1,4 +1,4 @@
-"""Reading attributes and constant inputs of nodes as plain numbers and texts."""
+"""Read attributes and constant inputs of nodes as plain numbers and texts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def plain(node: Node, name: str) -> Any:
-    """The value of an attribute, None when the node does not have it."""
+    """Return the value of an attribute, None when the node does not have it."""
     attribute = node.attributes.get(name)
     return None if attribute is None else attribute.value
 
@@ -44,13 +44,13 @@ def text(node: Node, name: str, default: str) -> str:
 
 
 def content_of(facts: KnownValues, node: Node, index: int) -> NDArray[Any] | None:
-    """What an input holds, numbers and symbols; None where that is not known or the input is left out."""
+    """Return the contents of an input, numbers and symbols; None if unknown or left out."""
     value = node.inputs[index] if index < len(node.inputs) else None
     return None if value is None else facts.contents.get(value)
 
 
 def constant_ints(facts: KnownValues, node: Node, index: int) -> tuple[int, ...] | None:
-    """The numbers in an input, when all are known."""
+    """Return the integers in an input, when all are known."""
     found = content_of(facts, node, index)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""What a node is, apart from its name and its wires: equal labels do the same to their inputs."""
+"""Structural labels of nodes, without names and edges: nodes of equal labels compute the same function."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 
-INLINE = 64  # elements of a tensor attribute that tell nodes apart
-_UNDEFINED = 1 << 62  # in place of the number of a value that nothing makes
+INLINE = 64  # elements of a tensor attribute that enter the label
+_UNDEFINED = 1 << 62  # in place of the index of a value without a producer
 
 
 def node_label(node: Node, operator: Hashable = None) -> Hashable:
-    """Operator (or what is given instead) and attributes.
+    """Return the operator (or its replacement) and attributes.
 
-    Bodies count by their number of nodes, long tensors by type and shape alone.
+    Subgraphs count by their number of nodes, long tensors by type and shape alone.
     """
     told = node.operator if operator is None else operator
     return told, frozenset(map(_attribute_label, node.attributes.values()))
 
 
 def short_content(tensor: Tensor) -> Hashable | None:
-    """Type, shape and elements of a tensor, None where these are many: reads little."""
+    """Return type, shape and elements of a tensor, None where these are many: reads little."""
     return _content(tensor) if _is_told(tensor) else None
 
 
-#: What constants are told apart by; None for one that cannot be.
+#: Content key of a constant; None if unavailable.
 ContentOf = Callable[[Tensor], Hashable | None]
 
 
 def exact_label(node: Node, content_of: ContentOf = short_content) -> Hashable | None:
-    """The label, which inputs and outputs are present, and what is in bodies, whatever the names there.
+    """Return the label with present inputs and outputs, and subgraph contents, independent of names.
 
-    What bodies take from outside counts by its place among `outer_values`. None where a label alone would not prove
-    nodes alike, as one of their constants cannot be told.
+    Outer values of subgraphs count by their index in `outer_values`. None where a constant has no content key, so that
+    equality cannot be proven.
     """
     own = _own_label(node, content_of)
     if own is None or not node.bodies:
@@ -53,7 +53,7 @@ def exact_label(node: Node, content_of: ContentOf = short_content) -> Hashable |
 
 
 def _graph_label(graph: Graph, numbers: Mapping[Value, int], content_of: ContentOf) -> Hashable | None:
-    """What a graph computes from its inputs, its bodies left out."""
+    """Return the label of a graph, without its subgraphs."""
     constants = _contents((value.initializer for value in graph.initializers), content_of)
     if graph.quantization_annotations or constants is None:
         return None
@@ -78,7 +78,7 @@ def _own_label(node: Node, content_of: ContentOf) -> Hashable | None:
 
 
 def _contents(values: Iterable[object], content_of: ContentOf) -> Hashable | None:
-    """What those of the values that are constants hold; None where one of them cannot be told."""
+    """Return the content keys of the constants among the values; None where one is unavailable."""
     found = []
     for value in values:
         if isinstance(value, Tensor):
@@ -89,7 +89,7 @@ def _contents(values: Iterable[object], content_of: ContentOf) -> Hashable | Non
 
 
 def leaf_label(value: Value) -> Hashable:
-    """Type and shape of a constant; None for what is not one."""
+    """Return type and shape of a constant; None for other values."""
     tensor = value.initializer
     return None if tensor is None else (int(tensor.element_type), tuple(tensor.shape))
 

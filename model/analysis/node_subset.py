@@ -1,4 +1,4 @@
-"""Part of a model: what is meant where a pass is limited to some of its nodes."""
+"""Node subsets, to which passes can be limited."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 
 
 def part_of(nodes: Iterable[Node]) -> frozenset[Node]:
-    """The nodes, all in their bodies, and the Constant nodes that nothing else takes."""
+    """Return the nodes, all in their subgraphs, and the Constant nodes that only they use."""
     whole = {n for node in nodes for n in (node, *(n for b in node.bodies for g in b.walk() for n in g.nodes))}
     taken = {v for node in whole for v in node.inputs if v is not None and v.producer is not None}
     own = (v for v in taken if all(user in whole for user, _ in v.uses))
@@ -19,7 +19,7 @@ def part_of(nodes: Iterable[Node]) -> frozenset[Node]:
 
 
 def with_whole_functions(nodes: Collection[Node], model: Model) -> tuple[frozenset[Node], frozenset[Function]]:
-    """The nodes with those of functions that nothing else calls, and these functions."""
+    """Return the nodes with those of functions that only they call, and these functions."""
     chosen, whole = part_of(nodes), set[Function]()
     calls = callers(model)
     while True:
@@ -31,18 +31,18 @@ def with_whole_functions(nodes: Collection[Node], model: Model) -> tuple[frozens
 
 
 def is_made(value: Value, nodes: Collection[Node]) -> bool:
-    """Whether a value is an output of one of the nodes, or belongs to a body of one."""
+    """Return whether a value is an output of one of the nodes, or belongs to a subgraph of one."""
     made = value.producer in nodes
     return made or (value.graph is not None and value.graph.owner in nodes)
 
 
 def is_used(value: Value, nodes: Collection[Node]) -> bool:
-    """Whether one of the nodes takes a value."""
+    """Return whether one of the nodes takes a value."""
     return any(user in nodes for user, _ in value.uses)
 
 
 def concerns(item: object, nodes: Collection[Node]) -> bool:
-    """Whether something is one of the nodes, a value that they make or take, or a body of one."""
+    """Return whether an object is one of the nodes, a value they produce or take, or a subgraph of one."""
     match item:
         case Node():
             return item in nodes
@@ -54,7 +54,9 @@ def concerns(item: object, nodes: Collection[Node]) -> bool:
 
 
 def tensors_of(nodes: Collection[Node], values: Iterable[Value] = ()) -> frozenset[Tensor]:
-    """The constants that nodes take, those in their attributes and those that values are; of sparse ones both parts."""
+    """Return the constants that nodes take, those in their attributes, and those of values; of sparse ones both
+    parts.
+    """
     found: set[Tensor] = set()
     taken = {value: None for node in nodes for value in node.inputs if value is not None} | dict.fromkeys(values)
     held = [attribute.value for node in nodes for attribute in node.attributes.values()]
@@ -68,5 +70,5 @@ def tensors_of(nodes: Collection[Node], values: Iterable[Value] = ()) -> frozens
 
 
 def roots(nodes: Iterable[Node]) -> list[Graph]:
-    """The outermost graphs the nodes are in, each once."""
+    """Return the distinct outermost graphs of the nodes."""
     return list(dict.fromkeys(node.graph.root for node in nodes if node.graph is not None))

@@ -1,4 +1,4 @@
-"""Sums of products of named sizes: what sizes and costs are while a dimension such as ``batch`` is open."""
+"""Polynomials over symbolic dimensions: sizes and costs while a dimension such as ``batch`` is unknown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import struct
 from collections.abc import Callable, Iterable, Mapping
 
-_LONGEST = 200  # letters of a formula that is taken apart
+_LONGEST = 200  # longest formula that is parsed
 _FUNCTIONS: Mapping[str, Callable[[int, int], int]] = {
     "div(": operator.floordiv,
     "mod(": operator.mod,
@@ -17,7 +17,7 @@ _FUNCTIONS: Mapping[str, Callable[[int, int], int]] = {
 }
 _LARGEST_FACTOR = 1e30
 _FORMULA = re.compile(r"[*]| [-+] |(div|mod|max|min|floor)\(|^-")
-_MOST_TERMS = 64  # beyond this a formula tells nobody anything
+_MOST_TERMS = 64  # longer formulas are not useful to read
 
 
 class Polynomial:
@@ -34,7 +34,7 @@ class Polynomial:
 
     @property
     def terms(self) -> Mapping[tuple[str, ...], int]:
-        """Factors by products of symbols; that of none is the constant."""
+        """Coefficients by products of symbols; the empty product is the constant."""
         return self._terms
 
     @property
@@ -46,7 +46,7 @@ class Polynomial:
 
     @property
     def symbols(self) -> frozenset[str]:
-        """The names it depends on."""
+        """The symbols it depends on."""
         return frozenset(name for symbols in self._terms for name in symbols)
 
     def __add__(self, other: Polynomial | int) -> Polynomial:
@@ -71,12 +71,12 @@ class Polynomial:
     __rmul__ = __mul__
 
     def add_to(self, terms: dict[tuple[str, ...], int]) -> None:
-        """Add it to terms that someone sums up. Costs its own length, not that of the sum."""
+        """Add it to a running sum. Linear in its own length, not that of the sum."""
         for symbols, factor in self._terms.items():
             terms[symbols] = terms.get(symbols, 0) + factor
 
     def bind(self, values: Mapping[str, int]) -> Polynomial:
-        """With some symbols replaced by numbers."""
+        """Substitute numbers for some symbols."""
         terms: dict[tuple[str, ...], int] = {}
         for symbols, factor in self._terms.items():
             for name in symbols:
@@ -87,7 +87,7 @@ class Polynomial:
 
     @property
     def is_too_long(self) -> bool:
-        """Whether it has more terms than anyone reads."""
+        """Whether it has too many terms to be readable."""
         return len(self._terms) > _MOST_TERMS
 
     def __eq__(self, other: object) -> bool:
@@ -118,14 +118,14 @@ def _powers(symbols: tuple[str, ...]) -> Iterable[str]:
 
 
 def is_name(text: str) -> bool:
-    """Whether a dimension is a name that can be given a number, and no formula such as ``min(512, seq)``."""
+    """Return whether a dimension is a plain symbol, and no formula such as ``min(512, seq)``."""
     return not _FORMULA.search(text)
 
 
 def parse(text: str, values: Mapping[str, int] | None = None) -> Polynomial:
-    """A dimension's name or formula, such as ``4*batch`` or ``div(T - 1, 2) + 1``, with some names as numbers.
+    """Parse a symbol or formula, such as ``4*batch`` or ``div(T - 1, 2) + 1``, with some symbols as numbers.
 
-    Only the forms that shape inference writes are taken apart; anything else is a name.
+    Only the forms that shape inference writes are parsed; anything else is a symbol.
     """
     bound = values or {}
     if text in bound:
@@ -141,7 +141,7 @@ def parse(text: str, values: Mapping[str, int] | None = None) -> Polynomial:
 
 
 class _Reader:
-    """Reads a formula from left to right; ValueError where it is none."""
+    """Recursive-descent parser of formulas; ValueError on a syntax error."""
 
     def __init__(self, text: str, values: Mapping[str, int]) -> None:
         self._tokens = [t for t in re.split(r"( \+ | - |\*|div\(|mod\(|max\(|min\(|floor\(|, |\)|\()", text) if t]
@@ -150,11 +150,11 @@ class _Reader:
 
     @property
     def is_done(self) -> bool:
-        """Whether all was read."""
+        """Whether everything was read."""
         return self._at == len(self._tokens)
 
     def sum(self) -> Polynomial:
-        """Terms with plus and minus between them."""
+        """Parse terms with plus and minus between them."""
         result = self._term()
         while self._next() in (" + ", " - "):
             sign = 1 if self._take() == " + " else -1
@@ -225,13 +225,13 @@ class _Reader:
 
 
 def floor_of_product(factor: float, size: int) -> int:
-    """A factor times a size, rounded to 32 bits and then down, which is how programs compute it."""
+    """Multiply a factor and a size, rounded to 32 bits and then down, as runtimes compute it."""
     product = factor * size
     return math.floor(_of_32_bits(product) if abs(product) < 1 << 63 else product)
 
 
 def floor_text(factor: float, size: str) -> str:
-    """The formula of that product, ``floor(0.6*T)``, with as few digits as tell the factor apart."""
+    """Return the formula of that product, ``floor(0.6*T)``, with the fewest digits that identify the factor."""
     texts = (f"{factor:.{digits}g}" for digits in (6, 7, 8, 9, 17))
     digits = next(text for text in texts if _of_32_bits(float(text)) == _of_32_bits(factor))
     return f"floor({digits}*({size}))" if re.search(r"[*( ]|^-", size) else f"floor({digits}*{size})"
@@ -246,5 +246,5 @@ def _plain(amount: Polynomial) -> str:
 
 
 def ungrouped(amount: Polynomial | int | str) -> str:
-    """An amount as text without the commas in large numbers; those in ``div(T, 2)`` stay."""
+    """Format an amount without thousands separators; commas in ``div(T, 2)`` stay."""
     return re.sub(r"(?<=\d),(?=\d)", "", str(amount))

@@ -1,7 +1,7 @@
-"""Blocks that a graph repeats: equal operators, attributes and wiring, whatever the weights and names.
+"""Find repeated blocks of a graph: equal operators, attributes and edges, whatever the weights and names.
 
-Nodes that are alike in their neighbourhood are seeds. All of them grow at once, node by node, as long as every one
-can grow in the same way and none takes a node of another. The blocks that repeat most are kept.
+Nodes with equal neighbourhood hashes are seeds. All of them grow at once, node by node, as long as every one can grow
+in the same way and none takes a node of another. The blocks that save most are kept.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from onnx_workbench.model.analysis.node_labels import ContentOf, exact_label, sh
 from onnx_workbench.model.ir.graph import Graph, Node
 from onnx_workbench.model.progress import SILENT, Progress
 
-_ROUNDS = 3  # how far around a node its neighbourhood is looked at to tell seeds apart
-_MOST_SEEDS = 48  # classes of seeds that are grown; each costs at most the nodes of the graph
+_ROUNDS = 3  # radius of the neighbourhood hashes of seeds
+_MOST_SEEDS = 48  # classes of seeds that are grown; each is at most linear in the graph
 _PER_COUNT = 6  # of these with the same number of seeds
-_NEARLY_ALL = 0.9  # of the occurrences of a block: seeds in as many are not grown again
+_NEARLY_ALL = 0.9  # share of a block's occurrences: seeds in as many are not grown again
 _MOST_PORTS = 1 << 20
 _SLICE = 256
-_PASSES = 4  # searches, each among what the ones before left over
+_PASSES = 4  # searches, each among the remaining nodes
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """One block and where it is: node n of every occurrence plays the same part. Occurrences are in graph order.
+    """One block and its occurrences: node n of every occurrence has the same role. Occurrences are in graph order.
 
-    Each occurrence is connected, no node is in two, and every one could become a single node without a cycle.
+    Each occurrence is connected, they are disjoint, and each is convex: it could become a single node without a cycle.
     """
 
     occurrences: tuple[tuple[Node, ...], ...]
 
     @property
     def size(self) -> int:
-        """Nodes of one occurrence."""
+        """Number of nodes of one occurrence."""
         return len(self.occurrences[0])
 
     @property
     def saved(self) -> int:
-        """Nodes that need not be told if the block is told once."""
+        """Number of nodes saved by writing the block once."""
         return (self.size - 1) * (len(self.occurrences) - 1)
 
 
@@ -55,11 +55,11 @@ def repeated_blocks(
     least_nodes: int = 2,
     content_of: ContentOf = short_content,
 ) -> list[Repeat]:
-    """The blocks that occur twice or more in a graph, in graph order; disjoint, and the same on every call.
+    """Return the disjoint blocks that occur at least twice in a graph, in graph order; deterministic.
 
-    Nodes with constants in attributes or bodies that `content_of` cannot tell are in none: long ones, as it is.
-    `among` looks at some nodes alone. Any thread, while nobody changes the model. Some 10 µs a node, as much for each
-    node of a block, and 0.1 ms for each that one occurrence has.
+    Nodes with constants in attributes or subgraphs without a `content_of` key are in none. `among` restricts the
+    search. Any thread, while the model does not change. Some 10 µs a node, as much for each node of a block, and 0.1 ms
+    for each node of an occurrence.
     """
     wiring = adjacency_of(graph, progress)
     return blocks_of(wiring, progress, among=among, least_nodes=least_nodes, content_of=content_of)
@@ -73,7 +73,7 @@ def blocks_of(
     least_nodes: int = 2,
     content_of: ContentOf = short_content,
 ) -> list[Repeat]:
-    """`repeated_blocks` of a graph whose wiring is known."""
+    """Find `repeated_blocks` in a known adjacency."""
     chosen = whole
     if among is not None:
         wanted = set(among)
@@ -96,7 +96,7 @@ def blocks_of(
 
 
 def _labels(nodes: list[Node], content_of: ContentOf, progress: Progress) -> Index:
-    """[N] a small number, the same for nodes that do the same; -1 for nodes that cannot be in a block."""
+    """[N] a small number, equal for equivalent nodes; -1 for nodes that cannot be in a block."""
     numbers: dict[Hashable, int] = {}
     found = np.full(len(nodes), -1)
     for index, node in enumerate(nodes):
@@ -109,7 +109,7 @@ def _labels(nodes: list[Node], content_of: ContentOf, progress: Progress) -> Ind
 
 
 class _Search:
-    """One look at the free nodes: the best blocks that do not share a node."""
+    """One search among the free nodes for the best disjoint blocks."""
 
     def __init__(self, wiring: Adjacency, labels: Index, free: NDArray[np.bool_], progress: Progress) -> None:
         self._wiring = wiring
@@ -118,17 +118,17 @@ class _Search:
         self._progress = progress
         self._nodes = np.flatnonzero(free)
         self._occurrence = np.full(len(free), -1)  # in the block that is growing
-        self._spot = np.zeros(len(free), np.int64)  # the node's place in that block
+        self._spot = np.zeros(len(free), np.int64)  # the node's index in that block
 
     def run(self) -> list[Index]:
-        """Each block [occurrences, nodes], both as the graph has them."""
+        """Return each block as [occurrences, nodes], both in graph order."""
         grown: list[Index] = []
-        part = np.full((len(self._free), 2), -1)  # the last block that took a node, the node's place in it
+        part = np.full((len(self._free), 2), -1)  # the last block that took a node, and the node's index in it
         for seeds in self._seeds():
             self._progress.check()
             last = part[seeds[0]]
             if last[0] >= 0 and (part[seeds] == last).all() and len(seeds) >= _NEARLY_ALL * len(grown[last[0]]):
-                continue  # they would grow into that very block, or hardly a larger one
+                continue  # they would grow into the same block, or a barely larger one
             block = self._grow(seeds)
             if block.shape[1] > 1:
                 part[block, 0] = len(grown)
@@ -142,7 +142,7 @@ class _Search:
         return chosen
 
     def _seeds(self) -> list[Index]:
-        """Classes of nodes that are alike, the numbers of members first that most nodes share: those are periods."""
+        """Return classes of equivalent nodes, those of the most frequent class sizes first: these are periods."""
         classes: dict[bytes, Index] = {}
         numbers = self._labels.copy()
         for _ in range(_ROUNDS + 1):
@@ -165,7 +165,7 @@ class _Search:
         return chosen[:_MOST_SEEDS]
 
     def _wider(self, numbers: Index) -> Index:
-        """Numbers that tell apart what the neighbours tell apart."""
+        """Return hashes that include the neighbours' hashes (Weisfeiler-Lehman)."""
         wiring = self._wiring
         known = np.where(self._free, numbers, OUTSIDE)
         count = len(known)
@@ -186,8 +186,8 @@ class _Search:
     # -- growing -------------------------------------------------------------------------------------------------
 
     def _grow(self, seeds: Index) -> Index:
-        """The largest block around the seeds; inputs are followed first, for they are in order and consumers not."""
-        rows = [seeds]  # by place in the block: that node of every occurrence
+        """Grow the largest block around the seeds; inputs are followed first, as they are ordered and users are not."""
+        rows = [seeds]  # by index in the block: that node of every occurrence
         upward, downward = deque([0]), deque([0])
         self._occurrence[seeds], self._spot[seeds] = np.arange(len(seeds)), 0
 
@@ -211,7 +211,7 @@ class _Search:
         return block[:, np.argsort(block[0])].T
 
     def _take(self, row: Index, spot: int) -> bool:
-        """Take a node into each occurrence, if they are free, alike, and wired to the block alike in all."""
+        """Add a node to each occurrence, if they are free, equivalent, and connected alike to the block."""
         label = self._labels[row[0]]
         fits = self._free[row].all() and (self._labels[row] == label).all() and (self._occurrence[row] < 0).all()
         if not fits or not self._are_distinct(row) or not self._are_wired_alike(row):
@@ -224,7 +224,7 @@ class _Search:
         return bool((self._spot[row] == np.arange(len(row))).all())
 
     def _are_wired_alike(self, row: Index) -> bool:
-        """Whether these nodes are tied in the same way to the nodes that their occurrences have so far."""
+        """Return whether these nodes are connected alike to the nodes of their occurrences."""
         wiring, count = self._wiring, len(row)
         owner, at = wiring.of(wiring.starts, row)
         held = self._held(wiring.makers[at], owner)
@@ -241,12 +241,12 @@ class _Search:
         return not (after != after[0]).any()
 
     def _held(self, nodes: Index, occurrence: Index) -> Index:
-        """The place in the block of nodes that their occurrence has already, -1 for others."""
+        """Return the block index of nodes already in their occurrence, -1 for others."""
         known = np.maximum(nodes, 0)
         return np.where((nodes >= 0) & (self._occurrence[known] == occurrence), self._spot[known], -1)
 
     def _producers(self, row: Index) -> Iterator[Index]:
-        """Who makes each input of the nodes of a row, where all come out of the same output."""
+        """Return the producers of each input of a row of nodes, where all use the same output index."""
         wiring = self._wiring
         for index in range(int(wiring.starts[row[0] + 1] - wiring.starts[row[0]])):
             at = wiring.starts[row] + index
@@ -255,7 +255,7 @@ class _Search:
                 yield makers
 
     def _consumers(self, row: Index) -> Iterator[Index]:
-        """Nodes that use outputs of a row of nodes, in rows of their own where all occurrences have as many."""
+        """Return users of the outputs of a row of nodes, as rows where all occurrences have equally many."""
         wiring, count = self._wiring, len(row)
         owner, at = wiring.of(wiring.use_starts, row)
         users = wiring.users[at]
@@ -276,14 +276,14 @@ class _Search:
 
 
 def _spread(classes: list[Index], most: int) -> list[Index]:
-    """Some of the classes, from all over the list."""
+    """Return evenly spaced classes from the list."""
     if len(classes) <= most:
         return classes
     return [classes[i * (len(classes) - 1) // (most - 1)] for i in range(most)]
 
 
 def _mixed(*columns: Index | int) -> NDArray[np.uint64]:
-    """Numbers that differ where any of the columns does, but for one chance in 2 ** 64 or so."""
+    """Hash columns; collisions have a probability of about 2 ** -64."""
     hashes = np.full(np.shape(columns[0]), len(columns), np.uint64)
     for column in columns:  # splitmix64
         hashes = (hashes + np.asarray(column, np.int64).astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
@@ -297,7 +297,7 @@ def _mixed(*columns: Index | int) -> NDArray[np.uint64]:
 
 
 def _without_cycles(wiring: Adjacency, place: dict[Node, int], blocks: list[Repeat]) -> list[Repeat]:
-    """The blocks, cut down where turning every occurrence into one node would make nodes wait for each other."""
+    """Trim blocks whose contraction to single nodes would create cycles."""
     while knotted := _knotted(wiring, place, blocks):
         trimmed: dict[Repeat, Repeat | None] = {block: _trim(block, inside) for block, inside in knotted.items()}
         if all(new is old for old, new in trimmed.items()):
@@ -308,7 +308,7 @@ def _without_cycles(wiring: Adjacency, place: dict[Node, int], blocks: list[Repe
 
 
 def _knotted(wiring: Adjacency, place: dict[Node, int], blocks: list[Repeat]) -> dict[Repeat, set[Node]]:
-    """Blocks of which an occurrence would lie on a cycle, and the nodes of all cycles it is on."""
+    """Return blocks with an occurrence on a cycle, and the nodes of all its cycles."""
     unit = np.arange(len(wiring.nodes))
     for block in blocks:
         numbers = np.array([[place[node] for node in occurrence] for occurrence in block.occurrences])
@@ -341,7 +341,7 @@ def _knotted(wiring: Adjacency, place: dict[Node, int], blocks: list[Repeat]) ->
 
 
 def _going_back(pairs: Index, count: int) -> NDArray[np.bool_]:
-    """[count] the units that an edge against their order spans: on every cycle there are only such ones."""
+    """[count] the units spanned by a backward edge: every cycle contains one."""
     back = pairs[pairs[:, 0] > pairs[:, 1]]
     depth = np.zeros(count + 1, np.int64)
     np.add.at(depth, back[:, 1], 1)
@@ -350,7 +350,7 @@ def _going_back(pairs: Index, count: int) -> NDArray[np.bool_]:
 
 
 def _left_waiting(units: set[int], edges: set[tuple[int, int]]) -> set[int]:
-    """What cannot be put in an order: the units on cycles and after them."""
+    """Return what a topological sort leaves over: the units on cycles and after them."""
     waiting = Counter(after for _, after in edges)
     followers: dict[int, list[int]] = defaultdict(list)
     for before, after in edges:
@@ -368,7 +368,7 @@ def _left_waiting(units: set[int], edges: set[tuple[int, int]]) -> set[int]:
 
 
 def _trim(block: Repeat, knot: set[Node]) -> Repeat:
-    """The largest connected part of a block that no path leaves and enters again; the block itself if that is all."""
+    """Return the largest connected convex part of a block; the block itself if it is convex."""
     late: set[int] = set()
     for occurrence in block.occurrences:
         late |= _entered_again(occurrence, knot)
@@ -395,7 +395,7 @@ def _trim(block: Repeat, knot: set[Node]) -> Repeat:
 
 
 def _entered_again(occurrence: tuple[Node, ...], knot: set[Node]) -> set[int]:
-    """Places of an occurrence that depend on it by way of nodes outside."""
+    """Return indices of nodes of an occurrence that depend on it through nodes outside."""
     place = {node: index for index, node in enumerate(occurrence)}
     pending = list(occurrence) if knot.issuperset(occurrence) else []
     seen: set[Node] = set()
@@ -413,7 +413,7 @@ def _entered_again(occurrence: tuple[Node, ...], knot: set[Node]) -> set[int]:
 
 
 def _followers(node: Node) -> Iterable[Node]:
-    """Nodes of the same graph that wait for a node, those holding a body that does included."""
+    """Yield nodes of the same graph that depend on a node, also through their subgraphs."""
     for value in node.outputs:
         for user, _ in value.uses if value is not None else ():
             graph = user if isinstance(user, Graph) else user.graph

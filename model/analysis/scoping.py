@@ -1,4 +1,4 @@
-"""Which values a graph can see, which names are taken, and what depends on what across bodies."""
+"""Name scoping: visible values, taken names, and dependencies across subgraphs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SINGLE_STEPS = 16
 
 
 def enclosing(graph: Graph) -> Iterator[Graph]:
-    """The graph and those around it, inner first."""
+    """Return the graph and the enclosing ones, inner first."""
     current: Graph | None = graph
     while current is not None:
         yield current
@@ -21,7 +21,7 @@ def enclosing(graph: Graph) -> Iterator[Graph]:
 
 
 def is_visible(value: Value, graph: Graph) -> bool:
-    """Whether a node in `graph` may use the value: it is defined there, in a graph around it, or for its training."""
+    """Return whether a node in `graph` may use the value: defined there, in an enclosing graph, or trained by it."""
     if any(value.graph is g for g in enclosing(graph)):
         return True
     main = _trained(graph)
@@ -29,9 +29,9 @@ def is_visible(value: Value, graph: Graph) -> bool:
 
 
 def seen_by(graph: Graph) -> Iterator[Value]:
-    """Every value a node in `graph` may use, inner first. Training graphs see what is trained.
+    """Yield every value a node in `graph` may use, inner first. Training graphs see the trained graph.
 
-    The initialization sees the constants of the main graph; the algorithm all of it, for a step runs both as one.
+    The initialization sees the constants of the main graph; the algorithm all of it, as a step runs both as one.
     """
     for level in enclosing(graph):
         yield from level.values()
@@ -41,7 +41,7 @@ def seen_by(graph: Graph) -> Iterator[Value]:
 
 
 def by_graph(values: Iterable[Value]) -> dict[Graph, list[Value]]:
-    """Values of the same graph together; those that are in none are left out."""
+    """Group values by graph; those in none are left out."""
     found: dict[Graph, list[Value]] = {}
     for value in values:
         if value.graph is not None:
@@ -50,7 +50,7 @@ def by_graph(values: Iterable[Value]) -> dict[Graph, list[Value]]:
 
 
 def visible_values(graph: Graph) -> dict[str, Value]:
-    """Every value a node in `graph` may use, by name. Cost: the number of values seen."""
+    """Return every value a node in `graph` may use, by name. Linear in their number."""
     found: dict[str, Value] = {}
     for value in seen_by(graph):
         found.setdefault(value.name, value)
@@ -58,7 +58,7 @@ def visible_values(graph: Graph) -> dict[str, Value]:
 
 
 def _trained(graph: Graph) -> Graph | None:
-    """The main graph, for those of training and the bodies in them."""
+    """Return the main graph, for training graphs and their subgraphs."""
     owner = graph.root.owner
     return owner.model.graph if isinstance(owner, TrainingInfo) and owner.model is not None else None
 
@@ -69,7 +69,7 @@ def _is_algorithm(graph: Graph) -> bool:
 
 
 class TakenNames:
-    """The names that something new must not have: those in a tree of graphs, and those given away since."""
+    """Names that a new object must not have: those in a tree of graphs, and those assigned since."""
 
     def __init__(self, holder: Callable[[str], object | None]) -> None:
         self._holder = holder
@@ -79,25 +79,25 @@ class TakenNames:
         return isinstance(name, str) and (name in self._given or self._holder(name) is not None)
 
     def add(self, name: str) -> None:
-        """A name is given away; needed only until the model has it."""
+        """Add an assigned name; needed only until the model has it."""
         self._given.add(name)
 
 
 def names_taken(graph: Graph) -> TakenNames:
-    """Names that a new value in `graph` must not have: those of the whole tree of graphs, so nothing is shadowed."""
+    """Return names that a new value in `graph` must not have: those of the whole tree of graphs, to avoid shadowing."""
     return TakenNames(lambda name: value_named(graph, name))
 
 
 def value_named(graph: Graph, name: str) -> Value | None:
-    """The value of a name in the tree of graphs around and inside `graph`, if there is one.
+    """Return the value of a name in the tree of graphs around and inside `graph`, if there is one.
 
-    The main graph and those of its training are one in this: they share values, and names must tell these apart.
+    The main graph and its training graphs count as one tree, as they share values.
     """
     return next(values_named(graph, name), None)
 
 
 def values_named(graph: Graph, name: str) -> Iterator[Value]:
-    """Every value that `value_named` may find; several only where names are hidden or given twice."""
+    """Return all candidates of `value_named`; several only for shadowed or duplicate names."""
     model = graph.model
     together: tuple[Graph, ...] = (graph,)
     if model is not None and model.training_info and not isinstance(graph.root.owner, Function):
@@ -108,19 +108,19 @@ def values_named(graph: Graph, name: str) -> Iterator[Value]:
 
 
 def node_names(graph: Graph) -> TakenNames:
-    """Names of all nodes in the tree of graphs around and inside `graph`."""
+    """Return the names of all nodes in the tree of graphs around and inside `graph`."""
     return TakenNames(NameIndex.of(graph).node)
 
 
 def unique_name(wanted: str, taken: Container[str]) -> str:
-    """`wanted`, or with its trailing number raised until it is not in `taken`. Looks up a few dozen names at most."""
+    """Return `wanted`, or with its trailing number raised until it is not taken. A few dozen lookups at most."""
     if wanted and wanted not in taken:
         return wanted
     match = re.fullmatch(r"(.*?)_?(\d{1,9})?", wanted, re.DOTALL)
     assert match is not None
     stem, number = match[1] or "value", int(match[2] or 0)
     step = 1
-    while f"{stem}_{number + step}" in taken:  # ever longer strides: a model may hold 100,000 names of one stem
+    while f"{stem}_{number + step}" in taken:  # growing strides: a model may have 100,000 names of one stem
         number += step
         step = step * 2 if step > 1 or number % _SINGLE_STEPS == 0 else 1
     while step > 1:
@@ -131,7 +131,7 @@ def unique_name(wanted: str, taken: Container[str]) -> str:
 
 
 def captured(node: Node) -> Iterator[Value]:
-    """Values from outside that the bodies of a node use, in the order of use; the same one possibly several times."""
+    """Return outer values that the subgraphs of a node use (captured values), in order of use, with repetitions."""
     for body in node.bodies:
         graphs = list(body.walk())
         inside = set(graphs)
@@ -146,7 +146,7 @@ def captured(node: Node) -> Iterator[Value]:
 
 
 def dependencies(node: Node) -> Iterator[Value]:
-    """Every value a node needs before it can run: its inputs and what its bodies capture."""
+    """Return every value a node needs before it can run: its inputs and captured values."""
     for value in node.inputs:
         if value is not None:
             yield value
@@ -155,7 +155,7 @@ def dependencies(node: Node) -> Iterator[Value]:
 
 
 def nodes_upstream(nodes: Iterable[Node], graph: Graph | None = None, *, start: Node | None = None) -> set[Node]:
-    """The nodes and everything they depend on, in their own graphs, or within one graph. Cost: the result.
+    """Return the nodes and everything they depend on, in their own graphs, or within one graph. Linear in the result.
 
     With `start`, a node of that graph, it goes no further back in its list.
     """
@@ -173,7 +173,9 @@ def nodes_upstream(nodes: Iterable[Node], graph: Graph | None = None, *, start: 
 
 
 def nodes_downstream(nodes: Iterable[Node]) -> set[Node]:
-    """The nodes and everything that depends on them, nodes holding a body that does included. Cost: the result."""
+    """Return the nodes and everything that depends on them, nodes with dependent subgraphs included. Linear in the
+    result.
+    """
     found = set(nodes)
     pending = list(found)
 
@@ -196,9 +198,9 @@ def nodes_downstream(nodes: Iterable[Node]) -> set[Node]:
 
 
 def makes_cycle(node: Node, value: Value) -> bool:
-    """Whether connecting `value` to an input of `node` would make the node depend on itself.
+    """Return whether connecting `value` to an input of `node` would create a cycle.
 
-    In a graph whose nodes are in order this costs at most what lies between the two.
+    In a topologically sorted graph it only examines what lies between the two.
     """
     if value.producer is None or value.graph is None:
         return False
@@ -207,7 +209,7 @@ def makes_cycle(node: Node, value: Value) -> bool:
 
 
 def needed_from(producer: Node, anchor: Node) -> set[Node]:
-    """Of what a node needs, itself included, the part from `anchor` on in the list of their graph."""
+    """Return a node and its dependencies from `anchor` on in the list of their graph."""
     graph = producer.graph
     assert graph is not None
     if not NameIndex.of(graph).is_sorted:
@@ -218,9 +220,9 @@ def needed_from(producer: Node, anchor: Node) -> set[Node]:
 
 
 def run_order(graph: Graph, progress: Progress = SILENT) -> list[Node]:
-    """The nodes so that each comes after what it depends on, keeping file order where that is free.
+    """Sort nodes topologically (stable topological sort), keeping file order where possible.
 
-    Nodes on a cycle come last, in file order. Cost: nodes + edges, plus what bodies capture.
+    Nodes on a cycle come last, in file order. Linear in nodes and edges, captured values included.
     """
     nodes = list(progress.paced(graph.nodes))
     waiting: dict[Node, int] = {}
@@ -255,7 +257,7 @@ def run_order(graph: Graph, progress: Progress = SILENT) -> list[Node]:
 
 
 def node_on_cycle(graph: Graph) -> Node | None:
-    """A node of the graph that depends on itself; None when none does. Cost: as `run_order`."""
+    """Return a node on a cycle; None when there is none. Cost: as `run_order`."""
     order = run_order(graph)
     ordered: set[Node] = set()
     for node in order:

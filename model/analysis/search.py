@@ -1,6 +1,6 @@
 """Find nodes and values by words, types, shapes, operators and attributes, in every graph of a model.
 
-A query is words that must all match: ``conv 1,64,56,56`` or ``op:Conv attr:group=1 name:/layer[0-9]+/``.
+A query is a list of words that must all match: ``conv 1,64,56,56`` or ``op:Conv attr:group=1 name:/layer[0-9]+/``.
 
     word               part of a name, operator type, domain or text attribute; or a whole dtype, shape or dimension
     "Exact"            the whole name or operator type, capitals as written
@@ -36,28 +36,29 @@ _BREATH = 256  # items between two Nones
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A parsed query: what an item must satisfy."""
+    """A parsed query."""
 
     tests: tuple[Test, ...]
 
     def matches(self, item: Item) -> bool:
-        """Whether a node or value satisfies every word."""
+        """Return whether a node or value satisfies every word."""
         return all(test(item) for test in self.tests)
 
 
 def parse(text: str, type_of: TypeOf | None = None) -> Query:
-    """Understand a query; ModelError for a wrong regular expression or a state that is not known.
+    """Parse a query; ModelError for an invalid regular expression or state.
 
-    `type_of` gives the types to search by (inferred ones); declared ones when left out.
+    `type_of` gives the types to search by (inferred ones); by default the declared ones.
     """
     parser = _Parser(type_of or declared_type)
     return Query(tuple(parser.test(word) for word in _words(text)))
 
 
 def search(model: Model, query: Query) -> Iterator[Item | None]:
-    """Every match in graph order, nodes before their values, constants last; None now and then, for a breath.
+    """Yield every match in graph order, nodes before their values, constants last; None regularly, so that the caller
+    can pause.
 
-    ModelError on the way for a regular expression that takes too long.
+    ModelError during iteration when a regular expression exceeds its time limit.
     """
     if not query.tests:
         return
@@ -72,7 +73,7 @@ def search(model: Model, query: Query) -> Iterator[Item | None]:
 
 
 def _items(graph: Graph) -> Iterator[Item | None]:
-    """All there is in a graph, each once; None for a value that was there before."""
+    """Yield all objects of a graph, once each; None for a value yielded before."""
     yield from graph.required_inputs
     for node in graph.nodes:
         yield node
@@ -91,7 +92,7 @@ _WORD = re.compile(
 
 
 def _words(text: str) -> list[str]:
-    """Split at spaces, keeping quoted parts, regular expressions and lists whole."""
+    """Split at spaces, keeping quoted parts, regular expressions and lists together."""
     return [m[0] for m in _WORD.finditer(text) if m[0].strip("-\"' ")]
 
 
@@ -115,7 +116,7 @@ class _Parser:
         return self.word(word)
 
     def word(self, word: str) -> Test:
-        """Netron's rule: part of a name, or for values a whole dtype, shape or dimension."""
+        """Match a plain word by Netron's rule: part of a name, or for values a whole dtype, shape or dimension."""
         lower = word.lower()
         dims = _dims(word)
 
@@ -237,7 +238,7 @@ def _dims(text: str) -> list[str]:
 
 
 def _fits(shape: Sequence[Dimension], wanted: Sequence[str]) -> bool:
-    """Whether a shape is the wanted one; ``?`` is one dimension of any size, ``*`` any number of them."""
+    """Match a shape; ``?`` is one dimension of any size, ``*`` any number of them."""
     if "*" in wanted:
         star = list(wanted).index("*")
         before, after = wanted[:star], wanted[star + 1 :]
@@ -248,14 +249,14 @@ def _fits(shape: Sequence[Dimension], wanted: Sequence[str]) -> bool:
 
 
 def value_text(value: object) -> str:
-    """An attribute's value in the form a person writes it in a query: ``[3,3]``, ``1``, ``SAME_UPPER``."""
+    """Format an attribute's value as in a query: ``[3,3]``, ``1``, ``SAME_UPPER``."""
     if isinstance(value, tuple):
         return "[" + ",".join(value_text(part) for part in value) + "]"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _numbers(text: str) -> tuple[float, ...] | None:
-    """The floats that a text lists, however they are spelled; None when it lists none."""
+    """Parse a list of floats, however they are written; None when it is none."""
     try:
         found: tuple[float, ...] = parse_attribute(text, AttributeKind.FLOATS)
     except ModelError:

@@ -1,4 +1,6 @@
-"""How sizes flow: dimensions of outputs where inference leaves symbols open, and contents of shape tensors."""
+"""Symbolic shape inference: output dimensions where onnx's inference leaves them open, and contents of shape
+tensors.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     from onnx_workbench.model.analysis.values import Dims, KnownValues
 
-#: What rules meet in a node that cannot run; checks say so.
+#: Exceptions of rules for an invalid node; checks report it.
 _CANNOT_RUN = (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError)
 
 _INT_CASTS = frozenset({ElementType.INT32, ElementType.INT64, ElementType.BOOL})
@@ -30,7 +32,7 @@ _CASTS = _INT_CASTS | {ElementType.FLOAT, ElementType.DOUBLE}
 
 
 def contents_of(facts: KnownValues, node: Node, opset: int) -> Sequence[NDArray[Any] | None]:
-    """What a node's outputs hold, where they are small integer tensors and that is known."""
+    """Return the contents of a node's outputs, where they are small integer tensors and known."""
     rule = _CONTENTS.get(node.op_type)
     if rule is None:
         return ()
@@ -47,12 +49,12 @@ def contents_of(facts: KnownValues, node: Node, opset: int) -> Sequence[NDArray[
 
 
 def _overflows(array: NDArray[Any], limit: int) -> bool:
-    """Whether an integer left the range of the element type, where what is held depends on who computes it."""
+    """Return whether an integer exceeds the range of its element type, where results depend on the runtime."""
     return any(isinstance(number, int) and not -limit <= number < limit for number in array.reshape(-1).tolist())
 
 
 def dims_of(facts: KnownValues, node: Node, opset: int) -> Sequence[Dims | None]:
-    """The dimensions of a node's outputs, as far as the rules here go."""
+    """Return the dimensions of a node's outputs, as far as the rules go."""
     inputs = [facts.dims(v) for v in node.inputs]
     rule = _DIMS.get(node.op_type)
     if node.domain:
@@ -110,10 +112,10 @@ def _broadcast(inputs: Sequence[Dims | None]) -> Dims | None:
     result: list[AnySize] = []
     for column in zip(*[(1,) * (rank - len(dims)) + dims for dims in known], strict=True):
         larger = {d for d in column if d != 1}
-        # What was cut down to another's size fits it only where nothing, or all but 1, was cut.
+        # Something sliced to another's size fits it only if nothing, or all but 1, was cut.
         larger -= {d for d in larger if any(symbolic.is_at_most(d, other) for other in larger)}
         fixed = [d for d in larger if symbolic.is_equal(d, 1) is False]
-        if fixed:  # what is beside it is the same or 1
+        if fixed:  # the other dimension is equal or 1
             result.append(min(fixed, key=lambda d: (isinstance(d, symbolic.Size), len(str(d)), str(d))))
         elif len(larger) == 1:
             result.append(larger.pop())
@@ -127,9 +129,9 @@ def _broadcast(inputs: Sequence[Dims | None]) -> Dims | None:
 def reshaped(
     have: Dims, wanted: Sequence[AnySize], *, allow_zero: bool, dimensions: Container[AnySize] = ()
 ) -> Dims | None:
-    """The dimensions after Reshape; None when an entry may be -1 without being known to be.
+    """Return the dimensions after Reshape; None when an entry might be -1.
 
-    `dimensions` are sizes that some tensor is known to have, so that none of them is negative.
+    `dimensions` are sizes of some tensor, and therefore not negative.
     """
     result: list[AnySize | None] = []
     for axis, size in enumerate(wanted):
@@ -153,17 +155,17 @@ def reshaped(
         left = symbolic.divide(whole, rest)
         if left is None:
             return None
-        if symbolic.least(left) is None:  # it does not come out even in symbols, but it is a size
+        if symbolic.least(left) is None:  # not divisible symbolically, but it is a size
             left = symbolic.quotient(whole, rest)
         result[result.index(None)] = left
     return tuple(d for d in result if d is not None)
 
 
 def _copy_where_zero(have: Dims, result: list[AnySize | None], dimensions: Container[AnySize]) -> None:
-    """Put right sizes that may come to 0, as T // 2 does for a T of 1: where one does, the input's size is copied.
+    """Handle sizes that may be 0, as T // 2 for T = 1: such an entry copies the input's size.
 
-    None stands for what the number of elements leaves, which a single one of them then is too. Several, with nothing
-    left to them, are as they are written: were one of them 0, the elements would be too many.
+    None stands for the inferred entry, which a single zero entry then is too. Several of them, without an inferred one,
+    are kept: were one of them 0, the element counts would differ.
     """
     given = {name for d in have if isinstance(d, symbolic.Size) and len(d.terms) == 1 for name in d.terms[0][0]}
     places = {
@@ -229,7 +231,7 @@ def _concatenated(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
     axis = number(node, "axis", 1) % len(known[0])
     total = reduce(lambda a, b: a + b, (dims[axis] for dims in known))
     result = list(known[0])
-    for place in range(len(result)):  # all alike: take a number where one has it
+    for place in range(len(result)):  # all equal: take a number where one has it
         result[place] = next((d[place] for d in known if isinstance(d[place], int)), result[place])
     result[axis] = total
     return tuple(result)
@@ -349,7 +351,7 @@ def _vector(values: Sequence[AnySize]) -> NDArray[Any]:
 
 
 def axes_of(facts: KnownValues, node: Node, opset: int) -> tuple[int, ...] | None:
-    """The axes of Squeeze or Unsqueeze; None when left out or unknown."""
+    """Return the axes of Squeeze or Unsqueeze; None when left out or unknown."""
     return constant_ints(facts, node, 1) if opset >= 13 else ints(node, "axes")
 
 
@@ -359,7 +361,7 @@ def _shape(facts: KnownValues, node: Node, _opset: int) -> NDArray[Any] | None:
 
 
 def ints_end(node: Node) -> int | None:
-    """Where Shape stops; None at the end."""
+    """Return the `end` of Shape; None at the end."""
     attribute = node.attributes.get("end")
     return attribute.value if attribute is not None and isinstance(attribute.value, int) else None
 
@@ -396,7 +398,7 @@ def _converted(facts: KnownValues, node: Node, to: int | None) -> NDArray[Any] |
         flat = [v != 0 if isinstance(v, int) else None for v in flat]
     elif to in _INT_CASTS:
         flat = [symbolic_floats.rounded(v) for v in flat]
-    elif facts.element_type(node.inputs[0]) != to:  # a product that was rounded to 32 bits is no other in 64
+    elif facts.element_type(node.inputs[0]) != to:  # a product rounded to 32 bits is the same in 64
         flat = [v if not isinstance(v, symbolic_floats.SymbolicFloat) or v.factor == 1.0 else None for v in flat]
     return None if any(v is None for v in flat) else _shaped(flat, content.shape)
 
@@ -415,7 +417,7 @@ def _gather(facts: KnownValues, node: Node, _opset: int) -> NDArray[Any] | None:
 
 
 def _array(found: Any) -> NDArray[Any]:
-    """numpy hands out the bare object where a result has no dimensions."""
+    """Wrap the bare object that numpy returns for a result without dimensions."""
     return found if isinstance(found, np.ndarray) else _scalar(found)
 
 

@@ -1,4 +1,4 @@
-"""How sizes flow through what takes parts of a tensor: Slice, Split, TopK."""
+"""Symbolic shapes of operators that take parts of a tensor: Slice, Split, TopK."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from onnx_workbench.model.ir.graph import Node
 if TYPE_CHECKING:
     from onnx_workbench.model.analysis.values import Dims, KnownValues
 
-_ENDLESS = (1 << 31) - 1  # the end of a slice from here on means all, from minus this on none
+_ENDLESS = (1 << 31) - 1  # ends from here on mean all, from minus this on none
 
 
 # -- Slice --------------------------------------------------------------------------------------------------------
 
 
 def slice_bounds(facts: KnownValues, node: Node, opset: int) -> list[tuple[int, AnySize, AnySize, AnySize]] | None:
-    """(axis, start, end, step) of a Slice, as given; None when they are not known."""
+    """Return (axis, start, end, step) of a Slice, as given; None when unknown."""
     if opset < 10:
         given = [ints(node, "starts"), ints(node, "ends"), ints(node, "axes")]
         starts, ends, axes = given
@@ -54,7 +54,7 @@ def _sliced(facts: KnownValues, node: Node, opset: int) -> Dims | None:
 
 
 def _cut(size: AnySize, start: AnySize, end: AnySize, step: AnySize) -> AnySize:
-    """What a slice leaves of a dimension."""
+    """Return the length of a sliced dimension."""
     if isinstance(size, int) and isinstance(start, int) and isinstance(end, int) and isinstance(step, int) and step:
         return len(symbolic.sliced(size, start, end, step))
     length = _length(size, start, end, forwards=step > 0) if isinstance(step, int) and step else None
@@ -65,7 +65,7 @@ def _cut(size: AnySize, start: AnySize, end: AnySize, step: AnySize) -> AnySize:
 
 
 def _length(size: AnySize, start: AnySize, end: AnySize, *, forwards: bool) -> AnySize | None:
-    """How far it is from start to end, negative where nothing is left; None where nobody knows from which side."""
+    """Return the distance from start to end, negative where empty; None where the signs are unknown."""
     if _is_endless(start):
         start = size if forwards else -1
     elif _is_endless(-start):
@@ -113,7 +113,7 @@ def _split(facts: KnownValues, node: Node, opset: int) -> list[Dims | None] | No
 
 
 def split_evenly(size: AnySize, count: int, *, even: bool) -> tuple[AnySize, ...] | None:
-    """The sizes of so many parts of a dimension: alike, but that the last has what is left where that need not be."""
+    """Return the sizes of `count` parts of a dimension: equal, except for the last if `even` is not required."""
     part = symbolic.dimension(size, count) if even else symbolic.rounded_up(size, count)
     if part is None:
         return None

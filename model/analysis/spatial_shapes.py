@@ -1,4 +1,4 @@
-"""How sizes flow through convolutions and pooling, and through what makes pictures larger."""
+"""Symbolic shapes of convolutions, pooling and resizing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _convolved(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
 
 
 def _convolved_last(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
-    """With the channels last."""
+    """Channels-last convolution."""
     data, weights = facts.dims(node.inputs[0]), facts.dims(node.inputs[1])
     if data is None or weights is None or len(data) != len(weights):
         return None
@@ -41,7 +41,7 @@ def _pooled(facts: KnownValues, node: Node, _opset: int) -> list[Dims | None] | 
 
 
 def _slid(node: Node, dims: Dims, kernel: Dims) -> Dims | None:
-    """How often a window fits along each dimension."""
+    """Return the number of window positions along each dimension."""
     rank = len(dims)
     strides = ints(node, "strides") or (1,) * rank
     dilations = ints(node, "dilations") or (1,) * rank
@@ -64,7 +64,7 @@ def _slid(node: Node, dims: Dims, kernel: Dims) -> Dims | None:
 
 
 def _places(size: AnySize, around: tuple[int, int], reach: int, stride: int, *, is_up: bool) -> AnySize | None:
-    """How often a window of that reach fits; with `is_up` also where it is cut off, unless all of it is padding."""
+    """Return the number of window positions; with `is_up` including a partial last one, unless it is all padding."""
     before, after = around
     if is_up:
         return symbolic.rounded_up(size + (before + min(after - reach + stride, 0)), stride)
@@ -101,7 +101,7 @@ def _resized(facts: KnownValues, node: Node, opset: int) -> Dims | None:
 
 
 def _factors(facts: KnownValues, node: Node, place: int) -> tuple[float, ...] | None:
-    """By what Resize or Upsample enlarges each axis."""
+    """Return the scale factors of Resize or Upsample for each axis."""
     given = plain(node, "scales")
     if isinstance(given, tuple):
         return tuple(map(float, given))

@@ -1,7 +1,7 @@
-"""What a model costs: parameters, bytes, multiply-adds and sizes of activations, per node, group, operator, model.
+"""Model cost: parameters, bytes, multiply-adds and sizes of activations, per node, group, operator, model.
 
-Dimensions that are names stay in formulas until they are bound to numbers; where a needed size is not known at all,
-the cost is None and counted as unknown rather than as nothing.
+Symbolic dimensions stay in formulas until they are bound to numbers; where a needed size is unknown, the cost is None
+and counted as unknown rather than as zero.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.ir.types import ElementType, TensorType
 from onnx_workbench.model.progress import SILENT, Progress
 
-#: Calls of functions within functions that are followed before counting stops.
+#: Most nested calls that are followed before counting stops.
 _MOST_FOLLOWED = 10_000
 
 _NONE: Polynomial | None = Polynomial()
 
-#: Amounts that come anew each time a node runs; parameters are there once.
+#: Amounts per execution of a node; parameters exist once.
 EACH_CALL = ("macs", "flops", "activations", "activation_bytes")
 
 
-#: Operators that only rearrange, name or describe values: no arithmetic.
+#: Operators that only rearrange, rename or describe values: no arithmetic.
 _FREE = frozenset({
     "Constant", "ConstantOfShape", "Shape", "Size", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity",
     "Transpose", "Concat", "Split", "Slice", "Gather", "GatherElements", "GatherND", "Expand", "Tile", "Pad", "Cast",
@@ -39,11 +39,11 @@ _FREE = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class NodeStatistics:
-    """One node. `macs` are multiply-adds, `flops` all arithmetic (a multiply-add counts two); None: not known.
+    """One node. `macs` are multiply-adds, `flops` all arithmetic (a multiply-add counts two); None: unknown.
 
-    `parameters` and `parameter_bytes` are those of initializers it is the first to use; `activations` are the
-    elements of its outputs and `activation_bytes` their size. `calls` is how often the graph it is in runs: once for
-    each call of a function and each turn of a loop. `is_sure` is false where that is not known and a loop counts once.
+    `parameters` and `parameter_bytes` are those of initializers it is the first to use; `activations` are the elements
+    of its outputs and `activation_bytes` their size. `calls` is how often its graph runs: once for each call of a
+    function and each loop iteration. `is_sure` is False where that is unknown and a loop counts once.
     """
 
     node: Node
@@ -57,7 +57,7 @@ class NodeStatistics:
     is_sure: bool = True
 
     def in_all(self, name: str) -> Polynomial | None:
-        """One of the amounts over all the calls, as sums have it; None where it is not known."""
+        """Return an amount over all calls, for sums; None if unknown."""
         amount: Polynomial | None = getattr(self, name)
         return None if amount is None else amount * self.calls
 
@@ -66,8 +66,8 @@ class NodeStatistics:
 class Total:
     """A sum over nodes.
 
-    `unknown` counts those whose cost is not known and which the sums leave out, `unsure` those in loops of which it is
-    not known how often they go round: they are counted once.
+    `unknown` counts nodes of unknown cost, which the sums omit, `unsure` those in loops of unknown trip count, which
+    are counted once.
     """
 
     nodes: int = 0
@@ -85,7 +85,7 @@ class Total:
 
     @property
     def flops(self) -> Polynomial:
-        """All arithmetic."""
+        """All arithmetic operations."""
         return self._sum("flops")
 
     @property
@@ -95,18 +95,18 @@ class Total:
 
     @property
     def activation_bytes(self) -> Polynomial:
-        """Their size."""
+        """Bytes of the outputs."""
         return self._sum("activation_bytes")
 
     def leaves_out(self, name: str) -> bool:
-        """Whether the sum of one of the amounts lacks nodes for which it is not known."""
+        """Return whether the sum of an amount omits nodes of unknown cost."""
         return name in self._left_out
 
     def _sum(self, name: str) -> Polynomial:
         return Polynomial(self._sums.get(name, {}))
 
     def add(self, found: NodeStatistics) -> None:
-        """Add a node, as often as it runs; parameters are there once."""
+        """Add a node, as often as it runs; parameters once."""
         self.nodes += 1
         self.parameters += found.parameters
         self.parameter_bytes += found.parameter_bytes
@@ -125,14 +125,14 @@ class Statistics:
     """The nodes of a whole model or a part of it, in the order of its graphs."""
 
     nodes: list[NodeStatistics]
-    unused: Total  # initializers that nothing uses: in the file, in no node
+    unused: Total  # unused initializers: in the file, in no node
 
     def among(self, nodes: Collection[Node]) -> Statistics:
-        """Those of some nodes; a constant counts where the model takes it first."""
+        """Return those of some nodes; a constant counts at its first user in the model."""
         return Statistics([found for found in self.nodes if found.node in nodes], Total())
 
     def total(self, progress: Progress = SILENT) -> Total:
-        """The whole model."""
+        """Sum over the whole model."""
         result = Total()
         for found in progress.paced(self.nodes):
             result.add(found)
@@ -141,14 +141,14 @@ class Statistics:
         return result
 
     def by(self, key: Callable[[Node], str], progress: Progress = SILENT) -> dict[str, Total]:
-        """Sums by operator, scope or anything else, in order of first appearance."""
+        """Sum by operator, scope or any other key, in order of first appearance."""
         groups: dict[str, Total] = {}
         for found in progress.paced(self.nodes):
             groups.setdefault(key(found.node), Total()).add(found)
         return groups
 
     def symbols(self, progress: Progress = SILENT) -> frozenset[str]:
-        """Names the sums depend on."""
+        """Return the symbols that the sums depend on."""
         names: set[str] = set()
         for found in progress.paced(self.nodes):
             for amount in (found.macs, found.activations, found.calls):
@@ -157,16 +157,16 @@ class Statistics:
 
 
 def scope_of(node: Node, depth: int = 1) -> str:
-    """The outermost scopes a node was exported from, as on the graph: from metadata, else from its name."""
+    """Return the outermost scopes of a node, as on the graph: from metadata, else from its name."""
     return "/".join(scope_path(node)[:depth])
 
 
 def statistics(
     model: Model, type_of: TypeOf, bindings: Mapping[str, int] | None = None, progress: Progress = SILENT
 ) -> Statistics:
-    """Statistics of every node; `type_of` gives the type of a value, `bindings` numbers for named dimensions.
+    """Compute statistics of every node; `type_of` gives the type of a value, `bindings` numbers for symbols.
 
-    Reads no weights. Any thread, while nobody changes the model. Cost: nodes and edges.
+    Reads no weights. Any thread, while the model does not change. Linear in nodes and edges.
     """
     sizes = _Sizes(type_of, bindings or {})
     found: list[NodeStatistics] = []
@@ -186,7 +186,7 @@ def statistics(
 
 
 def _levels(root: Graph, calls: TripCounts, sizes: _Sizes) -> Iterator[tuple[Graph, TripCounts]]:
-    """A graph and the bodies inside with how often each runs."""
+    """Yield a graph and its subgraphs with their execution counts."""
     known: dict[Graph, TripCounts] = {}
     for graph in root.walk():
         owner = graph.owner
@@ -199,7 +199,7 @@ def _levels(root: Graph, calls: TripCounts, sizes: _Sizes) -> Iterator[tuple[Gra
 
 
 def _roots(model: Model, sizes: _Sizes) -> Iterable[tuple[Graph, TripCounts]]:
-    """The main graph and the functions with how often each is called, calls within functions included."""
+    """Return the main graph and the functions with their call counts, nested calls included."""
     functions = {f.key: f for f in model.functions}
     calls: dict[tuple[str, str, str], TripCounts] = {}
     pending = [(model.graph, TripCounts(), 0)]
@@ -215,7 +215,7 @@ def _roots(model: Model, sizes: _Sizes) -> Iterable[tuple[Graph, TripCounts]]:
         for key, count in inside.items():
             calls[key] = calls[key] + count if key in calls else count
             followed += 1
-            if depth < len(functions) and followed < _MOST_FOLLOWED:  # deeper only when a function calls itself
+            if depth < len(functions) and followed < _MOST_FOLLOWED:  # deeper only for recursive functions
                 pending.append((functions[key].body, count, depth + 1))
     yield model.graph, TripCounts()
     for key, function in functions.items():
@@ -230,7 +230,7 @@ class _Sizes:
         self._bindings = bindings
 
     def shape(self, value: Value | None) -> Sizes | None:
-        """One polynomial for each dimension, None for one that is not known; None when even the rank is not."""
+        """Return one polynomial per dimension, None for an unknown one; None when the rank is unknown."""
         if value is None:
             return None
         if value.initializer is not None:
@@ -246,11 +246,11 @@ class _Sizes:
         return None if dimension is None or dimension < 0 else Polynomial(dimension)
 
     def elements(self, value: Value | None) -> Polynomial | None:
-        """Number of elements, None when not known."""
+        """Return the number of elements, None if unknown."""
         return all_of(self.shape(value))
 
     def bits(self, value: Value) -> int | None:
-        """Bits of one element."""
+        """Return the bits of one element."""
         kind = value.initializer.element_type if value.initializer is not None else None
         if kind is None:
             declared = self._type_of(value)
@@ -275,7 +275,7 @@ def _node(
             elements = None if elements is None or count is None else elements + count
             held = None if held is None or count is None or bits is None else held + _bytes(count, bits)
     if node.operator in functions:
-        macs = flops = _NONE  # counted in its body
+        macs = flops = _NONE  # counted in its subgraph
     else:
         macs = multiply_adds(node, sizes.shape)
         flops = None if macs is None else macs * 2 if macs != 0 else _arithmetic(node, sizes, elements)
@@ -297,7 +297,7 @@ def _bytes(count: Polynomial, bits: int) -> Polynomial:
 
 
 def _arithmetic(node: Node, sizes: _Sizes, elements: Polynomial | None) -> Polynomial | None:
-    """Operations of what does not multiply and add: one for each element that goes in or comes out."""
+    """Return the operations of other operators: one per input or output element."""
     if node.op_type in _FREE and node.domain == "":
         return Polynomial()
     if node.op_type.startswith(("Reduce", "Global")) or node.op_type in ("ArgMax", "ArgMin", "TopK", "CumSum"):

@@ -1,34 +1,34 @@
-"""What the formal inputs and outputs of a body or function stand for outside: the arguments and results of a node."""
+"""Correspondence between formal inputs and outputs of a subgraph or function and a node's arguments and results."""
 
 from __future__ import annotations
 
 from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
 
-#: Operators of ONNX whose bodies have formal inputs, with the first of them that stands for an input of the node.
+#: Operators whose subgraphs have formal inputs, with the first of them tied to an input of the node.
 _FIRST_ARGUMENT = {"Loop": 1, "Scan": 0, "SequenceMap": 0}
-#: Operators of ONNX whose bodies' outputs become the node's, with the first that does.
+#: Operators whose subgraphs' outputs become the node's, with the first that does.
 _FIRST_RESULT = {"If": 0, "Loop": 1, "Scan": 0, "SequenceMap": 0}
 
 
 def argument(node: Node, graph: Graph, position: int) -> Value | None:
-    """What a node gives to a formal input of its body, or of the function it calls, at first; None for nothing.
+    """Return the initial argument of a formal input of a subgraph or called function; None for none.
 
-    A Loop gives its number of turns to nobody: the first formal input counts them.
+    The first formal input of a Loop is the iteration number, without an argument.
     """
     if isinstance(graph.owner, Function):
         return _at(node.inputs, position)
     first = _FIRST_ARGUMENT.get(node.op_type) if not node.domain else None
     if first is None or position < first:
         return None
-    # Until version 9 a Scan had an input before those of its body.
+    # Until version 9 a Scan had an input before those of its subgraph.
     older = node.op_type == "Scan" and len(node.inputs) > len(graph.inputs)
     return _at(node.inputs, position + older)
 
 
 def result(node: Node, graph: Graph, position: int) -> Value | None:
-    """What an output of a node's body, or of the function it calls, is outside; None for nothing.
+    """Return the result that an output of a subgraph or called function becomes; None for none.
 
-    The first output of a Loop's body says whether to go on, and is nothing outside.
+    The first output of a Loop's subgraph is the condition, without a result.
     """
     if isinstance(graph.owner, Function):
         return _at(node.outputs, position)
@@ -37,7 +37,7 @@ def result(node: Node, graph: Graph, position: int) -> Value | None:
 
 
 def origin(value: Value) -> Value | Node | None:
-    """Where a value comes from: the node that makes it, or outside of a body the value given to it; None: nowhere."""
+    """Return the origin of a value: its producer, or for a formal input the argument; None without one."""
     if value.producer is not None:
         return value.producer
     graph = value.graph

@@ -1,7 +1,7 @@
-"""Arithmetic on dimensions that may be symbols: polynomials in a canonical form, so that equal sizes compare equal.
+"""Arithmetic on symbolic dimensions: polynomials in canonical form, so that equal sizes compare equal.
 
-A size is a Python int where it is known, else a Size. Symbols of dimensions are never negative; those that stand for
-any other integer begin with ``!``.
+A size is a Python int where known, else a Size. Symbols of dimensions are never negative; symbols of other integers
+begin with ``!``.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from onnx_workbench.model.analysis.polynomial import floor_of_product, floor_tex
 Monomial = tuple[str, ...]  # sorted symbols, repeated for powers; empty for the constant term
 
 _LONGEST_FORMULA = 120
-_MOST_TERMS = 32  # what grows beyond becomes one symbol of its own
+_MOST_TERMS = 32  # what grows beyond becomes a symbol
 _LARGEST_FACTOR = 1e30
-_EXACT_DIVISOR = 1024  # factors with such divisors do not round sizes of any tensor there is
+_EXACT_DIVISOR = 1024  # factors with such divisors do not round sizes of any possible tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +72,12 @@ def _term_text(monomial: Monomial, factor: int) -> str:
 
 
 def symbol(name: str) -> Size:
-    """The size a symbol stands for."""
+    """Return the size of a symbol."""
     return Size((((name,), 1),))
 
 
 def divide(a: AnySize, b: AnySize) -> AnySize | None:
-    """a / b rounded towards zero; a symbol of its own where it does not come out even; None for division by zero."""
+    """Divide, rounding towards zero; a new symbol where it is not exact; None for division by zero."""
     if isinstance(a, int) and isinstance(b, int):
         return None if b == 0 else (abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1)
     exact = _divided_evenly(a, b)
@@ -90,7 +90,7 @@ def divide(a: AnySize, b: AnySize) -> AnySize | None:
 
 
 def _divided_evenly(a: AnySize, b: AnySize) -> AnySize | None:
-    """The size that times b is a; None where there is none, or b may be 0."""
+    """Return the exact quotient; None where there is none, or b may be 0."""
     divisor = list(_terms(b))
     if len(divisor) < 2:
         return _exact(a, *divisor[0]) if divisor else None
@@ -125,12 +125,12 @@ def _exact(a: AnySize, monomial: Monomial, factor: int) -> AnySize | None:
 
 
 def quotient(a: AnySize, b: AnySize) -> Size:
-    """A dimension that is one size divided by another, though that does not show in their terms."""
+    """Return a dimension that is known to be an exact quotient, although its terms do not show it."""
     return symbol(f"div({a}, {b})")
 
 
 def dimension(numerator: AnySize, divisor: int) -> AnySize | None:
-    """numerator / divisor rounded down, of which it is known that it is no negative number."""
+    """Return numerator / divisor rounded down, known to be non-negative."""
     if isinstance(numerator, int):
         return numerator // divisor if divisor > 0 else None
     exact = _exact(numerator, (), divisor) if divisor else None
@@ -140,12 +140,12 @@ def dimension(numerator: AnySize, divisor: int) -> AnySize | None:
 
 
 def rounded_up(numerator: AnySize, divisor: int) -> AnySize | None:
-    """numerator / divisor rounded up, of which it is known that it is no negative number."""
+    """Return numerator / divisor rounded up, known to be non-negative."""
     return dimension(numerator + (divisor - 1), divisor)
 
 
 def scaled(size: AnySize, factor: float) -> AnySize | None:
-    """A dimension times a factor of 32 bits, rounded down, as Resize does it; None where that is no size."""
+    """Multiply a dimension by a 32-bit factor, rounded down, as Resize does; None where that is no size."""
     if not 0 < factor < _LARGEST_FACTOR:
         return None
     above, below = factor.as_integer_ratio()
@@ -155,7 +155,7 @@ def scaled(size: AnySize, factor: float) -> AnySize | None:
 
 
 def sliced(size: int, start: int, end: int, step: int) -> range:
-    """Where what a Slice takes of a dimension is; unlike Python it takes a start before the first place for the first.
+    """Return the range that a Slice takes; unlike Python it clamps a start before the first element.
 
     ValueError for a step of 0.
     """
@@ -165,33 +165,33 @@ def sliced(size: int, start: int, end: int, step: int) -> range:
 
 
 def undecided(operation: str, *operands: AnySize | str) -> Size:
-    """A size of its own for what depends on the symbols in a way that is not worked out: equal where it is equal."""
+    """Return a symbol for an unresolved operation: equal for equal operations."""
     return symbol(f"{operation}?({', '.join(map(str, operands))})")
 
 
 def read(text: str) -> AnySize:
-    """The size of a dimension by its name or formula; one that might be negative by its terms is one symbol."""
+    """Parse a dimension's symbol or formula; one that may be negative by its terms becomes one symbol."""
     size = _made(dict(parse(text).terms))
     return size if least(size) is not None else symbol(f"({text})")
 
 
 def is_at_most(part: AnySize, whole: AnySize) -> bool:
-    """Whether `part` is `whole` or, if that is larger, a number from 1 on."""
+    """Return whether `part` is `whole` or, if that is larger, a number from 1 on."""
     limit, comma, rest = str(part).removeprefix("min(").partition(", ")
     return bool(comma) and limit.isdecimal() and int(limit) > 0 and rest == f"{whole})"
 
 
 def formula(size: AnySize) -> str | None:
-    """The size in names that a file gives dimensions, such as ``4*batch + 1``.
+    """Format in the file's symbols, such as ``4*batch + 1``.
 
-    None where it has others, or divides what may be negative: formulas round down and ONNX towards zero.
+    None where it has others, or divides something possibly negative: formulas round down and ONNX towards zero.
     """
     text = str(size).replace("!", "") if not re.search(r"\?|!\d|!div", str(size)) else ""
     return text if text and len(text) <= _LONGEST_FORMULA else None
 
 
 def remainder(a: AnySize, b: AnySize) -> AnySize | None:
-    """a modulo b with the sign of b, as the operator Mod has it; None for division by zero."""
+    """Return a modulo b with the sign of b, as the operator Mod; None for division by zero."""
     if isinstance(a, int) and isinstance(b, int):
         return None if b == 0 else a % b
     divisor = list(_terms(b))
@@ -201,14 +201,14 @@ def remainder(a: AnySize, b: AnySize) -> AnySize | None:
 
 
 def signed_remainder(a: AnySize, b: AnySize) -> AnySize | None:
-    """The same with the sign of a, as Mod has it with fmod; None where it is not known that neither is negative."""
+    """Return a modulo b with the sign of a, as Mod with fmod; None where either may be negative."""
     if isinstance(a, int) and isinstance(b, int):
         return None if b == 0 else abs(a) % abs(b) * (-1 if a < 0 else 1)
     return remainder(a, b) if _is_never_above(0, a) and _is_never_above(0, b) else None
 
 
 def extreme(a: AnySize, b: AnySize, *, largest: bool) -> AnySize:
-    """The larger or smaller of two sizes."""
+    """Return the larger or smaller of two sizes."""
     if _is_never_above(a, b):
         return b if largest else a
     if _is_never_above(b, a):
@@ -224,7 +224,7 @@ def _is_never_above(a: AnySize, b: AnySize) -> bool:
 
 
 def is_equal(a: AnySize, b: AnySize) -> bool | None:
-    """Whether two sizes are the same number; None where that depends on the symbols."""
+    """Return whether two sizes are equal; None where that depends on the symbols."""
     difference = a - b
     if isinstance(difference, int):
         return difference == 0
@@ -234,11 +234,11 @@ def is_equal(a: AnySize, b: AnySize) -> bool | None:
         return False
     constant = sum(factor for monomial, factor in difference.terms if not monomial)
     step = gcd(*(factor for monomial, factor in difference.terms if monomial))
-    return False if constant % step else None  # an even number is no odd one
+    return False if constant % step else None  # an even number is never an odd one
 
 
 def is_less(a: AnySize, b: AnySize) -> bool | None:
-    """Whether a < b; None where that depends on the symbols."""
+    """Return whether a < b; None where that depends on the symbols."""
     difference = b - a
     if isinstance(difference, int):
         return difference > 0
@@ -250,7 +250,7 @@ def is_less(a: AnySize, b: AnySize) -> bool | None:
 
 
 def least(size: AnySize) -> int | None:
-    """A number the size never falls below, as no dimension is negative; None when there is none."""
+    """Return a lower bound, as no dimension is negative; None when there is none."""
     constant = 0
     for monomial, factor in _terms(size):
         if not monomial:
@@ -261,7 +261,9 @@ def least(size: AnySize) -> int | None:
 
 
 def may_vanish(size: AnySize, given: Collection[str] = ()) -> bool:
-    """Whether it may be 0 where no plain dimension is and none of the symbols `given`: what is rounded down may."""
+    """Return whether it may be 0 although plain dimensions and the symbols `given` are not: rounded-down quotients
+    may.
+    """
     return not isinstance(size, int) and _least_of_some(size, given) < 1
 
 
@@ -283,7 +285,7 @@ def _is_some(name: str, given: Collection[str]) -> bool:
 
 
 def product(sizes: Iterator[AnySize] | tuple[AnySize, ...]) -> AnySize:
-    """The number of elements of a shape."""
+    """Return the number of elements of a shape."""
     total: AnySize = 1
     for size in sizes:
         total = total * size

@@ -1,7 +1,7 @@
-"""Sizes on their way through floating-point arithmetic: a dimension times 0.5, rounded down, is a dimension again.
+"""Symbolic sizes in floating-point arithmetic: a dimension times 0.5, rounded down, is a dimension again.
 
-A number that is whole stays a size. Factors of which 32 bits hold no exact product are kept as they are, as rounding
-them makes a difference; such a product is only ever rounded down or up, and nothing else is known of it.
+A whole number stays a size. Factors without an exact 32-bit product are kept symbolically, as rounding them matters;
+such a product can only be rounded down or up.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from math import gcd
 from onnx_workbench.model.analysis import symbolic
 from onnx_workbench.model.analysis.symbolic import AnySize, Size
 
-#: Whole numbers up to here are the same in 32 bits.
+#: Integers up to here are exact in 32 bits.
 LARGEST_EXACT = 1 << 24
 
 _LARGEST_DIVISOR = 1024
@@ -21,7 +21,7 @@ _LARGEST_DIVISOR = 1024
 
 @dataclass(frozen=True, slots=True)
 class SymbolicFloat:
-    """A size divided by a number that it need not be divisible by, or multiplied by a factor of 32 bits."""
+    """A size divided by a number that may not divide it, or multiplied by a factor of 32 bits."""
 
     size: AnySize
     divisor: int = 1
@@ -32,7 +32,7 @@ AnyReal = AnySize | SymbolicFloat
 
 
 def constant(number: float) -> AnyReal | None:
-    """A floating-point constant."""
+    """Return a floating-point constant."""
     if number.is_integer() and abs(number) < LARGEST_EXACT:
         return int(number)
     if not 0 < number < LARGEST_EXACT:
@@ -42,14 +42,14 @@ def constant(number: float) -> AnyReal | None:
 
 
 def multiply(a: AnyReal, b: AnyReal) -> AnyReal | None:
-    """The product of two numbers; None where what was rounded on the way may make a difference."""
+    """Return the product of two numbers; None where rounding on the way may matter."""
     if isinstance(a, (int, Size)) and isinstance(b, (int, Size)):
         return a * b
     a, b = (n if isinstance(n, SymbolicFloat) else SymbolicFloat(n) for n in (a, b))
     if 1.0 not in (a.factor, b.factor):
         return None
     factor = a.factor * b.factor
-    if factor != 1.0:  # that was a product before: 3·0.6·T is another number than 0.6·3·T
+    if factor != 1.0:  # already a product: 3·0.6·T differs from 0.6·3·T
         factored, other = (b, a) if a.factor == 1.0 else (a, b)
         return SymbolicFloat(other.size, 1, factor) if factored.size == other.divisor == 1 else None
     if not (_is_exact_times(a, b.size) and _is_exact_times(b, a.size)):
@@ -58,7 +58,7 @@ def multiply(a: AnyReal, b: AnyReal) -> AnyReal | None:
 
 
 def _is_exact_times(number: SymbolicFloat, times: AnySize) -> bool:
-    """Whether a product that is whole is one of numbers that 32 bits hold: 1 / 49 · 49 is less than 1 there."""
+    """Return whether an integer product is exact in 32 bits: 1 / 49 · 49 is less than 1 there."""
     return _is_power_of_two(number.divisor if isinstance(times, Size) else gcd(number.divisor, times))
 
 
@@ -67,7 +67,7 @@ def _is_power_of_two(number: int) -> bool:
 
 
 def divide(a: AnyReal, b: AnyReal) -> AnyReal | None:
-    """The quotient of two numbers; None where the second is not known to be a number above zero."""
+    """Return the quotient of two numbers; None where the second may not be positive."""
     if isinstance(b, SymbolicFloat) and isinstance(b.size, int) and b.size > 0 and b.factor == 1.0:
         inverse = _made(b.divisor, b.size) if _is_power_of_two(b.divisor) else None
         return None if inverse is None else multiply(a, inverse)
@@ -78,7 +78,7 @@ def divide(a: AnyReal, b: AnyReal) -> AnyReal | None:
 
 
 def add(a: AnyReal, b: AnyReal, sign: int = 1) -> AnyReal | None:
-    """The sum or difference of two numbers; None where what was rounded on the way may make a difference."""
+    """Return the sum or difference of two numbers; None where rounding on the way may matter."""
     if isinstance(a, (int, Size)) and isinstance(b, (int, Size)):
         return a + b * sign
     a, b = (n if isinstance(n, SymbolicFloat) else SymbolicFloat(n) for n in (a, b))
@@ -89,7 +89,7 @@ def add(a: AnyReal, b: AnyReal, sign: int = 1) -> AnyReal | None:
 
 
 def rounded(number: AnyReal, *, up: bool = False) -> AnySize | None:
-    """The whole number below, or above; None where the number may be negative."""
+    """Round down, or up; None where the number may be negative."""
     if not isinstance(number, SymbolicFloat):
         return number
     if symbolic.is_less(number.size, 0) is not False:

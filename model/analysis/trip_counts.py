@@ -1,4 +1,4 @@
-"""How often the bodies of control flow run."""
+"""Trip counts of control flow: how often subgraphs run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ShapeOf = Callable[[Value | None], Sizes | None]
 
 @dataclass(frozen=True, slots=True)
 class TripCounts:
-    """A number of times; `is_sure` says whether it is known, else what it is about is counted once."""
+    """A number of iterations; without `is_sure` it is unknown, and its content is counted once."""
 
     count: Polynomial = field(default_factory=lambda: Polynomial(1))
     is_sure: bool = True
@@ -31,7 +31,9 @@ class TripCounts:
 
 
 def trip_counts(node: Node, shape_of: ShapeOf) -> TripCounts:
-    """How often the bodies of a node run each time it does: at most, where a Loop may end early; once for a branch."""
+    """Return how often the subgraphs of a node run per execution: at most, where a Loop may end early; once for a
+    branch.
+    """
     if node.domain:
         return TripCounts(is_sure=False)
     match node.op_type:
@@ -46,7 +48,7 @@ def trip_counts(node: Node, shape_of: ShapeOf) -> TripCounts:
 
 
 def _scanned(node: Node, shape_of: ShapeOf) -> TripCounts:
-    """As long as what it goes along."""
+    """Return the length of the scanned axis."""
     scans, place = number(node, "num_scan_inputs"), len(node.inputs) - number(node, "num_scan_inputs")
     shape = shape_of(node.inputs[place]) if 0 < scans <= len(node.inputs) else None
     axis = next(iter(ints(node, "scan_input_axes")), 0)
@@ -57,7 +59,7 @@ def _scanned(node: Node, shape_of: ShapeOf) -> TripCounts:
 
 
 def _number_in(value: Value | None) -> int | None:
-    """The one number of a constant of a few bytes."""
+    """Return the only element of a small constant."""
     tensor = None if value is None else value.initializer
     if tensor is None and value is not None and value.producer is not None and value.producer.op_type == "Constant":
         found = constant_tensor(value.producer)

@@ -1,7 +1,7 @@
-"""What is known of each value: element type, dimensions, and the contents of small integer tensors.
+"""Known facts about values: element type, dimensions, and the contents of small integer tensors.
 
 Facts stay true while passes rewrite the graph, since rewriting changes how a value is computed and not what it is.
-Declared types of inner values are never looked at: only what follows from inputs and constants counts.
+Declared types of inner values are ignored: only what follows from inputs and constants counts.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
 
 Dims = tuple[AnySize, ...]
 
-#: Larger integer tensors are data, not sizes.
+#: Larger integer tensors are data, not shapes.
 LARGEST_CONTENTS = 64
 
-_MOST_FACTORS = 8  # as many as an image or a video has dimensions, and more
+_MOST_FACTORS = 8  # at least the dimensions of an image or a video
 
 _INTEGERS = frozenset({ElementType.INT32, ElementType.INT64})
 
 
 class KnownValues:
-    """Facts about the values of a model, learnt node by node in run order."""
+    """Facts about the values of a model, computed node by node in topological order."""
 
     def __init__(self, types: Mapping[Value, Type]) -> None:
         self._types = types
         self._elements: dict[Value, ElementType] = {}
         self._dims: dict[Value, Dims] = {}
         self.contents: dict[Value, NDArray[Any]] = {}  # object arrays of sizes and bools
-        self.factors: dict[Value, tuple[float, ...]] = {}  # what floating-point numbers and small vectors hold
-        self.differences: set[AnySize] = set()  # such as T - 2: as the dimensions they are, they are not negative
+        self.factors: dict[Value, tuple[float, ...]] = {}  # contents of floating-point numbers and small vectors
+        self.differences: set[AnySize] = set()  # such as T - 2: used as dimensions, so not negative
         self._fresh = 0
 
     def start(self, graph: Graph, constants: Mapping[Value, Tensor], *, declared: bool) -> None:
-        """Learn a graph's inputs and constants; `declared` says that the file's word on its inputs counts."""
+        """Add a graph's inputs and constants; `declared`: trust the declared types of its inputs."""
         for value in graph.inputs:
             self._seed(value, declared=declared)
         for value in graph.initializers:
@@ -54,7 +54,7 @@ class KnownValues:
                 self._seed(value, declared=declared)
 
     def learn_constant(self, value: Value, tensor: Tensor) -> None:
-        """The value is a constant."""
+        """Add a constant."""
         if isinstance(tensor.element_type, ElementType):
             self._elements[value] = tensor.element_type
         self._dims[value] = tuple(tensor.shape)
@@ -78,7 +78,7 @@ class KnownValues:
             self.contents[value] = _objects(array)
 
     def learn(self, node: Node, opset: int) -> None:
-        """Learn what a node's outputs are from what is known of its inputs."""
+        """Infer the outputs of a node from the facts about its inputs."""
         from onnx_workbench.model.analysis.shapes import contents_of, dims_of
 
         for value in node.outputs:
@@ -99,7 +99,7 @@ class KnownValues:
         self._name_contents(node)
 
     def _name_contents(self, node: Node) -> None:
-        """Give each element of a small integer vector a symbol when its contents are not known."""
+        """Assign a symbol to each element of a small integer vector of unknown contents."""
         for output in node.outputs:
             if output is None or output in self.contents or self._elements.get(output) not in _INTEGERS:
                 continue
@@ -111,7 +111,7 @@ class KnownValues:
             self.contents[output] = array
 
     def same(self, new: Value, old: Value) -> None:
-        """The new value is what the old one was."""
+        """Copy the facts of an old value to a new one."""
         if old in self._elements:
             self._elements[new] = self._elements[old]
         if old in self._dims:
@@ -120,7 +120,7 @@ class KnownValues:
             self.contents[new] = self.contents[old]
 
     def set_type(self, value: Value, element: ElementType | None, dims: Dims | None) -> None:
-        """Tell what is known of a value made by a pass."""
+        """Set the facts of a value created by a pass."""
         if element is not None:
             self._elements[value] = element
         if dims is not None:
@@ -129,20 +129,20 @@ class KnownValues:
     # -- asking --------------------------------------------------------------------------------------------------
 
     def element_type(self, value: Value | None) -> ElementType | None:
-        """The element type of a tensor, or None."""
+        """Return the element type of a tensor, or None."""
         return None if value is None else self._elements.get(value)
 
     def dims(self, value: Value | None) -> Dims | None:
-        """The dimensions of a tensor, symbols where they are not known; None when the rank is not."""
+        """Return the dimensions of a tensor, symbols where unknown; None when the rank is unknown."""
         return None if value is None else self._dims.get(value)
 
     def rank(self, value: Value | None) -> int | None:
-        """The number of dimensions, or None."""
+        """Return the number of dimensions, or None."""
         dims = self.dims(value)
         return None if dims is None else len(dims)
 
     def shape(self, value: Value | None) -> tuple[int, ...] | None:
-        """The dimensions when all are numbers, else None."""
+        """Return the dimensions when all are numbers, else None."""
         dims = self.dims(value)
         if dims is None:
             return None
@@ -164,7 +164,7 @@ class KnownValues:
     def _size(self, dim: int | str | None) -> AnySize:
         if isinstance(dim, int):
             return dim if dim >= 0 else symbol(self._unique("?"))
-        # Inference invents unk__ names for what it does not know, not always different ones.
+        # onnx's inference invents unk__ names for unknown sizes, and reuses them for different ones.
         return read(dim) if dim and not dim.startswith(("unk__", "?", "!")) else symbol(self._unique("?"))
 
     def _unique(self, mark: str) -> str:
@@ -172,7 +172,7 @@ class KnownValues:
         return f"{mark}{self._fresh}"
 
     def _refine(self, value: Value, found: Dims) -> None:
-        """Replace dimensions of unknown size by what a rule says."""
+        """Replace dimensions of unknown size by the result of a rule."""
         self._note(found)
         known = self._dims.get(value)
         if known is None or len(known) != len(found):
@@ -190,7 +190,7 @@ def _is_unknown(size: AnySize) -> bool:
 
 
 def _objects(array: NDArray[Any]) -> NDArray[Any]:
-    """An array of Python numbers, which mix with symbols."""
+    """Return an array of Python objects, which can mix numbers and symbols."""
     result = np.empty(array.shape, object)
     result.reshape(-1)[:] = array.reshape(-1).tolist()
     return result

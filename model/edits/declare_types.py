@@ -1,4 +1,4 @@
-"""Types as they may be declared: never with a size by a name that the model does not have itself."""
+"""Declare inferred types, without symbols that the model itself does not have."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def size_names(model: Model) -> set[str]:
-    """The names that inputs of graphs give sizes: all that inference knows from the model."""
+    """Return the symbols of graph inputs: all that inference knows from the model."""
     names: set[str] = set()
 
     def collect(size: Dimension) -> Dimension:
@@ -33,15 +33,15 @@ def size_names(model: Model) -> set[str]:
 
 
 def is_shapeless(declared: Type | None) -> bool:
-    """Whether it is a tensor of any number of dimensions, which inputs and outputs of the main graph may not be."""
+    """Return whether it is a tensor of unknown rank, which inputs and outputs of the main graph may not be."""
     return isinstance(declared, TensorType) and declared.shape is None
 
 
 def declarable(found: Type, declared: Type | None, names: Collection[str]) -> Type:
-    """The inferred type as it may be declared: sizes as numbers and as `names` of the model, the others left open.
+    """Return the declarable part of an inferred type: numbers and `names` of the model; other sizes stay open.
 
-    Formulas and names that inference made up stay out: the next program would take each for a size of its own, as
-    would this one when a named size is made a number. What is declared stays where the inferred type says no more.
+    Formulas and made-up names are left out: other programs would read each as an independent symbol, as would this one
+    when a symbol is replaced by a number. The declaration stays where the inferred type says no more.
     """
     written = with_sizes(found, lambda size: size if not isinstance(size, str) or size in names else None)
     if not isinstance(written, TensorType) or not isinstance(declared, TensorType) or declared.shape is None:
@@ -61,7 +61,7 @@ def _size(found: Dimension, declared: Dimension) -> Dimension:
 
 
 def declare(edit: Transaction, value: Value, found: Type) -> None:
-    """Declare the inferred type of a value as far as it may be declared."""
+    """Declare the inferred type of a value as far as possible."""
     set_type(edit, value, declarable(found, value.type, size_names(edit.model)))
 
 

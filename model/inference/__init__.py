@@ -1,4 +1,4 @@
-"""Types and shapes of all values, found out apart from what the file declares."""
+"""Type and shape inference for all values, independent of what the file declares."""
 
 from onnx_workbench.model.inference.infer import InferredTypes, disagreements, infer
 

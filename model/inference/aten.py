@@ -1,4 +1,4 @@
-"""Types of PyTorch's operators that an exporter left as they are: ATen, with an attribute that says which."""
+"""Types of PyTorch operators that an exporter kept as ATen nodes, selected by an attribute."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnx_workbench.model.ir.types import Dimension, ElementType, Type
 
 
 def aten(call: NodeCall) -> Sequence[Type | None]:
-    """The rule of the operator that the node stands for."""
+    """Return the rule of the operator that the node represents."""
     rule = _RULES.get(call.attribute("operator", ""))
     return () if rule is None or call.tensor(0) is None else rule(call)
 
@@ -21,7 +21,7 @@ def _size(dim: Dimension) -> AnySize | None:
 
 
 def _number(call: NodeCall, index: int) -> int | None:
-    """A constant input that is one number."""
+    """Return a constant input of one number."""
     given = call.values[index] if index < len(call.values) else None
     found = given[0] if given is not None and len(given) == 1 else None
     return found if isinstance(found, int) else None
@@ -58,7 +58,7 @@ def _diagonal(call: NodeCall) -> Sequence[Type | None]:
 
 
 def _reduced(call: NodeCall) -> tuple[Dimension, ...] | None:
-    """What is left of the dimensions when the one that is given as an input is gone, or 1."""
+    """Return the dimensions without the one given as an input, or with it as 1."""
     dims, axis, keep = call.dims(0), _number(call, 1), _number(call, 2)
     if dims is None or keep is None:
         return None
@@ -89,7 +89,7 @@ def _unfold(call: NodeCall) -> Sequence[Type | None]:
 
 
 def unfolded(call: NodeCall, axis: int | None, size: int | None, step: int | None) -> Sequence[Type | None]:
-    """Windows along a dimension, each of them along a new last one."""
+    """Sliding windows along a dimension, each along a new last one."""
     dims = call.dims(0)
     if dims is None:
         return (tensor(_kind(call), None),)

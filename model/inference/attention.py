@@ -1,4 +1,4 @@
-"""Types of com.microsoft's attention operators, of what removes padding for them, and of what selects for them."""
+"""Types of com.microsoft's attention operators and their helpers for padding and selection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Dims = tuple[Dimension, ...] | None
 
 
 def _value_width(call: NodeCall) -> Dimension:
-    """How wide values are that one matrix makes, with queries and keys."""
+    """Return the width of values produced by one matrix together with queries and keys."""
     sizes = call.attribute("qkv_hidden_sizes")
     if sizes:
         return int(sizes[-1])
@@ -64,7 +64,7 @@ def _length_of_keys(query: Sequence[Dimension], key: _Dims) -> Dimension:
 
 
 def _decoder_masked(call: NodeCall) -> Sequence[Type | None]:
-    """One token more: keys and values have room for all that will come."""
+    """One more token: the caches have the maximum length."""
     query, dims, value = call.tensor(0), call.dims(0), call.dims(2)
     past = call.inputs[5] if len(call.inputs) > 5 else None
     if query is None or dims is None:
@@ -85,7 +85,7 @@ def _packed_multi_head(call: NodeCall) -> Sequence[Type | None]:
 
 
 def _unpacked(call: NodeCall) -> _Dims:
-    """The dimensions of queries, where queries, keys and values may come as one tensor."""
+    """Return the dimensions of queries, where queries, keys and values may be one packed tensor."""
     dims = call.dims(0)
     is_packed = len(call.inputs) < 3 or (call.inputs[1] is None and call.inputs[2] is None)
     if dims is None or not is_packed:
@@ -95,7 +95,7 @@ def _unpacked(call: NodeCall) -> _Dims:
 
 
 def _group_query_attention(call: NodeCall) -> Sequence[Type | None]:
-    """Like the queries; and keys and values so far, of which only the run knows whether they become longer."""
+    """Like the queries; and the caches, whose growth is known at run time only."""
     query, dims, past = call.tensor(0), _unpacked(call), call.tensor(3)
     if query is None:
         return ()
@@ -111,12 +111,12 @@ def _group_query_attention(call: NodeCall) -> Sequence[Type | None]:
 
 
 def _sparse_attention(call: NodeCall) -> Sequence[Type | None]:
-    """Past keys and values have room for all that will come."""
+    """The caches have the maximum length."""
     return (*_group_query_attention(call)[:1], *call.inputs[3:5])
 
 
 def _paged_attention(call: NodeCall) -> Sequence[Type | None]:
-    """Tokens of all sequences in a row; the caches come out as they went in."""
+    """Concatenated tokens of all sequences; the caches keep their shape."""
     query, dims = call.tensor(0), _unpacked(call)
     if query is None:
         return ()
@@ -146,7 +146,7 @@ def _relative_position_bias(call: NodeCall) -> Sequence[Type | None]:
 
 
 def _remove_padding(call: NodeCall) -> Sequence[Type | None]:
-    """How many tokens are left, only the run knows."""
+    """The number of remaining tokens is known at run time only."""
     data, dims = call.tensor(0), call.dims(0)
     if data is None or dims is None or len(dims) != 3:
         return ()
@@ -173,7 +173,7 @@ def _capacity(call: NodeCall) -> Dimension:
 
 
 def _sparse_indexer(call: NodeCall) -> Sequence[Type | None]:
-    """Which keys each query looks at; then keys so far, which become longer, and what waits to become one."""
+    """Selected keys of each query; then the grown keys, and the incomplete window."""
     query, dims, past, waiting = call.tensor(0), call.dims(0), call.dims(7), call.dims(13)
     if query is None or dims is None:
         return ()
@@ -188,7 +188,9 @@ def _sparse_indexer(call: NodeCall) -> Sequence[Type | None]:
 
 
 def _compressed(call: NodeCall, waiting: Dimension, length: Dimension) -> tuple[Dimension, Dimension]:
-    """How many windows of keys get full, one key each, and how many keys wait then; the last window is kept."""
+    """Return the number of full windows of keys, one compressed key each, and of waiting keys; the last window is
+    kept.
+    """
     ratio = call.attribute("compress_ratio", 0)
     if not isinstance(waiting, int) or not isinstance(length, int) or ratio <= 0:
         return None, None
@@ -198,7 +200,7 @@ def _compressed(call: NodeCall, waiting: Dimension, length: Dimension) -> tuple[
 
 
 def _packed_sparse_indexer(call: NodeCall) -> Sequence[Type | None]:
-    """The same for tokens in a row; what it remembers keeps its size."""
+    """The same for concatenated tokens; its state keeps its size."""
     query, tokens = call.tensor(0), at(call.dims(0), 0)
     if query is None:
         return ()

@@ -1,6 +1,6 @@
-"""Shape inference in a limited child process: onnx's own, then node by node with rules for what it leaves open.
+"""Shape inference in a sandboxed child process: onnx's own, then node by node with rules for what it leaves open.
 
-The one place outside model.io that sees messages, because onnx's inference speaks nothing else.
+The only module outside model.io that uses messages, because onnx's inference needs them.
 """
 
 from __future__ import annotations
@@ -44,24 +44,26 @@ from onnx_workbench.model.ir.types import (
     with_sizes,
 )
 
-_ROUNDS = 6  # onnx's inference and ours take turns; each turn gets past at least one operator the other cannot
-_FORMULA_ROUNDS = 4  # formulas get past what rules cannot, and rules past functions that formulas cannot
+_ROUNDS = 6  # alternations of onnx's inference and ours; each resolves at least one operator the other cannot
+_FORMULA_ROUNDS = 4  # alternations of formulas and rules, which resolve what the other cannot
 _DEEPEST = 32  # functions within functions
-_MOST_RUN = 500_000  # nodes that onnx's inference looks at, which is about a second; those in functions for each call
-_BUDGET = 200_000  # nodes looked at one by one, calls of functions counted each time
+_MOST_RUN = 500_000  # most nodes for onnx's inference, about a second; those in functions count per call
+_BUDGET = 200_000  # nodes examined one by one, calls of functions counted each time
 
 _STARTS, _ENDS = 1, 2  # inputs of Slice
-_LOOP_TRIALS = 3  # guesses at what a loop leaves as it is; nested loops try within tries
+_LOOP_TRIALS = 3  # attempts to find loop-invariant sizes; nested loops try within attempts
 
-#: What the body of a Loop gets first: the number of the turn, and whether to go on.
+#: The first inputs of a Loop's subgraph: iteration number and condition.
 _TURN = (TensorType(ElementType.INT64, Shape()), TensorType(ElementType.BOOL, Shape()))
 
-#: Operators of which shape arithmetic may know more than onnx's inference.
+#: Operators for which symbolic shape arithmetic may know more than onnx's inference.
 _RESHAPING = frozenset({"Reshape", "Expand", "ConstantOfShape"})
 
 
 def run(payload: bytes) -> bytes:
-    """From a header line (user rules, whether to find formulas) and a stripped model to what `reply.decode` reads."""
+    """Run on a header line (user rules, whether to find formulas) and a stripped model; the result is for
+    `protocol.decode`.
+    """
     header, _, data = payload.partition(b"\n")
     asked = json.loads(header)
     rules = {tuple(key.split("::", 1)): user_rule(text) for key, text in asked["rules"].items()}
@@ -83,25 +85,25 @@ class Inference:
         self._functions = {(f.domain, f.name, f.overload): f for f in model.functions}
         self._budget = _BUDGET
         self._found: dict[int, dict[str, Type]] = {}  # by id of the graph or function message
-        self._formal: dict[tuple[int, str], Type | None] = {}  # what the file says of inputs of bodies
-        self._read: dict[bytes, Type | None] = {}  # types by their messages, as many are equal
-        self._given: set[str] = set()  # sizes that the file names where inference begins
-        self._news: dict[int, set[str]] = {}  # by id of the graph, values of which formulas told more
+        self._formal: dict[tuple[int, str], Type | None] = {}  # declared types of subgraph inputs
+        self._read: dict[bytes, Type | None] = {}  # decoded types by message, as many are equal
+        self._given: set[str] = set()  # symbols of the file where inference begins
+        self._news: dict[int, set[str]] = {}  # by id of the graph, values refined by formulas
         self._first_calls: dict[int, Any] = {}  # by id of the function
-        self._told: Mapping[str, Any] = {}  # attributes that the call gives whose function is looked at
-        self._improved = False  # whether the last sweep found more than was known
-        self._again = False  # whether it is not the first call of a function whose inside is looked at
+        self._told: Mapping[str, Any] = {}  # attributes of the call whose function is examined
+        self._improved = False  # whether the last sweep found anything new
+        self._again = False  # whether it is not the first call of a function being examined
         self._faults = TypeErrors()
         self._looked: set[tuple[Any, ...]] = set()  # signatures of calls
         self._answers: dict[Any, tuple[list[Type | None], dict[Any, TypeFault]]] = {}  # of calls, in one sweep of all
-        # The runtime hands out one Python object per message only while that object lives, so all of them are kept.
+        # The runtime creates Python objects per message while they are referenced, so all are kept for stable ids.
         self._alive = [graph for root in self._all_roots() for graph in _walk(root)]
         self._main = list(_walk(model.graph))
         self._from_somewhere = list(_slices_from_somewhere(self._alive))
         self._opens_calls = _nodes_run(model) <= _MOST_RUN
 
     def run(self) -> None:
-        """Find out all that onnx's inference and our rules do."""
+        """Infer all that onnx's inference and our rules can."""
         for root in self._roots():
             self._forget_declarations(root)
         _name_open_sizes(self._model.graph, self._given)
@@ -122,7 +124,7 @@ class Inference:
                 self._sweep(graph, dict(self._types(self._model.graph)), self._imports, 0)
 
     def find_formulas(self, data: bytes) -> None:
-        """Tell open sizes in terms of named ones; `data` is the model. What follows from them may follow by rules."""
+        """Express open sizes by symbols; `data` is the model. Rules may then infer more."""
         for _ in range(_FORMULA_ROUNDS):
             found = [self._types(graph) for graph in self._alive]
             if not any(is_partly_open(kind) for types in found for kind in types.values()):
@@ -136,9 +138,10 @@ class Inference:
                 return
 
     def result(self) -> list[dict[str, Type]]:
-        """Types by value name, for the main graph and its bodies, then functions and their bodies, then training.
+        """Return types by value name, for the main graph and its subgraphs, then functions, then training.
 
-        A size that nobody named is open: names that onnx's inference made up say nothing, not even that sizes differ.
+        A size without a symbol of the file is open: names made up by onnx's inference mean nothing, not even that sizes
+        differ.
         """
         return [
             {name: self._without_made_up(kind) for name, kind in self._found.get(id(graph), {}).items()}
@@ -146,7 +149,7 @@ class Inference:
         ]
 
     def faults(self) -> list[TypeFault]:
-        """Nodes that do not take what they get; graphs are counted as in `result`."""
+        """Return nodes with type errors; graphs are numbered as in `result`."""
         numbers = {id(graph): number for number, graph in enumerate(self._alive)}
 
         def spot(of: Spot) -> Spot:
@@ -164,7 +167,7 @@ class Inference:
         yield self._model.graph
         for training in self._model.training_info:
             for field in ("initialization", "algorithm"):
-                if training.HasField(field):  # touching one that is not there would make it
+                if training.HasField(field):  # accessing a missing one would create it
                     yield getattr(training, field)
 
     def _all_roots(self) -> Iterator[Any]:
@@ -176,9 +179,9 @@ class Inference:
                     yield getattr(training, field)
 
     def _forget_declarations(self, root: Any) -> None:
-        """What the file says of inner values and outputs may be wrong, and is compared with the result later.
+        """Remove declarations of inner values and outputs, which may be wrong and are compared with the result later.
 
-        What it says of the inputs of a body counts only where nothing is known of what the body gets.
+        Those of subgraph inputs count only where nothing is known of their arguments.
         """
         for graph in _walk(root):
             self._given.update(d.dim_param for value in graph.input for d in value.type.tensor_type.shape.dim)
@@ -190,10 +193,10 @@ class Inference:
                 value.ClearField("type")
 
     def _infer_whole(self) -> None:
-        """onnx's own inference over the main graph; on a model it cannot take, all is left to the sweep.
+        """Run onnx's inference over the main graph; a model it cannot process is left to the sweep.
 
-        It takes a start that is computed for 0 when it follows what shapes hold, so such a Slice is hidden from it;
-        and it goes into every call anew, so functions are where calls in calls become too many.
+        It assumes 0 for a computed start when it propagates shape data, so such a Slice is hidden from it; and it
+        repeats functions for every call, so deeply nested calls would be too many.
         """
         for node in self._from_somewhere:
             node.op_type = "Hidden"
@@ -204,7 +207,7 @@ class Inference:
             _adopt_types(self._main, list(_walk(inferred.graph)))
 
     def _collect(self) -> None:
-        """Take over what the messages of the main graph and its bodies now say."""
+        """Read the types from the messages of the main graph and its subgraphs."""
         for graph in self._main:
             types = self._types(graph)
             for info in (*graph.value_info, *graph.input, *graph.output):
@@ -222,7 +225,7 @@ class Inference:
         return self._found.setdefault(id(graph), {})
 
     def _declare(self) -> None:
-        """Write what was found into the messages, for onnx's inference to go on from."""
+        """Write the found types into the messages, as input for onnx's inference."""
         for graph in self._main:
             declared = {info.name: info for info in (*graph.value_info, *graph.output)}
             inputs = {info.name for info in graph.input}
@@ -239,7 +242,7 @@ class Inference:
                 write_type(info.type, kind)
 
     def _sweep_all(self) -> None:
-        """Go through the main graph, asking anew what functions return: more may be known of their insides."""
+        """Visit the main graph again with all function calls, whose inner types may be better known now."""
         self._answers.clear()
         self._sweep(self._model.graph, {}, self._imports, 0)
 
@@ -257,7 +260,7 @@ class Inference:
             self._budget -= 1
             if self._budget < 0:
                 return
-            # Calls and bodies are known by their messages.
+            # Calls and subgraphs are identified by their messages.
             is_plain = not bodies(written) and self._function(written) is None
             node = with_attributes(written, self._told) if is_plain and self._told else written
             if self._is_worth_asking(node, visible, improved):
@@ -272,7 +275,7 @@ class Inference:
             values.visit(node, visible)
 
     def _is_worth_asking(self, node: Any, visible: Mapping[str, Type], improved: Set[str]) -> bool:
-        """Whether more may be found out of a node than onnx's inference over the whole graph did."""
+        """Return whether more may be found about a node than by onnx's whole-graph inference."""
         known = [visible.get(name) for name in node.output if name]
         if not all(map(is_full, known)) or bodies(node) or self._is_new_call(node, visible):
             return True
@@ -307,7 +310,7 @@ class Inference:
                 [values.known.get(name) for name in node.input],
             )
             ours: list[Type | None] = []
-            with suppress(TypeError, ValueError, IndexError, ArithmeticError):  # a node that cannot run: checks say so
+            with suppress(TypeError, ValueError, IndexError, ArithmeticError):  # an invalid node: checks report it
                 ours = list(rule(call))
             found = [b if is_better(b, a) else a for a, b in pad(list(found), ours, len(node.output))]
         if not found and domain == "" and node.op_type == "Constant":
@@ -341,7 +344,7 @@ class Inference:
         return self._functions.get((node.domain, node.op_type, node.overload))
 
     def _is_new_call(self, node: Any, visible: Mapping[str, Type]) -> bool:
-        """Whether a node calls a function for types and attributes with which nobody has looked into it."""
+        """Return whether a node calls a function with argument types and attributes not examined yet."""
         function = self._function(node)
         return function is not None and self._signature(function, node, visible) not in self._looked
 
@@ -352,9 +355,9 @@ class Inference:
     def _infer_function(
         self, graph: Any, function: Any, node: Any, visible: Mapping[str, Type], depth: int
     ) -> Sequence[Type | None]:
-        """Types inside a function are those of its first call; each call gets its own outputs.
+        """Infer inside a function: types are those of its first call; each call gets its own outputs.
 
-        Calls that give the same types and attributes are looked at once.
+        Calls with equal argument types and attributes are examined once.
         """
         if depth >= _DEEPEST:
             return []
@@ -374,7 +377,9 @@ class Inference:
     def _answer(
         self, function: Any, formal: dict[str, Type], given: Iterable[Any], depth: int, first: bool
     ) -> list[Type | None]:
-        """What a function returns for types and attributes. Its inner types are kept if it is the first call."""
+        """Return a function's result types for argument types and attributes. Inner types are kept for the first
+        call.
+        """
         before = {} if first else {id(graph): self._found.pop(id(graph), {}) for graph in _walk(function)}
         imports = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in function.opset_import}
         self._found[id(function)] = formal
@@ -426,7 +431,7 @@ class Inference:
     def _infer_loop(
         self, node: Any, body: Any, visible: Mapping[str, Type], imports: Mapping[str, int], depth: int
     ) -> list[Type | None]:
-        """What a Loop carries keeps the sizes that it has after a turn if it had them before."""
+        """Infer a Loop: carried values keep the sizes that are invariant over an iteration."""
         carried = [surely_sized(visible.get(name)) for name in node.input[2:]]
         before = {id(graph): dict(self._types(graph)) for graph in _walk(body)}
         was_improved, faults = self._improved, dict(self._faults.found)
@@ -449,7 +454,7 @@ def _domain(node: Any) -> str:
 
 
 def _slices_from_somewhere(graphs: Collection[Any]) -> Iterator[Any]:
-    """The Slice nodes whose end is a constant and whose start is not."""
+    """Return the Slice nodes whose end is constant and whose start is not."""
     constants = {tensor.name for graph in graphs for tensor in getattr(graph, "initializer", ())}
     constants.update(
         name for graph in graphs for node in graph.node if node.op_type == "Constant" for name in node.output
@@ -462,9 +467,10 @@ def _slices_from_somewhere(graphs: Collection[Any]) -> Iterator[Any]:
 
 
 def _nodes_run(model: Any) -> int:
-    """How many nodes a run of the main graph comes by if it takes each branch; some number beyond `_MOST_RUN` is more.
+    """Return how many nodes a run of the main graph executes with every branch taken; some number above `_MOST_RUN` if
+    more.
 
-    Functions that call themselves are followed no deeper than there are functions.
+    Recursive functions are followed no deeper than there are functions.
     """
     inside = {(f.domain, f.name, f.overload): _operators(f) for f in model.functions}
     level, total = _operators(model.graph) if inside else Counter(), 0
@@ -492,7 +498,7 @@ def _without_functions(model: Any) -> Any:
 
 
 def _walk(root: Any) -> Iterator[Any]:
-    """A graph or function and the bodies inside, in the order of model.graph.Graph.walk."""
+    """Yield a graph or function and its subgraphs, in the order of model.ir.graph.Graph.walk."""
     pending = [root]
     while pending:
         graph = pending.pop()
@@ -502,7 +508,7 @@ def _walk(root: Any) -> Iterator[Any]:
 
 
 def _adopt_types(ours: Sequence[Any], theirs: Sequence[Any]) -> None:
-    """Copy inferred types into the same graphs of our message; the messages themselves must stay the same objects."""
+    """Copy inferred types into the same graphs of our message, whose message objects must stay the same."""
     for mine, other in zip(ours, theirs, strict=True):
         del mine.value_info[:]
         mine.value_info.extend(other.value_info)
@@ -511,9 +517,9 @@ def _adopt_types(ours: Sequence[Any], theirs: Sequence[Any]) -> None:
 
 
 def _name_open_sizes(graph: Any, taken: set[str]) -> None:
-    """Give sizes that the inputs of a model leave open a name, ``x_d0``, so that what follows from them can be told.
+    """Assign symbols, ``x_d0``, to open sizes of the model inputs, so that dependent sizes can be expressed.
 
-    Negative ones and `UNNAMED` ones, which some exporters write, are open too.
+    Negative and `UNNAMED` ones, which some exporters write, count as open.
     """
     constants = {tensor.name for tensor in graph.initializer}
     for value in graph.input:
@@ -531,7 +537,7 @@ def _name_open_sizes(graph: Any, taken: set[str]) -> None:
 
 
 def _referred_constant(node: Any) -> Type | None:
-    """The type of a Constant whose value a function's caller gives."""
+    """Return the type of a Constant whose value is an attribute reference."""
     for attribute in node.attribute:
         for name, kind in (("value_float", ElementType.FLOAT), ("value_int", ElementType.INT64)):
             if attribute.name.startswith(name):
@@ -540,7 +546,7 @@ def _referred_constant(node: Any) -> Type | None:
 
 
 def _attributes(node: Any) -> dict[str, Any]:
-    """Numbers and texts of a node; tensors and graphs are no use to a rule."""
+    """Return numeric and text attributes of a node; rules do not use tensors and graphs."""
     return {a.name: _PLAIN[a.type](a) for a in node.attribute if a.type in _PLAIN and not a.ref_attr_name}
 
 
@@ -548,7 +554,7 @@ def _decoded(content: bytes) -> str:
     return content.decode("utf-8", "replace")
 
 
-#: What attributes hold, by AttributeProto's numbers for numbers and texts, single ones and lists.
+#: AttributeProto's type numbers of numbers and texts, single ones and lists.
 _PLAIN: dict[int, Callable[[Any], Any]] = {
     1: lambda a: a.f,
     2: lambda a: a.i,

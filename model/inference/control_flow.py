@@ -1,4 +1,4 @@
-"""What nodes with bodies give to these and make of what they return."""
+"""Types of subgraph inputs and of the outputs of nodes with subgraphs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnx_workbench.model.ir.types import Dimension, SequenceType, Shape, Tensor
 
 
 def formal_types(node: Any, body: Any, visible: Mapping[str, Type]) -> list[Type | None]:
-    """Types of what a body gets, from those of the inputs of its node."""
+    """Return types of subgraph inputs from those of the node's inputs."""
     actual = [visible.get(name) if name else None for name in node.input]
     match node.op_type:
         case "Scan":
@@ -27,17 +27,17 @@ def formal_types(node: Any, body: Any, visible: Mapping[str, Type]) -> list[Type
 
 
 def _scanned(node: Any) -> int:
-    """How many inputs a Scan goes through; they are its last."""
+    """Return the number of scanned inputs of a Scan; they are its last."""
     return next((a.i for a in node.attribute if a.name == "num_scan_inputs"), 0)
 
 
 def _is_batched(node: Any, body: Any) -> bool:
-    """Whether it is the Scan of version 8: lengths of sequences come first, and all else has a batch in front."""
+    """Return whether it is the Scan of version 8: sequence lengths first, and a batch dimension everywhere."""
     return len(node.input) == len(body.input) + 1
 
 
 def _axes(node: Any, name: str, count: int) -> list[int]:
-    """Along which axes a Scan goes through its inputs, or puts its outputs together: 0 where it says nothing."""
+    """Return the scan axes of inputs or outputs: 0 by default."""
     given = next((list(a.ints) for a in node.attribute if a.name == name), [])
     return (given + [0] * count)[:count]
 
@@ -51,7 +51,7 @@ def _without(kind: Type | None, axis: int) -> Type | None:
 
 
 def joined(node: Any, results: list[list[Type | None]], visible: Mapping[str, Type]) -> Sequence[Type | None]:
-    """Types of a node's outputs from those of its bodies."""
+    """Return types of a node's outputs from those of its subgraphs."""
     match node.op_type:
         case "If" if len(results) == 2:
             return [common(a, b) for a, b in zip(*results, strict=False)]
@@ -74,7 +74,7 @@ def joined(node: Any, results: list[list[Type | None]], visible: Mapping[str, Ty
 
 
 def _scan_length(node: Any, scanned: int, visible: Mapping[str, Type]) -> Dimension:
-    """How often a Scan runs its body: as long as what it goes through."""
+    """Return the trip count of a Scan: the length of its scanned axis."""
     axes = _axes(node, "scan_input_axes", scanned)
     for name, axis in zip(node.input[len(node.input) - scanned :], axes, strict=True):
         kind = visible.get(name)

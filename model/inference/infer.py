@@ -1,4 +1,4 @@
-"""Asks the child process, and relates what it found to the values of the model."""
+"""Runs inference in the child process, and maps the result to the values of the model."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:  # the child process imports this package too, and needs none 
     from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 
 
-#: Values of tensors from this many bytes on are left out: sizes and small constants are all that inference reads.
+#: Larger tensors are left out: inference reads only sizes and small constants.
 _STRIP_FROM = 1024
 _BETWEEN_CHECKS = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class InferenceRequest:
-    """A model as the child gets it, made on the thread that owns the model; and the values, in the same order."""
+    """A stripped model for the child, made on the thread that owns the model; and the values, in the same order."""
 
     payload: bytes
     values: tuple[dict[str, Value], ...]
@@ -36,9 +36,9 @@ class InferenceRequest:
 
 @dataclass(frozen=True, slots=True)
 class TypeMismatch:
-    """A node that does not take the types of its inputs, or (`is_type` False) their sizes, in onnx's words.
+    """A node that does not accept the types of its inputs, or (`is_type` False) their sizes, in onnx's words.
 
-    Inside a function `calls` lead there, outer ones first. It is not sure where the node may never run.
+    Inside a function `calls` lead there, outer ones first. Not sure where the node may never run.
     """
 
     node: Node
@@ -51,9 +51,10 @@ class TypeMismatch:
 
 @dataclass(frozen=True, slots=True)
 class InferredTypes:
-    """What was found out. `types` holds only what is known; `problem` says why there is nothing at all.
+    """Inference result. `types` holds only what is known; `problem` is the reason why there is nothing at all.
 
-    `said` is a digest of what the child said of the values `asked` for, by which the same is known without comparing.
+    `said` is a digest of the child's reply about the values `asked` for, to detect an unchanged result without
+    comparing.
     """
 
     types: dict[Value, Type] = field(default_factory=dict)
@@ -63,7 +64,7 @@ class InferredTypes:
     asked: tuple[dict[str, Value], ...] = field(default=(), repr=False)
 
     def type_of(self, value: Value) -> Type | None:
-        """The inferred type, with what the declared one or that of the constant says more."""
+        """Return the inferred type, refined by the declared one or that of the constant."""
         found, declared = self.types.get(value), declared_type(value)
         return declared if found is None else refined(found, declared)
 
@@ -71,10 +72,10 @@ class InferredTypes:
 def request(
     model: Model, rules: Mapping[str, str] | None = None, progress: Progress = SILENT, *, formulas: bool = True
 ) -> InferenceRequest:
-    """Prepare inference; `rules` gives operators nobody knows a rule: ``{"my.domain::Op": "same as input 0"}``.
+    """Prepare inference; `rules` are user rules for unknown operators: ``{"my.domain::Op": "same as input 0"}``.
 
-    `formulas` says whether sizes that follow from named ones may be formulas, such as ``2*batch``.
-    Costs about 5 µs a node; checks `progress` every millisecond or two.
+    `formulas`: allow formulas of symbols as sizes, such as ``2*batch``. About 5 µs a node; checks `progress` every
+    millisecond or two.
     """
     from onnx_workbench.model.io.writer.save import to_bytes
     from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
@@ -90,7 +91,7 @@ def _by_name(graph: Graph, progress: Progress) -> dict[str, Value]:
 
 
 def _values(graph: Graph, progress: Progress) -> Iterator[Value]:
-    """The values of a graph, each once, as `Graph.values` has them, but with a check now and then on the way."""
+    """Return the values of a graph, once each, as `Graph.values`, with cancellation checks."""
     seen: set[Value] = set()
     for value in chain(graph.inputs, graph.initializers, _wired(graph, progress), graph.outputs, graph.declared):
         if value not in seen and value.graph is graph:
@@ -115,9 +116,9 @@ def answer(
     seconds: int = 120,
     in_background: bool = False,
 ) -> InferredTypes:
-    """Run the inference of a request; gives `before` itself where nothing else is found than there.
+    """Run the inference of a request; returns `before` itself if the result is the same.
 
-    `in_background` lets the window and runs come first. Any thread; blocks. Never raises for the model's sake.
+    `in_background` lowers the priority. Any thread; blocks. Never raises because of the model.
     """
     try:
         reply = run_isolated(
@@ -153,14 +154,14 @@ def _misfits(faults: Iterable[TypeFault], values: Sequence[Mapping[str, Value]])
 
 
 def infer(model: Model, rules: Mapping[str, str] | None = None, progress: Progress = SILENT) -> InferredTypes:
-    """Both at once, where nobody else uses the model: scripts, the command line, a rehearsal."""
+    """Infer in one call, where the model is not shared: scripts, the command line, a working copy."""
     return answer(request(model, rules), progress)
 
 
 def disagreements(
     model: Model, inferred: InferredTypes, progress: Progress = SILENT
 ) -> Iterator[tuple[Value, Type, Type]]:
-    """Values whose declared type cannot be the inferred one: (value, declared, inferred)."""
+    """Return values whose declared type contradicts the inferred one: (value, declared, inferred)."""
     for graph in model.graphs():
         for value in _values(graph, progress):
             declared, found = value.type, inferred.types.get(value)
@@ -169,7 +170,7 @@ def disagreements(
 
 
 def compatible(a: Type, b: Type) -> bool:
-    """Whether a value could be of both types: equal, or one leaves open what the other says."""
+    """Return whether two types are compatible: equal, or one leaves open what the other states."""
     if not isinstance(a, TensorType) or not isinstance(b, TensorType):
         return type(a) is type(b)
     if a.element_type != b.element_type and 0 not in (a.element_type, b.element_type):

@@ -1,4 +1,4 @@
-"""A node as rules of shape inference see it, and what several of them need."""
+"""A node as shape inference rules see it, and helpers for several of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx_workbench.model.ir.types import Dimension, ElementType, Shape, TensorT
 
 @dataclass(frozen=True, slots=True)
 class NodeCall:
-    """A node as a rule sees it: types of its inputs (None: unknown or left out), attributes as Python values."""
+    """A node for a rule: types of its inputs (None: unknown or left out), attributes as Python values."""
 
     inputs: Sequence[Type | None]
     attributes: Mapping[str, Any]
@@ -21,17 +21,17 @@ class NodeCall:
     values: Sequence[Sequence[Dimension] | None] = ()  # contents of small integer inputs, where known
 
     def tensor(self, index: int) -> TensorType | None:
-        """The type of an input if it is a known tensor."""
+        """Return the type of an input if it is a known tensor."""
         found = self.inputs[index] if index < len(self.inputs) else None
         return found if isinstance(found, TensorType) else None
 
     def dims(self, index: int) -> tuple[Dimension, ...] | None:
-        """The dimensions of an input, None when its rank is not known."""
+        """Return the dimensions of an input, None when its rank is unknown."""
         found = self.tensor(index)
         return found.shape.dims if found is not None and found.shape is not None else None
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """An attribute's value or the default."""
+        """Return an attribute's value or the default."""
         return self.attributes.get(name, default)
 
 
@@ -39,12 +39,12 @@ Rule = Callable[[NodeCall], Sequence[Type | None]]
 
 
 def tensor(element_type: ElementType | int, dims: Sequence[Dimension] | None) -> TensorType:
-    """A tensor type from dimensions, or of unknown rank."""
+    """Return a tensor type with dimensions, or of unknown rank."""
     return TensorType(element_type, None if dims is None else Shape(tuple(dims)))
 
 
 def same_as(index: int, element_type: ElementType | None = None) -> Rule:
-    """First output like an input, in another element type if one is given."""
+    """Return the first output like an input, in another element type if given."""
 
     def rule(call: NodeCall) -> Sequence[Type | None]:
         given = call.inputs[index] if index < len(call.inputs) else None
@@ -56,7 +56,7 @@ def same_as(index: int, element_type: ElementType | None = None) -> Rule:
 
 
 def broadcast(*shapes: tuple[Dimension, ...] | None) -> tuple[Dimension, ...] | None:
-    """The dimensions of an elementwise result under numpy broadcasting; None when a rank is unknown."""
+    """Return the dimensions of an elementwise result under numpy broadcasting; None when a rank is unknown."""
     known = [s for s in shapes if s is not None]
     if len(known) < len(shapes):
         return None
@@ -74,7 +74,7 @@ def _one_number(dims: set[Dimension]) -> Dimension:
 
 
 def matmul_dims(a: tuple[Dimension, ...] | None, b: tuple[Dimension, ...] | None) -> tuple[Dimension, ...] | None:
-    """The dimensions of numpy.matmul of two tensors."""
+    """Return the dimensions of numpy.matmul of two tensors."""
     if a is None or b is None or not a or not b:
         return None
     batch = broadcast(a[:-2], b[:-2])
@@ -86,22 +86,22 @@ def matmul_dims(a: tuple[Dimension, ...] | None, b: tuple[Dimension, ...] | None
 
 
 def swapped(dims: tuple[Dimension, ...] | None, swap: bool) -> tuple[Dimension, ...] | None:
-    """The dimensions with the last two exchanged, if asked to."""
+    """Return the dimensions with the last two exchanged, if `swap`."""
     return (*dims[:-2], dims[-1], dims[-2]) if swap and dims is not None and len(dims) > 1 else dims
 
 
 def divided(size: Dimension, by: Any) -> Dimension:
-    """A dimension divided by a number, where both are known and it comes out even."""
+    """Divide a dimension by a number, where both are known and it is exact."""
     return size // by if isinstance(size, int) and isinstance(by, int) and by > 0 and size % by == 0 else None
 
 
 def at(dims: Sequence[Dimension] | None, index: int) -> Dimension:
-    """One dimension, None where there is none or the rank is not known."""
+    """Return one dimension, None where there is none or the rank is unknown."""
     return dims[index] if dims is not None and -len(dims) <= index < len(dims) else None
 
 
 def total(*sizes: Dimension) -> Dimension:
-    """The sum of dimensions, as a formula where some have names; None where one is open."""
+    """Return the sum of dimensions, as a formula where some are symbols; None where one is open."""
     result: AnySize = 0
     for size in sizes:
         if size is None:
@@ -111,7 +111,7 @@ def total(*sizes: Dimension) -> Dimension:
 
 
 def product(*sizes: Dimension) -> Dimension:
-    """The product of dimensions, likewise."""
+    """Return the product of dimensions, likewise."""
     result: AnySize = 1
     for size in sizes:
         if size is None:
@@ -121,5 +121,5 @@ def product(*sizes: Dimension) -> Dimension:
 
 
 def told(size: AnySize | None) -> Dimension:
-    """A size as a dimension: a number, or a formula where it has one."""
+    """Return a size as a dimension: a number, or a formula where it has one."""
     return size if size is None or isinstance(size, int) else formula(size)

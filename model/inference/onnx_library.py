@@ -1,8 +1,8 @@
 """onnx's own inference without the rest of that package. For child processes only: it crashes on some files.
 
-`import onnx` costs more than all else that a child does for a small model, most of it for numpy and for helpers that
-nobody here needs. So the compiled library is loaded by its path, as `model.io.protobuf` does with the message classes;
-a later `import onnx` meets both and goes on with them.
+`import onnx` costs more than all else that a child does for a small model, most of it for numpy and unused helpers. So
+the compiled library is loaded by its path, as `model.io.protobuf` does with the message classes; a later `import onnx`
+reuses both.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from onnx_workbench.model.io.protobuf import (
 
 _NAME = "onnx_cpp2py_export"
 _MODULE = f"onnx.{_NAME}"
-_ABOUT_TYPES = ("has inconsistent type", "has unsupported type")  # in what the checker says
-_TAG = re.compile(r"\[\w+Error\]|\(op_type:\w*(, node name: [^)]*)?\):?")  # what stands before a reason
-_IR_VERSION = 10  # it matters to functions in a model, of which single nodes know nothing
+_ABOUT_TYPES = ("has inconsistent type", "has unsupported type")  # in the checker's messages
+_TAG = re.compile(r"\[\w+Error\]|\(op_type:\w*(, node name: [^)]*)?\):?")  # prefix of a reason
+_IR_VERSION = 10  # for functions in a model, unknown to single nodes
 
 
 def infer_model(model: ModelProto) -> ModelProto | None:
-    """The model with types of inner values and outputs; None where it cannot be taken as a whole."""
+    """Infer the types of inner values and outputs of a model; None where onnx cannot process it as a whole."""
     with suppress(Exception):  # errors of its own and plain RuntimeErrors
         found = library().shape_inference.infer_shapes(model.SerializeToString(), False, False, True)  # data_prop
         return ModelProto.FromString(found)
@@ -41,7 +41,7 @@ def infer_model(model: ModelProto) -> ModelProto | None:
 
 
 class InferenceRefused(Exception):
-    """A node does not take the types it is given (`is_type`), or their sizes; other faults of its are not told."""
+    """A node that does not accept the types it is given (`is_type`), or their sizes; other errors are not reported."""
 
     def __init__(self, reason: str, is_type: bool) -> None:
         super().__init__(reason)
@@ -56,9 +56,9 @@ def infer_node(
     constants: Mapping[str, TensorProto],
     imports: Mapping[str, int],
 ) -> list[TypeProto | None]:
-    """Types of a node's outputs, from those of all its inputs and the data of constant ones.
+    """Infer the types of a node's outputs, from those of all its inputs and the data of constant ones.
 
-    Empty where nothing can be told, as of an operator without signature. Raises Refused for inputs it does not take.
+    Empty where unknown, as of an operator without a schema. Raises InferenceRefused for inputs it does not accept.
     """
     defs = library().defs
     newest = defs.schema_version_map()[""][1]
@@ -81,7 +81,7 @@ def infer_node(
             )
         except inference.InferenceError as error:
             refused = InferenceRefused(_TAG.sub("", str(error)).strip(), is_type=False)
-        except checker.ValidationError as error:  # most of these a look at the signature tells as well
+        except checker.ValidationError as error:  # a lookup of the schema tells most of these as well
             if any(words in str(error) for words in _ABOUT_TYPES):
                 refused = InferenceRefused(str(error), is_type=True)
     if refused is not None:
@@ -90,7 +90,7 @@ def infer_node(
 
 
 def with_attributes(node: NodeProto, given: Mapping[str, AttributeProto]) -> NodeProto:
-    """A node of a function as a call with these attributes runs it; itself where it refers to none of them."""
+    """Return a node of a function with attribute references resolved; itself where it has none."""
     if not any(attribute.ref_attr_name in given for attribute in node.attribute):
         return node
     told = NodeProto.FromString(node.SerializeToString())
@@ -104,7 +104,7 @@ def with_attributes(node: NodeProto, given: Mapping[str, AttributeProto]) -> Nod
 
 @cache
 def library() -> Any:
-    """The compiled library; by the ordinary import where it is no file beside `onnx/__init__.py`."""
+    """Return the compiled library; by the ordinary import where it is no file beside `onnx/__init__.py`."""
     paths = (folder / f"{_NAME}{suffix}" for folder in package_folders() for suffix in EXTENSION_SUFFIXES)
     path = next((path for path in paths if path.is_file()), None)
     spec = None if path is None else importlib.util.spec_from_file_location(_MODULE, path)

@@ -1,4 +1,4 @@
-"""What the child answers: the types found in each graph, each distinct type written once, and what does not fit."""
+"""Reply format of the child: the types found in each graph, each distinct type once, and type errors."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ Spot = tuple[Any, str]
 
 @dataclass(frozen=True, slots=True)
 class TypeFault:
-    """A node that does not take the types it gets, or their sizes; `calls` lead to its function, outer ones first."""
+    """A node with wrong input types, or sizes; `calls` lead to its function, outer ones first."""
 
     spot: Spot
     calls: tuple[Spot, ...]
     reason: str
     is_type: bool  # else sizes do not fit
-    is_sure: bool  # else it may stand in a branch that is never taken
+    is_sure: bool  # else it may be in a branch that is never taken
     types: tuple[Type | None, ...]
 
 
 def encode(graphs: Sequence[Mapping[str, Type]], faults: Iterable[TypeFault] = ()) -> bytes:
-    """Types by value name, graph by graph, and faults, whose spots count these graphs. Runs in the child."""
+    """Encode types by value name, graph by graph, and errors, whose locations refer to these graphs. Runs in the
+    child.
+    """
     numbers: dict[Type | None, int] = {}
     named = [{name: numbers.setdefault(kind, len(numbers)) for name, kind in types.items()} for types in graphs]
     told = [
@@ -38,7 +40,7 @@ def encode(graphs: Sequence[Mapping[str, Type]], faults: Iterable[TypeFault] = (
 
 
 def decode(reply: bytes) -> tuple[list[dict[str, Type]], list[TypeFault]]:
-    """The same, as `encode` was given them."""
+    """Decode what `encode` encoded."""
     written, named, told = json.loads(reply)
     kinds = [_read(content) for content in written]
     graphs = [{name: t for name, number in graph.items() if (t := kinds[number]) is not None} for graph in named]
@@ -50,7 +52,7 @@ def decode(reply: bytes) -> tuple[list[dict[str, Type]], list[TypeFault]]:
 
 
 def _written(kind: Type | None) -> Any:
-    """A plain tensor as its number and sizes, anything else as its message."""
+    """Encode a plain tensor type as its number and sizes, any other as its message."""
     if kind is None:
         return None
     if isinstance(kind, TensorType) and not kind.denotation and (kind.shape is None or not kind.shape.denotations):

@@ -1,4 +1,4 @@
-"""Types of operators that onnx's own inference leaves open: com.microsoft, ai.onnx.ml, and what a person declared.
+"""Type rules for operators that onnx's inference leaves open: com.microsoft, ai.onnx.ml, and user-declared ones.
 
 A rule takes a `NodeCall` and returns the types of the outputs, as many as it knows.
 """
@@ -46,7 +46,7 @@ def _normalization(call: NodeCall) -> Sequence[Type | None]:
 
 
 def _rotary(call: NodeCall) -> Sequence[Type | None]:
-    """Like the input, which comes last where an exporter made a function of it that gives its positions too."""
+    """Like the input, which is last where an exporter made a function with position inputs."""
     return [*list(call.inputs[1:2]) * (call.outputs - 1), *call.inputs[:1]]
 
 
@@ -60,7 +60,7 @@ def _loss(call: NodeCall) -> Sequence[Type | None]:
 
 
 def _pre_mix(call: NodeCall) -> Sequence[Type | None]:
-    """Branches are summed up: parts of the last dimension, or along the one before it."""
+    """Branches are summed: parts of the last dimension, or the one before it."""
     data, dims, branches = call.tensor(0), call.dims(0), call.attribute("num_branches", 0)
     if data is None or dims is None or len(dims) < 2:
         return ()
@@ -70,7 +70,7 @@ def _pre_mix(call: NodeCall) -> Sequence[Type | None]:
 
 
 def _python_op(call: NodeCall) -> Sequence[Type | None]:
-    """First what it needs to run backwards; then tensors of which attributes tell the ranks."""
+    """First the context for backward; then tensors whose ranks are attributes."""
     kinds, ranks = call.attribute("output_tensor_types", ()), call.attribute("output_tensor_ranks", ())
     made = (tensor(kind, (None,) * min(rank, 64)) for kind, rank in zip(kinds, ranks, strict=False))
     return (tensor(E.INT64, ()), *made)
@@ -160,7 +160,7 @@ def _fused_conv(call: NodeCall) -> Sequence[Type | None]:
 
 
 def _quantized(index: int, default: ElementType) -> Rule:
-    """Shaped like the first input, in the type of another, of the scale or the zero point."""
+    """Shape of the first input, type of another: the scale or the zero point."""
 
     def rule(call: NodeCall) -> Sequence[Type | None]:
         other = call.tensor(index)
@@ -192,7 +192,7 @@ def _nhwc_conv(call: NodeCall) -> Sequence[Type | None]:
 
 
 def _gather_block_quantized(call: NodeCall) -> Sequence[Type | None]:
-    """In the type of the scales; a byte may hold several elements, along the last dimension."""
+    """Type of the scales; a byte may hold several elements, along the last dimension."""
     data, dims, indices, scales = call.tensor(0), call.dims(0), call.dims(1), call.tensor(2)
     if data is None or scales is None:
         return ()
@@ -280,12 +280,12 @@ def _array_feature_extractor(call: NodeCall) -> Sequence[Type | None]:
     data, dims, picked = call.tensor(0), call.dims(0), call.dims(1)
     if data is None or dims is None:
         return ()
-    count = None if picked is None else product(*picked)  # places may be in a table too
+    count = None if picked is None else product(*picked)  # indices may be in a table too
     return (tensor(data.element_type, (*dims[:-1], count) if len(dims) > 1 else (1, count)),)
 
 
 def _quantized_gemm(call: NodeCall) -> Sequence[Type | None]:
-    """A, its scale and zero point, B and its; then C, and scale and zero point of a result that stays quantized."""
+    """A, its scale and zero point, B and its; then C, and scale and zero point of a quantized result."""
     a, b, zero = _swapped_gemm(call, 0, "transA"), _swapped_gemm(call, 3, "transB"), call.tensor(8)
     dims = None if a is None or b is None else (a[0], b[1])
     return (tensor(E.FLOAT if zero is None else zero.element_type, dims),)
@@ -296,7 +296,7 @@ def _swapped_gemm(call: NodeCall, index: int, name: str) -> tuple[Dimension, ...
     return dims if dims is not None and len(dims) == 2 else None
 
 
-#: Attributes of UnfoldTensor, with what they are where nobody says.
+#: Attributes of UnfoldTensor, with their defaults.
 _UNFOLDING = (("dim", -1), ("size", None), ("step", 1))
 
 _MS = "com.microsoft"
@@ -376,7 +376,7 @@ RULES: dict[tuple[str, str], Rule] = {
 
 
 def user_rule(text: str) -> Rule | None:
-    """A rule a person wrote for an operator nobody knows: ``same as input 0`` (any input); None if it is no rule."""
+    """Parse a user rule for an unknown operator: ``same as input 0`` (any input); None if malformed."""
     words = text.lower().split()
     if words[:3] == ["same", "as", "input"] and len(words) == 4 and words[3].isdecimal():
         index = int(words[3])

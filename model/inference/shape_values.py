@@ -1,6 +1,6 @@
-"""The contents of small integer tensors as far as they are known: sizes that flow from Shape to Reshape.
+"""Known contents of small integer tensors: sizes that flow from Shape to Reshape.
 
-Entries are numbers, symbols, or None where only the position is known, so the number of entries (a rank) is.
+Entries are numbers, symbols, or None for unknown ones, so that at least their number (a rank) is known.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Values = tuple[Dimension, ...]
 
 
 class ShapeValues:
-    """What is known of small integer values in one graph; `visit` each node in order."""
+    """Known small integer values of one graph; `visit` each node in order."""
 
     def __init__(self, constants: Mapping[str, Any]) -> None:
         self._constants = dict(constants)
@@ -31,7 +31,7 @@ class ShapeValues:
             self._learn(name, proto)
 
     def tensor(self, name: str) -> Any:
-        """A message with the values of a name, if they are at hand: for rules that depend on them."""
+        """Return a message with the values of a name, if available: for rules that depend on them."""
         found = self._constants.get(name)
         values = self.known.get(name)
         numbers = [v for v in values or () if isinstance(v, int) and not isinstance(v, bool)]
@@ -48,7 +48,7 @@ class ShapeValues:
                 self.known[name] = held
 
     def visit(self, node: Any, types: Mapping[str, Type]) -> None:
-        """Work out what a node's first output holds, if it is such a tensor."""
+        """Compute the contents of a node's first output, if it is such a tensor."""
         if not node.output or node.domain not in ("", "ai.onnx"):
             return
         name = node.output[0]
@@ -67,11 +67,11 @@ class ShapeValues:
                 self.known[name] = result
 
     def of(self, node: Any, index: int) -> Values | None:
-        """What is known of an input's contents."""
+        """Return the known contents of an input."""
         return self.known.get(node.input[index]) if index < len(node.input) and node.input[index] else None
 
     def truth(self, node: Any) -> bool | None:
-        """Whether the condition of an If holds, where it is a constant or compares known sizes."""
+        """Return the condition of an If, where it is constant or compares known sizes."""
         name = node.input[0] if node.input else ""
         held = self.known.get(name)
         proto = self._constants.get(name)
@@ -80,7 +80,7 @@ class ShapeValues:
         return bool(held[0]) if held is not None and len(held) == 1 and isinstance(held[0], int) else None
 
     def shape_of_result(self, node: Any, types: Mapping[str, Type]) -> Type | None:
-        """The type of Reshape, Expand, Tile or ConstantOfShape when its shape input is known in part."""
+        """Return the type of Reshape, Expand, Tile or ConstantOfShape when its shape input is partly known."""
         if node.domain not in ("", "ai.onnx") or node.op_type not in ("Reshape", "Expand", "ConstantOfShape"):
             return None
         if node.op_type == "ConstantOfShape":
@@ -99,12 +99,12 @@ class ShapeValues:
 
 
 def _fits(size: Dimension) -> bool:
-    """Whether a number is in the range of int64: what is held beyond depends on who computes it."""
+    """Return whether a number is in the range of int64: beyond it results depend on the runtime."""
     return not isinstance(size, int) or -(1 << 63) <= size < 1 << 63
 
 
 def _held(proto: TensorProto) -> tuple[int, ...]:
-    """What a message of integers holds, in either of the two ways; nothing where bytes are missing."""
+    """Return the integers of a message, in either encoding; nothing where bytes are missing."""
     is_long = proto.data_type == ElementType.INT64
     if not proto.HasField("raw_data"):
         return tuple(proto.int64_data if is_long else proto.int32_data)
@@ -123,7 +123,7 @@ def _sizes(values: Values) -> Values:
 
 
 def _reshaped(have: Sequence[Dimension] | None, wanted: Values) -> Values:
-    """Sizes of a Reshape: 0 copies, -1 is what is left when everything else is a number."""
+    """Return the sizes after Reshape: 0 copies, -1 is inferred when everything else is a number."""
     dims: list[Dimension] = []
     for axis, size in enumerate(wanted):
         if size == 0:
@@ -222,7 +222,7 @@ def _arithmetic(operation: Callable[[int, int], int]) -> Callable[..., Values | 
 
 
 def _quotient(a: int, b: int) -> int:
-    """Towards zero, as integers are divided in ONNX."""
+    """Divide towards zero, as ONNX does."""
     return abs(a) // abs(b) * (1 if (a < 0) is (b < 0) else -1)
 
 

@@ -1,4 +1,4 @@
-"""Sizes that onnx's inference leaves open, as formulas of those that have names: ``4*batch``, ``div(T - 1, 2) + 1``.
+"""Express sizes that onnx's inference leaves open as formulas of symbols: ``4*batch``, ``div(T - 1, 2) + 1``.
 
 Runs in the child, on a model of its own.
 """
@@ -14,7 +14,7 @@ from onnx_workbench.model.ir.types import Dimension, Shape, TensorType, Type
 def fill(data: bytes, found: Sequence[dict[str, Type]], is_open: Callable[[Dimension], bool]) -> list[set[str]]:
     """Put formulas into the types found for the graphs of a serialized model, where sizes are open.
 
-    Returns the names of values of which more is known now, graph by graph.
+    Returns the names of the refined values, graph by graph.
     """
     from onnx_workbench.model.io.reader.read import load
     from onnx_workbench.model.simplify.context import MatchContext

@@ -1,4 +1,4 @@
-"""Nodes that do not take what they get, as inference in the child process comes upon them."""
+"""Collects type errors of nodes during inference in the child process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onnx_workbench.model.ir.types import TensorType, Type
 
 
 class TypeErrors:
-    """Collects them. What a function's body does with equal types is asked once."""
+    """Type errors found so far. A function body with equal argument types is examined once."""
 
     def __init__(self) -> None:
         self.found: dict[tuple[Spot, tuple[Spot, ...]], TypeFault] = {}
@@ -24,13 +24,13 @@ class TypeErrors:
         self._taken: dict[Any, InferenceRefused | None] = {}  # by operator, version and types of inputs
 
     def reset(self, found: Mapping[tuple[Spot, tuple[Spot, ...]], TypeFault]) -> None:
-        """Forget what a guess made of the same place."""
+        """Discard errors found under a wrong assumption about the same graph."""
         self.found.clear()
         self.found.update(found)
 
     @contextmanager
     def within(self, graph: Any, node: Any) -> Iterator[dict[tuple[Spot, tuple[Spot, ...]], TypeFault]]:
-        """Look into a function that a node calls; gives what is found there, as sure as if the call is made."""
+        """Collect errors in a called function separately; returns them as certain as if the call is executed."""
         outer, before = self.found, (self._calls, self._is_sure)
         self.found = {}
         self._calls, self._is_sure = (*self._calls, (id(graph), _name(node))), True
@@ -38,7 +38,7 @@ class TypeErrors:
         self.found, (self._calls, self._is_sure) = outer, before
 
     def take(self, found: Mapping[tuple[Spot, tuple[Spot, ...]], TypeFault]) -> None:
-        """Take over what was found in a function for a call, which in a branch is perhaps never made."""
+        """Add the errors of a function for a call, which in a branch may never be executed."""
         for key, fault in found.items():
             known = self.found.get(key)
             if known is None or not known.is_sure:
@@ -46,22 +46,23 @@ class TypeErrors:
 
     @contextmanager
     def in_branch(self) -> Iterator[None]:
-        """Look into a branch that is perhaps never taken."""
+        """Mark errors in a branch that may never be taken as uncertain."""
         before, self._is_sure = self._is_sure, False
         yield
         self._is_sure = before
 
     def note(self, graph: Any, node: Any, visible: Mapping[str, Type], refused: InferenceRefused | None) -> None:
-        """Keep why a node is refused, or forget it."""
+        """Record why a node is refused, or clear it."""
         key = (id(graph), _name(node)), self._calls
         if refused is None:
             self.found.pop(key, None)
-        elif key[0][1] and not any(a.ref_attr_name for a in node.attribute):  # else what no call gives is missing
+        # else an argument that no call gives is missing
+        elif key[0][1] and not any(a.ref_attr_name for a in node.attribute):
             types = tuple(visible.get(name) for name in node.input)
             self.found[key] = TypeFault(*key, refused.reason, refused.is_type, self._is_sure, types)
 
     def check_types(self, graph: Any, node: Any, domain: str, visible: Mapping[str, Type], imports: Any) -> None:
-        """Whether a node of which nothing is left to find out takes its types: onnx's inference does not ask that."""
+        """Check the input types of a fully inferred node, which onnx's inference skips."""
         kinds = [_kind(visible.get(name)) for name in node.input]
         key = (domain, node.op_type, imports.get(domain), len(node.output), *kinds)
         if key not in self._taken:
@@ -91,5 +92,5 @@ def _name(node: Any) -> str:
 
 
 def _kind(kind: Type | None) -> Any:
-    """What a signature asks of a type, as something that is quickly compared."""
+    """Return a key of what a schema demands of a type, for fast comparison."""
     return kind.element_type if isinstance(kind, TensorType) else kind

@@ -1,4 +1,4 @@
-"""How much a type says: whether a second one says more, and what two have in common."""
+"""Partial order of types by information: which one says more, and their join."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from onnx_workbench.model.ir.types import (
 
 
 def surely_sized(kind: Type | None) -> Type | None:
-    """The type without sizes that inference only made up a name for: two of one name need not be equal."""
+    """Return the type without sizes that inference only made up a name for: equal names do not imply equal sizes."""
     if isinstance(kind, TensorType) and kind.shape is not None:
         return TensorType(kind.element_type, Shape(tuple(d if weight(d) > 1 else None for d in kind.shape.dims)))
     return kind
 
 
 def without_dims(kind: Type | None) -> Type | None:
-    """A loop may change the sizes of what it carries, rarely the rank."""
+    """Return the type without dimensions: a loop may change the sizes of carried values, rarely the rank."""
     if isinstance(kind, TensorType) and kind.shape is not None:
         return TensorType(kind.element_type, Shape((None,) * kind.shape.rank))
     return kind
 
 
 def common(a: Type | None, b: Type | None) -> Type | None:
-    """The type of what is of the one or of the other."""
+    """Return the common supertype (join) of two types."""
     if a == b or not isinstance(a, TensorType) or not isinstance(b, TensorType):
         return a if a == b else None
     if a.element_type != b.element_type:
@@ -45,7 +45,7 @@ def common(a: Type | None, b: Type | None) -> Type | None:
 
 
 def is_full(kind: Type | None) -> bool:
-    """Whether there is nothing left to find out that matters: the rank is known."""
+    """Return whether nothing relevant is open: the rank is known."""
     if isinstance(kind, (TensorType, SparseTensorType)):
         return kind.shape is not None and kind.element_type != 0
     if isinstance(kind, (SequenceType, OptionalType)):
@@ -54,19 +54,19 @@ def is_full(kind: Type | None) -> bool:
 
 
 def is_partly_open(kind: Type | None) -> bool:
-    """Whether a size of a tensor has neither a number nor a name that someone gave it."""
+    """Return whether a size of a tensor has neither a number nor a symbol of the file."""
     return isinstance(kind, TensorType) and kind.shape is not None and any(weight(d) < 2 for d in kind.shape.dims)
 
 
 def weight(dim: Dimension) -> int:
-    """How much is known of a size: a number, a name, a name that onnx's inference made up, or nothing."""
+    """Rank a dimension by information: a number, a symbol, a made-up name, or nothing."""
     if dim is None:
         return 0
     return 3 if isinstance(dim, int) else 1 if dim.startswith("unk__") else 2
 
 
 def is_better(new: Type | None, old: Type | None) -> bool:
-    """Whether a type says more than one that was known."""
+    """Return whether a type says more than the known one."""
     if new is None:
         return False
     if old is None or (not is_full(old) and is_full(new)):
@@ -78,9 +78,9 @@ def is_better(new: Type | None, old: Type | None) -> bool:
 
 
 def refined(found: Type, declared: Type | None) -> Type:
-    """What was found, with what a declaration says of sizes and parts that it leaves open.
+    """Refine an inferred type by a declaration where it leaves sizes and parts open.
 
-    A name that was found stays where a number is declared: such numbers are left behind when an input is freed.
+    An inferred symbol stays where a number is declared: such numbers are outdated when an input becomes dynamic.
     """
     if found == declared:
         return found
@@ -105,7 +105,7 @@ def refined(found: Type, declared: Type | None) -> Type:
 
 
 def pad(first: list[Any], second: list[Any], length: int) -> Iterator[tuple[Any, Any]]:
-    """Pairs of two lists of which either may be shorter or longer."""
+    """Zip two lists, padding the shorter one."""
     first += [None] * (length - len(first))
     second += [None] * (length - len(second))
     return zip(first[:length], second[:length], strict=True)

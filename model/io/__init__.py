@@ -1,1 +1,1 @@
-"""Reading and writing files; the only place that sees protobuf."""
+"""Reading and writing files; the only room that uses protobuf messages."""

@@ -1,6 +1,6 @@
-"""Single messages changed field by field, for parts of a model that are messages of their own: tensors, types, devices.
+"""Edit single protobuf messages field by field, for parts of a model with their own message: tensors, types, devices.
 
-A path here is the fields from the message down, each with its index among those of its name.
+A path is the fields from the message down, each with its index among those of its name.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from onnx_workbench.model.text.attributes import parse_float
 
 Path = tuple[tuple[str, int], ...]
 
-#: Bytes of data in one line of the raw view, which are edited together.
+#: Bytes of data per line of the raw view, which are edited together.
 LINE: Final = 16
 
-_LARGE = 4096  # data from this size on goes around the protobuf runtime
+_LARGE = 4096  # larger data bypasses the protobuf runtime
 _MOST_EDITED = 64 << 20
 _DOUBLE, _FLOAT, _INT64, _UINT64, _INT32, _STRING, _BYTES, _ENUM = 1, 2, 3, 4, 5, 9, 12, 14  # FieldDescriptor.TYPE_*
 _BITS = {_INT64: 64, _INT32: 32}
@@ -33,7 +33,7 @@ _DATA = frozenset({"raw_data", "float_data", "int32_data", "int64_data", "double
 
 
 def integer(text: str, bits: int = 64, *, signed: bool = True) -> int:
-    """A whole number of so many bits, in any notation of Python."""
+    """Parse an integer of so many bits, in any notation of Python."""
     try:
         found = int(text.strip(), 0)
     except ValueError:
@@ -45,7 +45,7 @@ def integer(text: str, bits: int = 64, *, signed: bool = True) -> int:
 
 
 def hexadecimal(text: str) -> bytes:
-    """Bytes from two digits each, with any white space between."""
+    """Parse bytes in hexadecimal, two digits each, with optional white space between."""
     try:
         return bytes.fromhex(text)
     except ValueError:
@@ -68,7 +68,7 @@ def _parsed(field: Any, text: str) -> Any:
 
 
 def _enumerated(kind: Any, text: str) -> int:
-    """A value of an enum by its name or number."""
+    """Parse a value of an enum by its name or number."""
     named = {name: int(value.number) for name, value in kind.values_by_name.items()}
     if (found := named.get(text.strip().upper())) is not None:
         return found
@@ -87,7 +87,7 @@ def _double(text: str) -> float:
 
 
 def field_of(message: Message, name: str) -> Any:
-    """The descriptor of a field; ModelError where the message has none of the name."""
+    """Return the descriptor of a field; ModelError where the message has none of the name."""
     field = message.DESCRIPTOR.fields_by_name.get(name)
     if field is None:
         raise ModelError(f"{message.DESCRIPTOR.name} has no field {name}", "onnx.proto does not know it.")
@@ -99,7 +99,7 @@ def _repeated(field: Any) -> bool:
 
 
 def inner(message: Any, path: Path) -> Any:
-    """The message at a path below another."""
+    """Return the message at a path below another."""
     for name, index in path:
         field = field_of(message, name)
         held = getattr(message, name)
@@ -114,7 +114,7 @@ def _item(items: Any, name: str, index: int) -> Any:
 
 
 def set_field(message: Message, path: Path, text: str) -> None:
-    """Set the scalar at a path to what a person wrote."""
+    """Set the scalar at a path from the user's text."""
     holder, (name, index) = inner(message, path[:-1]), path[-1]
     field = field_of(holder, name)
     if field.message_type is not None:
@@ -130,7 +130,7 @@ def set_field(message: Message, path: Path, text: str) -> None:
 
 
 def remove_field(message: Message, path: Path) -> None:
-    """Take out the field at a path, of a repeated one the entry."""
+    """Remove the field at a path, of a repeated one the entry."""
     holder, (name, index) = inner(message, path[:-1]), path[-1]
     if _repeated(field_of(holder, name)):
         _item(getattr(holder, name), name, index)
@@ -140,7 +140,7 @@ def remove_field(message: Message, path: Path) -> None:
 
 
 def add_field(message: Message, path: Path, name: str, text: str) -> None:
-    """Add a field to the message at a path, to a repeated one an entry at its end. Messages come empty."""
+    """Add a field to the message at a path, to a repeated one an entry at its end. Messages are added empty."""
     holder = inner(message, path)
     field = field_of(holder, name)
     if field.message_type is not None:
@@ -155,7 +155,7 @@ def add_field(message: Message, path: Path, name: str, text: str) -> None:
 
 
 def missing_fields(message: Message, path: Path = ()) -> dict[str, bool]:
-    """The fields that can be added to the message at a path, and whether each takes a text."""
+    """Return the fields that can be added to the message at a path, and whether each takes a text."""
     holder = inner(message, path)
     found: dict[str, bool] = {}
     for field in holder.DESCRIPTOR.fields if isinstance(holder, Message) else ():
@@ -167,13 +167,13 @@ def missing_fields(message: Message, path: Path = ()) -> dict[str, bool]:
 
 
 def message_pieces(tensor: ProtoTensor) -> Pieces:
-    """The message of a tensor as it is written, values that are in a file as parts of that."""
+    """Return the message of a tensor as it is written, with values in a file as pieces."""
     table = tensor.files.table
     return restore(tensor.source.SerializeToString(), schemas()["TensorProto"], [] if table is None else [table])
 
 
 def read_message(data: bytes) -> TensorProto:
-    """The message in some bytes; ModelError when there is none."""
+    """Parse a message from bytes; ModelError when they are none."""
     try:
         return TensorProto.FromString(data)
     except DecodeError as error:
@@ -181,9 +181,9 @@ def read_message(data: bytes) -> TensorProto:
 
 
 class TensorMessage:
-    """A copy of a tensor's message to be changed; `tensor` is what has become of it.
+    """A mutable copy of a tensor's message; `tensor` is the result.
 
-    Values that are still in a file stay there until a field of them is changed; that reads them, 64 MiB at most.
+    Values in a file stay there until a field of them is changed; that reads them, 64 MiB at most.
     """
 
     def __init__(self, tensor: Tensor) -> None:
@@ -198,7 +198,7 @@ class TensorMessage:
 
     @property
     def tensor(self) -> ProtoTensor:
-        """The tensor of the message; its `problem` says what does not fit."""
+        """The tensor of the message; its `problem` says what is inconsistent."""
         return ProtoTensor(self.message, self._files)
 
     def set(self, path: Path, text: str) -> None:
@@ -214,7 +214,7 @@ class TensorMessage:
             self._set_all(hexadecimal(text))
 
     def remove(self, path: Path) -> None:
-        """Take out a field or an element of the data."""
+        """Remove a field or an element of the data."""
         name, index = path[0]
         if name in _DATA and name != "raw_data":
             self._splice(name, index, b"")
@@ -233,7 +233,7 @@ class TensorMessage:
     # -- data ------------------------------------------------------------------------------------------------
 
     def _content(self, name: str) -> bytes:
-        """The data of a field as it is in a file, read from there."""
+        """Return the data of a field, read from the file if it is there."""
         held = getattr(self.message, name)
         if name == "raw_data":
             content = held
@@ -276,7 +276,7 @@ class TensorMessage:
 
     @staticmethod
     def _span(name: str, index: int, content: bytes) -> tuple[int, int]:
-        """Where an element of packed numbers stands."""
+        """Return the byte range of an element of packed numbers."""
         wire = next(field.wire_type for field in schemas()["TensorProto"].fields.values() if field.name == name)
         if wire in (FIXED32, FIXED64):
             size = 4 if wire == FIXED32 else 8
@@ -293,7 +293,9 @@ class TensorMessage:
         return start, end
 
     def _set_all(self, data: bytes) -> None:
-        """Raw data stay as long as type and shape need; not when these have changed already."""
+        """Replace the raw data, which must keep the length that type and shape need, unless these were changed
+        before.
+        """
         tensor = self.tensor
         if not tensor.problem and len(data) != tensor.nbytes:
             raise ModelError(f"{len(data):,} bytes were given", f"Type and shape need {tensor.nbytes:,}.")

@@ -1,4 +1,4 @@
-"""ONNX's text syntax through the parser and printer of the onnx package. Runs in a child process only."""
+"""ONNX's text syntax, through the parser and printer of the onnx package. For child processes only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PARSE_ERROR = re.compile(
 
 
 def parse(payload: bytes) -> bytes:
-    """From ``message name, newline, text`` to the serialised message."""
+    """Parse ``message name, newline, text`` to the serialised message."""
     import onnx
     from onnx import parser
 
@@ -35,10 +35,10 @@ def parse(payload: bytes) -> bytes:
 
 
 def print_text(payload: bytes) -> bytes:
-    """From ``message name, newline, serialised message`` to the text.
+    """Print ``message name, newline, serialised message`` as text.
 
-    Before it stands a line that names what is lost when the text is read back, empty where that is nothing.
-    ModelError when it does not read back at all, since nobody could open it.
+    The first line names what is lost when the text is parsed again, empty if nothing. ModelError when it cannot be
+    parsed again at all.
     """
     import onnx
     from onnx import printer
@@ -59,7 +59,7 @@ def print_text(payload: bytes) -> bytes:
     return told.encode("ascii") + b"\n" + written
 
 
-#: Fields and messages as the program calls them, where that is not their name in the plural.
+#: Display names of fields and messages, where they are not the plural of their names.
 _FIELDS = {"doc_string": "descriptions", "metadata_props": "metadata", "training_info": "training graphs",
            "attribute_proto": "attribute defaults", "value_info": "types of values", "raw_data": "values",
            "sparse_initializer": "sparse initializers",
@@ -68,7 +68,7 @@ _HOLDERS = {"ModelProto": "the model", "ValueInfoProto": "values"}
 
 
 def _missing(message: Any, again: Any) -> dict[str, set[str]]:
-    """What a message has and its second reading lacks or has otherwise: names of fields, each with what holds it."""
+    """Return what a message has and its reparsed copy lacks or differs in: names of fields, each with its owner."""
     from google.protobuf.unknown_fields import UnknownFieldSet
 
     found: dict[str, set[str]] = {}
@@ -94,13 +94,13 @@ def _missing(message: Any, again: Any) -> dict[str, set[str]]:
             elif value == read:
                 continue
             elif _same_values(one, other) if field.name.endswith("_data") else str(value) == str(read):
-                continue  # what is written alike is the same: NaN equals nothing
+                continue  # equal when written alike: NaN equals nothing
             note(_FIELDS.get(field.name, field.name.replace("_", " ")), holder)
     return found
 
 
 def _same_values(one: Any, other: Any) -> bool:
-    """Whether two tensors hold the same numbers, be they raw or typed. Reads no file that one names."""
+    """Return whether two tensors hold the same numbers, raw or typed. Reads no external file."""
     from onnx import numpy_helper
 
     if one.data_location or other.data_location:
@@ -112,7 +112,7 @@ def _same_values(one: Any, other: Any) -> bool:
 
 
 def _tidy(error: Exception) -> str:
-    """Where the parser stopped, what it expected and what it found there; its own words where they say it otherwise."""
+    """Reformat a parser error: position, what was expected and what was found; unchanged if it has another form."""
     found: object = error.args[0] if error.args else error
     words = found.decode("utf-8", "replace") if isinstance(found, bytes) else str(found)
     told = _PARSE_ERROR.fullmatch(words.strip())

@@ -67,13 +67,13 @@ _MODULE = "onnx.onnx_ml_pb2"
 
 
 def package_folders() -> list[Path]:
-    """Where the files of the `onnx` package are; nothing is imported."""
+    """Return the folders of the `onnx` package, without importing it."""
     package = importlib.util.find_spec("onnx")
     return [] if package is None else [Path(folder) for folder in package.submodule_search_locations or ()]
 
 
 def _generated_module() -> Any:
-    """The generated module: the imported one, or the file beside `onnx/__init__.py` run on its own."""
+    """Return the generated module: the imported one, or the file beside `onnx/__init__.py` loaded on its own."""
     if _MODULE in sys.modules:
         return sys.modules[_MODULE]
     for folder in package_folders():
@@ -85,7 +85,7 @@ def _generated_module() -> Any:
             module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
             return module
-    # A frozen program keeps no source files: then the ordinary import is the only door.
+    # A frozen program has no source files: then the ordinary import is needed.
     import onnx.onnx_ml_pb2
 
     return onnx.onnx_ml_pb2
@@ -99,14 +99,14 @@ if not TYPE_CHECKING:
 
 
 def operator_set_class() -> type[Message]:
-    """The class OperatorSetProto; imports `onnx`, since such documents are rare."""
+    """Return the class OperatorSetProto; imports `onnx`, since such documents are rare."""
     from onnx.onnx_operators_ml_pb2 import OperatorSetProto
 
     return OperatorSetProto
 
 
 def utf8(value: str) -> bytes:
-    """The bytes of a text that `text` gave; ModelError where it holds half a character, which no file can."""
+    """Encode a text that `text` decoded; ModelError for lone surrogates, which no file can store."""
     try:
         return value.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
@@ -114,8 +114,8 @@ def utf8(value: str) -> bytes:
 
 
 def text(value: str | bytes) -> str:
-    """A string field as text. The runtime hands out bytes where a file breaks the UTF-8 rule.
+    """Decode a string field. The runtime returns bytes where a file is not valid UTF-8.
 
-    Such bytes become lone surrogates, and these the same bytes when written.
+    Such bytes become lone surrogates (surrogateescape), and the same bytes when written.
     """
     return value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")

@@ -1,7 +1,7 @@
-"""A file as it is, or would be saved now, field by field: every message with numbers, names and byte ranges.
+"""Structure of a model file, as it is or would be saved, field by field: messages with numbers, names and byte ranges.
 
-Reads only what is looked at, in windows, so a file of any size opens at once. Nothing here recurses: a caller
-descends one message at a time, and a message nested too deeply shows as bytes.
+Reads only what is displayed, in windows, so a file of any size opens at once. Nothing recurses: a caller descends one
+message at a time, and a message nested too deeply is shown as bytes.
 """
 
 from __future__ import annotations
@@ -35,23 +35,24 @@ from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.text.attributes import number_source
 
-#: What the rows below a packed field or below bytes are called in a path.
+#: Path steps of the rows below a packed field or below bytes.
 PAGE, ELEMENT, BYTES = "page", "element", "bytes"
 
 _WINDOW = 1 << 16
 _PAGE = 1000  # numbers in a page
 _PAGE_BYTES = 256 * LINE
-_FEW, _OVERVIEW = 8, 80  # numbers shown in the row of a packed field, and bytes that may take
-_PREVIEW = 64  # bytes of a text or of data that are shown
-_LONG_RUN = 1000  # fields of one name in a row that are shown singly
-_STRETCH = 500  # fields in a stretch of more of them
-_HOLDERS = frozenset({"ModelProto", "GraphProto", "FunctionProto", "TrainingInfoProto"})  # what is long in most models
-_LONGEST = 20_000  # bytes of a text that are edited in place
-_HEADER = 20  # a tag and a length take no more
+_FEW, _OVERVIEW = 8, 80  # numbers shown in the row of a packed field, and their bytes at most
+_PREVIEW = 64  # bytes shown of a text or of data
+_LONG_RUN = 1000  # most fields of one name in a row that are listed singly
+_STRETCH = 500  # fields per group of more of them
+# fields with many entries in most models
+_HOLDERS = frozenset({"ModelProto", "GraphProto", "FunctionProto", "TrainingInfoProto"})
+_LONGEST = 20_000  # most bytes of a text that is edited in place
+_HEADER = 20  # upper bound for tag and length
 
 
 class RawContents:
-    """The bytes of a model as one sequence, whether they are in memory or still in a file."""
+    """The bytes of a model as one sequence, in memory or in a file."""
 
     def __init__(self, pieces: Pieces) -> None:
         self._pieces = list(pieces)
@@ -61,11 +62,11 @@ class RawContents:
 
     @property
     def size(self) -> int:
-        """How many bytes."""
+        """Number of bytes."""
         return self._starts[-1]
 
     def read(self, offset: int, length: int) -> bytes:
-        """Bytes from a position, fewer at the end."""
+        """Return bytes from a position, fewer at the end."""
         parts = []
         end = min(offset + length, self.size)
         index = bisect_right(self._starts, offset) - 1
@@ -81,16 +82,16 @@ class RawContents:
 
 
 def contents_of(model: Model, progress: Progress = SILENT) -> RawContents:
-    """What saving the model now would write. On the thread that owns the model; reads no weights."""
+    """Return what saving the model now would write. On the thread that owns the model; reads no weights."""
     return RawContents(prepare(model, "unsaved.onnx", progress=progress).pieces)
 
 
 @dataclass(frozen=True, slots=True)
 class RawField:
-    """One field where it stands. `index` counts fields of the same number before it in its message.
+    """One field and its position. `index` counts fields of the same number before it in its message.
 
-    The content is [content, end); `schema` is None for a field onnx.proto does not know, and for bytes that stop
-    being fields `problem` says why.
+    The content is [content, end); `schema` is None for a field that onnx.proto does not define, and for malformed
+    bytes, which `problem` explains.
     """
 
     number: int
@@ -128,13 +129,13 @@ class RawField:
 
     @property
     def message(self) -> MessageSchema | None:
-        """The message it holds, if it is one that can be opened."""
+        """The schema of the message it holds, if it can be expanded."""
         if self.schema is None or self.wire_type != LENGTH or self.depth >= DEPTH_LIMIT:
             return None
         return self.schema.message
 
 
-#: Fields of bytes that hold text.
+#: Bytes fields that hold text.
 _TEXTS = frozenset({"s", "strings", "string_data"})
 
 
@@ -146,7 +147,7 @@ def _is_text(schema: FieldSchema) -> bool:
 class RawPart:
     """A part of a packed field or of bytes: a page, one number, or a line of bytes.
 
-    `first` counts numbers, or bytes; `count` is how many there are. The content is [start, end).
+    `first` is the index of its first number or byte, `count` their number. The content is [start, end).
     """
 
     kind: str
@@ -163,44 +164,44 @@ class RawPart:
 
     @property
     def name(self) -> str:
-        """What its row is called."""
+        """Label of its row."""
         return f"[{self.first:,}]" if self.kind == ELEMENT else f"{self.first:,}…{self.first + self.count - 1:,}"
 
 
 @dataclass(frozen=True, slots=True)
 class RawStretch:
-    """Fields of one name that follow each other, from `first` to `last`, of a message that has very many of them."""
+    """A group of adjacent fields of one name, from `first` to `last`, in a message with very many of them."""
 
     first: RawField
     last: RawField
 
     @property
     def count(self) -> int:
-        """How many fields."""
+        """Number of fields."""
         return self.last.index - self.first.index + 1
 
     @property
     def key(self) -> tuple[tuple[str, int], tuple[str, int]]:
-        """Its steps in a path. Those of the fields in it do not have them."""
+        """Its step in a path. The paths of its fields do not contain it."""
         return (PAGE, self.first.number), (PAGE, self.first.index)
 
     @property
     def name(self) -> str:
-        """What its row is called."""
+        """Label of its row."""
         return f"{self.first.name}[{self.first.index}…{self.last.index}]"
 
     def holds(self, step: tuple[str, int]) -> bool:
-        """Whether a step of a path leads to one of its fields."""
+        """Return whether a path step leads to one of its fields."""
         return step[0] == self.first.name and self.first.index <= step[1] <= self.last.index
 
 
 def has_parts(field: RawField) -> bool:
-    """Whether a field has parts below it."""
+    """Return whether a field has parts below it."""
     return (field.is_packed or field.is_bytes) and field.end > field.content and not field.problem
 
 
 def parts(contents: RawContents, whole: RawField | RawPart) -> Iterator[RawPart]:
-    """The numbers or lines of a field or page; pages of them where there are many. Reads as it goes."""
+    """Yield the numbers or lines of a field or page; pages if there are many. Reads incrementally."""
     field = whole.field if isinstance(whole, RawPart) else whole
     start, end = (whole.start, whole.end) if isinstance(whole, RawPart) else (whole.content, whole.end)
     first = whole.first if isinstance(whole, RawPart) else 0
@@ -219,7 +220,7 @@ def parts(contents: RawContents, whole: RawField | RawPart) -> Iterator[RawPart]
 
 
 def _runs(contents: RawContents, field: RawField, start: int, end: int, size: int) -> Iterator[tuple[int, int, int]]:
-    """So many numbers at a time: how many there are, where they begin and end. What is cut at the end is left out."""
+    """Yield runs of numbers: count, begin and end. A truncated number at the end is left out."""
     assert field.schema is not None
     width = {FIXED32: 4, FIXED64: 8}.get(field.schema.wire_type)
     if width is not None:
@@ -240,7 +241,7 @@ def _runs(contents: RawContents, field: RawField, start: int, end: int, size: in
 
 
 def part_text(contents: RawContents, part: RawPart) -> str:
-    """What a part holds, in short: the first numbers of a page, the whole of a line."""
+    """Format a part in short: the first numbers of a page, the whole of a line."""
     if part.field.is_bytes:
         data = contents.read(part.start, min(part.end - part.start, LINE))
         return data.hex(" ") + ("…" if part.kind == PAGE else "")
@@ -250,7 +251,7 @@ def part_text(contents: RawContents, part: RawPart) -> str:
 
 
 def part_source(contents: RawContents, part: RawPart) -> str | None:
-    """What a number or line holds, as a person edits it; None for a page."""
+    """Return the editable text of a number or line; None for a page."""
     if part.kind == PAGE:
         return None
     if part.kind == BYTES:
@@ -259,7 +260,7 @@ def part_source(contents: RawContents, part: RawPart) -> str | None:
 
 
 def _numbers(contents: RawContents, field: RawField, start: int, end: int) -> str:
-    """The first few numbers between two places."""
+    """Format the first few numbers of a byte range."""
     runs = list(islice(_runs(contents, field, start, min(end, start + _OVERVIEW), 1), _FEW))
     shown = [_number(contents.read(at, stop - at), field) for _, at, stop in runs]
     return ", ".join(shown) + (", …" if runs and runs[-1][2] < end else "")
@@ -284,13 +285,13 @@ def _integer_text(value: int, schema: FieldSchema) -> str:
 
 
 def root(contents: RawContents, message: str = "ModelProto") -> RawField:
-    """The whole file as a field of nothing."""
+    """Return the whole file as a root field."""
     schema = FieldSchema(0, message, LENGTH, False, False, schemas()[message])
     return RawField(0, LENGTH, 0, 0, contents.size, contents.size, 0, schema, 0)
 
 
 def fields(contents: RawContents, parent: RawField, within: RawStretch | None = None) -> Iterator[RawField]:
-    """The fields of a message, or of a stretch of it, in file order; the last one tells of damage, if there is any."""
+    """Yield the fields of a message, or of a group in it, in file order; the last one reports damage, if any."""
     schema = parent.message
     if schema is None:
         return
@@ -318,9 +319,9 @@ def fields(contents: RawContents, parent: RawField, within: RawStretch | None = 
 
 
 def branch(contents: RawContents, parent: RawField) -> Iterator[RawField | RawStretch]:
-    """The fields of a message in file order, in stretches where very many of one name follow each other."""
-    run: list[RawField] = []  # of one name, not told of yet
-    divided = False  # whether stretches of the same run were told of
+    """Yield the fields of a message in file order, grouped where very many of one name are adjacent."""
+    run: list[RawField] = []  # of one name, not yielded yet
+    divided = False  # whether groups of the same run were yielded
     for field in fields(contents, parent):
         if run and (field.number, field.name) != (run[0].number, run[0].name):
             yield from [RawStretch(run[0], run[-1])] if divided else run
@@ -332,12 +333,12 @@ def branch(contents: RawContents, parent: RawField) -> Iterator[RawField | RawSt
     yield from [RawStretch(run[0], run[-1])] if divided else run
 
 
-#: The branches of long messages by where these begin.
+#: The grouped fields of long messages by their offset.
 Branches = dict[int, list[RawField | RawStretch]]
 
 
 def long_branches(contents: RawContents, progress: Progress = SILENT) -> Branches:
-    """The branches in stretches of the model and of its graphs, but for those of nodes. Goes through their fields."""
+    """Return the grouped fields of the model and its graphs, without those of nodes. Iterates over their fields."""
     found: Branches = {}
     pending = [root(contents)]
     while pending:
@@ -353,7 +354,7 @@ def long_branches(contents: RawContents, progress: Progress = SILENT) -> Branche
 
 
 def _paced(entries: Iterator[RawField | RawStretch], progress: Progress) -> Iterator[RawField | RawStretch]:
-    """With a check wherever several hundred fields may have been read."""
+    """Yield entries with a cancellation check every several hundred fields."""
     for number, entry in enumerate(entries):
         if isinstance(entry, RawStretch) or number % 256 == 0:
             progress.check()
@@ -361,7 +362,7 @@ def _paced(entries: Iterator[RawField | RawStretch], progress: Progress) -> Iter
 
 
 def _header(buffer: bytes, position: int, base: int) -> tuple[int, int, int, int, int]:
-    """Number, wire type, value or length, content and end, the latter two as positions in the file."""
+    """Return number, wire type, value or length, content and end, the latter two as file offsets."""
     number, wire_type, after = read_tag(buffer, position)
     if wire_type == VARINT:
         value, end = read_varint(buffer, after)
@@ -386,7 +387,7 @@ def _header(buffer: bytes, position: int, base: int) -> tuple[int, int, int, int
 
 
 def value_text(contents: RawContents, field: RawField) -> str:
-    """What a field holds, in short; reads at most a few dozen bytes."""
+    """Format the content of a field in short; reads at most a few dozen bytes."""
     if field.problem:
         return field.problem
     if field.message is not None:
@@ -407,7 +408,7 @@ def value_text(contents: RawContents, field: RawField) -> str:
 
 
 def source_text(contents: RawContents, field: RawField) -> str | None:
-    """What a field holds, in full, as a person edits it; None for what is no number or text, or is too long."""
+    """Return the full editable text of a field; None for other types or too long content."""
     if field.problem or field.message is not None:
         return None
     if field.schema is None:
@@ -426,7 +427,7 @@ def source_text(contents: RawContents, field: RawField) -> str | None:
 
 
 def _unknown_source(contents: RawContents, field: RawField) -> str | None:
-    """An unknown field as a person edits it: a number, or bytes."""
+    """Return the editable text of an unknown field: a number, or bytes."""
     if field.wire_type == VARINT:
         return str(signed(field.value))
     if field.wire_type == START_GROUP or field.end - field.content > _PAGE_BYTES:
@@ -435,12 +436,12 @@ def _unknown_source(contents: RawContents, field: RawField) -> str | None:
 
 
 def signed(value: int) -> int:
-    """A varint as a 64-bit signed number, which is what ONNX's integers are."""
+    """Interpret a varint as a signed 64-bit number, as ONNX's integers are."""
     return value - (1 << 64) if value >> 63 else value
 
 
 def readings(contents: RawContents, field: RawField) -> list[tuple[str, str]]:
-    """Everything an unknown field could mean: (how it is read, what it says)."""
+    """Return all possible interpretations of an unknown field: (type, text)."""
     if field.wire_type == VARINT:
         zigzag = (field.value >> 1) ^ -(field.value & 1)
         found = [("unsigned", str(field.value)), ("signed", str(signed(field.value))), ("zigzag", str(zigzag))]
@@ -470,7 +471,7 @@ def readings(contents: RawContents, field: RawField) -> list[tuple[str, str]]:
 
 
 def _as_message(data: bytes) -> Sequence[int] | None:
-    """The numbers of the fields if the bytes are a message; None when they are not."""
+    """Return the field numbers if the bytes are a message; else None."""
     numbers = []
     position = 0
     try:

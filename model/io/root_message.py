@@ -1,4 +1,4 @@
-"""Parts of a model that stand alone in a file: a graph, a function, a node or a tensor without a model around it."""
+"""Root message of a file: a model, or a lone graph, function, node or tensor."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from onnx_workbench.model.ir.tensors import SparseTensor
 
 
 def message_of(model: Model) -> str:
-    """The kind of message a model is kept as: what its file held alone as long as it is nothing more. Costs nothing."""
+    """Return the root message type of a model: the one of its file as long as that can hold it. Constant time."""
     was = str(model.source.format.message) if model.source is not None else "ModelProto"
     if model.training_info or model.configurations or model.metadata or model.doc_string:
         return "ModelProto"

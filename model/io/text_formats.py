@@ -1,4 +1,4 @@
-"""The text forms of a model: ONNX's own syntax, protobuf text and protobuf JSON."""
+"""Text formats of a model: ONNX's own syntax, protobuf text and protobuf JSON."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from onnx_workbench.model.io import protobuf
 from onnx_workbench.model.io.reader.sniff import FileForm, FileFormat
 from onnx_workbench.model.progress import SILENT, Progress
 
-_DEEPEST = 100  # as in the binary form
+_DEEPEST = 100  # as in the binary format
 
 
 def parse(data: bytes, found: FileFormat, progress: Progress = SILENT) -> Any:
-    """The message in a text; ModelError with line and column where the text is wrong.
+    """Parse the message in a text; ModelError with line and column of an error.
 
     ONNX's own syntax is parsed by its C++ library, in a child process.
     """
@@ -39,14 +39,14 @@ def parse(data: bytes, found: FileFormat, progress: Progress = SILENT) -> Any:
 
 
 class Printed(NamedTuple):
-    """A message as text, and what the text leaves out, in words for the person."""
+    """A message as text, and a description of what the text omits."""
 
     data: bytes
     left_out: tuple[str, ...] = ()
 
 
 def print_message(message: Any, form: FileForm, progress: Progress = SILENT) -> Printed:
-    """A message as text in one of the forms; ModelError where the form cannot hold it."""
+    """Print a message in one of the text formats; ModelError where the format cannot hold it."""
     if form is FileForm.ONNX_TEXT:
         data = _in_child("print_text", message.SerializeToString(), type(message).__name__, progress)
         missing, _, text = data.partition(b"\n")
@@ -71,7 +71,7 @@ def print_message(message: Any, form: FileForm, progress: Progress = SILENT) -> 
 
 
 def _broken_text(message: Any) -> bytes | None:
-    """The first string in a message that is not UTF-8: the text forms have no way to say it."""
+    """Return the first string in a message that is not UTF-8, which text formats cannot represent."""
     pending = [message]
     while pending:
         for field, value in pending.pop().ListFields():

@@ -1,4 +1,4 @@
-"""Unknown fields of messages, which the protobuf runtime keeps but does not let anyone change: done on their bytes."""
+"""Edit unknown fields of messages, which the protobuf runtime preserves but does not expose, on their bytes."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from onnx_workbench.model.ir.unknown_fields import UnknownChange
 
 
 def is_known(schema: MessageSchema, number: int, wire_type: int) -> bool:
-    """Whether onnx.proto has a field of this number that may stand on the wire in this form."""
+    """Return whether onnx.proto defines a field of this number with this wire type."""
     known = schema.fields.get(number)
     return known is not None and wire_type in (known.wire_type, LENGTH)
 
 
 def own_unknown(message: Any) -> bytes:
-    """The fields of a message, not of those inside it, that onnx.proto does not know."""
+    """Return the unknown fields of a message, without those of messages in it."""
     return _parted(message)[1] if message is not None and len(UnknownFieldSet(message)) else b""
 
 
 def has_unknown(message: Any) -> bool:
-    """Whether a message or one inside it holds fields that onnx.proto does not know."""
+    """Return whether a message or one inside it has unknown fields."""
     if len(UnknownFieldSet(message)):
         return True
     for field in _schema(message).fields.values():
@@ -40,9 +40,9 @@ def has_unknown(message: Any) -> bool:
 
 
 def change_unknown(message: Any, changes: Sequence[UnknownChange]) -> None:
-    """Make changes of unknown fields in a message and those inside it; what is no longer there is passed over.
+    """Apply changes of unknown fields in a message and those inside it; missing ones are skipped.
 
-    Writes and reads anew each message that is changed, with all that is in it.
+    Reserializes each changed message with all its content.
     """
     for change in changes:
         holder = _holder(message, change)
@@ -53,11 +53,11 @@ def change_unknown(message: Any, changes: Sequence[UnknownChange]) -> None:
 
 
 def _holder(message: Any, change: UnknownChange) -> Any:
-    """The message whose unknown fields are meant, wherever in its lists it is now.
+    """Find the message whose unknown fields are meant, wherever in its lists it is now.
 
-    It is the one that goes by the same and, of several, stands where it stood. One that nothing else names may hold
-    something else by now, and is then the one in its place if none came or went. When none is found, it may go by
-    another name: it is told by its unknown fields if no other has them.
+    It is the one with the same key and, among several, at the same position. An unnamed one may have other content by
+    now; then it is the one at its position if none was added or removed. If none is found, it may be renamed: it is
+    identified by its unknown fields if they are unique.
     """
     same, others = [], []
     for steps, held in _at(message, [name for name, _, _ in change.path]):
@@ -77,7 +77,7 @@ _NO_FIT = -1
 
 
 def _fit(now: tuple[int, str], then: Sequence[Any]) -> int:
-    """How far a message in a list is from being the one that was meant; 0 is nearest."""
+    """Return the distance of a message in a list from the one searched; 0 is nearest."""
     (index, key), (old_index, old_key) = now, then
     if key == old_key or not old_key:
         return int(index != old_index) if old_key else (0 if index == old_index else _NO_FIT)
@@ -90,7 +90,7 @@ def _fit(now: tuple[int, str], then: Sequence[Any]) -> int:
 
 
 def _at(message: Any, names: Sequence[str]) -> Iterator[tuple[list[tuple[int, str]], Any]]:
-    """Every message below a path of field names, with the index of each step and what the message there goes by."""
+    """Yield every message below a path of field names, with the index and the key of each step."""
     if not names:
         yield [], message
         return
@@ -109,7 +109,7 @@ def _at(message: Any, names: Sequence[str]) -> Iterator[tuple[list[tuple[int, st
 
 
 def identifying(schema: MessageSchema) -> FieldSchema | None:
-    """The text by which messages of a kind are told from those beside them; None where nothing names them."""
+    """Return the text field that identifies messages of a kind among their siblings; None if there is none."""
     named = {field.name: field for field in schema.fields.values() if field.is_text and not field.repeated}
     return next((named[name] for name in _IDENTIFYING if name in named), None)
 
@@ -117,10 +117,10 @@ def identifying(schema: MessageSchema) -> FieldSchema | None:
 def unnamed(
     schema: MessageSchema, parts: Iterable[tuple[int, int, int]], read: Callable[[int, int], bytes], count: int
 ) -> str:
-    """What a message in a list that nothing names goes by: how many the list has, and what its known fields hold.
+    """Return the key of an unnamed message in a list: the length of the list, and the content of its known fields.
 
-    `parts` are number, begin and end of the content of its fields, and `read` gives so many bytes from a position; of
-    long fields it is their length that counts.
+    `parts` are number, begin and end of the content of its fields, and `read` returns bytes from a position; of long
+    fields only the length is used.
     """
     held = []
     for number, start, end in parts:
@@ -129,13 +129,13 @@ def unnamed(
     return f"{_UNNAMED}{count} {' '.join(sorted(held))}"
 
 
-_UNNAMED = "="  # what the key of a message without a name begins with
+_UNNAMED = "="  # prefix of the key of an unnamed message
 _SHORT = 64  # bytes
 _IDENTIFYING = ("name", "key", "tensor_name", "configuration_id", "domain")
 
 
 def _contents(message: Any) -> tuple[Iterator[tuple[int, int, int]], Callable[[int, int], bytes]]:
-    """Where the fields of a message stand once it is written, and how to read them."""
+    """Return the positions of a message's fields once it is written, and a function to read them."""
     data = message.SerializeToString()
     places = ((field.number, field.content, field.end) for field in fields_of(data))
     return places, lambda start, size: data[start : start + size]
@@ -146,7 +146,7 @@ def _schema(message: Any) -> MessageSchema:
 
 
 def _parted(message: Any) -> tuple[bytes, bytes]:
-    """The bytes of the fields that are known, and of those that are not."""
+    """Return the bytes of the known and of the unknown fields."""
     data, schema = message.SerializeToString(), _schema(message)
     known, unknown = bytearray(), bytearray()
     for field in fields_of(data):
@@ -156,7 +156,7 @@ def _parted(message: Any) -> tuple[bytes, bytes]:
 
 
 def fields_of(data: bytes) -> Iterator[WireField]:
-    """The fields that follow each other in bytes; WireError when they are something else."""
+    """Parse bytes as a sequence of fields; WireError if they are not."""
     position = 0
     while position < len(data):
         field = read_field(data, position)

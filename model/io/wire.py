@@ -30,7 +30,7 @@ _STRING, _BYTES = 9, 12
 
 
 class WireError(ValueError):
-    """Bytes that are not the wire format; `position` is relative to the buffer that was read."""
+    """Malformed wire format; `position` is relative to the buffer."""
 
     def __init__(self, position: int, reason: str) -> None:
         self.position = position
@@ -64,7 +64,7 @@ class MessageSchema:
 
 @lru_cache(maxsize=1)
 def schemas() -> dict[str, MessageSchema]:
-    """Every message reachable from ModelProto, by its name."""
+    """Return every message reachable from ModelProto, by name."""
     found: dict[str, MessageSchema] = {}
     _add_schema(ModelProto.DESCRIPTOR, found)
     return found
@@ -72,7 +72,7 @@ def schemas() -> dict[str, MessageSchema]:
 
 @lru_cache(maxsize=1)
 def operator_set_schema() -> MessageSchema:
-    """The message OperatorSetProto."""
+    """Return the message OperatorSetProto."""
     return _add_schema(operator_set_class().DESCRIPTOR, dict(schemas()))
 
 
@@ -91,10 +91,10 @@ def _add_schema(descriptor: Any, found: dict[str, MessageSchema]) -> MessageSche
 
 
 class WireField(NamedTuple):
-    """One field met on the wire.
+    """One field on the wire.
 
-    `value` is the number of a varint or fixed field; for the others it is the length of the content,
-    which begins at `content`. Positions are relative to the buffer.
+    `value` is the number of a varint or fixed field; else the length of the content, which begins at `content`.
+    Positions are relative to the buffer.
     """
 
     number: int
@@ -106,7 +106,7 @@ class WireField(NamedTuple):
 
 
 def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
-    """The varint at a position and the position after it; WireError when it is cut or too long."""
+    """Return the varint at a position and the position after it; WireError when it is truncated or too long."""
     value = shift = 0
     start = position
     size = len(data)
@@ -124,7 +124,7 @@ def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
 
 
 def read_tag(data: bytes | memoryview, position: int) -> tuple[int, int, int]:
-    """The field number and wire type at a position, and the position after the tag."""
+    """Return the field number and wire type at a position, and the position after the tag."""
     tag, after = read_varint(data, position)
     number, wire_type = tag >> 3, tag & 7
     if after - position > 5 or tag > 0xFFFF_FFFF or number == 0:
@@ -135,7 +135,7 @@ def read_tag(data: bytes | memoryview, position: int) -> tuple[int, int, int]:
 
 
 def read_field(data: bytes | memoryview, position: int) -> WireField:
-    """The field at a position, groups included; WireError when it does not end within the data."""
+    """Return the field at a position, groups included; WireError when it does not end within the data."""
     number, wire_type, content = read_tag(data, position)
     value = 0
     if wire_type == VARINT:
@@ -175,7 +175,7 @@ def _skip_group(data: bytes | memoryview, position: int, number: int) -> int:
 
 
 def encode_varint(value: int) -> bytes:
-    """A non-negative number below 2**64 as a varint."""
+    """Encode a non-negative number below 2**64 as a varint."""
     if value < 0x80:
         return bytes((value,))
     out = bytearray()
@@ -187,5 +187,5 @@ def encode_varint(value: int) -> bytes:
 
 
 def encode_tag(number: int, wire_type: int) -> bytes:
-    """The tag of a field."""
+    """Encode the tag of a field."""
     return encode_varint(number << 3 | wire_type)

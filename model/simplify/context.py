@@ -1,4 +1,4 @@
-"""What passes ask about a model: nodes by operator, constants, facts, and what may take whose place."""
+"""Facts about a model for passes: nodes by operator, constants, value facts, and replaceability."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from onnx_workbench.model.simplify.passes import Evaluate, Match, PassRefusal, S
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_REMEMBERED = 1 << 16  # bytes of a constant whose values are kept
+_REMEMBERED = 1 << 16  # bytes of a constant whose values are cached
 
-#: Operators that give another result each time, beside those whose signature says so.
+#: Stochastic operators, beside those whose schema says so.
 STOCHASTIC = frozenset({
     "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli",
 })  # fmt: skip
@@ -46,7 +46,7 @@ class MatchContext:
         self.progress = progress
         self.refusals: dict[tuple[str, str, Node | Value], PassRefusal] = {}
         self.growth = 0  # bytes by which folding has enlarged the constants so far
-        self.made: set[Node] = set()  # nodes that passes made
+        self.made: set[Node] = set()  # nodes created by passes
         self._waiting = {identifier: list(chosen) for identifier, chosen in self.options.only.items()}
         self._protected = _protected_names(model)
         self._annotated = {
@@ -65,7 +65,7 @@ class MatchContext:
         self.learn()
 
     def _roots(self) -> Iterator[Graph]:
-        """What is simplified. Training graphs are left alone."""
+        """Return the graphs to simplify. Training graphs are skipped."""
         yield self.model.graph
         for function in self.model.functions:
             yield function.body
@@ -74,13 +74,13 @@ class MatchContext:
         return graph is not None and graph.root is self.model.graph
 
     def learn(self) -> None:
-        """Go through all nodes in run order and learn what their outputs are; again, with what is known by now."""
+        """Compute facts about all nodes in topological order; again after changes."""
         self._learn_from(self.model.graph)
         for function in self.model.functions:
             self._learn_from(function.body)
 
     def _learn_from(self, root: Graph) -> None:
-        # A body is learnt when its node comes up, as it may use what was learnt before it.
+        # A subgraph follows when its node is visited, as it may use earlier facts.
         pending: list[Iterator[Node]] = [self._begin(root)]
         while pending:
             node = next(pending[-1], None)
@@ -96,7 +96,7 @@ class MatchContext:
         return iter(run_order(graph))
 
     def learn_node(self, node: Node) -> None:
-        """Learn what one node's outputs are."""
+        """Compute facts about one node's outputs."""
         if node.op_type == "Constant" and not node.domain:
             tensor = self.constant(node.outputs[0]) if node.outputs else None
             if tensor is not None and node.outputs[0] is not None:
@@ -107,9 +107,9 @@ class MatchContext:
     # -- nodes ---------------------------------------------------------------------------------------------------
 
     def nodes(self, *op_types: str) -> Iterator[Node]:
-        """Nodes of these ai.onnx operators that are there at the moment; the graph may change in between.
+        """Yield the current nodes of these ai.onnx operators; the graph may change in between.
 
-        They have the inputs and outputs that the operator needs, though an input may be left out.
+        They have the inputs and outputs that the operator requires, though an input may be left out.
         """
         for op_type in op_types:
             for node in list(self._index.get(op_type, ())):
@@ -125,7 +125,7 @@ class MatchContext:
         return fewest is not None and len(node.inputs) >= fewest[0] and len(node.outputs) >= fewest[1]
 
     def all_nodes(self) -> Iterator[Node]:
-        """Every node of the graphs that are simplified, inner ones included, in file order."""
+        """Yield every node of the graphs that are simplified, inner ones included, in file order."""
         for graph in self.graphs:
             if self.is_alive(graph):
                 for node in list(graph.nodes):
@@ -133,7 +133,7 @@ class MatchContext:
                         yield node
 
     def is_alive(self, graph: Graph) -> bool:
-        """Whether a graph is still part of the model."""
+        """Return whether a graph is still part of the model."""
         current: Graph | None = graph
         while current is not None:
             owner = current.owner
@@ -146,20 +146,20 @@ class MatchContext:
         return False
 
     def may_change(self, node: Node) -> bool:
-        """Whether passes may rewrite a node: it is in the part chosen, and nothing outside the graph refers to it."""
+        """Return whether passes may rewrite a node: it is in the scope, and nothing outside the graph refers to it."""
         if node.domain or node.device_configurations or any(a.reference for a in node.attributes.values()):
             return False
         return self.is_chosen(node)
 
     def is_chosen(self, node: Node) -> bool:
-        """Whether a node is in the part of the model that is to be simplified."""
+        """Return whether a node is in the scope of the simplification."""
         chosen = self.options.nodes
         return chosen is None or node in chosen or node in self.made
 
     def takes(self, pass_id: str, match: Match) -> bool:
-        """Whether a match is to be applied; one that was chosen is taken once.
+        """Return whether a match is to be applied; a chosen one is applied once.
 
-        Where other passes have replaced part of what it is about, it may be about nodes they made instead.
+        If other passes replaced some of its nodes, it may concern their replacements instead.
         """
         waiting = self._waiting.get(pass_id)
         if waiting is None:
@@ -173,21 +173,21 @@ class MatchContext:
         return False
 
     def add_to_index(self, node: Node) -> None:
-        """A node came into a graph."""
+        """Add a new node to the index."""
         if not node.domain:
             self._index.setdefault(node.op_type, {})[node] = None
 
     def remove_from_index(self, node: Node) -> None:
-        """A node left its graph."""
+        """Remove a node from the index."""
         self._index.get(node.op_type, {}).pop(node, None)
 
     def opset(self, node: Node) -> int:
-        """The opset of ai.onnx in force where the node is; 1 when the model imports none."""
+        """Return the opset of ai.onnx for a node; 1 when the model imports none."""
         graph = node.graph
         return 1 if graph is None else graph.opset_imports.get(node.domain, 1)
 
     def is_deterministic(self, node: Node) -> bool:
-        """Whether the node gives the same for the same inputs, what is inside its bodies included."""
+        """Return whether the node is deterministic, its subgraphs included."""
         if node.op_type in STOCHASTIC and not node.domain:
             return False
         if node.op_type == "Dropout" and not node.domain and not self.is_inference_dropout(node):
@@ -202,7 +202,7 @@ class MatchContext:
         return all(self.is_deterministic(inner) for body in node.bodies for inner in body.nodes)
 
     def is_inference_dropout(self, node: Node) -> bool:
-        """Whether a Dropout lets its input through."""
+        """Return whether a Dropout is the identity."""
         opset = self.opset(node)
         if opset < 7:
             test = node.attributes.get("is_test")
@@ -215,7 +215,7 @@ class MatchContext:
     # -- constants -----------------------------------------------------------------------------------------------
 
     def constant(self, value: Value | None) -> Tensor | None:
-        """The tensor a value always is; None for what a caller or training may replace. Reads no file."""
+        """Return the tensor of a constant value; None for what a caller or training may replace. Reads no file."""
         if value is None:
             return None
         if value.initializer is not None:
@@ -231,12 +231,12 @@ class MatchContext:
         return self._constants[producer]
 
     def array(self, value: Value | None) -> NDArray[Any] | None:
-        """The numbers of a constant; None when it is not one, or its data is not available. May read the file."""
+        """Return the numbers of a constant; None when it is not one, or its data is unavailable. May read the file."""
         tensor = self.constant(value)
         return None if tensor is None else self.read(tensor)
 
     def read(self, tensor: Tensor) -> NDArray[Any] | None:
-        """The numbers of a tensor; None when its data is not available. May read the file."""
+        """Return the numbers of a tensor; None when its data is unavailable. May read the file."""
         known = self._arrays.get(tensor)
         if known is not None:
             return known
@@ -253,7 +253,7 @@ class MatchContext:
         return array
 
     def is_protected(self, value: Value) -> bool:
-        """Whether something outside the graph's wires refers to a value: training, quantization annotations."""
+        """Return whether training or quantization annotations refer to a value."""
         return value in self._annotated or (
             value.name in self._protected and value.graph is not None and value.graph is self.model.graph
         )
@@ -261,26 +261,28 @@ class MatchContext:
     # -- wires ---------------------------------------------------------------------------------------------------
 
     def users(self, value: Value | None) -> list[Node]:
-        """The nodes that use a value, all in its graph; empty when it is used otherwise, returned or protected."""
+        """Return the nodes that use a value, all in its graph; empty when it is used otherwise, returned or
+        protected.
+        """
         if value is None or self.is_protected(value):
             return []
         nodes = [user for user, _ in value.uses if isinstance(user, Node) and user.graph is value.graph]
         return nodes if len(nodes) == len(value.uses) else []
 
     def sole_user(self, value: Value | None) -> Node | None:
-        """The one node that uses a value, once and in its graph; None when it is used otherwise."""
+        """Return the only user of a value, once and in its graph; None when it is used otherwise."""
         users = self.users(value) if value is not None and len(value.uses) == 1 else []
         return users[0] if users else None
 
     def producer(self, value: Value | None, *op_types: str) -> Node | None:
-        """The node that makes a value, if it is one of these operators and may be rewritten."""
+        """Return the producer of a value, if it is one of these operators and may be rewritten."""
         node = None if value is None else value.producer
         if node is None or node.op_type not in op_types or not self.may_change(node):
             return None
         return node
 
     def can_replace(self, old: Value | None, new: Value | None) -> bool:
-        """Whether everything that uses `old` could use `new`, names and order of graph outputs unchanged."""
+        """Return whether every use of `old` could use `new`, with names and order of graph outputs unchanged."""
         if old is None or new is None or old is new or old.graph is None or self.is_protected(old):
             return False
         if not is_visible(new, old.graph):
@@ -299,7 +301,7 @@ class MatchContext:
         )
 
     def comes_before(self, value: Value, node: Node) -> bool:
-        """Whether a value is there before a node in the order of the file. Costs the way between them."""
+        """Return whether a value is defined before a node in file order. Linear in the distance."""
         producer = value.producer
         if producer is None:
             return True
@@ -311,28 +313,28 @@ class MatchContext:
         return False
 
     def unused_from(self, node: Node, index: int) -> bool:
-        """Whether no output of the node from an index on is used."""
+        """Return whether no output of the node from an index on is used."""
         return not any(v is not None and v.uses for v in node.outputs[index:])
 
     # -- types ---------------------------------------------------------------------------------------------------
 
     def element_type(self, value: Value | None) -> ElementType | None:
-        """The element type of a value, or None."""
+        """Return the element type of a value, or None."""
         return self.facts.element_type(value)
 
     def is_float(self, *values: Value | None) -> bool:
-        """Whether all are known to be tensors of one real floating-point type."""
+        """Return whether all are known to be tensors of one real floating-point type."""
         kinds = {self.facts.element_type(v) for v in values}
         kind = kinds.pop() if len(kinds) == 1 else None
         return kind is not None and kind.is_float
 
     def refuse(self, pass_id: str, place: Node | Value, reason: str) -> None:
-        """Note that a pass held back."""
+        """Record that a pass did not apply."""
         self.refusals.setdefault((pass_id, reason, place), PassRefusal(pass_id, place, reason))
 
 
 def _protected_names(model: Model) -> set[str]:
-    """Values of the main graph that training reads or sets."""
+    """Return values of the main graph that training reads or sets."""
     names: set[str] = set()
     for training in model.training_info:
         for binding in (training.initialization_binding, training.update_binding):
@@ -354,5 +356,5 @@ def _used_names(graphs: Iterable[Graph]) -> Iterator[str]:
 
 
 def is_returned_elsewhere(value: Value) -> bool:
-    """Whether a graph other than its own returns it, which only a node's output may."""
+    """Return whether a graph other than its own returns it, which only a node's output may."""
     return any(isinstance(user, Graph) and user is not value.graph for user, _ in value.uses)

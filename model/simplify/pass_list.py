@@ -18,7 +18,7 @@ from onnx_workbench.model.simplify.rules import (
     unroll_loops,
 )
 
-#: Cheap eliminations and constants first: they make the patterns that fusions look for.
+#: Cheap eliminations and constants first: they create the patterns for fusions.
 PASSES: tuple[Pass, ...] = (
     eliminations.DEADEND,
     constants.EXTRACT,

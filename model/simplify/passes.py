@@ -1,4 +1,4 @@
-"""What a pass is: it finds matches, and a match knows how to rewrite its part of the graph."""
+"""Passes and matches: a pass finds matches, and a match rewrites its part of the graph."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 #: Computes a node from its inputs (None where left out) under an opset; None when it cannot or must not, or when a
-#: result would be larger than the bytes given. exec.engine.constant_folding has one; model knows no kernels.
+#: result would exceed the given bytes. exec.engine.constant_folding has one; model knows no kernels.
 Evaluate = Callable[[Node, Sequence["NDArray[Any] | None"], int, int], "list[NDArray[Any]] | None"]
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One place where a pass applies: what would happen, in words, to which nodes and values.
+    """One match of a pass: a description of the change, and the nodes and values concerned.
 
     `apply` is called at once or never: the model must not have changed since the match was found.
     """
@@ -33,17 +33,17 @@ class Match:
 
     @property
     def things(self) -> frozenset[Node | Value]:
-        """What it is about: its nodes, or where it is about none, its values."""
+        """Return the objects it concerns: its nodes, or without any its values."""
         return frozenset(self.nodes or self.values)
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One kind of simplification, by the name people know.
+    """One kind of simplification.
 
-    `find` yields matches in the model as it is at that moment; whoever iterates may apply each before asking for
-    the next. No match makes more nodes than it removes, but for passes that say `may_grow`; these run only when asked
-    for. `is_default` says whether a pass runs unless told.
+    `find` yields matches in the current model; the caller may apply each before requesting the next. No match creates
+    more nodes than it removes, except for passes with `may_grow`, which run on request only. `is_default`: the pass
+    runs by default.
     """
 
     id: str
@@ -56,7 +56,7 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class PassRefusal:
-    """Something a pass could have done and must not: which, where and why."""
+    """A match that a pass had to reject: which, where and why."""
 
     pass_id: str
     place: Node | Value
@@ -82,14 +82,14 @@ class SimplifyOptions:
 
 
 def is_there(place: Node | Value) -> bool:
-    """Whether a node, or a value that something makes or holds, is still part of a graph."""
+    """Return whether a node, or a value with a producer or an owner, is still part of a graph."""
     if isinstance(place, Node):
         return place.graph is not None
     return place.producer is not None or place.initializer is not None
 
 
 def said(node: Node) -> str:
-    """What a description calls a node: its name, else its operator and what it makes."""
+    """Describe a node: its name, else its operator and output."""
     if node.name:
         return node.name
     made = next((v.name for v in node.outputs if v is not None), "")

@@ -1,4 +1,4 @@
-"""Runs passes until nothing is left to do, and says what each did.
+"""Run passes to a fixed point, and report what each did.
 
 report = simplify(document, evaluate=fold.evaluate)        # each run that did something is an entry in the history
 found = survey(document.model, evaluate=fold.evaluate)     # what passes would do first, changing nothing
@@ -21,15 +21,15 @@ from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Evaluate, Match, Pass, PassRefusal, SimplifyOptions, is_there
 from onnx_workbench.model.simplify.rewriter import GraphRewriter, RewriterNames
 
-TITLE = "Simplify: "  # and that of the pass: what an entry of the history is called
-_ROUNDS = 40  # each gets past what the one before made possible; real models need three or four
+TITLE = "Simplify: "  # and that of the pass: the title of a history entry
+_ROUNDS = 40  # each round applies what the previous one made possible; real models need three or four
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFigures:
-    """How large a model is: op nodes by operator, parameters and their bytes.
+    """Size of a model: op nodes by operator, parameters and their bytes.
 
-    What is simplified is counted: bodies and functions, each function once; of Constant nodes the data alone.
+    Counts what is simplified: subgraphs and functions, each function once; of Constant nodes only the data.
     """
 
     operators: Mapping[str, int]
@@ -44,7 +44,7 @@ class ModelFigures:
 
 @dataclass(slots=True)
 class SimplifyReport:
-    """What a simplification did. `applied` counts matches by pass id, in the order passes first did something."""
+    """Result of a simplification. `applied` counts matches by pass id, in the order passes first applied."""
 
     before: ModelFigures
     after: ModelFigures
@@ -62,10 +62,10 @@ def simplify(
     types: Mapping[Value, Type] | None = None,
     progress: Progress = SILENT,
 ) -> SimplifyReport:
-    """Apply passes (those on by default unless told) round after round, one history entry per run of a pass.
+    """Apply passes (by default the default ones) round after round, one history entry per run of a pass.
 
-    Runs where the document is used: off the GUI thread on a rehearsal. Without `evaluate` nothing is computed, so
-    nothing is folded. `types` are inferred ones when they are at hand. Cancelled leaves complete entries behind.
+    Runs where the document is used: off the GUI thread on a working copy. Without `evaluate` nothing is folded. `types`
+    are inferred ones if available. Cancelling leaves complete entries behind.
     """
     from onnx_workbench.model.simplify.pass_list import DEFAULT_PASSES
 
@@ -114,9 +114,9 @@ def survey(
     types: Mapping[Value, Type] | None = None,
     progress: Progress = SILENT,
 ) -> tuple[dict[str, list[Match]], list[PassRefusal]]:
-    """What each pass would find now, and what it would refuse. Changes nothing.
+    """Return what each pass would find now, and what it would reject. Changes nothing.
 
-    Passes make work for each other, so applying them does more than this.
+    Passes enable each other, so applying them does more than this.
     """
     from onnx_workbench.model.simplify.pass_list import PASSES
 
@@ -143,17 +143,17 @@ def prepare(
     types: Mapping[Value, Type] | None = None,
     progress: Progress = SILENT,
 ) -> MatchContext:
-    """A context to find matches in; infers types unless they are given."""
+    """Return a context for finding matches; infers types unless they are given."""
     if types is None:
         types = trusted_types(model, progress).types
     return MatchContext(model, types, evaluate=evaluate, options=options, progress=progress)
 
 
 def trusted_types(model: Model, progress: Progress = SILENT) -> InferredTypes:
-    """Types that follow from inputs and true constants alone.
+    """Infer types from inputs and true constants alone.
 
-    What a caller may replace is no constant, and what a file says of the inputs of a body need not hold in every
-    turn: both are hidden from inference. Use where nobody else uses the model.
+    Replaceable defaults are no constants, and declared types of subgraph inputs need not hold in every iteration: both
+    are hidden from inference. For models that are not shared.
     """
     undo: list[Step] = []
     try:
@@ -164,7 +164,7 @@ def trusted_types(model: Model, progress: Progress = SILENT) -> InferredTypes:
                 if graph is not model.graph and value.type is not None:
                     undo.append(SetField(value, "type", None).apply())
         asked = request(model, formulas=False)
-    except ModelError as error:  # the data of a small constant is not available
+    except ModelError as error:  # the data of a small constant is unavailable
         return InferredTypes(problem=str(error))
     finally:
         for step in reversed(undo):
@@ -173,7 +173,7 @@ def trusted_types(model: Model, progress: Progress = SILENT) -> InferredTypes:
 
 
 def figures(model: Model) -> ModelFigures:
-    """Count a model. Reads no tensor data."""
+    """Measure a model. Reads no tensor data."""
     operators: Counter[str] = Counter()
     parameters = nbytes = 0
     roots = (model.graph, *(function.body for function in model.functions))
@@ -194,7 +194,7 @@ def figures(model: Model) -> ModelFigures:
 
 
 def chosen_passes(ids: Collection[str]) -> tuple[Pass, ...]:
-    """The passes of these ids in the order they run; KeyError names one that does not exist."""
+    """Return the passes of these ids in the order they run; KeyError for an unknown one."""
     from onnx_workbench.model.simplify.pass_list import PASSES
 
     known = {one.id for one in PASSES}

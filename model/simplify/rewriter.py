@@ -1,4 +1,4 @@
-"""How passes change a model: over an edit, keeping index, facts and names up to date, leaving nothing dead behind."""
+"""Graph rewriting for passes: edits that keep index, facts and names up to date, with dead code elimination."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class RewriterNames:
-    """Names taken in the trees of graphs, looked up once per simplification."""
+    """Names taken in the trees of graphs, collected once per simplification."""
 
     def __init__(self, context: MatchContext) -> None:
         self._values: dict[Graph, set[str]] = {}
@@ -36,11 +36,11 @@ class RewriterNames:
         self._context = context
 
     def value(self, graph: Graph, wanted: str) -> str:
-        """A free name for a value of a graph, taken from now on."""
+        """Return a free name for a value of a graph, and reserve it."""
         return self._take(self._values, graph.root, wanted, of_nodes=False)
 
     def node(self, graph: Graph, wanted: str) -> str:
-        """A free name for a node of a graph, taken from now on."""
+        """Return a free name for a node of a graph, and reserve it."""
         return self._take(self._nodes, graph.root, wanted, of_nodes=True)
 
     def _take(self, known: dict[Graph, set[str]], root: Graph, wanted: str, *, of_nodes: bool) -> str:
@@ -73,10 +73,10 @@ class GraphRewriter:
         outputs: Sequence[Value | None] | None = None,
         before: Node | None = None,
     ) -> Value:
-        """Put a node in front of another one; arrays among its inputs become constants. Returns its first output.
+        """Insert a node before another one; arrays among its inputs become constants. Returns its first output.
 
-        It is called like `like`, the node whose work it does. `outputs` None: one of its own. An output that another
-        node makes at the moment is taken over from it.
+        It is named like `like`, the node it replaces. `outputs` None: a new one. An output of another node is taken
+        over from it.
         """
         place = before or like
         graph = place.graph
@@ -112,7 +112,7 @@ class GraphRewriter:
         return self.constant(graph, given, like.name or like.op_type, like)
 
     def constant(self, graph: Graph, content: NDArray[Any] | Tensor, hint: str, before: Node) -> Value:
-        """A new constant of a graph: an initializer, or a Constant node where the graph cannot have new ones."""
+        """Return a new constant of a graph: an initializer, or a Constant node where the graph cannot have new ones."""
         tensor = content if isinstance(content, Tensor) else ArrayTensor(content)
         value = Value(self._names.value(graph, f"{hint}_constant"))
         self._put(graph, value, tensor, before)
@@ -133,9 +133,9 @@ class GraphRewriter:
     # -- changing ------------------------------------------------------------------------------------------------
 
     def replace(self, old: Value, new: Value) -> None:
-        """Let everything that uses `old` use `new`, and remove what nobody needs any more.
+        """Replace every use of `old` by `new`, and remove dead code.
 
-        Ask Context.can_replace first. A graph output stays the same value: then it is made by what made `new`.
+        Check MatchContext.can_replace first. A graph output stays the same value: then it gets the producer of `new`.
         """
         producer = old.producer
         if any(isinstance(user, Graph) for user, _ in old.uses):
@@ -163,7 +163,7 @@ class GraphRewriter:
             self._edit.do(SetInputs(node, tuple(new if v is old else v for v in node.inputs)))
 
     def _release_output(self, value: Value) -> None:
-        """Take a value away from the node that makes it, for another one to make."""
+        """Detach a value from its producer, for another one."""
         node = value.producer
         assert node is not None
         spare: list[Value | None] = []
@@ -178,7 +178,7 @@ class GraphRewriter:
         self._edit.do(SetOutputs(node, tuple(spare)))
 
     def set_inputs(self, node: Node, inputs: Iterable[Any]) -> None:
-        """Give a node other inputs; arrays become constants. What fed it and is needed no more goes."""
+        """Set the inputs of a node; arrays become constants. Unused producers are removed."""
         graph = node.graph
         assert graph is not None
         old = node.inputs
@@ -193,13 +193,13 @@ class GraphRewriter:
         self._edit.do(SetAttribute(node, name, None if value is None else make_attribute(name, value)))
 
     def forget_type(self, value: Value) -> None:
-        """Take back what is declared of a value that is about to have another shape."""
+        """Remove the declared type of a value whose shape will change."""
         if value.type is not None:
             self._edit.do(SetField(value, "type", None))
             self._drop(value)
 
     def fold(self, node: Node, tensors: Sequence[Tensor | None]) -> None:
-        """Put constants in the place of a node; outputs that are not used need none. What only it needed goes."""
+        """Replace a node by constants; unused outputs need none. Dead producers are removed."""
         graph, following = node.graph, node.next
         assert graph is not None
         outputs, needed = node.outputs, list(dependencies(node))
@@ -220,7 +220,7 @@ class GraphRewriter:
         self.collect_values(needed)
 
     def insert(self, graph: Graph, nodes: Iterable[Node], before: Node | None) -> None:
-        """Put nodes that are in no graph yet into one."""
+        """Insert nodes that are in no graph yet."""
         for node in nodes:
             self._edit.do(InsertNode(graph, node, before))
             self._know(node)
@@ -233,7 +233,7 @@ class GraphRewriter:
             self._edit.do(SetInitializer(graph, value, tensor))
 
     def cloner(self, graph: Graph, values: dict[Value, Value | None]) -> Cloner:
-        """Copies parts of bodies into a graph, under free names."""
+        """Return a cloner that copies parts of subgraphs into a graph, under free names."""
         return Cloner(
             dict(values),
             rename=lambda name: self._names.value(graph, name),
@@ -243,7 +243,7 @@ class GraphRewriter:
     # -- removing ------------------------------------------------------------------------------------------------
 
     def remove(self, node: Node) -> None:
-        """Remove a node nobody needs, and what only it needed."""
+        """Remove an unused node and its dead producers."""
         needed = list(dependencies(node))
         self._remove(node)
         self.collect_values(needed)
@@ -258,7 +258,7 @@ class GraphRewriter:
                 self._drop(value)
 
     def collect(self, nodes: Iterable[Node]) -> None:
-        """Remove those of the nodes that nobody needs, and all that becomes needless by it."""
+        """Remove the unused ones of the nodes, and everything that becomes dead (dead code elimination)."""
         pending = list(nodes)
         while pending:
             node = pending.pop()
@@ -271,11 +271,11 @@ class GraphRewriter:
             pending.extend(self._orphans(needed))
 
     def collect_values(self, values: Iterable[Value]) -> None:
-        """Remove those of the values that nobody uses, and what made them."""
+        """Remove the unused ones of the values, and their producers."""
         self.collect(self._orphans(values))
 
     def _orphans(self, values: Iterable[Value]) -> Iterable[Node]:
-        """Drop constants nobody uses; returns the nodes whose outputs nobody uses."""
+        """Drop unused constants; returns the nodes whose outputs are unused."""
         found = []
         for value in values:
             if value.uses or self.context.is_protected(value):
@@ -287,7 +287,7 @@ class GraphRewriter:
         return found
 
     def drop_constant(self, value: Value) -> None:
-        """Remove an initializer nobody uses; one that is a graph input stays."""
+        """Remove an unused initializer; one that is a graph input stays."""
         if value.graph is not None and value.initializer is not None and not value.is_input and not value.uses:
             self._edit.do(SetInitializer(value.graph, value, None))
             self._drop(value)
@@ -297,7 +297,7 @@ class GraphRewriter:
             self._dropped.setdefault(value.graph, set()).add(value)
 
     def finish(self) -> None:
-        """Take back type declarations of values that are gone. Call once, at the end of a pass."""
+        """Remove declarations of removed values. Call once, at the end of a pass."""
         for graph, values in self._dropped.items():
             gone = {
                 v for v in values if v.type is None or (v.producer is None and v.initializer is None and not v.uses)

@@ -1,1 +1,1 @@
-"""From files, bytes and streams to a model. Weights stay in the file until they are used."""
+"""Read files, bytes and streams into a model. Weights stay in the file until they are used."""

@@ -1,4 +1,4 @@
-"""From messages to the immutable parts of the IR: attributes, types, details. Used when someone first looks."""
+"""Decode messages to immutable parts of the IR: attributes, types, details. Called lazily on first access."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ from onnx_workbench.model.ir.types import (
 
 
 class MessageOrigin(NamedTuple):
-    """The message an attribute was read from, and the kind and value that were made of it.
+    """The message an attribute was read from, and the kind and value decoded from it.
 
-    An attribute that still has this very value is written back as the message it came from.
+    An attribute that still has this very value is written back as that message.
     """
 
     proto: AttributeProto
@@ -62,17 +62,19 @@ GraphReader = Callable[[GraphProto], Graph]
 
 
 class MessageDecoder:
-    """The `model.ir.lazy_details.Decoder` of one file. Reads only messages, but for long strings left in the file."""
+    """The `model.ir.lazy_details.Decoder` of one file. Reads only messages, except for long strings left in the
+    file.
+    """
 
     def __init__(self, files: TensorFiles) -> None:
         self.files = files
 
     def attributes(self, source: NodeProto) -> dict[str, Attribute]:
-        """Attributes of a node without bodies, in file order; of two with one name the first."""
+        """Return the attributes of a node without subgraphs, in file order; of duplicates the first."""
         return self.read_attributes(source.attribute, None)
 
     def read_attributes(self, protos: Iterable[AttributeProto], read_graph: GraphReader | None) -> dict[str, Attribute]:
-        """Attributes by name; `read_graph` makes the bodies."""
+        """Return attributes by name; `read_graph` creates the subgraphs."""
         found: dict[str, Attribute] = {}
         for proto in protos:
             attribute = self.attribute(proto, read_graph)
@@ -80,7 +82,7 @@ class MessageDecoder:
         return found
 
     def attribute(self, proto: AttributeProto, read_graph: GraphReader | None = None) -> Attribute:
-        """One attribute. Files before IR version 2 do not say the kind: then the field that is set says it."""
+        """Decode one attribute. Files before IR version 2 have no `type`: then the field that is set determines it."""
         kind = _kind(proto)
         reference = text(proto.ref_attr_name)
         value = None if reference else self._value(proto, kind, read_graph)
@@ -134,12 +136,12 @@ class MessageDecoder:
         return value.decode("utf-8", "surrogateescape")
 
     def sparse_tensor(self, proto: SparseTensorProto) -> SparseTensor:
-        """A sparse tensor; its values and indices stay where they are."""
+        """Decode a sparse tensor; values and indices stay in the file."""
         values, indices = ProtoTensor(proto.values, self.files), ProtoTensor(proto.indices, self.files)
         return SparseTensor(values, indices, tuple(proto.dims), source=proto)
 
     def node_details(self, source: NodeProto) -> Details:
-        """Texts and device configurations of a node."""
+        """Decode texts and device configurations of a node."""
         if not (source.doc_string or source.metadata_props or source.device_configurations):
             return NO_DETAILS
         return Details(
@@ -188,14 +190,14 @@ def _kind(proto: AttributeProto) -> AttributeKind:
 
 
 def has_graphs(proto: NodeProto) -> bool:
-    """Whether any attribute of a node holds a graph, be it read or not (see `bodies`)."""
+    """Return whether any attribute of a node holds a graph, whether or not it is decoded (see `bodies`)."""
     return any(attribute.HasField("g") or attribute.graphs for attribute in proto.attribute)
 
 
 def bodies(proto: NodeProto) -> list[GraphProto]:
-    """The bodies of a node as `MessageDecoder.read_attributes` makes graphs of them, in the same order.
+    """Return the subgraph messages of a node in the order in which `MessageDecoder.read_attributes` creates graphs.
 
-    A graph beside the value that the attribute's type names is no body, nor is one in a second attribute of a name.
+    A graph in a field other than the one the attribute's type names is none, nor is one in a duplicate attribute.
     """
     found: dict[str, list[GraphProto]] = {}
     for attribute in proto.attribute if has_graphs(proto) else ():
@@ -206,17 +208,17 @@ def bodies(proto: NodeProto) -> list[GraphProto]:
 
 
 def read_entries(entries: Iterable[StringStringEntryProto]) -> Mapping[str, str]:
-    """Keys and values; of two with one key the last, as in a protobuf map."""
+    """Return keys and values; of duplicates the last, as in a protobuf map."""
     return {text(entry.key): text(entry.value) for entry in entries}
 
 
 def read_pairs(entries: Iterable[StringStringEntryProto]) -> tuple[tuple[str, str], ...]:
-    """Keys and values in order, repeated keys included."""
+    """Return keys and values in order, duplicates included."""
     return tuple((text(entry.key), text(entry.value)) for entry in entries)
 
 
 def read_type(proto: TypeProto) -> Type | None:
-    """The type in a TypeProto; None when it holds none that is known."""
+    """Decode a TypeProto; None when it is empty or unknown."""
     kind = proto.WhichOneof("value")
     denotation = text(proto.denotation)
     match kind:
@@ -245,7 +247,7 @@ def read_type(proto: TypeProto) -> Type | None:
 
 
 def read_shape(proto: TensorShapeProto) -> Shape:
-    """The dimensions of a shape."""
+    """Decode the dimensions of a shape."""
     dims: list[Dimension] = []
     denotations = []
     for dim in proto.dim:
@@ -259,7 +261,7 @@ def read_shape(proto: TensorShapeProto) -> Shape:
 
 
 def read_node_device_configuration(proto: NodeDeviceConfigurationProto) -> NodeDeviceConfiguration:
-    """How a node takes part in a device configuration."""
+    """Decode a node's device configuration."""
     return NodeDeviceConfiguration(
         text(proto.configuration_id),
         tuple(_read_sharding(spec) for spec in proto.sharding_spec),
@@ -282,7 +284,7 @@ def _read_sharding(proto: ShardingSpecProto) -> ShardingSpec:
 
 
 def read_device_configuration(proto: DeviceConfigurationProto) -> DeviceConfiguration:
-    """A named set of devices of the model."""
+    """Decode a device configuration of the model."""
     return DeviceConfiguration(
         text(proto.name), proto.num_devices, tuple(text(device) for device in proto.device), source=proto
     )

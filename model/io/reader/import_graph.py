@@ -1,8 +1,7 @@
-"""From a parsed ModelProto to linked objects: one slotted object per node and value, names resolved once.
+"""Build the linked IR from a parsed ModelProto: one slotted object per node and value, names resolved once.
 
-Files that break the rules are linked as far as they make sense, and every broken rule is listed: of two
-definitions of a name the first is the one others refer to, the second keeps its place and name; a name that
-nothing defines becomes a Value that `is_defined` denies.
+Invalid files are linked as far as possible, and every broken rule is listed: of two definitions of a name uses refer to
+the first, the second keeps its position and name; an undefined name becomes a Value whose `is_defined` is False.
 """
 
 from __future__ import annotations
@@ -45,15 +44,15 @@ from onnx_workbench.model.ir.graph import (
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.progress import SILENT, Progress
 
-#: More nodes and tensors than this are taken for an attack: objects for them would fill the memory.
+#: More nodes and tensors are taken for an attack: their objects would exhaust the memory.
 MOST_ELEMENTS: Final = 1_000_000
 _MOST_PROBLEMS = 200
-_SPELT_OUT = "ai.onnx"  # the domain of the standard operators, which is empty too
+_SPELT_OUT = "ai.onnx"  # a second spelling of the standard domain, the empty string
 _BETWEEN_CHECKS = 4096
 
 
 class _Scope:
-    """Names visible in a graph: its own, then those of the graphs around it."""
+    """Visible names of a graph: its own, then those of the enclosing graphs."""
 
     __slots__ = ("graph", "names", "outer")
 
@@ -72,7 +71,7 @@ class _Scope:
         return None
 
     def unresolved(self, name: str) -> Value:
-        """A value that nothing defines, kept in the outermost graph so that all bodies share it."""
+        """Return an undefined value, kept in the outermost graph so that all subgraphs share it."""
         scope = self
         while scope.outer is not None:
             scope = scope.outer
@@ -80,14 +79,14 @@ class _Scope:
         return value
 
 
-#: A node, its inputs so far, and the index and name of each that no node before it makes.
+#: A node, its inputs so far, and the index and name of each that no earlier node produces.
 _Waiting = tuple[Node, list[Value | None], list[tuple[int, str]]]
 
 
 class ModelBuilder:
-    """Makes the objects of one file; `problems` lists broken rules met on the way.
+    """Builds the objects of one file; `problems` lists the broken rules.
 
-    Nodes are not searched for bodies when it is known that no attribute of the file is a graph.
+    Nodes are not searched for subgraphs when no attribute of the file can be a graph.
     """
 
     def __init__(self, decoder: MessageDecoder, progress: Progress = SILENT, *, may_have_graphs: bool = True) -> None:
@@ -95,11 +94,11 @@ class ModelBuilder:
         self._may_have_graphs = may_have_graphs
         self._progress = progress
         self._nodes = 0
-        self._is_spelt_out = False  # whether a node that was read since this was asked last names "ai.onnx"
+        self._is_spelt_out = False  # whether a node read since the last check names "ai.onnx"
         self.problems: list[str] = []
 
     def model(self, proto: ModelProto) -> Model:
-        """The whole model."""
+        """Build the whole model."""
         self._may_have_graphs |= proto.ir_version < 2  # which did not say the kind of attributes
         with _no_collection():
             model = Model(Graph(), ir_version=proto.ir_version)
@@ -124,16 +123,16 @@ class ModelBuilder:
         return model
 
     def graph(self, proto: GraphProto) -> Model:
-        """A model around a graph that stands alone in its file."""
+        """Build a model around a lone graph."""
         model = Model()
         with _no_collection():
             self._graph(proto, model.graph, None)
         return model
 
     def node(self, proto: NodeProto) -> Model:
-        """A model around a node that stands alone: what it uses are the graph's inputs, what it makes the outputs."""
+        """Build a model around a lone node: its inputs and outputs become those of the graph."""
         model = self.graph(GraphProto(node=[proto]))
-        self.problems.clear()  # that nothing defines its inputs is no fault here
+        self.problems.clear()  # undefined inputs are no problem here
         graph = model.graph
         node = graph.nodes.first
         assert node is not None
@@ -144,7 +143,7 @@ class ModelBuilder:
         return model
 
     def function(self, proto: FunctionProto) -> Model:
-        """A model around a function that stands alone in its file; its main graph is empty."""
+        """Build a model around a lone function; its main graph is empty."""
         model = Model()
         with _no_collection():
             model.functions = (self._function(proto),)
@@ -185,11 +184,11 @@ class ModelBuilder:
         return scope
 
     def _define(self, scope: _Scope, name: str, what: str, info: ValueInfoProto | None = None) -> Value:
-        """A new value of the scope's graph. The first of a name is the one that others mean."""
+        """Create a value in the scope's graph. The first one of a name is the one that uses refer to."""
         value = Value(name, None, scope.graph)
         if info is not None:
             self._attach(value, info)
-        if not name:  # what is left out has no name either, and must not find this
+        if not name:  # an omitted name is empty too, and must not find this
             self._problem(f"{what[0].upper()}{what[1:]} of graph {scope.graph.name!r} has no name")
         elif name in scope.names:
             self._problem(f"{what} {name!r} of graph {scope.graph.name!r} is defined a second time")
@@ -215,9 +214,9 @@ class ModelBuilder:
             graph.initializers.append(value)
 
     def _nodes_of(self, protos: Sequence[NodeProto], scope: _Scope) -> list[tuple[Node, NodeProto]]:
-        """Nodes with their outputs and inputs linked; returns those with bodies, which are read afterwards.
+        """Create nodes with outputs and inputs linked; returns those with subgraphs, which are read afterwards.
 
-        Names used before their definition are linked when all are known.
+        Names used before their definition are linked at the end.
         """
         names, decoder = scope.names, self._decoder
         append, new_node = scope.graph.nodes._append, Node.__new__
@@ -227,7 +226,7 @@ class ModelBuilder:
         for number, proto in enumerate(protos):
             if number % _BETWEEN_CHECKS == 0:
                 self._progress.report(number, len(protos), "Linking nodes")
-            # What Node() does, without calls and loops for what cannot be there yet: half the time of opening.
+            # Inlined Node() without calls and loops that a new node does not need: half the time of opening.
             node = new_node(Node)
             node.id = next_id()
             late: list[tuple[int, str]] | None = None
@@ -271,7 +270,7 @@ class ModelBuilder:
         return tuple(outputs)
 
     def _made(self, scope: _Scope, name: str | bytes) -> Value | None:
-        """The value an output name stands for when it is empty, broken or taken."""
+        """Return the value for an output name that is empty, malformed or taken."""
         if not name:
             return None
         return self._define(scope, text(name), "value")
@@ -302,7 +301,7 @@ class ModelBuilder:
         return value
 
     def _declare(self, infos: Iterable[ValueInfoProto], scope: _Scope) -> None:
-        """Types of values between the nodes; the names may be ones that nothing defines."""
+        """Set types of values between the nodes; the names may be undefined."""
         declared = []
         for info in infos:
             name = text(info.name)
@@ -321,7 +320,7 @@ class ModelBuilder:
         return value
 
     def _read_bodies(self, nodes: list[tuple[Node, NodeProto]], scope: _Scope) -> None:
-        """Bodies see everything defined around them, so they are read last. Nesting is limited by the runtime."""
+        """Read subgraphs last, as they see everything defined around them. Nesting is limited by the runtime."""
 
         def read(proto: GraphProto) -> Graph:
             body = Graph()
@@ -357,9 +356,9 @@ class ModelBuilder:
         return function
 
     def _training(self, proto: TrainingInfoProto, main: _Scope) -> TrainingInfo:
-        """Training graphs see the initializers of the main graph, which are the state they update.
+        """Read training graphs, which see the initializers of the main graph: the state they update.
 
-        A step runs the main graph and the algorithm as one graph, so that sees all the main graph defines.
+        A step runs the main graph and the algorithm as one graph, so the algorithm sees all values of the main graph.
         """
         state = _Scope(main.graph, None)
         state.names = {value.name: value for value in main.graph.initializers}
@@ -401,7 +400,7 @@ class ModelBuilder:
                 )
 
     def _check_spelling(self, where: str, why: str) -> None:
-        """Whether what was read last names the domain of the standard operators, which has two names."""
+        """Note if the previously read object uses the second spelling of the standard domain."""
         if self._is_spelt_out:
             self._problem(f"{where} the domain {_SPELT_OUT!r}, {why}")
         self._is_spelt_out = False
@@ -422,7 +421,7 @@ class ModelBuilder:
 
 
 def read_opsets(entries: Iterable[OperatorSetIdProto]) -> dict[str, int]:
-    """Versions by domain; of several of one domain the highest, to which nodes are bound."""
+    """Return opset versions by domain; of duplicates the highest, which nodes are bound to."""
     found: dict[str, int] = {}
     for entry in entries:
         domain = normal_domain(text(entry.domain))
@@ -431,13 +430,13 @@ def read_opsets(entries: Iterable[OperatorSetIdProto]) -> dict[str, int]:
 
 
 def normal_domain(domain: str) -> str:
-    """The domain with the two names of the standard operators made one: ``""``."""
+    """Normalize the two spellings of the standard domain to ``""``."""
     return "" if domain == _SPELT_OUT else domain
 
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """No garbage collection meanwhile: hundreds of thousands of new objects and not one of them garbage."""
+    """Disable garbage collection: hundreds of thousands of new objects, none of them garbage."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -448,9 +447,9 @@ def _no_collection() -> Iterator[None]:
 
 
 def _describe(node: Node, proto: NodeProto) -> bool:
-    """What the message says of a new node by itself; the rest is read from there on first use.
+    """Set the name and operator of a new node; the rest is decoded from the message on first use.
 
-    Returns whether it names the domain of the standard operators, which most leave empty.
+    Returns whether it names the standard domain, which most nodes leave empty.
     """
     op_type, name, domain, overload = proto.op_type, proto.name, proto.domain, proto.overload
     node.op_type = op_type if type(op_type) is str else text(op_type)

@@ -1,6 +1,6 @@
-"""Placeholders: how the bytes of a tensor stay in their file while the message around them is parsed and changed.
+"""Placeholders for tensor payloads that stay in their file while the message around them is parsed and changed.
 
-A placeholder is 24 bytes: a nonce drawn anew for each table and the index of the payload. All lie in 0x20 … 0x5F,
+A placeholder is 24 bytes: a random nonce per table and the index of the payload. All lie in 0x20 … 0x5F,
 so they are also six ordinary floats, three doubles or 24 varints and pass through any packed field unchanged.
 """
 
@@ -18,18 +18,18 @@ _NONCE_BYTES = 16
 
 
 class Payload(NamedTuple):
-    """A part of a source that stands outside the parsed message."""
+    """A byte range of a source that is left out of the parsed message."""
 
     source: Source
     offset: int
     length: int
 
     def read(self) -> bytes:
-        """The bytes; ModelError when the file changed since it was opened."""
+        """Return the bytes; ModelError when the file changed since it was opened."""
         return self.source.read(self.offset, self.length)
 
 
-#: Serialised bytes with the payloads in their places, in order.
+#: Serialised bytes with payloads in between, in order.
 Pieces = list[bytes | Payload]
 
 
@@ -43,13 +43,13 @@ class PayloadTable:
         self.payloads: list[Payload] = []
 
     def add(self, payload: Payload) -> bytes:
-        """Keep a payload; returns the placeholder that stands for it."""
+        """Add a payload; returns its placeholder."""
         index = len(self.payloads)
         self.payloads.append(payload)
         return self.nonce + bytes((index >> shift & 0x1F) + 0x20 for shift in range(35, -1, -5))
 
     def at(self, content: bytes, position: int) -> Payload | None:
-        """The payload of the placeholder at a position; None when no index that was given out stands there."""
+        """Return the payload of the placeholder at a position; None if there is no valid one."""
         digits = content[position + _NONCE_BYTES : position + PLACEHOLDER_BYTES]
         index = 0
         for digit in digits:
@@ -59,9 +59,9 @@ class PayloadTable:
         return self.payloads[index] if len(digits) == 8 and index < len(self.payloads) else None
 
     def split(self, content: bytes) -> Pieces:
-        """The content of one field as literal bytes and payloads.
+        """Split the content of one field into literal bytes and payloads.
 
-        More than one piece only when a file gives a packed field in several parts, which are then joined.
+        More than one piece only when a file stores a packed field in several parts, which are then joined.
         """
         pieces: Pieces = []
         done = position = 0
@@ -84,14 +84,14 @@ def _make_nonce() -> bytes:
 
 
 def total_length(pieces: Pieces) -> int:
-    """Number of bytes the pieces make together."""
+    """Return the total number of bytes of the pieces."""
     return sum(len(piece) if isinstance(piece, bytes) else piece.length for piece in pieces)
 
 
 def restore(data: bytes, schema: MessageSchema, tables: list[PayloadTable]) -> Pieces:
-    """A serialised message with its payloads back in place and the lengths around them right.
+    """Substitute payloads for the placeholders in a serialised message, with corrected lengths around them.
 
-    Enters only messages in which a placeholder stands. Reads no payload.
+    Enters only messages that contain a placeholder. Reads no payload.
     """
     marks = sorted(_marks(data, tables))
     if not marks:
@@ -117,7 +117,7 @@ def _marks(data: bytes, tables: list[PayloadTable]) -> list[_Mark]:
 
 
 class _Level:
-    """A message in which placeholders stand, while its pieces are put together."""
+    """A message that contains placeholders, while its pieces are assembled."""
 
     __slots__ = ("copied", "end", "header", "position", "schema", "size")
 
@@ -137,7 +137,7 @@ class _Restorer:
         self._pieces: Pieces = []
 
     def run(self, schema: MessageSchema) -> Pieces:
-        """Walk down to every placeholder with a stack of its own, so depth costs no recursion."""
+        """Visit every placeholder with an explicit stack, without recursion."""
         levels = [_Level(schema, 0, len(self._data), -1)]
         while True:
             inner = self._next(levels[-1])
@@ -152,7 +152,7 @@ class _Restorer:
             levels[-1].size += len(length) + done.size
 
     def _next(self, level: _Level) -> _Level | None:
-        """Go on to the next message that must be entered; None at the end of the level."""
+        """Advance to the next message that must be entered; None at the end of the level."""
         while level.position < level.end:
             first = bisect_left(self._positions, level.position)
             if first == len(self._positions) or self._positions[first] >= level.end:
@@ -182,7 +182,7 @@ class _Restorer:
             level.size += end - level.copied
 
     def _fill(self, level: _Level, start: int, end: int, first: int) -> None:
-        """Put the payloads of one field, whose content is start to end, in their places."""
+        """Insert the payloads of one field, whose content is start to end."""
         parts: Pieces = []
         for index in range(first, bisect_left(self._positions, end)):
             mark = self._marks[index]

@@ -1,4 +1,4 @@
-"""Opening: from a file, bytes or a stream to a Model, whatever form the file has."""
+"""Open models from files, bytes or streams, in any supported format."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from onnx_workbench.model.io.writer.storage_plan import Copies
 from onnx_workbench.model.ir.graph import Function, Model
 from onnx_workbench.model.progress import SILENT, Progress
 
-#: Files below this size are parsed whole: with many small nodes that is quicker than a scan.
+#: Smaller files are parsed whole: with many small nodes that is faster than a scan.
 PARSED_WHOLE: Final = 16 << 20
-#: Text forms are parsed in memory several times their size, so they may not be larger than this.
+#: Text formats take several times their size in memory to parse, so they may not be larger.
 TEXT_LIMIT: Final = 512 << 20
 #: A file with more zero bytes is scanned even if it is small. It may hold millions of empty messages, each of which
-#: takes two bytes of the file and a hundred of memory; the scan stops at their number. Zeros in weights it passes over.
+#: takes two bytes of the file and a hundred of memory; the scan limits their number. Zeros in weights are skipped.
 _MOST_ZEROS: Final = 1_000_000
 
 Opened = str | os.PathLike[str] | bytes | BinaryIO
@@ -43,10 +43,10 @@ Opened = str | os.PathLike[str] | bytes | BinaryIO
 
 @dataclass(slots=True)
 class ModelSource:
-    """Where a model came from: `Model.source` of every model that was read.
+    """Origin of a model: `Model.source` of every model that was read.
 
-    `problems` are the broken rules met while reading; `truncation` says what is missing of a file that ends
-    early, empty for a whole one. `data` stays open, and large tensors are read from it when someone looks.
+    `problems` are the broken rules found while reading; `truncation` says what is missing of a truncated file. `data`
+    stays open, and large tensors are read from it lazily.
     """
 
     format: FileFormat
@@ -60,7 +60,7 @@ class ModelSource:
 
     @property
     def name(self) -> str:
-        """What to call it in messages."""
+        """Name for messages."""
         return self.data.name
 
     @property
@@ -69,7 +69,7 @@ class ModelSource:
         return self.data.identity if isinstance(self.data, FileSource) else None
 
     def close(self) -> None:
-        """Give the file and its data files back; tensors that are still in them cannot be read any more."""
+        """Close the file and its data files; tensors still in them can no longer be read."""
         self.files.close()
         if isinstance(self.data, FileSource):
             self.data.close()
@@ -104,7 +104,7 @@ class _Parsed(NamedTuple):
     may_have_graphs: bool = True
 
 
-#: A `type` field that says GRAPH or GRAPHS. It may also occur by chance, but no such attribute is without it.
+#: A `type` field with GRAPH or GRAPHS. It may also occur by chance, but every such attribute has it.
 _GRAPH_MARKS = (b"\xa0\x01\x05", b"\xa0\x01\x0a")
 
 
@@ -160,7 +160,7 @@ def load_operator_set(opened: Opened, progress: Progress = SILENT) -> OperatorSe
 
 
 def identify(opened: Opened) -> FileFormat:
-    """What a file holds, from its first bytes; ModelError says what else it is."""
+    """Detect the format of a file from its first bytes; ModelError says what else it is."""
     source, _ = _open(opened, SILENT)
     return sniff(source.read(0, min(HEAD_BYTES, source.size)), source.size)
 
@@ -176,7 +176,7 @@ def _open(opened: Opened, progress: Progress) -> tuple[Source, Path | None]:
 
 
 def _parse(source: Source, found: FileFormat, progress: Progress) -> _Parsed:
-    """The message in a source, with its large payloads left where they are."""
+    """Parse the message in a source, leaving large payloads there."""
     if found.form is not FileForm.BINARY:
         if source.size > TEXT_LIMIT:
             raise ModelError(
@@ -191,7 +191,7 @@ def _parse(source: Source, found: FileFormat, progress: Progress) -> _Parsed:
             try:
                 return _Parsed(cls.FromString(data), may_have_graphs=_may_have_graphs(data))
             except DecodeError:
-                pass  # the scan below says where it is damaged, or what is left of a file that ends early
+                pass  # the scan below locates the damage, or what is left of a truncated file
     schema = message_schema(found.message)
     skeleton = scan(source, schema, progress)
     try:
@@ -206,7 +206,7 @@ def _parse(source: Source, found: FileFormat, progress: Progress) -> _Parsed:
 
 
 def _folders(path: Path | None) -> tuple[Path | None, Path | None]:
-    """The folder a file was opened in, and the one it really is in if the way there was a link."""
+    """Return the folder a file was opened in, and its real one if a link led there."""
     if path is None:
         return None, None
     return path.absolute().parent, Path(os.path.realpath(path)).parent if path.is_symlink() else None
@@ -217,7 +217,7 @@ def _may_have_graphs(data: bytes) -> bool:
 
 
 def message_class(name: str) -> type[Message]:
-    """The class of a message that may stand alone in a file."""
+    """Return the class of a message that may be a file's root."""
     if name == "OperatorSetProto":
         return operator_set_class()
     found: type[Message] = getattr(protobuf, name)
@@ -225,14 +225,14 @@ def message_class(name: str) -> type[Message]:
 
 
 def message_schema(name: str) -> MessageSchema:
-    """The fields of a message that may stand alone in a file."""
+    """Return the schema of a message that may be a file's root."""
     return operator_set_schema() if name == "OperatorSetProto" else schemas()[name]
 
 
 def _around_tensor(builder: ModelBuilder, proto: Any) -> Model:
-    """A lone tensor: the only initializer of a graph."""
+    """Build a model around a lone tensor: the only initializer of a graph."""
     model = builder.graph(GraphProto(initializer=[proto]))
-    builder.problems.clear()  # that it has no name is no fault here
+    builder.problems.clear()  # a missing name is no problem here
     return model
 
 

@@ -1,8 +1,8 @@
-"""Finding the structure of a large file without reading its weights.
+"""Scanner: finds the structure of a large file without reading its weights.
 
-The wire format is walked in small windows; payloads of 4 KB and more are jumped over and stand in the result as
-placeholders. What is left, the skeleton, is a small valid message for the protobuf runtime, whatever the size
-of the file. Positions are known all the while, so a damaged file is refused with the place of the damage.
+The wire format is scanned in small windows; payloads of 4 KB and more are skipped and become placeholders in the
+result. The rest, the skeleton, is a small valid message for the protobuf runtime, whatever the size of the file.
+Offsets are known throughout, so the error for a damaged file locates the damage.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ from onnx_workbench.model.progress import SILENT, Progress
 
 #: Payloads of at least this many bytes stay in the file.
 THRESHOLD: Final = 4096
-#: What the protobuf runtime can parse at most.
+#: Limit of the protobuf runtime.
 MESSAGE_LIMIT: Final = (1 << 31) - 1
 
 _FIRST_WINDOW = 1 << 14
 _LAST_WINDOW = 1 << 20
-_MARGIN = 40  # more than a tag and the longest number after it
+_MARGIN = 40  # upper bound for a tag and the longest number after it
 _LONG_MESSAGE = 10_000  # fields after which an attribute or tensor is left to the runtime
 _BETWEEN_CHECKS = 1 << 14
-_MOST_FIELDS = 3_000_000  # of those that are walked one by one; no real model comes near
+_MOST_FIELDS = 3_000_000  # of those scanned one by one; far above any real model
 
 #: Fields whose content may stay in the file, with the number of bytes of one element.
 _PAYLOADS: Final = {
     "TensorProto": {4: 4, 5: 1, 7: 1, 9: 1, 10: 8, 11: 1},
     "AttributeProto": {4: 1},
 }
-#: Messages that are entered when the end of the file cuts them; others are dropped.
+#: Messages that are kept when truncated by the end of the file; others are dropped.
 _KEPT_WHEN_CUT = frozenset({"graph", "training_info", "initialization", "algorithm", "functions", "initializer"})
 
 
 class Skeleton(NamedTuple):
-    """The result of a scan: a small message, and where the payloads are that were left out.
+    """Result of a scan: a small message, and the payloads that were left out.
 
-    `truncation` says what is missing when the file ends early; empty when it is whole.
+    `truncation` says what is missing of a truncated file; else empty.
     """
 
     data: bytes
@@ -62,20 +62,20 @@ class Skeleton(NamedTuple):
 
 
 def scan(source: Source, schema: MessageSchema, progress: Progress = SILENT, threshold: int = THRESHOLD) -> Skeleton:
-    """The skeleton of the message in a source; ModelError with byte and field path when it is damaged.
+    """Scan the message in a source; ModelError with byte and field path when it is damaged.
 
-    A file that ends early gives what comes before its end. Reads tags, small fields and nothing else.
+    Of a truncated file the part before its end. Reads tags and small fields only.
     """
     return _Scanner(source, schema, progress, threshold, deep=False).run()
 
 
 def diagnose(source: Source, schema: MessageSchema, progress: Progress = SILENT) -> None:
-    """Walk every known message down to its last field; ModelError with byte and field path at the first damage."""
+    """Scan every known message down to its last field; ModelError with byte and field path at the first damage."""
     _Scanner(source, schema, progress, 0, deep=True).run()
 
 
 class _Frame:
-    """A message that is being walked."""
+    """A message being scanned (stack frame)."""
 
     __slots__ = (
         "content", "copied", "cut", "end", "field", "header", "payloads", "schema", "size", "start", "tag",
@@ -83,15 +83,15 @@ class _Frame:
 
     def __init__(self, schema: MessageSchema, start: int, content: int, end: int) -> None:
         self.schema = schema
-        self.field: FieldSchema | None = None  # of the message around it
+        self.field: FieldSchema | None = None  # of the enclosing message
         self.start = start  # of its tag
         self.content = content
         self.end = end
         self.cut = False  # the file ends before the message does
-        self.copied = content  # from here on nothing is in the skeleton yet
+        self.copied = content  # start of what is not yet in the skeleton
         self.size = 0  # bytes in the skeleton so far
         self.tag = b""
-        self.header = 0  # the piece that becomes tag and length once the size is known
+        self.header = 0  # the piece for tag and length, filled in once the size is known
         self.payloads = _PAYLOADS.get(schema.name)
 
 
@@ -133,7 +133,7 @@ class _Scanner:
     # -- walking ---------------------------------------------------------------------------------------------
 
     def _walk(self, frame: _Frame) -> _Frame | None:  # one loop, so that small fields cost no calls
-        """Fields of a message up to one that must be entered, which is returned, or to its end (None)."""
+        """Scan the fields of a message up to one that must be entered, which is returned, or to its end (None)."""
         position, end, threshold = self._position, frame.end, self._threshold
         window, base, limit = self._window, self._base, self._limit
         start, left = position, self._fields_before_check(frame)
@@ -146,7 +146,7 @@ class _Scanner:
                 if not left:
                     left = _BETWEEN_CHECKS
                     if frame.payloads and not self._deep:
-                        position = end  # a list of millions: the runtime is quicker with it
+                        position = end  # a list of millions: the runtime is faster with it
                         break
                     self._count_fields()
                     self._progress.report(position, self._size, "Reading the structure")
@@ -212,7 +212,7 @@ class _Scanner:
             )
 
     def _refill(self, position: int) -> None:
-        """Move the window to a position: small after a jump, larger and larger while reading on."""
+        """Move the window to a position: small after a jump, growing during sequential reading."""
         if 0 <= position - self._base <= len(self._window):
             self._next_window = min(self._next_window * 2, _LAST_WINDOW)
         else:
@@ -223,7 +223,7 @@ class _Scanner:
         self._limit = self._size if stop == self._size else stop - _MARGIN
 
     def _large(self, frame: _Frame, number: int, start: int, content: int, end: int) -> _Frame | None:
-        """A long field: a message is returned to be entered, a payload becomes a placeholder."""
+        """Handle a long field: a message is returned to be entered, a payload becomes a placeholder."""
         field = frame.schema.fields.get(number)
         if field is None:
             return None
@@ -264,7 +264,7 @@ class _Scanner:
             self._total = frame.size
 
     def _flush(self, frame: _Frame, end: int) -> None:
-        """What is between the last jump and `end` goes into the skeleton as it is."""
+        """Copy what is between the last jump and `end` to the skeleton unchanged."""
         start = frame.copied
         if end > start and not self._deep:
             first = start - self._base
@@ -291,7 +291,7 @@ class _Scanner:
         return bytes(out)
 
     def _skip_group(self, position: int, number: int) -> int:
-        """The position after a group, which no ONNX message has: an unknown field."""
+        """Return the position after a group, which no ONNX message has: an unknown field."""
         open_groups = [number]
         left = _BETWEEN_CHECKS
         while open_groups:
@@ -332,7 +332,7 @@ class _Scanner:
     # -- files that end early or are damaged -----------------------------------------------------------------
 
     def _overrun(self, frame: _Frame, start: int, number: int, content: int, length: int) -> _Frame | None:
-        """A field that claims more bytes than there are."""
+        """Handle a field whose length exceeds the remaining bytes."""
         field = frame.schema.fields.get(number)
         name = field.name if field is not None else f"field {number}"
         reason = f"{name} claims {length:,} bytes, {frame.end - content:,} remain"
@@ -347,7 +347,7 @@ class _Scanner:
         return None
 
     def _ends_inside(self, frame: _Frame, start: int) -> None:
-        """The data ends inside a tag, a number or a group."""
+        """Handle data that ends inside a tag, a number or a group."""
         if self._size - start > _MARGIN and frame.end - start > _MARGIN:
             self._damaged(start, "a number or group does not end")
         if not frame.cut:
@@ -370,7 +370,7 @@ class _Scanner:
         raise ModelError("The file is damaged", f"{reason[0].upper()}{reason[1:]}.", place=self._place(start))
 
     def _place(self, start: int) -> str:
-        """``byte 123 in model.graph.node[4]``; walks the messages around it again to count, once per error."""
+        """Format ``byte 123 in model.graph.node[4]``; rescans the enclosing messages to count, once per error."""
         names = [self._stack[0].schema.name.removesuffix("Proto").lower()]
         for outer, inner in zip(self._stack, self._stack[1:], strict=False):
             assert inner.field is not None
@@ -379,7 +379,7 @@ class _Scanner:
         return f"byte {start:,} in {'.'.join(names)}"
 
     def _count(self, outer: _Frame, inner: _Frame) -> int:
-        """How many fields with the number of `inner` come before it in the message around it."""
+        """Count the fields with the number of `inner` before it in the enclosing message."""
         assert inner.field is not None
         position = outer.content
         found = 0

@@ -1,4 +1,4 @@
-"""What a file is, told from its content alone: names and extensions lie, and ONNX files have no magic number."""
+"""Format detection by content alone: names and extensions are unreliable, and ONNX files have no magic number."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Final, NoReturn
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.wire import LENGTH, MessageSchema, WireError, operator_set_schema, read_field, schemas
 
-#: How many bytes at the start of a file `sniff` wants to see.
+#: Bytes from the start of a file that `sniff` needs.
 HEAD_BYTES: Final = 1 << 16
 
 
 class FileForm(Enum):
-    """How a message is written down."""
+    """Serialization format of a message."""
 
     BINARY = "binary"
     ONNX_TEXT = "ONNX text"
@@ -26,7 +26,7 @@ class FileForm(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    """The form of a file and the message in it: ``ModelProto``, ``GraphProto``, ``OperatorSetProto`` …"""
+    """The format of a file and its root message: ``ModelProto``, ``GraphProto``, ``OperatorSetProto`` …"""
 
     form: FileForm
     message: str = "ModelProto"
@@ -35,12 +35,12 @@ class FileFormat:
         return f"{self.message.removesuffix('Proto').lower()} in {self.form.value}"
 
 
-#: Messages a file may hold on its own; where two fit equally well the earlier one is taken.
+#: Possible root messages; where two fit equally well the earlier one is taken.
 MESSAGES: Final = ("ModelProto", "GraphProto", "FunctionProto", "NodeProto", "TensorProto", "OperatorSetProto")
 
 _CONVERT = "Convert it to ONNX with the framework it comes from, then open the result."
 _UNPACK = "Unpack it first, then open the model inside."
-#: Files of other kinds by their first bytes: offset, bytes, what it is, what to do.
+#: Other file types by magic number: offset, bytes, what it is, what to do.
 _MAGICS: Final = (
     (0, b"version https://git-lfs.github.com/spec/", "a Git LFS pointer",
      "It stands for a large file that was not fetched. Run `git lfs pull` in the repository, then open it again."),
@@ -66,7 +66,7 @@ _MAGICS: Final = (
 
 
 def sniff(head: bytes, size: int) -> FileFormat:
-    """The format of a file from its first HEAD_BYTES and its size; ModelError saying what else it is.
+    """Return the format of a file from its first HEAD_BYTES and its size; ModelError says what else it is.
 
     The error's detail says what to do about it.
     """
@@ -133,7 +133,7 @@ def _sniff_binary(head: bytes, size: int) -> FileFormat | None:
         if name == "OperatorSetProto":
             if head.startswith(b"\x0a\x09ONNXOPSET"):
                 return FileFormat(FileForm.BINARY, name)
-            continue  # its schema needs the onnx package, which opening does without
+            continue  # its schema needs the onnx package, which opening avoids
         score = _score(head, size, schemas()[name], depth=2)
         if score > 0 and (best is None or score > best[0]):
             best = score, name
@@ -141,9 +141,9 @@ def _sniff_binary(head: bytes, size: int) -> FileFormat | None:
 
 
 def _score(data: bytes, size: int, schema: MessageSchema, depth: int) -> float:
-    """How well bytes read as a message: 1 for each field that fits, less for each that does not.
+    """Score how well bytes parse as a message: 1 for each matching field, negative for others.
 
-    `size` may exceed what is there; the last field may then be cut.
+    `size` may exceed what is there; the last field may then be truncated.
     """
     score, position = 0.0, 0
     for _ in range(200):
@@ -155,7 +155,7 @@ def _score(data: bytes, size: int, schema: MessageSchema, depth: int) -> float:
         except WireError:
             cut = _cut_field(data, position)
             if cut is None or (size <= len(data) and depth < 2):
-                return score - 1  # damage after a good beginning leaves it what it is
+                return score - 1  # damage after a valid beginning does not change the type
             number, content = cut
             wire_type, end = LENGTH, len(data)
         score += _field_score(data[content:end], number, wire_type, schema, depth)
@@ -164,7 +164,7 @@ def _score(data: bytes, size: int, schema: MessageSchema, depth: int) -> float:
 
 
 def _cut_field(data: bytes, position: int) -> tuple[int, int] | None:
-    """Number and content of a length-delimited field that goes on beyond the data."""
+    """Return number and content of a length-delimited field that continues beyond the data."""
     try:
         field = read_field(data[position:] + bytes(20), 0)
     except WireError as error:
@@ -237,7 +237,7 @@ def _sniff_text(text: str) -> FileFormat | None:
 
 
 def _message_with(names: set[str]) -> str | None:
-    """The message that declares most of some field names; None unless it declares nearly all."""
+    """Return the message that declares most of the field names; None unless it declares nearly all."""
     best: tuple[int, str] | None = None
     for message in MESSAGES:
         if message == "OperatorSetProto" and not names & {"magic", "operator"}:
@@ -249,7 +249,7 @@ def _message_with(names: set[str]) -> str | None:
     return None if best is None else best[1]
 
 
-# A string that does not end goes to the end of the text, so that none of it is looked at twice.
+# An unterminated string extends to the end of the text, so that none of it is scanned twice.
 _TOKEN = re.compile(
     r"""(?P<string>"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|'(?:[^'\\]|\\.)*+(?:'|\\?\Z))(?P<colon>\s*:)?"""
     r"""|(?P<open>[{\[<])|(?P<close>[}\]>])|\#[^\n]*|\b(?P<key>[A-Za-z_]\w*+)(?=\s*[:{<])""",
@@ -270,7 +270,7 @@ def _text_keys(text: str) -> Iterator[str]:
 
 
 def _tokens(text: str) -> Iterator[tuple[re.Match[str], int]]:
-    """What is no bracket, with the number of brackets open around it."""
+    """Yield tokens other than brackets, with the bracket depth."""
     depth = 0
     for match in _TOKEN.finditer(text):
         if match["open"]:

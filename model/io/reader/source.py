@@ -1,4 +1,4 @@
-"""Where bytes come from: an open file, bytes in memory, or a stream kept in a private temporary file.
+"""Byte sources: an open file, bytes in memory, or a stream copied to a private temporary file.
 
 Reads are by position and never through a memory map: a file that another program truncates gives a short
 read, which can be told, where a map kills the process.
@@ -22,13 +22,13 @@ from onnx_workbench.model.progress import SILENT, Progress
 
 _CHUNK = 1 << 20
 
-#: Whether a file that is open cannot be replaced or removed, as on Windows.
+#: Whether an open file cannot be replaced or removed, as on Windows.
 OPEN_FILES_STAY = sys.platform == "win32"
 _STREAMS = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 
 
 class Identity(NamedTuple):
-    """What tells one state of a file from another."""
+    """Identity of one state of a file, to detect changes."""
 
     device: int
     inode: int
@@ -37,23 +37,23 @@ class Identity(NamedTuple):
 
 
 def identity_of(status: os.stat_result) -> Identity:
-    """The identity in the result of a stat call."""
+    """Return the identity in a stat result."""
     return Identity(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 class Source(Protocol):
-    """Bytes that can be read at any position, from any thread."""
+    """Bytes with random access from any thread."""
 
     @property
     def name(self) -> str:
-        """What to call it in messages."""
+        """Name for messages."""
 
     @property
     def size(self) -> int:
         """Number of bytes."""
 
     def read(self, offset: int, length: int) -> bytes:
-        """Exactly the bytes asked for; ModelError when they are no longer there."""
+        """Return exactly the requested bytes; ModelError when they are no longer available."""
 
 
 class BytesSource:
@@ -65,7 +65,7 @@ class BytesSource:
         self.size = len(data)
 
     def read(self, offset: int, length: int) -> bytes:
-        """The bytes asked for, cut where the data ends."""
+        """Return the bytes, truncated where the data ends."""
         return bytes(self._data[offset : offset + length])
 
 
@@ -73,13 +73,13 @@ class FileSource:
     """An open regular file. The descriptor stays open, so a later rename does not matter.
 
     Every read first compares the file's identity with the one it had when opened: a file that was written
-    to in place is reported instead of giving bytes that belong to something else.
+    to in place is reported instead of returning unrelated bytes.
     """
 
     def __init__(self, descriptor: int, name: str) -> None:
         self._descriptor = descriptor
         self._lock = threading.RLock()
-        self._own: Path | None = None  # a link that keeps the content of a file that was replaced
+        self._own: Path | None = None  # a link that keeps the content of a replaced file
         self.name = name
         self.identity = identity_of(os.fstat(descriptor))
         if OPEN_FILES_STAY:
@@ -103,7 +103,7 @@ class FileSource:
         return self._descriptor < 0
 
     def close(self) -> None:
-        """Give the descriptor back; later reads raise ModelError."""
+        """Close the descriptor; later reads raise ModelError."""
         with self._guard():
             self._close()
 
@@ -117,14 +117,14 @@ class FileSource:
                 own.unlink()
 
     def _guard(self) -> AbstractContextManager[object]:
-        """Where `let_go` may take the descriptor away, keeps it from doing so meanwhile."""
+        """Prevent `let_go` from closing the descriptor during a read, where it may."""
         return getattr(self, "_lock", nullcontext()) if OPEN_FILES_STAY else nullcontext()
 
     @contextmanager
     def let_go(self, link: Path) -> Iterator[None]:
-        """Let another program's, or our own, file take this one's place meanwhile; go on reading from `link`.
+        """Release the file so that another one can replace it, then continue reading from `link`.
 
-        Readers on other threads wait. A link that was read from before is removed, and so is one nobody needs.
+        Readers on other threads wait. The previous link is removed, as is an unused one.
         """
         with self._lock:
             if self.closed:
@@ -159,7 +159,7 @@ class FileSource:
             )
 
     def read(self, offset: int, length: int) -> bytes:
-        """Exactly the bytes asked for; ModelError when the file changed, shrank or cannot be read."""
+        """Return exactly the requested bytes; ModelError when the file changed, shrank or cannot be read."""
         with self._guard():
             return self._read(offset, length)
 
@@ -199,7 +199,7 @@ _held: weakref.WeakSet[FileSource] = weakref.WeakSet()
 
 
 def readers_of(path: Path) -> list[FileSource]:
-    """The sources that hold a file open, where that keeps it from being replaced."""
+    """Return the sources that hold a file open, where that prevents replacing it."""
     try:
         found = identity_of(path.stat())
     except OSError:

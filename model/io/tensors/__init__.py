@@ -1,1 +1,1 @@
-"""Tensor data: layouts of elements, data that is still in a file, external data, tensors as files of their own."""
+"""Tensor data: element layouts, lazily read data, external data, tensors as separate files."""

@@ -1,6 +1,6 @@
-"""Tensors as files of their own: .npy, .npz, .pb, raw bytes, CSV and PNG, read and written.
+"""Import and export of tensors: .npy, .npz, .pb, raw bytes, CSV and PNG.
 
-What a file claims is held against its size before anything is allocated; pickles are never loaded.
+Sizes claimed by a file are checked against its length before anything is allocated; pickles are never loaded.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from onnx_workbench.model.text.elements import element_text, parse_element, with
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: What is read and written, by suffix.
+#: Supported formats, by suffix.
 SUFFIXES: Final = (".npy", ".npz", ".pb", ".raw", ".csv", ".png")
 
 _MOST_BYTES = 1 << 33
@@ -42,14 +42,14 @@ _BEGINNINGS = {".npy": b"\x93NUMPY", ".npz": b"PK", ".png": b"\x89PNG"}
 
 
 def storage_mark(*, external: bool) -> TensorProto:
-    """A message that tells saving where the values of a new tensor are to go: a data file, or the model itself."""
+    """Return the marker message that tells saving where to store a new tensor: a data file, or the model itself."""
     mark = TensorProto()
     mark.data_location = TensorProto.EXTERNAL if external else TensorProto.DEFAULT
     return mark
 
 
 def is_stored_outside(tensor: Tensor) -> bool:
-    """Whether saving will put the values into a data file because they came from one or were told to."""
+    """Return whether saving will store the values in a data file, because they came from one or are marked so."""
     return isinstance(tensor.source, TensorProto) and tensor.source.data_location == TensorProto.EXTERNAL
 
 
@@ -57,10 +57,10 @@ def is_stored_outside(tensor: Tensor) -> bool:
 
 
 def read_tensor(path: str | os.PathLike[str], like: Tensor | None = None, member: str = "") -> Tensor:
-    """The tensor in a file, by its suffix. Raw bytes and CSV take element type and shape from `like`.
+    """Read the tensor in a file, by its suffix. Raw bytes and CSV take element type and shape from `like`.
 
-    A picture has its axes where `like` has as many pixels; CSV gives a matrix when its cells are not as many as `like`
-    has. `member` names the array of an .npz with several. ModelError says what is wrong with the file. Blocks; any
+    An image gets the axes of `like` if that has as many pixels; CSV gives a matrix unless it has as many cells as
+    `like`. `member` names the array of an .npz with several. ModelError says what is wrong with the file. Blocks; any
     thread.
     """
     file = Path(path)
@@ -89,7 +89,7 @@ def read_tensor(path: str | os.PathLike[str], like: Tensor | None = None, member
 
 
 def _require_beginning(found: bytes, suffix: str, file: Path) -> None:
-    """Refuse the bytes of another kind of file, saying what they look like."""
+    """Raise ModelError for the magic number of another file type."""
     if not found:
         raise ModelError(f"{file.name} is empty", f"It has no bytes; a {suffix} file was expected.", str(file))
     if not found.startswith(_BEGINNINGS[suffix]):
@@ -112,7 +112,7 @@ def _tensor(array: NDArray[Any], like: Tensor | None) -> ArrayTensor:
         array = texts
     kind = like.element_type if like is not None else None
     if isinstance(kind, ElementType) and kind.bits and array.dtype.kind == "V" and array.dtype.names is None:
-        # numpy writes the types it does not know as bytes without a name
+        # numpy writes the types it does not know as void bytes
         array = array.view(kind.numpy_dtype) if array.dtype.itemsize == kind.numpy_dtype.itemsize else array
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     try:
@@ -143,7 +143,7 @@ def _read_npy(data: bytes, file: Path) -> NDArray[Any]:
 
 
 def npz_members(path: str | os.PathLike[str]) -> list[str]:
-    """The names of the arrays in an .npz file."""
+    """Return the names of the arrays in an .npz file."""
     file = Path(path)
     try:
         _require_beginning(_first_bytes(file), ".npz", file)
@@ -223,7 +223,7 @@ def _read_csv(file: Path, like: Tensor | None) -> Tensor:
     titles = _has_titles(rows, kind, like)
     rows = rows[titles:]
     values = np.empty((len(rows), len(rows[0]) if rows else 0), kind.numpy_dtype)
-    is_free = mark != "," and kind is not ElementType.STRING  # for decimals, as tables of many countries have them
+    is_free = mark != "," and kind is not ElementType.STRING  # for decimal commas, as in tables of many countries
     for r, row in enumerate(with_points(rows) if is_free else rows):
         for c, cell in enumerate(row):
             try:
@@ -235,7 +235,7 @@ def _read_csv(file: Path, like: Tensor | None) -> Tensor:
 
 
 def _has_titles(rows: list[list[str]], kind: ElementType, like: Tensor | None) -> bool:
-    """Whether the first row names the columns: no cell of it can be an element, and it is one row too many."""
+    """Return whether the first row is a header: no cell of it is an element, and it is one row too many."""
     if len(rows) < 2 or (like is not None and like.size == len(rows) * len(rows[0])):
         return False
     for cell in rows[0]:
@@ -264,7 +264,7 @@ def _read_png(file: Path) -> NDArray[Any]:
 
 
 def _laid_like(picture: NDArray[Any], like: Tensor | None) -> NDArray[Any]:
-    """A picture with the axes of the tensor it may have been drawn from: channels first, and axes of size 1."""
+    """Arrange an image as the tensor it may have been drawn from: channels first, and axes of size 1."""
     sizes = [size for size in like.shape if size != 1] if like is not None else []
     for laid in (picture, np.moveaxis(picture, -1, 0)):
         if like is not None and [size for size in laid.shape if size != 1] == sizes:
@@ -276,9 +276,9 @@ def _laid_like(picture: NDArray[Any], like: Tensor | None) -> NDArray[Any]:
 
 
 def write_array(path: str | os.PathLike[str], tensor: Tensor) -> None:
-    """Write a tensor into a file of its own, by the suffix; ModelError when that form cannot hold it.
+    """Write a tensor to a file, by the suffix; ModelError when that format cannot hold it.
 
-    The file is whole or not there. Blocks; any thread.
+    The file is written atomically. Blocks; any thread.
     """
     file = Path(path)
     suffix = file.suffix.lower()
@@ -314,15 +314,15 @@ def _encoded(tensor: Tensor, suffix: str) -> bytes:
         return _as_png(array)
     if array.dtype == object:
         array = np.array([str(v) for v in array.reshape(-1)] or [""], dtype=str)[: array.size].reshape(array.shape)
-    if array.dtype.isbuiltin == 2:  # bytes without a name for the types that numpy does not know
+    if array.dtype.isbuiltin == 2:  # void bytes for the types that numpy lacks
         array = array.view(f"V{array.dtype.itemsize}")
     stream = io.BytesIO()
     if suffix == ".npy":
         np.lib.format.write_array(stream, np.asarray(array), allow_pickle=False)
         return stream.getvalue()
-    text = tensor.name[:_LONGEST_NAME].encode("utf-8", "replace").decode()  # as names in files need not be
-    text = text.replace("\0", "?")  # where an archive ends a name
-    name = f"{text or 'arr_0'}.npy"  # what numpy calls one without a name
+    text = tensor.name[:_LONGEST_NAME].encode("utf-8", "replace").decode()  # which names in files need not be
+    text = text.replace("\0", "?")  # which terminates a name in an archive
+    name = f"{text or 'arr_0'}.npy"  # numpy's name for an unnamed array
     deflated = zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED)
     with deflated as archive, archive.open(name, "w", force_zip64=True) as member:
         np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
@@ -351,7 +351,7 @@ def _as_csv(array: NDArray[Any]) -> bytes:
 
 
 def _as_png(array: NDArray[Any]) -> bytes:
-    """Bytes as they are, other numbers spread over 0 to 255; [H, W], [H, W, C] or [C, H, W]."""
+    """Convert to uint8, other types scaled to 0 to 255; [H, W], [H, W, C] or [C, H, W]."""
     from PIL import Image
 
     if array.dtype == object or array.dtype.kind == "c":

@@ -1,7 +1,7 @@
-"""The rule for external data: which file a model may name, and which bytes of it.
+"""Security policy for external data: which file a model may name, and which bytes of it.
 
-What a model says about files is hostile until shown otherwise. This is the one place that decides; reading
-tensors, checks and saving all ask here. A refused tensor never keeps a model from opening.
+File references in a model are untrusted. This module alone decides; reading, checks and saving all use it. A refused
+tensor never prevents a model from opening.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ExternalDataRefused(ModelError):
 
 
 class ExternalData(NamedTuple):
-    """What the external_data entries of a tensor say; `length` None when they do not say it."""
+    """The external_data entries of a tensor; `length` is None when absent."""
 
     location: str
     offset: int
@@ -55,7 +55,7 @@ class ExternalData(NamedTuple):
 
 
 def parse_entries(entries: Iterable[tuple[str, str]]) -> ExternalData:
-    """The entries of a tensor's external_data; Refused when one is given twice or is not a plain number."""
+    """Parse the entries of a tensor's external_data; Refused for duplicates and malformed numbers."""
     found: dict[str, str] = {}
     for key, value in entries:
         if key in found:
@@ -75,7 +75,7 @@ def _number(key: str, value: str) -> int:
 
 
 def check_location(location: str) -> str:
-    """The location itself when it is a harmless relative path, judged without touching the disk; else Refused."""
+    """Validate a location as a harmless relative path, without touching the disk; else Refused."""
     reason = _location_problem(location)
     if reason:
         shown = location if len(location) <= 100 else location[:100] + "…"
@@ -107,7 +107,7 @@ def _location_problem(location: str) -> str:
 
 
 def check_range(data: ExternalData, needed: int, size: int) -> None:
-    """Refused unless offset and length lie within a file of `size` bytes and are exactly the `needed` bytes."""
+    """Raise Refused unless offset and length are within a file of `size` bytes and are exactly the `needed` bytes."""
     length = needed if data.length is None else data.length
     if length != needed:
         raise ExternalDataRefused(f"length is {length:,} bytes, but the type and shape need {needed:,}")
@@ -122,15 +122,15 @@ def open_external(
 ) -> FileSource:
     """Open a data file named by a model in `folder`; Refused with the reason when that is not allowed.
 
-    The path must stay below the folder after every link is followed, and end at a regular file with a single
-    hard link. What is checked is the open descriptor, so nothing can be swapped in between.
+    The path must stay below the folder after every link is followed, and end at a regular file with a single hard link.
+    The open descriptor is checked, so there is no race (TOCTOU).
 
-    `real_folder` is where the model file itself is when it was opened through a link: download caches keep model
-    and data as links into a folder of blobs. A data file may then also be below that one, as it might be had the
-    model been opened there.
+    `real_folder` is where the model file itself is when it was opened through a link: download caches keep model and
+    data as links into a folder of blobs. A data file may then also be below that one, as it could be if the model had
+    been opened there.
     """
     check_location(location)
-    base = os.path.realpath(folder)  # an empty folder is the working one
+    base = os.path.realpath(folder)  # an empty folder is the current one
     try:
         return _open_below(base, location)
     except ExternalDataRefused:
@@ -145,9 +145,9 @@ def open_external(
 
 @cache
 def _allow_many_files() -> None:
-    """Raise the limit of open files as far as this user may: each data file of a model stays open.
+    """Raise the limit of open files as far as permitted: each data file of a model stays open.
 
-    Models of a thousand files, one for each tensor, are common, and some systems allow 256 unless asked.
+    Models of a thousand files, one per tensor, are common, and some systems allow 256 by default.
     """
     try:
         import resource
@@ -209,7 +209,7 @@ def _flags() -> int:
 
 
 def _openat2(base: str, location: str) -> int | None:
-    """Open below a folder with the kernel watching; None when this kernel or sandbox has no openat2."""
+    """Open below a folder with openat2(RESOLVE_BENEATH); None where kernel or sandbox lack it."""
     try:
         syscall = ctypes.CDLL(None, use_errno=True).syscall
     except (OSError, AttributeError):
@@ -237,7 +237,7 @@ def _openat2(base: str, location: str) -> int | None:
 
 
 def _open_checked(base: str, location: str) -> int:
-    """Open where the kernel cannot watch: resolve, compare, open without following, compare again."""
+    """Open without kernel support: resolve, compare, open without following links, compare again."""
     wanted = Path(base, location)
     real = os.path.realpath(wanted)
     _require_inside(base, real)

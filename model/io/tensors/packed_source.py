@@ -1,4 +1,4 @@
-"""The values of a tensor as bytes, made a part at a time when they are read: large ones are never there twice."""
+"""Tensor values as bytes, packed in parts on reading, so that large ones are never duplicated."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class PackedSource:
-    """The packed bytes of a tensor with an element type of the specification, STRING excepted. Any thread."""
+    """The packed bytes of a tensor with an element type of the specification, except STRING. Any thread."""
 
     def __init__(self, tensor: Tensor, element_type: ElementType) -> None:
         self._tensor = tensor
@@ -22,8 +22,8 @@ class PackedSource:
         self.size = (tensor.size * element_type.bits + 7) // 8
 
     def read(self, offset: int, length: int) -> bytes:
-        """The bytes asked for; packs the elements that they belong to."""
-        from onnx_workbench.model.io.tensors.packing import group, pack  # numpy, which opening a model does without
+        """Return the requested bytes; packs the elements they belong to."""
+        from onnx_workbench.model.io.tensors.packing import group, pack  # numpy, which opening a model avoids
 
         elements, size = group(self._element_type)
         first, last = offset // size, -(-(offset + length) // size)

@@ -1,4 +1,4 @@
-"""Values to bytes and back, for every element type: the layouts of raw_data and of the typed fields.
+"""Pack and unpack every element type: the layouts of raw_data and of the typed fields.
 
 Everything in files is little-endian. Types narrower than a byte are packed from the lowest bits up; the 6-bit
 types put four elements into three bytes.
@@ -36,7 +36,9 @@ _SIGNED_PACKED = frozenset({_E.INT4, _E.INT2})
 
 
 def group(element_type: ElementType) -> tuple[int, int]:
-    """The smallest run of elements that fills whole bytes, and those bytes: (2, 1) for int4, (1, 4) for float."""
+    """Return the smallest run of elements that fills whole bytes, and those bytes: (2, 1) for int4, (1, 4) for
+    float.
+    """
     bits = element_type.bits
     if bits % 8 == 0:
         return 1, bits // 8
@@ -44,9 +46,9 @@ def group(element_type: ElementType) -> tuple[int, int]:
 
 
 def unpack(data: bytes, element_type: ElementType, count: int) -> NDArray[Any]:
-    """`count` elements from their packed little-endian bytes, flat; a view of the bytes where that is possible.
+    """Unpack `count` elements from little-endian bytes, flat; a view where possible.
 
-    ValueError when there are too few bytes. STRING has no such form.
+    ValueError when there are too few bytes. Not for STRING.
     """
     dtype = element_type.numpy_dtype
     bits = element_type.bits
@@ -65,7 +67,7 @@ def unpack(data: bytes, element_type: ElementType, count: int) -> NDArray[Any]:
 
 
 def from_codes(codes: NDArray[np.uint8], element_type: ElementType) -> NDArray[Any]:
-    """Elements narrower than a byte from their bit patterns, one per byte."""
+    """Convert bit patterns, one per byte, to elements narrower than a byte."""
     if element_type in _SIGNED_PACKED:
         shift = 8 - element_type.bits
         return ((codes << shift).view(np.int8) >> shift).astype(element_type.numpy_dtype)
@@ -75,7 +77,7 @@ def from_codes(codes: NDArray[np.uint8], element_type: ElementType) -> NDArray[A
 
 
 def to_codes(array: NDArray[Any], element_type: ElementType) -> NDArray[np.uint8]:
-    """The bit patterns of elements narrower than a byte, one per byte, flat."""
+    """Return the bit patterns of elements narrower than a byte, one per byte, flat."""
     flat = np.ascontiguousarray(array).reshape(-1)
     mask = np.uint8((1 << element_type.bits) - 1)
     if element_type.is_integer:
@@ -84,7 +86,7 @@ def to_codes(array: NDArray[Any], element_type: ElementType) -> NDArray[np.uint8
 
 
 def pack(array: NDArray[Any], element_type: ElementType) -> bytes:
-    """The packed little-endian bytes of an array of the element type's own dtype."""
+    """Pack an array of the element type's own dtype into little-endian bytes."""
     bits = element_type.bits
     if bits < 8:
         return _pack_bits(to_codes(array, element_type), bits).tobytes()
@@ -132,7 +134,7 @@ def _pack_bits(codes: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
 
 
 def from_typed(values: NDArray[Any], element_type: ElementType, count: int) -> NDArray[Any]:
-    """`count` elements from the numbers of their typed field; ValueError when their number does not fit."""
+    """Convert `count` elements from the numbers of their typed field; ValueError for a wrong number."""
     held = typed_count(element_type, count)
     if len(values) != held:
         msg = f"{len(values):,} values stored where the shape needs {held:,}"
@@ -155,14 +157,14 @@ def from_typed(values: NDArray[Any], element_type: ElementType, count: int) -> N
 
 
 def typed_count(element_type: ElementType, count: int) -> int:
-    """How many numbers the typed field has for `count` elements."""
+    """Return how many numbers the typed field has for `count` elements."""
     if element_type.is_complex:
         return 2 * count
     return -(-count // (8 // element_type.bits)) if element_type.bits in (2, 4) else count
 
 
 def decode_varints(data: bytes) -> NDArray[np.uint64]:
-    """The numbers of a packed varint field; ValueError when the last one is cut or one has over ten bytes."""
+    """Decode a packed varint field; ValueError when the last one is truncated or one has over ten bytes."""
     octets = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(octets < 0x80)
     if len(octets) and (not len(ends) or ends[-1] != len(octets) - 1):

@@ -1,4 +1,4 @@
-"""Tensors whose values are still in the file, or in another file that the model names."""
+"""Tensors whose values are read lazily from the model file or an external file."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _MOST_DIMENSIONS = 64  # of a numpy array
 
 
 class TensorFiles:
-    """What the tensors of one model share: the payloads left in its file and the external files it names.
+    """Data sources of the tensors of one model: payloads in its file and external files.
 
-    `folder` is where external data is looked for; None for a model that has no folder, such as one from a pipe.
-    `real_folder` is where the file itself is if it was opened through a link. Any thread may ask.
+    `folder` is the base of external data; None for a model without a folder, such as one from a pipe. `real_folder` is
+    the folder of the file itself if it was opened through a link. Any thread.
     """
 
     def __init__(
@@ -50,18 +50,18 @@ class TensorFiles:
         self._external: dict[str, FileSource] = {}
 
     def opened(self) -> list[str]:
-        """Names of the external files that were opened so far."""
+        """Return the names of the external files opened so far."""
         with self._lock:
             return list(self._external)
 
     def close(self) -> None:
-        """Give the external files back; what is still in them cannot be read any more."""
+        """Close the external files; what is still in them can no longer be read."""
         with self._lock:
             for source in self._external.values():
                 source.close()
 
     def external(self, location: str) -> FileSource:
-        """The data file of this name, opened once and kept; Refused when the rule forbids it."""
+        """Return the data file of this name, opened once and cached; Refused where the policy forbids it."""
         if self.folder is None:
             raise ExternalDataRefused(f"the model was not read from a folder, so {location!r} cannot be looked for")
         with self._lock:
@@ -72,7 +72,7 @@ class TensorFiles:
 
 
 class ProtoTensor(Tensor):
-    """A tensor as it stands in a TensorProto: inline, in a range of the file, or in an external file."""
+    """A tensor backed by a TensorProto: inline, in a range of the file, or in an external file."""
 
     __slots__ = ("_files",)
 
@@ -92,7 +92,7 @@ class ProtoTensor(Tensor):
     def with_texts(
         self, *, name: str | None = None, doc_string: str | None = None, metadata: Mapping[str, str] | None = None
     ) -> Self:
-        """The same values under other texts, in a message of its own. Copies no payload that is left in the file."""
+        """Return the same values with other texts, in a new message. Copies no payload that is left in the file."""
         from onnx_workbench.model.io.writer.encode import set_entries, set_text
 
         made = super().with_texts(name=name, doc_string=doc_string, metadata=metadata)
@@ -104,7 +104,7 @@ class ProtoTensor(Tensor):
         return made
 
     def shares_values(self, other: Tensor) -> bool:
-        """Whether the messages of both differ in texts only. Copies what stands in them, not what is left in files."""
+        """Return whether both messages differ in texts only. Copies the messages, not payloads in files."""
         if self is other or not isinstance(other, ProtoTensor) or self._files is not other._files:
             return self is other
         bare = (tensor.with_texts(name="", doc_string="", metadata={}).source for tensor in (self, other))
@@ -112,7 +112,7 @@ class ProtoTensor(Tensor):
 
     @property
     def files(self) -> TensorFiles:
-        """The files its values are in."""
+        """The sources of its values."""
         return self._files
 
     # -- where the values are --------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ class ProtoTensor(Tensor):
         return ""
 
     def raw_pieces(self) -> Pieces | None:
-        """The values as raw little-endian bytes that may be copied; None when they are in another form.
+        """Return the values as raw little-endian pieces that can be copied; None when they have another form.
 
         ModelError when they are not available. Reads no payload.
         """
@@ -170,7 +170,7 @@ class ProtoTensor(Tensor):
         return TYPED_FIELDS.get(kind, "") if isinstance(kind, ElementType) else ""
 
     def _field_pieces(self) -> Pieces | None:
-        """The field's serialised content as pieces; None for strings and for numbers that upb has parsed."""
+        """Return the field's serialised content as pieces; None for strings and for numbers that upb has parsed."""
         name = self._field_name()
         table = self._files.table if self._has_payloads else None
         if name == "raw_data":
@@ -198,7 +198,7 @@ class ProtoTensor(Tensor):
         return Payload(source, data.offset, self.nbytes)
 
     def _check(self) -> None:
-        """ModelError when the values are not there or do not fit what the tensor says of itself."""
+        """Raise ModelError when the values are missing or inconsistent with type and shape."""
         kind = self.element_type
         if not isinstance(kind, ElementType) or kind is ElementType.UNDEFINED:
             self._refuse(f"its element type {int(kind)} is not known")
@@ -246,7 +246,7 @@ class ProtoTensor(Tensor):
     # -- the values ------------------------------------------------------------------------------------------
 
     def numpy(self) -> NDArray[Any]:
-        """The values, shaped; read from their file at every call and not kept."""
+        """Return the values, shaped; read from their file at every call, not cached."""
         values = self.read(0, self.size)
         try:
             return values.reshape(self.shape)
@@ -254,7 +254,7 @@ class ProtoTensor(Tensor):
             raise ModelError("The tensor's data is not available", f"shape {list(self.shape)}: {error}") from error
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
-        """Elements start to stop in row-major order, flat. Fixed-width forms read no more than these."""
+        """Return elements start to stop in row-major order, flat. Fixed-width formats read only these."""
         self._check()
         start, stop, _ = slice(start, stop).indices(self.size)
         stop = max(start, stop)
@@ -304,7 +304,7 @@ class ProtoTensor(Tensor):
 
 
 def _read_pieces(pieces: Pieces, start: int, stop: int) -> bytes:
-    """Bytes start to stop of what the pieces make together; only these are read."""
+    """Return bytes start to stop of the concatenated pieces; reads only these."""
     parts = []
     position = 0
     for piece in pieces:

@@ -1,1 +1,1 @@
-"""From a model to files: what was not edited is copied, and a file is replaced whole or not at all."""
+"""Write models: unedited content is copied, and files are replaced atomically."""

@@ -1,7 +1,7 @@
-"""Files that are either the old one or the new one, whole, whatever happens in between.
+"""Atomic file replacement: at any moment the old file or the new one, whole.
 
-The new content goes to a temporary file beside the target, which takes the target's place by a rename when all
-of it is on the disk. Parts of other files are copied by the kernel where it can.
+The new content goes to a temporary file beside the target, which is renamed over it once it is on the disk. Parts of
+other files are copied by the kernel where possible.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from onnx_workbench.model.io.reader.source import FileSource, Identity, identity
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.sandbox import is_running
 
-_STEP: Final = 16 << 20  # between two looks at whether to stop
-_SMALL_STEP: Final = 1 << 20  # for copies that go through memory
+_STEP: Final = 16 << 20  # between two cancellation checks
+_SMALL_STEP: Final = 1 << 20  # for copies through memory
 _BUFFER: Final = 1 << 18
 _FALL_BACK: Final = frozenset({
     errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF, errno.ETXTBSY, errno.EPERM,
@@ -44,11 +44,11 @@ _REASONS = {
 }
 
 
-_IN_USE = (5, 32, 33)  # what Windows says of a file that someone has open
+_IN_USE = (5, 32, 33)  # what Windows reports for an open file
 
 
 def save_error(path: Path, error: OSError, *, untouched: bool = True) -> ModelError:
-    """What went wrong while writing, in words for the person."""
+    """Return the ModelError for a failed write."""
     if getattr(error, "winerror", None) in _IN_USE and path.exists() and os.access(path, os.W_OK):
         reason = "another program has the file open"
     else:
@@ -58,7 +58,7 @@ def save_error(path: Path, error: OSError, *, untouched: bool = True) -> ModelEr
 
 
 class AtomicFile:
-    """A file being written under a temporary name; `commit` gives it its place, `discard` leaves no trace."""
+    """A file written under a temporary name; `commit` renames it, `discard` removes it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -67,7 +67,7 @@ class AtomicFile:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         for name in ("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"):
             flags |= getattr(os, name, 0)
-        private = 0o600  # until it has the permissions of the file it replaces
+        private = 0o600  # until it gets the permissions of the file it replaces
         self._descriptor = os.open(self._temporary, flags, 0o666 if self._mode is None else private)
         self._waiting = bytearray()
 
@@ -78,7 +78,7 @@ class AtomicFile:
             self.flush()
 
     def flush(self) -> None:
-        """Hand everything to the system; short writes go on where they stopped."""
+        """Write buffers to the system; short writes are continued."""
         view = memoryview(self._waiting)
         while view:
             with contextlib.suppress(InterruptedError):
@@ -87,7 +87,7 @@ class AtomicFile:
         self._waiting = bytearray()
 
     def copy(self, payload: Payload, progress: Progress, done: int, total: int) -> None:
-        """Append a part of another source, in the kernel where that is possible."""
+        """Append a part of another source, in the kernel where possible."""
         source, offset, end = payload.source, payload.offset, payload.offset + payload.length
         if not isinstance(source, FileSource):
             for start in range(offset, end, _SMALL_STEP):
@@ -107,7 +107,7 @@ class AtomicFile:
                 if error.errno not in _FALL_BACK or len(copiers) == 1:
                     raise
                 copied = 0
-            if copied == 0:  # some file systems say so instead of refusing
+            if copied == 0:  # some file systems report this instead of an error
                 del copiers[0]
                 if not copiers:
                     source.check_unchanged()
@@ -120,9 +120,9 @@ class AtomicFile:
         self.write(bytes(count))
 
     def finish(self, *, durable: bool = True) -> None:
-        """Put everything on the disk, with the permissions of the file that is there.
+        """Sync everything to the disk, with the permissions of the replaced file.
 
-        If it need not be `durable`, the system may take its time, and a power failure finds it cut.
+        If not `durable`, without fsync: a power failure may truncate it.
         """
         self.flush()
         if self._mode is not None and hasattr(os, "fchmod"):
@@ -133,11 +133,11 @@ class AtomicFile:
         os.close(descriptor)
 
     def identity(self) -> Identity:
-        """What the file will be known by at its place, once it is finished."""
+        """Return the identity that the file will have once it is finished."""
         return identity_of(self._temporary.stat())
 
     def commit(self) -> None:
-        """Take the place of the file at `path`. Whoever reads that goes on reading what was in it."""
+        """Rename over the file at `path`. Its readers continue to read the old content."""
         readers = readers_of(self.path)
         if readers:
             _replace_while_read(self._temporary, self.path, readers)
@@ -145,7 +145,7 @@ class AtomicFile:
             self._temporary.replace(self.path)
 
     def discard(self) -> None:
-        """Remove what was written; for when something failed."""
+        """Remove the temporary file after a failure."""
         with contextlib.suppress(OSError):
             if self._descriptor >= 0:
                 os.close(self._descriptor)
@@ -154,9 +154,9 @@ class AtomicFile:
 
 
 def _replace_while_read(new: Path, path: Path, readers: list[FileSource]) -> None:
-    """Replace a file that we hold open ourselves, where the system does not do that.
+    """Replace a file that this process holds open, where the system does not allow that.
 
-    Each reader gets a link of its own to the old content, so at every moment the path is the old file or the new.
+    Each reader gets its own link to the old content, so at every moment the path is the old file or the new.
     """
     links: list[Path] = []
     try:
@@ -170,7 +170,8 @@ def _replace_while_read(new: Path, path: Path, readers: list[FileSource]) -> Non
                 link.unlink()
         raise OSError(errno.EBUSY, "this disk cannot replace a file that is open; save under another name") from error
     with contextlib.ExitStack() as stack:
-        for reader, link in zip(sorted(readers, key=id), links, strict=True):  # in one order, lest two saves wait
+        # in a fixed order, to avoid deadlock of two saves
+        for reader, link in zip(sorted(readers, key=id), links, strict=True):
             stack.enter_context(reader.let_go(link))
         new.replace(path)
 
@@ -187,7 +188,7 @@ def _through_memory(source: FileSource, out: int, offset: int, length: int) -> i
     return os.write(out, source.read(offset, min(length, _SMALL_STEP)))
 
 
-#: Each copies some bytes from an offset of a source to the end of a descriptor and returns how many.
+#: Each copies bytes from an offset of a source to the end of a descriptor and returns how many.
 _Copier = Callable[[FileSource, int, int, int], int]
 _COPIERS: Final[list[_Copier]] = [_through_memory]
 if hasattr(os, "sendfile"):
@@ -210,9 +211,9 @@ def write_pieces(file: AtomicFile, pieces: Pieces, progress: Progress = SILENT) 
 
 
 def target_of(path: Path) -> Path:
-    """The file that is to be replaced: where links lead, so that a link stays a link.
+    """Return the file to be replaced: links are resolved, so that a link stays a link.
 
-    ModelError when there is something else than a file, or the file may not be written to.
+    ModelError when there is something other than a file, or it is not writable.
     """
     real = Path(os.path.realpath(path))
     try:
@@ -233,7 +234,7 @@ def target_of(path: Path) -> Path:
 
 
 def _mode_of(path: Path) -> int | None:
-    """Permissions of the file that is there; None when there is none."""
+    """Return the permissions of the existing file; None when there is none."""
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except OSError:
@@ -241,7 +242,7 @@ def _mode_of(path: Path) -> int | None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Put renames in a folder on the disk. Systems where a folder cannot be opened need no such call."""
+    """Sync renames in a folder to the disk. Not needed on systems that cannot open a folder."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
     except (OSError, AttributeError):
@@ -256,7 +257,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove temporary files for this path that a process of this computer left when it was killed."""
+    """Remove temporary files for this path that a killed process of this computer left."""
     start = f".{path.name[:40]}."
     with contextlib.suppress(OSError):
         for entry in os.scandir(path.parent):

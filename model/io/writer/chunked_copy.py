@@ -1,7 +1,7 @@
-"""Copying and serialising messages of very many parts, with a check of progress between some hundreds of them.
+"""Copy and serialise very large messages in chunks, with cancellation checks in between.
 
-The protobuf runtime does either in one call, which takes longer for a hundred thousand nodes than a window may stand.
-Where nobody waits for a check, one call is what is made.
+The protobuf runtime does either in one uninterruptible call, which is too long for a hundred thousand nodes. Without a
+progress to check, one call is made.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from onnx_workbench.model.io.wire import LENGTH, encode_tag, encode_varint
 from onnx_workbench.model.io.writer.encode import merge_texts
 from onnx_workbench.model.progress import SILENT, Progress
 
-_MOST = 500  # parts that one call may copy
-_HOLDERS = (ModelProto, GraphProto)  # what has very many parts
+_MOST = 500  # parts copied per call
+_HOLDERS = (ModelProto, GraphProto)  # fields with very many entries
 
 
 def copy_into(out: Message, source: Message, progress: Progress) -> None:
-    """Make a message a copy of another of its kind."""
+    """Copy a message into another of its kind."""
     progress.check()
     if progress is SILENT or not _is_large(source):
         out.CopyFrom(source)
@@ -38,7 +38,7 @@ def copy_into(out: Message, source: Message, progress: Progress) -> None:
 
 
 def serialized(message: Message, progress: Progress) -> bytes:
-    """The bytes of a message, the same as those that its own method gives."""
+    """Serialise a message, with the same result as its own method."""
     progress.check()
     if progress is SILENT or not _is_large(message):
         return message.SerializeToString()
@@ -46,7 +46,7 @@ def serialized(message: Message, progress: Progress) -> bytes:
 
 
 def _parts(message: Message, progress: Progress) -> Iterator[bytes]:
-    """The bytes of a large message in order: the runtime lists fields by their numbers, as it writes them."""
+    """Yield the bytes of a large message by field number, the order in which the runtime writes."""
     for field, held in message.ListFields():
         if field.message_type is None:
             alone = type(message)()
@@ -60,9 +60,9 @@ def _parts(message: Message, progress: Progress) -> Iterator[bytes]:
 
 
 def _is_large(message: Message) -> bool:
-    """Whether a message is one whose parts are gone through singly.
+    """Return whether a message is processed in chunks.
 
-    Not with fields that onnx.proto does not know: their bytes are to be had with all others only.
+    Not with unknown fields: their bytes are only available together with all others.
     """
     if not isinstance(message, _HOLDERS) or len(UnknownFieldSet(message)):
         return False
@@ -72,7 +72,7 @@ def _is_large(message: Message) -> bool:
 
 
 def _set_plain(out: Any, field: Any, held: Any) -> None:
-    """Set a number or a text, which is bytes where it breaks the UTF-8 rule."""
+    """Set a number or a text, which is bytes where it is not UTF-8."""
     if isinstance(held, bytes):
         merge_texts(out, field.name, [held])
     else:

@@ -1,7 +1,7 @@
-"""From the immutable parts of the IR to messages: types, texts, details. Sets only what differs.
+"""Encode immutable parts of the IR into messages: types, texts, details. Sets only differences.
 
-Every function here gets a message that is a copy of what the object was read from, or empty for a new object.
-What still has its value is not touched, so unknown fields and odd spellings survive beside an edit.
+Every function gets a copy of the message the object was read from, or an empty one for a new object. Unchanged fields
+are not touched, so unknown fields and odd spellings survive beside an edit.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def set_texts(message: Any, field: str, values: Sequence[str]) -> None:
 
 
 def merge_texts(message: Any, field: str, values: Iterable[bytes]) -> None:
-    """Set a text, or add to a list of them, that is not UTF-8: the runtime takes those only from the wire."""
+    """Merge a text, or entries of a list, that is not UTF-8: the runtime accepts those only by parsing."""
     tag = encode_tag(message.DESCRIPTOR.fields_by_name[field].number, LENGTH)
     for data in values:
         message.MergeFromString(tag + encode_varint(len(data)) + data)
@@ -90,7 +90,7 @@ def set_numbers(message: Any, field: str, values: Sequence[float]) -> None:
 
 
 def set_entries(message: Any, field: str, values: Mapping[str, str]) -> None:
-    """Set a list of string pairs that stands for a mapping if it differs."""
+    """Set a list of string pairs that represents a mapping if it differs."""
     if read_entries(getattr(message, field)) != values:
         set_pairs(message, field, tuple(values.items()))
 
@@ -110,7 +110,7 @@ def set_pairs(message: Any, field: str, values: Sequence[tuple[str, str]]) -> No
 
 
 def set_opsets(message: Any, imports: Mapping[str, int]) -> None:
-    """Set the operator-set imports if they differ, keeping how a domain is spelled."""
+    """Set the opset imports if they differ, keeping the spelling of domains."""
     entries = message.opset_import
     if read_opsets(entries) == imports:
         return
@@ -120,7 +120,7 @@ def set_opsets(message: Any, imports: Mapping[str, int]) -> None:
         entry = message.opset_import.add()
         entry.MergeFromString(old.get(domain, b""))
         if domain not in old:
-            entry.domain = ""  # present even if empty: some readers ask whether it is there
+            entry.domain = ""  # present even if empty: some readers test for presence
             set_text(entry, "domain", domain)
         set_number(entry, "version", version)
 

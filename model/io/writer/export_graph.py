@@ -1,7 +1,7 @@
-"""From a Model to its message. Every part starts as a copy of what it was read from, and only differences are set.
+"""Build the message of a Model: every part starts as a copy of what it was read from, and only differences are set.
 
-So what nobody edited keeps its content, unknown fields and odd spellings included, and a model that is back in
-the state it was opened in makes the very message of its file.
+So unedited content is preserved, unknown fields and odd spellings included, and a model back in the state it was opened
+in gives the very message of its file.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 _AnyMessage = TypeVar("_AnyMessage", bound=Message)
 
-_BETWEEN_CHECKS = 64  # nodes: what they take is far below a slice
+_BETWEEN_CHECKS = 64  # smaller graphs are copied in one call
 _VALUE_FIELDS = (
     "f", "i", "s", "t", "g", "sparse_tensor", "tp", "floats", "ints", "strings", "tensors", "graphs",
     "sparse_tensors", "type_protos", "ref_attr_name", "type",
@@ -61,7 +61,7 @@ _VALUE_FIELDS = (
 
 
 def write_model(model: Model, placement: StoragePlan, progress: Progress = SILENT) -> ModelProto:
-    """The message of a model; placeholders of `placement.tables` stand for values that stay outside it."""
+    """Return the message of a model; placeholders of `placement.tables` represent values stored outside it."""
     writer = _Writer(placement, progress)
     out = _copy(ModelProto(), model._source, progress)
     writer.model(model, out)
@@ -96,9 +96,9 @@ def _copy(out: _AnyMessage, source: Any, progress: Progress) -> _AnyMessage:
 
 
 def _listed(out: Any, field: str, original: Any, sources: Sequence[Any], progress: Progress = SILENT) -> Sequence[Any]:
-    """The messages of a repeated field for objects read from `sources`: those in place, or copies made anew.
+    """Return the messages of a repeated field for objects read from `sources`: in place, or as new copies.
 
-    `out` is a copy of `original`, so where the objects are still the same in the same order it stays untouched.
+    `out` is a copy of `original`, so it stays untouched where the objects are the same in the same order.
     """
     messages: RepeatedCompositeFieldContainer[Any] = getattr(out, field)
     originals = getattr(original, field) if original is not None else ()
@@ -108,7 +108,7 @@ def _listed(out: Any, field: str, original: Any, sources: Sequence[Any], progres
         progress.check()
         return messages
     progress.check()
-    del messages[:]  # ClearField would cut this list off from the message
+    del messages[:]  # ClearField would detach this list from the message
     for source in progress.paced(sources):
         message = messages.add()
         if source is not None:
@@ -154,7 +154,7 @@ class _Writer:
         change_unknown(out, model.unknown_changes)
 
     def _part(self, graph: Graph, out: GraphProto, copied: GraphProto | None) -> None:
-        """A graph into a field that holds a copy of `copied`, which may be another graph's message."""
+        """Write a graph into a field that holds a copy of `copied`, which may be another graph's message."""
         if graph._source is None:
             out.Clear()
             out.SetInParent()
@@ -251,7 +251,7 @@ class _Writer:
     # -- values ----------------------------------------------------------------------------------------------
 
     def _declared(self, graph: Graph, out: GraphProto | FunctionProto, original: Any) -> None:
-        """value_info: what the file declared and is still there, then what came since: types and texts."""
+        """Write value_info: what the file declared and still exists, then new ones."""
         listed = set(graph.declared)
         of_function = isinstance(graph.owner, Function)
         if not of_function:  # whose inputs and outputs are names alone
@@ -283,15 +283,15 @@ class _Writer:
                 _change_unknown_of(value, field, message)
 
     def _value(self, value: Value, out: ValueInfoProto, graph: Graph) -> None:
-        """Set what differs in a copy of what the file says of the value in this place; it may say it in several."""
+        """Set the differences in a copy of the file's declaration of a value; there may be several."""
         set_text(out, "name", value.name)
-        if value._decoder is not None:  # nobody looked at it, so nobody changed it
+        if value._decoder is not None:  # not decoded, so not changed
             return
         read = value._source
         if read is None:
             if value.graph is not graph and (out.HasField("type") or out.doc_string or out.metadata_props):
-                return  # what a body says of a value of an outer graph, which itself may say nothing
-            read = out  # said of another value that had this name
+                return  # what a subgraph declares for an outer value, which itself may be undeclared
+            read = out  # declared for another value that had this name
         declared = value._type
         if declared != (read_type(read.type) if read.HasField("type") else None):
             if declared is None:
@@ -370,7 +370,7 @@ class _Writer:
             self._parts(attribute, out, None if anew or origin is None else origin.proto)
 
     def _plain_value(self, attribute: Attribute, out: AttributeProto) -> None:
-        """The value anew, for kinds that hold no message."""
+        """Write the value from scratch, for kinds that hold no message."""
         for name in _VALUE_FIELDS:
             out.ClearField(name)
         out.type = cast("AttributeProto.AttributeType", int(attribute.kind))  # numbers are what its values are
@@ -401,7 +401,7 @@ class _Writer:
                 pass  # tensors and graphs follow in _parts
 
     def _parts(self, attribute: Attribute, out: AttributeProto, original: AttributeProto | None) -> None:
-        """Tensors and graphs, each of which sets only what differs from what it was read from."""
+        """Write tensors and graphs, each setting only differences from what it was read from."""
         field = _PARTS[attribute.kind]
         value: Any = attribute.value
         if attribute.kind.is_list:
@@ -441,7 +441,7 @@ _PARTS = {
 
 
 def _message(source: Any, kind: type[Any]) -> Any:
-    """A source that is a message of this kind; None for anything else."""
+    """Return a source that is a message of this kind; None for anything else."""
     return source if isinstance(source, kind) else None
 
 
@@ -456,7 +456,7 @@ def _part_source(item: Graph | Tensor | SparseTensor) -> Any:
 
 
 def _change_unknown_of(value: Value, field: str, out: Any) -> None:
-    """Make the changes of unknown fields in the message of a value in one list of its graph."""
+    """Apply the changes of unknown fields in the message of a value in one list of its graph."""
     details = value._details
     if details is not None and details.unknown_changes:
         changes = [replace(c, path=c.path[1:]) for c in details.unknown_changes if c.path[0][0] == field]
@@ -464,9 +464,9 @@ def _change_unknown_of(value: Value, field: str, out: Any) -> None:
 
 
 def _says_something(value: Value) -> bool:
-    """Whether a value has anything to write but its name."""
+    """Return whether a value has anything to write but its name."""
     if value._decoder is None and value._type is None and value._details is NO_DETAILS:
-        return False  # as most, of which there are many
+        return False  # the usual case
     return value.type is not None or _is_described(value)
 
 
@@ -476,29 +476,29 @@ def _is_described(value: Value) -> bool:
 
 
 def _set_domain(out: Any, domain: str) -> None:
-    """Set a domain if it differs; both spellings of the standard one are the same."""
+    """Set a domain if it differs; both spellings of the standard one are equal."""
     if normal_domain(text(out.domain)) != domain:
         set_text(out, "domain", domain)
 
 
 def _read_name(value: Value) -> str:
-    """The name a value had in its file."""
+    """Return the name of a value in its file."""
     return value.name if value._source is None else text(value._source.name)
 
 
 def _strangers(graph: Graph, values: Sequence[Value], infos: Sequence[Any], original: Any) -> set[Value]:
-    """Values of a graph that were read from another: a name they share with one of this file's says nothing."""
+    """Return values read from another graph, which may share names with this file's values by coincidence."""
     if len(values) == len(infos) and all(v._source is info for v, info in zip(values, infos, strict=True)):
-        return set()  # as nearly always
+        return set()  # the usual case
     fields = ("value_info",) if isinstance(graph.owner, Function) else ("input", "output", "value_info")
     own = {id(info) for field in fields for info in getattr(original, field, ())}
     return {v for v in values if v.graph is graph and v._source is not None and id(v._source) not in own}
 
 
 def kept_declarations(graph: Graph) -> list[Value]:
-    """What a graph declares and still will when it is saved.
+    """Return the declarations of a graph that remain when it is saved.
 
-    A value that nothing makes or uses any more is dropped with the node that made it, unless nothing in the file did.
+    One of an unused, unproduced value is dropped with its producer, unless the file had no producer either.
     """
     loose = {value for value in graph.declared if not value.uses and not value.is_defined}
     if loose:
@@ -507,11 +507,11 @@ def kept_declarations(graph: Graph) -> list[Value]:
 
 
 def _never_defined(values: set[Value], original: Any) -> set[Value]:
-    """Those of the values that the file declares without defining them."""
+    """Return the values that the file declares without defining them."""
     if original is None:
         return set()
     defined = {text(name) for node in original.node for name in node.output}
     defined.update(text(tensor.name) for tensor in getattr(original, "initializer", ()))
     defined.update(text(getattr(info, "name", info)) for info in original.input)
-    defined.discard("")  # what is left out is no value
+    defined.discard("")  # an omitted one is no value
     return {value for value in values if value._source is not None and _read_name(value) not in defined}

@@ -1,7 +1,7 @@
-"""Saving: a model to a file, in any form, with its weights inside or beside it.
+"""Save a model to a file in any format, with its weights inside or beside it.
 
-`prepare` looks at the model (on the thread that owns it) and holds nothing back but file ranges; the `Saving` it
-returns may then be run on any thread while the model is edited on.
+`prepare` reads the model (on the thread that owns it) and keeps only file ranges; the `Saving` it returns may then run
+on any thread while the model is edited.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from onnx_workbench.model.io.writer.storage_plan import (
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.progress import SILENT, Progress
 
-#: Above this many bytes of weights a text form is refused: nobody could open the result.
+#: Above this many bytes of weights a text format is refused: the result could not be opened.
 TEXT_LIMIT: Final = 256 << 20
 
 _FORMS = {
@@ -60,12 +60,12 @@ _FORMS = {
 }
 _BINARY = (".onnx", ".pb", ".ort", ".onnxopset")
 
-Placing = Callable[[Path, Identity], object]  # called with a file that is whole, of this identity, before it is there
+Placing = Callable[[Path, Identity], object]  # called with the finished file and its identity, before it is renamed
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What a save did. `identity` is that of the new file, to notice when another program changes it.
+    """Result of a save. `identity` is that of the new file, to detect changes by other programs.
 
     `warnings` are for the person: tensors whose values could not be had and were left as they are. `left_out` tells
     what of the model the file does not hold, as its form has no words for it. `unused` are data files that earlier
@@ -89,7 +89,7 @@ class Saving:
     data_files: list[DataFile] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     expected: Identity | None = None
-    copies: Copies = field(default_factory=Copies)  # to be told where the values are, once they are written
+    copies: Copies = field(default_factory=Copies)  # gets the new locations of values once they are written
     layout: DataLayout = DataLayout.KEEP
     inlined: Collection[Part] = ()
     left_out: tuple[str, ...] = ()
@@ -102,16 +102,16 @@ class Saving:
     def run(
         self, progress: Progress = SILENT, *, durable: bool = True, placing: Placing = lambda _path, _identity: None
     ) -> Saved:
-        """Write everything; ModelError leaves the old files as they were and no new ones behind.
+        """Write everything; on ModelError the old files remain and no new ones.
 
-        Blocks for as long as the disk needs; what need survive only the end of the program is not `durable` and takes
-        a fraction of that. Any thread; `Cancelled` likewise leaves no trace. `placing` hears of the model's file (where
-        links lead) when all is written and nothing replaced yet.
+        Blocks for as long as the disk needs; without `durable` the data need only survive the end of the program, which
+        is much faster. Any thread; the same for `Cancelled`. `placing` is called when all is written and nothing
+        replaced yet.
         """
         target = target_of(self.path)
         self._check_expected(target)
         remove_leftovers(target)
-        folder = self.path.absolute().parent  # of a link too: that is where readers look for data files
+        folder = self.path.absolute().parent  # also of a link: readers look for data files there
         unused = tuple(self._unused(target, folder))
         made: list[Path] = []
 
@@ -126,7 +126,7 @@ class Saving:
                     _write(path, _padded(data_file), progress, durable=durable)
                     made.append(path)
                 if made and durable:
-                    sync_folder(folder)  # the model must never be there without its data
+                    sync_folder(folder)  # the model must never exist without its data
                 _write(target, self.pieces, progress, durable=durable, placing=place)
         except BaseException:
             for path in made:
@@ -147,7 +147,7 @@ class Saving:
         try:
             found = identity_of(target.stat())
         except FileNotFoundError:
-            return  # moved away: nothing there that could be lost
+            return  # moved away: nothing that could be lost
         if found != self.expected:
             raise ModelError(
                 "The file was changed by another program",
@@ -155,7 +155,7 @@ class Saving:
             )
 
     def _unused(self, target: Path, folder: Path) -> Iterator[Path]:
-        """What earlier saves of this model wrote, and the old file names and the new one does not."""
+        """Return data files of earlier saves that neither the old file nor the new one refers to."""
         with suppress(OSError, ModelError):
             found = [folder / name for name in self.copies.names(self.path.absolute())]
             if not any(path.exists() for path in found) or not target.exists():
@@ -177,7 +177,7 @@ def save(
     expected: Identity | None = None,
     progress: Progress = SILENT,
 ) -> Saved:
-    """Write a model to a path: `prepare` and `Saving.run` in one, on the thread that owns the model."""
+    """Save a model to a path: `prepare` and `Saving.run` in one, on the thread that owns the model."""
     return prepare(model, path, storage, form=form, expected=expected, progress=progress).run(progress)
 
 
@@ -190,11 +190,11 @@ def prepare(
     expected: Identity | None = None,
     progress: Progress = SILENT,
 ) -> Saving:
-    """Everything a save needs of the model. Reads no weights, but for text forms, which hold them all.
+    """Collect everything a save needs. Reads no weights, except for text formats.
 
-    `form` None takes that of the name's extension or of the file the model came from. Data files are beside the model
-    and get new names. A model that is as it was in its file is written as the very bytes of that file. `expected`:
-    refuse when the file at `path` has another identity. ModelError when the form cannot hold the model.
+    `form` None takes that of the extension or of the file the model came from. Data files are beside the model and get
+    new names. An unmodified model is written as the very bytes of its file. `expected`: refuse when the file at `path`
+    has another identity. ModelError when the format cannot hold the model.
     """
     target = Path(path)
     source = model.source if isinstance(model.source, ModelSource) else None
@@ -223,7 +223,7 @@ def prepare(
 
 
 def _placement(target: Path, source: ModelSource | None, copies: Copies, storage: Storage) -> StoragePlan:
-    """Where the tensors of a model that is saved at a path go, with what earlier saves there did."""
+    """Return the storage plan of a model that is saved at a path, considering earlier saves there."""
     kept = copies.layout(target.absolute())
     if storage.layout is DataLayout.KEEP:
         storage = replace(storage, layout=kept, among=None)
@@ -240,7 +240,7 @@ def _placement(target: Path, source: ModelSource | None, copies: Copies, storage
 
 
 def to_bytes(model: Model, storage: Storage = UNMOVED, *, progress: Progress = SILENT) -> bytes:
-    """A model as a serialised ModelProto, for helpers in child processes. Reads the weights that stay in it."""
+    """Serialise a model as ModelProto, for child processes. Reads the weights that stay in it."""
     placement = StoragePlan(storage)
     _, data = _written(model, "ModelProto", placement, progress)
     pieces = restore(data, message_schema("ModelProto"), list(placement.tables.values()))
@@ -250,7 +250,9 @@ def to_bytes(model: Model, storage: Storage = UNMOVED, *, progress: Progress = S
 
 
 def form_for(path: Path, source: ModelSource | None) -> FileForm:
-    """The form a name asks for: that of its extension, else of the model's file if it ends alike, else binary."""
+    """Return the format for a path: by its extension, else that of the model's file if the extension is the same, else
+    binary.
+    """
     known = _FORMS.get(path.suffix.lower())
     if known is not None:
         return known
@@ -260,12 +262,12 @@ def form_for(path: Path, source: ModelSource | None) -> FileForm:
 
 
 def names_form(path: Path) -> bool:
-    """Whether the extension says in which form a file is; others are binary, or as the model's own file."""
+    """Return whether the extension determines the format; others are binary, or as the model's own file."""
     return path.suffix.lower() in _FORMS or path.suffix.lower() in _BINARY
 
 
 def _written(model: Model, message: str, placement: StoragePlan, progress: Progress) -> tuple[Any, bytes]:
-    """A model as this kind of message, and the bytes of that."""
+    """Return a model as this kind of message, and its bytes."""
     with _misfits_told():
         proto = _message(model, message, placement, progress)
         progress.check()
@@ -288,13 +290,13 @@ def _message(model: Model, message: str, placement: StoragePlan, progress: Progr
 
 
 def _is_unmodified(source: ModelSource, found: FileFormat, data: bytes, progress: Progress) -> bool:
-    """Whether a message is the one of the file: then the file's own bytes are written, however it spells them."""
+    """Return whether a message equals the file's: then the file's own bytes are written, whatever their encoding."""
     return source.format == found and not source.truncation and serialized(source.proto, progress) == data
 
 
 @contextmanager
 def _misfits_told() -> Iterator[None]:
-    """What no file can hold, such as a number of more bits than its field, as a script may set it."""
+    """Report values that no file can store, such as an int that exceeds its field, as a script may set."""
     try:
         yield
     except ModelError:
@@ -315,7 +317,7 @@ def _check_size(pieces: Pieces, layout: DataLayout, source: ModelSource | None) 
 
 
 def _as_text(proto: Any, message: str, pieces: Pieces, form: FileForm, progress: Progress) -> Printed:
-    """The text of a message, with the weights that stand outside it put in."""
+    """Return the text of a message, with external weights included."""
     if any(isinstance(piece, Payload) for piece in pieces):
         size = total_length(pieces)
         if size > TEXT_LIMIT:
@@ -329,7 +331,7 @@ def _as_text(proto: Any, message: str, pieces: Pieces, form: FileForm, progress:
 
 
 def _is_moved(target: Path, source: ModelSource | None) -> bool:
-    """Whether the model goes to another folder than the one its external data is in."""
+    """Return whether the model moves to another folder than its external data."""
     if source is None or source.files.folder is None:
         return False
     return os.path.realpath(target.absolute().parent) != os.path.realpath(source.files.folder)
@@ -357,7 +359,7 @@ def _padded(data_file: DataFile) -> Pieces:
 def _write(
     path: Path, pieces: Pieces, progress: Progress, *, durable: bool, placing: Placing = lambda _path, _identity: None
 ) -> None:
-    """Replace a file by these bytes; nothing has changed when this raises."""
+    """Replace a file atomically; nothing has changed when this raises."""
     file = AtomicFile(path)
     try:
         write_pieces(file, pieces, progress)

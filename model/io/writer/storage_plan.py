@@ -1,4 +1,4 @@
-"""Where the values of each tensor go when a model is written: in the message, in data files, or nowhere."""
+"""Storage plan: where the values of each tensor go when a model is written: message, data files, or nowhere."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import ElementType
 
-#: Data files start each tensor at a multiple of this, so that they can be mapped.
+#: Alignment of tensors in data files, so that they can be memory-mapped.
 ALIGNMENT: Final = 4096
 
-_LARGE = 4096  # values from this size on go around the protobuf runtime
+_LARGE = 4096  # larger values bypass the protobuf runtime
 _EXTERNAL = TensorProto.EXTERNAL
 _DATA_FIELDS = (
     "raw_data", "float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data", "segment",
@@ -32,7 +32,7 @@ _DATA_FIELDS = (
 
 
 class DataLayout(enum.Enum):
-    """Where the values of tensors are to be stored."""
+    """Storage of tensor values."""
 
     KEEP = "keep"  # each where it was; new ones in the message
     INLINE = "inline"
@@ -43,11 +43,11 @@ class DataLayout(enum.Enum):
 
 @dataclass(frozen=True)
 class Storage:
-    """Where a save puts the values of tensors.
+    """Storage options of a save.
 
-    With a layout of data files, tensors of `threshold` bytes and more go there; with STRIPPED they are left out.
-    `among`: the tensors that the layout is for, where these are not all; the others stay where they are. `apart`: it
-    names no data file that is there already, so that the old ones may go.
+    With a layout of data files, tensors of at least `threshold` bytes go there; with STRIPPED they are left out.
+    `among`: the tensors that the layout applies to, if not all; the others keep their location. `apart`: use new names
+    for data files, so that the old ones may be removed.
     """
 
     layout: DataLayout = DataLayout.KEEP
@@ -56,21 +56,21 @@ class Storage:
     apart: bool = False
 
 
-#: Every tensor stays where it is.
+#: Every tensor keeps its location.
 UNMOVED: Final = Storage()
 
 
 @dataclass(slots=True)
 class DataFile:
-    """A data file to be written: its name and what goes where in it."""
+    """A data file to be written: its name and content."""
 
     name: str
     size: int = 0
     parts: list[tuple[int, Pieces]] = field(default_factory=list)
-    known: dict[Part, int] = field(default_factory=dict)  # offsets of parts of files that were taken up
+    known: dict[Part, int] = field(default_factory=dict)  # offsets of file ranges already added
 
     def add(self, pieces: Pieces, part: Part | None) -> int:
-        """Take up the bytes of a tensor; returns their offset. What is the same part is taken up once."""
+        """Add the bytes of a tensor; returns their offset. Identical ranges are added once."""
         if part is not None and part in self.known:
             return self.known[part]
         offset = -(-self.size // ALIGNMENT) * ALIGNMENT
@@ -81,12 +81,12 @@ class DataFile:
         return offset
 
 
-#: A part of an open file, or a whole tensor held in memory: source or tensor, offset, length.
+#: A range of an open file, or a tensor in memory: source or tensor, offset, length.
 Part = tuple[object, int, int]
 
 
 def _part(tensor: Tensor) -> Part | None:
-    """What holds the values of a tensor: a part of a file, or else the tensor; None where they cannot be had."""
+    """Return what holds the values of a tensor: a file range, or else the tensor; None where they are unavailable."""
     if isinstance(tensor, ProtoTensor):
         if tensor.problem:
             return None
@@ -98,11 +98,10 @@ def _part(tensor: Tensor) -> Part | None:
 
 
 class Copies:
-    """Where saves to a path have put the values: which parts of files are in which data file beside it.
+    """Locations of values after saves to a path: which file ranges are in which data file beside it.
 
-    A model keeps reading from where it was opened, or holds new values in memory, while its file at that path has
-    them elsewhere: the next save there leaves them where they are. Written when a save has ended, read when the next
-    begins.
+    A model keeps reading from where it was opened, or holds new values in memory, while its saved file has them
+    elsewhere: the next save there leaves them in place. Written when a save ends, read when the next begins.
     """
 
     def __init__(self) -> None:
@@ -111,17 +110,18 @@ class Copies:
         self._inlined: dict[Path, frozenset[Part]] = {}
 
     def layout(self, model: Path) -> DataLayout:
-        """What keeping the values of a model at this path where they are comes to."""
+        """Return the layout that keeping the values of a model at this path amounts to."""
         return DataLayout.INLINE if model in self._inline else DataLayout.KEEP
 
     def inlined(self, model: Path) -> frozenset[Part]:
-        """What a save at this path put into the model of what is in data files, if not all of it."""
+        """Return what a save at this path inlined from data files, if not all of it."""
         return self._inlined.get(model, frozenset())
 
     def saved(self, model: Path, layout: DataLayout, data_files: Iterable[DataFile], inlined: Collection[Part]) -> None:
-        """A model has been written, with new data files. Those of earlier saves count too: an edit may be redone.
+        """Record that a model was written, with new data files. Those of earlier saves still count: an edit may be
+        redone.
 
-        `layout` is how values were stored other than those `inlined`.
+        `layout` is the storage of values other than those `inlined`.
         """
         self._inlined[model] = frozenset(inlined)
         (self._inline.add if layout is DataLayout.INLINE else self._inline.discard)(model)
@@ -132,11 +132,11 @@ class Copies:
                 files[data_file.name] = identity, data_file.known
 
     def names(self, model: Path) -> list[str]:
-        """The data files that saves of this model wrote beside a path. It reads from none of them."""
+        """Return the data files that saves of this model wrote beside a path. Reads none of them."""
         return list(self._files.get(model, {}))
 
     def beside(self, model: Path) -> dict[Part, tuple[str, int]]:
-        """Name of the data file and offset by part, of those files that are as they were written."""
+        """Return data file and offset by range, for unchanged data files."""
         found: dict[Part, tuple[str, int]] = {}
         for name, (identity, offsets) in self._files.get(model, {}).items():
             with suppress(OSError):
@@ -146,7 +146,7 @@ class Copies:
 
 
 class StoragePlan:
-    """Decides for each tensor of one save and writes its message.
+    """Decides the storage of each tensor of one save and writes its message.
 
     `data_name` begins the names of new data files. `moved` says that the model goes to another folder, so that
     external data must come along; `beside` tells which parts are in data files of earlier saves already, `inlined`
@@ -179,15 +179,15 @@ class StoragePlan:
 
     @property
     def touches_every_tensor(self) -> bool:
-        """Whether tensors inside attributes that nobody looked at must be visited too."""
+        """Return whether tensors in undecoded attributes must be visited too."""
         return self.layout is not DataLayout.KEEP or self._moved or bool(self._beside or self.inlined)
 
     def warnings(self) -> list[str]:
-        """What the person should know about tensors that were left as they are."""
+        """Return the warnings about tensors that were left as they are."""
         return [f"The values of a tensor are not available and were left as they are: {r}" for r in self.unavailable]
 
     def use(self, table: PayloadTable | None) -> None:
-        """Payloads of this table may stand in the messages."""
+        """Allow payloads of this table in the messages."""
         if table is not None:
             self.tables[id(table)] = table
 
@@ -216,7 +216,7 @@ class StoragePlan:
                 self.unavailable.append(f"{name}: {error.detail}")
 
     def _layout_of(self, tensor: Tensor) -> DataLayout:
-        """The one layout for all, or that for this tensor; what a save put into the model stays there."""
+        """Return the layout for all, or that for this tensor; values inlined by an earlier save stay inlined."""
         if self._among is not None and tensor in self._among:
             part = _part(tensor)
             if part is not None:
@@ -226,7 +226,7 @@ class StoragePlan:
         return DataLayout.INLINE if is_inside else self.rest
 
     def _place_of(self, tensor: Tensor, layout: DataLayout) -> DataLayout | None:
-        """INLINE, ONE_FILE, FILE_PER_TENSOR or STRIPPED; None to leave the message as it is."""
+        """Return INLINE, ONE_FILE, FILE_PER_TENSOR or STRIPPED; None to leave the message as it is."""
         read = isinstance(tensor, ProtoTensor)
         source = tensor.source
         external = isinstance(source, TensorProto) and source.data_location == _EXTERNAL
@@ -260,7 +260,7 @@ class StoragePlan:
         _refer(out, file.name, file.add(pieces, _part(tensor)), total_length(pieces))
 
     def _keep_beside(self, tensor: Tensor, out: TensorProto) -> bool:
-        """Name the data file that an earlier save put the values in, if it did."""
+        """Refer to the data file of an earlier save that holds the values, if there is one."""
         part = _part(tensor)
         if part is None or part not in self._beside:
             return False
@@ -269,7 +269,7 @@ class StoragePlan:
         return True
 
     def _inline(self, pieces: Pieces) -> bytes:
-        """Small values themselves, placeholders for large ones."""
+        """Return small values themselves, placeholders for large ones."""
         content = b""
         for piece in pieces:
             if isinstance(piece, Payload):
@@ -293,7 +293,7 @@ class StoragePlan:
 
 
 def _raw_pieces(tensor: Tensor) -> Pieces:
-    """The values as raw bytes; large ones as parts of the files they are in, unread."""
+    """Return the values as raw bytes; large ones as unread file ranges."""
     if isinstance(tensor, ProtoTensor):
         if tensor.problem:
             raise ExternalDataRefused(tensor.problem)
@@ -313,7 +313,7 @@ def _clear_data(out: TensorProto) -> None:
 
 
 def _refer(out: TensorProto, name: str, offset: int, length: int) -> None:
-    """Say that the values are in a data file."""
+    """Set the reference to a data file."""
     _clear_data(out)
     out.data_location = _EXTERNAL
     _set_location(out, name, offset, length)

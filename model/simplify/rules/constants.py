@@ -1,4 +1,4 @@
-"""Constants: moved into initializers, shared, and computed ahead of time."""
+"""Constants: move to initializers, deduplicate, and fold (constant folding)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FOLD = "fold_constants"
 
-#: Operators that give weights back their float form; folding them would make the file several times as large.
+#: Operators that dequantize weights; folding them would make the file several times as large.
 _DEQUANTIZING = frozenset({"DequantizeLinear", "DynamicQuantizeLinear"})
 _MOST_OUTPUTS = 64
 
@@ -74,7 +74,7 @@ def _equal_among(context: MatchContext, values: list[Value]) -> Iterator[Match]:
 
 
 def _fingerprint(tensor: Tensor | None) -> Hashable:
-    """What equal tensors of one type and shape have in common, and others do not. Reads the data."""
+    """Return a digest of the data, equal for equal tensors of one type and shape. Reads the data."""
     if tensor is None or tensor.problem:
         return None
     try:
@@ -126,7 +126,7 @@ def _is_foldable(context: MatchContext, node: Node) -> bool:
 
 
 def _keeps_precision(context: MatchContext, node: Node) -> bool:
-    """Whether folding leaves narrow weights narrow."""
+    """Return whether folding keeps narrow weights narrow."""
     kinds = {context.element_type(v) for v in node.inputs if v is not None}
     if node.op_type in _DEQUANTIZING:
         context.refuse(FOLD, node, "it would turn quantized weights into floats")
@@ -140,7 +140,7 @@ def _keeps_precision(context: MatchContext, node: Node) -> bool:
 
 
 def compute(context: MatchContext, node: Node) -> list[Tensor] | None:
-    """The outputs of a node with constant inputs; None, with a refusal noted, where limits forbid it."""
+    """Return the outputs of a node with constant inputs; None, with a refusal recorded, where limits forbid it."""
     options = context.options
     read = [t for v in node.inputs if (t := context.constant(v)) is not None]
     if sum(t.nbytes for t in read) > options.work_limit:
@@ -175,7 +175,7 @@ def _refuse_size(context: MatchContext, node: Node, freed: int) -> None:
 
 
 def _freed(context: MatchContext, node: Node) -> int:
-    """Bytes of constants that only this node uses."""
+    """Return the bytes of constants that only this node uses."""
     freed = 0
     for value in {v for v in node.inputs if v is not None}:
         tensor = context.constant(value)

@@ -1,4 +1,4 @@
-"""Branches of which it is known which way they go."""
+"""If nodes with a known condition: inline the branch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _if_with_constant(context: MatchContext) -> Iterator[Match]:
 
 
 def _can_inline(context: MatchContext, body: Graph, targets: Sequence[Value | None]) -> bool:
-    """Whether what a body returns can be what the node gives."""
+    """Return whether the outputs of a branch can replace those of the node."""
     if body.quantization_annotations or len(targets) > len(body.outputs):
         return False
     seen: set[Value] = set()

@@ -1,4 +1,4 @@
-"""Nodes that compute the same, and sizes that are the same however they were found."""
+"""Common subexpression elimination, and equal sizes computed in different ways."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _common_subexpressions(context: MatchContext) -> Iterator[Match]:
 
 
 def _in_tree(context: MatchContext, root: Graph) -> Iterator[Match]:
-    """One graph after the other, each body knowing what is there before its node."""
+    """Yield graphs in order, each subgraph after what is visible at its node."""
     pending: list[tuple[Iterator[Node], dict[Hashable, Node]]] = [(iter(run_order(root)), {})]
     while pending:
         nodes, known = pending[-1]
@@ -61,7 +61,7 @@ def _key(context: MatchContext, node: Node) -> Hashable:
 
 
 def _input_key(context: MatchContext, value: Value | None) -> Hashable:
-    """A value, or what it holds where it is a small constant."""
+    """Return the key of a value: itself, or its contents if it is a small constant."""
     tensor = context.constant(value)
     if tensor is None or tensor.nbytes > 256:
         return value
@@ -101,7 +101,7 @@ def _share(node: Node, first: Node, rewriter: GraphRewriter) -> None:
 
 
 def _equal_sizes(context: MatchContext) -> Iterator[Match]:
-    """Small integer tensors that hold the same sizes: the one found with the least work is enough."""
+    """Merge small integer tensors of equal sizes into the cheapest one."""
     for graph in list(context.graphs):
         if not context.is_alive(graph):
             continue

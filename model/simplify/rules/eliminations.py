@@ -1,4 +1,4 @@
-"""Nodes that do nothing, or whose result nobody needs."""
+"""Remove identity nodes, and nodes whose results are unused."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Match, Pass, said
 from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
-#: Strictly rising functions, through which the place of the largest element can be seen.
+#: Strictly increasing functions, which ArgMax commutes with.
 _RISING = ("Exp", "Softmax", "LogSoftmax")
 
 
 def bypass(context: MatchContext, node: Node, source: Value | None, why: str) -> Iterator[Match]:
-    """The match that lets users of the node's first output use `source`; none where that cannot be."""
+    """Return the match that replaces the node's first output by `source`; none where that is impossible."""
     target = node.outputs[0] if node.outputs else None
     if target is None or source is None or not context.unused_from(node, 1) or not context.can_replace(target, source):
         return
@@ -111,12 +111,12 @@ def _softmax_axis_is(context: MatchContext, node: Node, axis: int) -> bool:
 
 
 def set_first_input(node: Node, source: Value, rewriter: GraphRewriter) -> None:
-    """Let a node read another value; its other inputs stay."""
+    """Set the first input of a node; its other inputs stay."""
     rewriter.set_inputs(node, (source, *node.inputs[1:]))
 
 
 def pads_of(context: MatchContext, node: Node) -> tuple[int, ...] | None:
-    """The pads of a Pad without axes, begins then ends; None when they are not known."""
+    """Return the pads of a Pad without axes, begins then ends; None when unknown."""
     if len(node.inputs) > 3 and node.inputs[3] is not None:
         return None
     if context.opset(node) < 11:
@@ -142,7 +142,7 @@ def _nop_transpose(context: MatchContext) -> Iterator[Match]:
 
 
 def _same_dims(context: MatchContext, node: Node, why: str) -> Iterator[Match]:
-    """A bypass where the output has the dimensions of the input, for nodes that only rearrange."""
+    """Bypass a rearranging node whose output has the dimensions of its input."""
     before = context.facts.dims(node.inputs[0])
     after = context.facts.dims(node.outputs[0])
     if before is not None and before == after:
@@ -249,14 +249,14 @@ def _is_filled(context: MatchContext, value: Value | None, content: float) -> bo
     tensor = context.constant(value)
     if tensor is None or tensor.size == 0 or tensor.element_type == ElementType.STRING:
         return False
-    if tensor.size > 4096:  # a look at the first few saves reading weights
+    if tensor.size > 4096:  # checking the first few elements saves reading weights
         return False
     array = context.array(value)
     return array is not None and bool(np.all(array == content))
 
 
 def _keeps_shape(context: MatchContext, value: Value, constant: Value | None) -> bool:
-    """Whether combining a value with a constant leaves the value's shape as it is."""
+    """Return whether combining a value with a constant keeps the value's shape."""
     tensor = context.constant(constant)
     if tensor is None:
         return False
@@ -269,7 +269,7 @@ def _keeps_shape(context: MatchContext, value: Value, constant: Value | None) ->
     return all(own in (1, theirs) for own, theirs in zip(tensor.shape, tail, strict=True))
 
 
-#: Operators that change nothing when applied to their own result.
+#: Idempotent operators.
 _IDEMPOTENT = ("Abs", "Ceil", "Floor", "Round", "Relu", "Sign")
 
 
@@ -294,7 +294,7 @@ def _nop_reduce(context: MatchContext) -> Iterator[Match]:
 
 
 def reduced_axes(context: MatchContext, node: Node) -> tuple[int, ...] | None:
-    """The axes a Reduce operator goes over; None when not known."""
+    """Return the axes of a Reduce operator; None when unknown."""
     rank = context.facts.rank(node.inputs[0])
     by_input = context.opset(node) >= (13 if node.op_type == "ReduceSum" else 18)
     given = len(node.inputs) > 1 and node.inputs[1] is not None if by_input else "axes" in node.attributes
@@ -317,7 +317,7 @@ def _nop_resize(context: MatchContext) -> Iterator[Match]:
 
 
 def _shape_gather(context: MatchContext) -> Iterator[Match]:
-    """Shape, then Gather or Slice of neighbouring entries, where Shape itself can do it (opset 15)."""
+    """Fuse Shape with Gather or Slice of adjacent entries, where Shape itself can do it (opset 15)."""
     for node in context.nodes("Slice", "Gather"):
         shape = context.producer(node.inputs[0], "Shape")
         if shape is None or context.opset(node) < 15:
@@ -338,7 +338,7 @@ def _shape_gather(context: MatchContext) -> Iterator[Match]:
 
 
 def _span(context: MatchContext, node: Node, length: int) -> tuple[int, int] | None:
-    """Which entries of a shape of that length are taken, when they are neighbours and stay a vector."""
+    """Return which entries of a shape are taken, if they are adjacent and stay a vector."""
     if node.op_type == "Gather":
         content = context.facts.contents.get(node.inputs[1]) if node.inputs[1] is not None else None
         if content is None or content.ndim != 1 or not all(isinstance(v, int) for v in content):
@@ -377,7 +377,7 @@ def _swap(node: Node, negation: Node, rewriter: GraphRewriter) -> None:
 
 
 def _nop_squeeze_unsqueeze(context: MatchContext) -> Iterator[Match]:
-    """Unsqueeze and Squeeze that take back what the node before did."""
+    """Remove Unsqueeze and Squeeze pairs that cancel."""
     for node in context.nodes("Squeeze", "Unsqueeze"):
         opposite = "Unsqueeze" if node.op_type == "Squeeze" else "Squeeze"
         before = context.producer(node.inputs[0], opposite)
@@ -396,7 +396,7 @@ def _nop_squeeze_unsqueeze(context: MatchContext) -> Iterator[Match]:
 
 
 def _zero_state(context: MatchContext) -> Iterator[Match]:
-    """States that recurrent operators begin with are zero when they are left out."""
+    """Remove zero initial states of recurrent operators: they are the default."""
     for node in context.nodes("LSTM", "GRU", "RNN"):
         needless = [index for index in _STATES if index < len(node.inputs) and _is_zero(context, node.inputs[index])]
         if needless:

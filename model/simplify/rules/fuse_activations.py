@@ -1,4 +1,4 @@
-"""Activation functions that exporters spell out, as the operators that newer operator sets have for them."""
+"""Fuse decomposed activation functions into the operators of newer opsets."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A tree of Mul and Div by constants, flattened: its factor, and what else is multiplied."""
+    """A flattened tree of Mul and Div by constants: its factor, and the other operands."""
 
     factor: float
     values: tuple[Value, ...]
     nodes: tuple[Node, ...]
 
     def without(self, value: Value) -> Value | None:
-        """The other one of two values."""
+        """Return the other one of two values."""
         left = [v for v in self.values if v is not value]
         return left[0] if len(left) == 1 and len(self.values) == 2 else None
 
 
 def scalar(context: MatchContext, value: Value | None) -> float | None:
-    """The number a constant of one element is."""
+    """Return the number in a constant of one element."""
     array = context.array(value)
     return float(array.reshape(-1)[0]) if array is not None and array.size == 1 and array.dtype.kind in "fi" else None
 
 
 def is_near(context: MatchContext, x: Value | None, number: float | None, expected: float) -> bool:
-    """Whether a constant is what it should be, as far as the type of the data can tell."""
+    """Return whether a constant is the expected number, within the precision of the data type."""
     tolerance = 1e-3 if context.element_type(x) is ElementType.FLOAT16 else 1e-5
     return number is not None and math.isclose(number, expected, rel_tol=tolerance)
 
 
 def is_alike(context: MatchContext, value: Value | None, x: Value | None) -> bool:
-    """Whether a value has the type and the rank of the data: constants of more axes would give it more."""
+    """Return whether a value has the type and the rank of the data: constants of higher rank would broadcast it."""
     rank = context.facts.rank(x)
     return rank is not None and context.facts.rank(value) == rank and context.is_float(value, x)
 
 
 def product(context: MatchContext, node: Node) -> Product:
-    """What a Mul multiplies, through those that feed it and nothing else."""
+    """Return the operands of a Mul, through its producers without other users."""
     factor, values, nodes = 1.0, list[Value](), [node]
     pending = [(node, v) for v in node.inputs]
     while pending:
@@ -71,14 +71,14 @@ def product(context: MatchContext, node: Node) -> Product:
 
 
 def products(context: MatchContext) -> Iterator[tuple[Node, Product]]:
-    """Every Mul, and every Div by a constant, with what it multiplies."""
+    """Yield every Mul, and every Div by a constant, with its operands."""
     for node in context.nodes("Mul", "Div"):
         if node.op_type == "Mul" or scalar(context, node.inputs[1]) is not None:
             yield node, product(context, node)
 
 
 def added_number(context: MatchContext, node: Node | None, number: float) -> Value | None:
-    """What an Add adds this number to."""
+    """Return the operand to which an Add adds this number."""
     if node is None or len(node.inputs) != 2:
         return None
     for place in (0, 1):
@@ -90,7 +90,7 @@ def added_number(context: MatchContext, node: Node | None, number: float) -> Val
 def fuse(
     node: Node, op_type: str, inputs: tuple[Any, ...], attributes: Mapping[str, Any], rewriter: GraphRewriter
 ) -> None:
-    """Let one operator make what a node made, and remove what only it needed."""
+    """Replace a node by one operator, and remove dead producers."""
     rewriter.add(node, op_type, inputs, attributes, outputs=[node.outputs[0]])
     rewriter.collect([node])
 
@@ -124,7 +124,7 @@ def _gelu(context: MatchContext) -> Iterator[Match]:
 
 
 def _scaled(context: MatchContext, erf: Node, x: Value) -> tuple[Node, ...] | None:
-    """The node that divides x by the root of two for Erf."""
+    """Return the node that divides x by the root of two for Erf."""
     before = context.producer(erf.inputs[0], "Div", "Mul")
     if before is None or context.sole_user(before.outputs[0]) is not erf:
         return None
@@ -135,7 +135,7 @@ def _scaled(context: MatchContext, erf: Node, x: Value) -> tuple[Node, ...] | No
 
 
 def _tanh_argument(context: MatchContext, tanh: Node, x: Value) -> tuple[Node, ...] | None:
-    """The nodes of √(2/π)·(x + 0.044715·x³)."""
+    """Return the nodes of √(2/π)·(x + 0.044715·x³)."""
     outer = context.producer(tanh.inputs[0], "Mul")
     if outer is None or context.sole_user(outer.outputs[0]) is not tanh:
         return None
@@ -159,7 +159,7 @@ def _tanh_argument(context: MatchContext, tanh: Node, x: Value) -> tuple[Node, .
 
 
 def _gated(context: MatchContext, op_type: str, since: int, *gates: str) -> Iterator[Match]:
-    """x · gate(x), where the gate is a chain of operators of one input, last first."""
+    """Match x · gate(x), where the gate is a chain of unary operators, last first."""
     for node, found in products(context):
         if context.opset(node) < since or found.factor != 1.0 or len(found.values) != 2:
             continue
@@ -182,7 +182,7 @@ def _gated(context: MatchContext, op_type: str, since: int, *gates: str) -> Iter
 
 
 def _is_plain(node: Node) -> bool:
-    """Whether a HardSigmoid is that of HardSwish; others have no parameters."""
+    """Return whether a HardSigmoid is that of HardSwish; others have no parameters."""
     if node.op_type != "HardSigmoid":
         return True
     return math.isclose(real(node, "alpha", 0.2), 1 / 6, rel_tol=1e-5) and real(node, "beta", 0.5) == 0.5

@@ -1,4 +1,4 @@
-"""Arithmetic with constants, done ahead of time."""
+"""Combine arithmetic with constants ahead of time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _consecutive_mul(context: MatchContext) -> Iterator[Match]:
-    """(x · a) · b as x · (a · b). Not so with sums, whose parts may cancel out."""
+    """Fuse (x · a) · b to x · (a · b). Not for sums, whose parts may cancel."""
     for node in context.nodes("Mul"):
         for place in (0, 1):
             before = context.producer(node.inputs[place], "Mul")
@@ -37,12 +37,12 @@ def _consecutive_mul(context: MatchContext) -> Iterator[Match]:
 
 
 def _product(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
-    """The product of two constants, of which a comes first; None where it would be larger than both or not the same."""
+    """Return the product of two constants, a first; None where it would be larger than both or differ."""
     if a.dtype != b.dtype or a.dtype.kind not in "fiu":
         return None
     try:
         size = int(np.prod(np.broadcast_shapes(a.shape, b.shape), dtype=object))
-    except ValueError:  # it cannot run; checks say so
+    except ValueError:  # it cannot run; checks report it
         return None
     if size > max(a.size, b.size):
         return None
@@ -52,9 +52,9 @@ def _product(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
 
 
 def _is_safe(a: NDArray[Any], b: NDArray[Any], product: NDArray[Any]) -> bool:
-    """Whether the product has full precision, and x · a ends at infinity or 0 only where x · a · b does.
+    """Return whether the product is exact enough, and overflows or underflows only where the original does.
 
-    That it may not by more than a fourth of the range of exponents: only an x at its very end tells them apart.
+    Within a fourth of the exponent range: only extreme x distinguish them.
     """
     kind = np.finfo(product.dtype)
     far = 2.0 ** (kind.maxexp // 4)

@@ -1,4 +1,4 @@
-"""What can be computed into the weights of a convolution or a matrix product: biases, scales, normalisation, pads."""
+"""Fold biases, scales, normalisation and pads into the weights of convolutions and matrix products."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CONVOLUTIONS = ("Conv", "ConvTranspose")
 
 @dataclass(frozen=True, slots=True)
 class Affine:
-    """y = x * scale + shift per output channel; None stands for 1 and 0."""
+    """y = x * scale + shift per output channel; None means 1 and 0."""
 
     scale: NDArray[Any] | None = None
     shift: NDArray[Any] | None = None
@@ -48,7 +48,7 @@ def _into_weights(context: MatchContext, op_types: Sequence[str], takers: Sequen
 
 
 def _channels(context: MatchContext, node: Node) -> int | None:
-    """Output channels of a convolution, or columns of a Gemm."""
+    """Return the output channels of a convolution, or columns of a Gemm."""
     tensor = context.constant(node.inputs[1]) if len(node.inputs) > 1 else None
     if tensor is None:
         return None
@@ -60,7 +60,7 @@ def _channels(context: MatchContext, node: Node) -> int | None:
 
 
 def affine_of(context: MatchContext, node: Node, place: int, channels: int) -> Affine | None:
-    """What a node does to the channels of its input, if it is of this kind."""
+    """Return a node's per-channel affine function, if it has one."""
     if node.op_type == "BatchNormalization":
         return _normalization(context, node, channels) if place == 0 else None
     other = node.inputs[1 - place] if len(node.inputs) == 2 else None
@@ -83,7 +83,7 @@ def affine_of(context: MatchContext, node: Node, place: int, channels: int) -> A
 def _per_channel(
     context: MatchContext, node: Node, data: Value | None, constant: Value | None, channels: int
 ) -> NDArray[Any] | None:
-    """A constant that is broadcast over all but the channel axis, as a vector; in double precision."""
+    """Return a constant that broadcasts over all but the channel axis, as a vector; in double precision."""
     tensor, rank = context.constant(constant), context.facts.rank(data)
     if tensor is None or rank is None or not context.is_float(data, constant) or context.opset(node) < 7:
         return None
@@ -115,7 +115,7 @@ def _normalization(context: MatchContext, node: Node, channels: int) -> Affine |
 
 
 def can_absorb(context: MatchContext, node: Node, affine: Affine) -> bool:
-    """Whether the weights and bias of a node are constants that nobody else needs in their present form."""
+    """Return whether the weights and bias of a node are constants without other users."""
     if not context.is_float(*[v for v in node.inputs[:3] if v is not None]) or number(node, "group", 1) < 1:
         return False
     weights = node.inputs[1]
@@ -174,7 +174,7 @@ def _scaled(node: Node, weights: NDArray[Any], scale: NDArray[Any]) -> NDArray[A
 
 
 def _mul_before(context: MatchContext) -> Iterator[Match]:
-    """A factor in front of a convolution or matrix product is a factor of its weights."""
+    """Fold a factor before a convolution or matrix product into its weights."""
     for node in context.nodes("Conv", "Gemm"):
         before = context.producer(node.inputs[0], "Mul", "Div")
         weights = context.constant(node.inputs[1]) if len(node.inputs) > 1 else None
@@ -194,7 +194,7 @@ def _mul_before(context: MatchContext) -> Iterator[Match]:
 
 
 def _one_number(context: MatchContext, node: Node, data: Value | None, constant: Value | None) -> float | None:
-    """The single number a value is multiplied by; None where there is none or it changes the shape."""
+    """Return the scalar factor of a value; None where there is none or it changes the shape."""
     tensor, rank = context.constant(constant), context.facts.rank(data)
     if tensor is None or rank is None or tensor.size != 1 or len(tensor.shape) > rank or context.opset(node) < 7:
         return None
@@ -263,7 +263,7 @@ def _pool_agrees(node: Node, rank: int, pads: tuple[int, ...]) -> bool:
     own = ints(node, "pads")
     if number(node, "count_include_pad", 0):
         return True
-    # Averages over what Pad added count it; those over the pool's own pads do not. Both at once cannot be said.
+    # Averages over what Pad added count it; those over the pool's own pads do not. A mixture cannot be expressed.
     return False if own is not None and any(own) else not any(pads[2:rank]) and not any(pads[rank + 2 :])
 
 

@@ -1,4 +1,4 @@
-"""MatMul, Add and Transpose into Gemm; products of one value with several matrices into one product."""
+"""Fuse MatMul, Add and Transpose to Gemm; merge products of one value with several matrices."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _matmul_add(context: MatchContext) -> Iterator[Match]:
 
 
 def _is_gemm(context: MatchContext, product: Node, value: Value, bias: Value) -> bool:
-    """Whether both factors are matrices, and the addend is spread over the product and never the other way round."""
+    """Return whether both factors are matrices, and the addend broadcasts to the product but not vice versa."""
     facts = context.facts
     if context.opset(product) < 7 or facts.rank(product.inputs[0]) != 2 or facts.rank(product.inputs[1]) != 2:
         return False
@@ -72,7 +72,7 @@ def _take_transpose(node: Node, before: Node, place: int, name: str, rewriter: G
 
 @dataclass(frozen=True, slots=True)
 class _Projection:
-    """A value times a matrix of its own, and a bias that is added, if there is one."""
+    """A value times a matrix, and an optional bias."""
 
     nodes: tuple[Node, ...]
     source: Value
@@ -82,7 +82,7 @@ class _Projection:
 
 
 def _projections(context: MatchContext) -> Iterator[Match]:
-    """Queries, keys and values of attention come from one input: one product does, and a Split."""
+    """Merge the query, key and value projections of one input into one product and a Split."""
     groups: dict[tuple[object, ...], list[_Projection]] = {}
     for node in context.nodes("MatMul"):
         found = _projection(context, node)
@@ -119,7 +119,7 @@ def _project_at_once(context: MatchContext, parts: Sequence[_Projection], rewrit
     source, node = parts[0].source, parts[0].nodes[0]
     graph = node.graph
     assert graph is not None
-    # All that is needed is there as soon as the source is.
+    # Everything needed is available once the source is.
     after = source.producer.next if source.producer is not None and source.graph is graph else graph.nodes.first
     arrays = [array for part in parts if (array := context.array(part.weights)) is not None]
     total = rewriter.add(node, "MatMul", [source, np.concatenate(arrays, axis=1)], before=after)

@@ -1,4 +1,4 @@
-"""Nodes that rearrange, one after the other: two become one, or move to where they meet."""
+"""Merge adjacent rearranging nodes, or move them until they meet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from onnx_workbench.model.simplify.rewriter import GraphRewriter
 from onnx_workbench.model.simplify.rules.eliminations import reduced_axes, set_first_input
 from onnx_workbench.model.simplify.rules.shape_computations import is_reshape_like
 
-#: Operators that only rearrange the elements of their first input without changing their order.
+#: Operators that change the shape of their first input and keep the element order.
 _VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
 
 
@@ -146,7 +146,7 @@ def _consecutive_axes(context: MatchContext, op_type: str) -> Iterator[Match]:
 
 
 def _joined_axes(rank: int, first: tuple[int, ...], second: tuple[int, ...], *, adds: bool) -> list[int]:
-    """The axes that both take away, in terms of the input; or that both add, in terms of the output."""
+    """Return the axes both remove, relative to the input; or both add, relative to the output."""
     if adds:
         middle = rank + len(first)
         last = {a % (middle + len(second)) for a in second}
@@ -171,7 +171,7 @@ def _consecutive_slices(context: MatchContext) -> Iterator[Match]:
         if joined is None:
             continue
         before, bounds = joined
-        # Where others use the first one too, it goes only if each of them can do without.
+        # Where others use the first one too, it is removed only if each of them can do without.
         users = context.users(node.inputs[0])
         if users and all((found := _joined_slices(context, user)) and found[0] is before for user in users):
             yield Match(f"{said(before)} and {said(node)} become one", (before, node),
@@ -179,7 +179,7 @@ def _consecutive_slices(context: MatchContext) -> Iterator[Match]:
 
 
 def _joined_slices(context: MatchContext, node: Node) -> tuple[Node, list[tuple[int, ...]]] | None:
-    """The Slice before this Slice, and the bounds that do the same as both; None where there are none."""
+    """Return the Slice before this Slice, and the combined bounds; None where there are none."""
     before = context.producer(node.inputs[0], "Slice") if node.op_type == "Slice" else None
     if before is None or not context.may_change(node) or context.opset(node) < 10:
         return None
@@ -218,7 +218,7 @@ def _set_bounds(node: Node, before: Node, bounds: list[tuple[int, ...]], rewrite
 
 
 def _consecutive_reshapes(context: MatchContext) -> Iterator[Match]:
-    """A view of a view: only the last shape counts, if it can be said without the one in between."""
+    """Merge consecutive Reshapes: only the last shape counts, if it is independent of the first one."""
     for node in context.nodes(*_VIEWS):
         before = context.producer(node.inputs[0], *_VIEWS)
         if before is None or before.inputs[0] is None or node.outputs[0] is None:
@@ -243,7 +243,7 @@ def _consecutive_reshapes(context: MatchContext) -> Iterator[Match]:
 
 
 def _is_only_viewed(context: MatchContext, value: Value | None) -> bool:
-    """Whether all who use a value look at it in another shape, so that none needs it as it is."""
+    """Return whether all users of a value reshape it, so that none needs its own shape."""
     users = context.users(value)
     return bool(users) and all(user.op_type in _VIEWS and user.inputs[0] is value for user in users)
 
@@ -258,7 +258,7 @@ def _make_reshape(node: Node, source: Value, entries: tuple[int, ...], rewriter:
 
 
 def _transpose_as_reshape(context: MatchContext) -> Iterator[Match]:
-    """A Transpose that only moves axes of one element does not move data, so it can join its neighbours."""
+    """Turn a Transpose that only moves axes of size 1 into a Reshape, which can join its neighbours."""
     for node in context.nodes("Transpose"):
         dims = context.facts.dims(node.inputs[0])
         order = _order(node, None if dims is None else len(dims))
@@ -277,7 +277,7 @@ def _transpose_as_reshape(context: MatchContext) -> Iterator[Match]:
 
 # -- transposes through elementwise operators -----------------------------------------------------------------------
 
-#: Operators that treat every element alike, so that they may run before or after a Transpose.
+#: Elementwise operators, which commute with Transpose.
 _ELEMENTWISE = frozenset({
     "Abs", "Cast", "Ceil", "Clip", "Cos", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish",
     "LeakyRelu", "Log", "Mish", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin",
@@ -287,7 +287,7 @@ _BINARY = frozenset({"Add", "Sub", "Mul", "Div", "Pow", "Max", "Min"})
 
 
 def _transpose_through(context: MatchContext) -> Iterator[Match]:
-    """Transpose, elementwise operators, and a Transpose that turns back: the pair goes."""
+    """Cancel a Transpose and its inverse around elementwise operators."""
     for last in context.nodes("Transpose"):
         chain: list[Node] = []
         node = last
@@ -310,7 +310,7 @@ def _transpose_through(context: MatchContext) -> Iterator[Match]:
 
 
 def _data_input(context: MatchContext, node: Node) -> Value | None:
-    """The one input of a binary operator that is not a single number."""
+    """Return the only non-scalar input of a binary operator."""
     if node.op_type not in _BINARY or len(node.inputs) != 2:
         return None
     for data, other in (node.inputs, node.inputs[::-1]):

@@ -1,4 +1,4 @@
-"""Normalizations and attention that exporters spell out, as the operators that newer operator sets have for them."""
+"""Fuse decomposed normalizations and attention into the operators of newer opsets."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _rms_norm(context: MatchContext) -> Iterator[Match]:
 def _normalized(
     context: MatchContext, user: Node, value: Value | None
 ) -> tuple[Value, int, float, tuple[Node, ...]] | None:
-    """What v is in v / √(mean(v²) + ε), over which last axes, with ε and the nodes."""
+    """Match v / √(mean(v²) + ε): returns v, the last axes, ε and the nodes."""
     quotient = context.producer(value, "Div", "Mul")
     if quotient is None or context.sole_user(value) is not user:
         return None
@@ -109,7 +109,7 @@ def _root_mean_square(
 
 
 def _first_axis(context: MatchContext, mean: Node) -> int | None:
-    """The first axis of a mean over the last ones, counted from the end; None when it is another mean."""
+    """Return the first axis of a mean over the last ones, counted from the end; None for another mean."""
     axes = ints(mean, "axes") if context.opset(mean) < 18 else constant_ints(context.facts, mean, 1)
     rank = context.facts.rank(mean.inputs[0])
     if not axes or not rank or not number(mean, "keepdims", 1):
@@ -119,13 +119,13 @@ def _first_axis(context: MatchContext, mean: Node) -> int | None:
 
 
 def _is_scale(context: MatchContext, value: Value, x: Value | None, axis: int) -> bool:
-    """Whether a tensor has exactly the sizes that are normalized, all numbers, and the type of the data."""
+    """Return whether a tensor has exactly the normalized sizes, all numbers, and the type of the data."""
     shape, dims = context.facts.shape(value), context.facts.dims(x)
     return dims is not None and shape is not None and shape == dims[axis:] and context.is_float(value, x)
 
 
 def _biased(context: MatchContext, node: Node, x: Value | None, axis: int) -> tuple[Node, Value | None]:
-    """The Add that follows with a bias, and the bias; else the node itself."""
+    """Return the following Add with a bias, and the bias; else the node itself."""
     add = context.sole_user(node.outputs[0])
     if add is None or add.op_type != "Add" or not context.may_change(add) or len(add.inputs) != 2:
         return node, None
@@ -153,7 +153,7 @@ def _attention(context: MatchContext) -> Iterator[Match]:
 
 
 def _are_heads(context: MatchContext, q: Value, k: Value, v: Value | None) -> bool:
-    """Whether these are [batch, heads, length, size] of one type, with as many batches and heads in all of them."""
+    """Return whether these are [batch, heads, length, size] of one type, with equal batches and heads."""
     dims = [context.facts.dims(value) for value in (q, k, v)]
     if any(d is None or len(d) != 4 for d in dims) or not context.is_float(q, k, v):
         return False
@@ -161,7 +161,7 @@ def _are_heads(context: MatchContext, q: Value, k: Value, v: Value | None) -> bo
 
 
 def _scores(context: MatchContext, softmax: Node) -> tuple[Value, Value, Value | None, float, tuple[Node, ...]] | None:
-    """Queries, keys, mask and scale of what Softmax gets, and the nodes before it."""
+    """Return queries, keys, mask and scale in the input of a Softmax, and the nodes before it."""
     value, user, mask = softmax.inputs[0], softmax, None
     parts: list[Node] = []
     add = context.producer(value, "Add")
@@ -196,7 +196,7 @@ def _is_product(context: MatchContext, value: Value | None) -> bool:
 
 
 def _is_mask(context: MatchContext, mask: Value | None, scores: Value | None) -> bool:
-    """Whether what is added is spread over the scores, and is a tensor of their type."""
+    """Return whether the addend broadcasts to the scores, and is a tensor of their type."""
     own, dims = context.facts.dims(mask), context.facts.dims(scores)
     if own is None or dims is None or len(own) not in (2, 3, 4) or not context.is_float(mask, scores):
         return False

@@ -1,4 +1,4 @@
-"""Sizes that are known, whole or in part: shape computations become constants."""
+"""Fold shape computations whose sizes are known, fully or in part, to constants."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _END = (1 << 63) - 1
 
 
 def _known_values(context: MatchContext) -> Iterator[Match]:
-    """Tensors of sizes whose contents follow from static dimensions; what follows from float constants is folded."""
+    """Fold size tensors whose contents follow from static dimensions; float computations are left to constant
+    folding.
+    """
     for node in list(context.all_nodes()):
         if node.graph is None or not context.may_change(node) or node.op_type == "Constant" or node.bodies:
             continue
@@ -52,7 +54,7 @@ def _put(node: Node, array: np.ndarray[Any, Any], rewriter: GraphRewriter) -> No
 
 
 def _symbolic_shapes(context: MatchContext) -> Iterator[Match]:
-    """Reshape and Expand to sizes of which all but one are numbers or copied from the input."""
+    """Make the shape of Reshape and Expand constant where all sizes but one are numbers or copied from the input."""
     for node in context.nodes("Reshape", "Expand"):
         if context.opset(node) < 5 or len(node.inputs) < 2 or node.inputs[1] is None:
             continue
@@ -76,10 +78,10 @@ def _symbolic_shapes(context: MatchContext) -> Iterator[Match]:
 
 
 def reshape_entries(dims: Dims | None, wanted: list[AnySize], *, allow_zero: bool) -> tuple[int, ...] | None:
-    """The sizes as a constant Reshape input: numbers, 0 where the input's is copied, -1 once at most."""
+    """Return the sizes as a constant Reshape input: numbers, 0 where the input's is copied, at most one -1."""
     resolved = None if dims is None else reshaped(dims, wanted, allow_zero=allow_zero)
     if resolved is not None and 0 not in resolved and 0 not in wanted:
-        wanted = list(resolved)  # where -1 is a number, a size that is not can be the -1
+        wanted = list(resolved)  # where -1 is taken, another size that is no number cannot be inferred
     entries: list[int] = []
     for axis, size in enumerate(wanted):
         if isinstance(size, int):
@@ -87,7 +89,7 @@ def reshape_entries(dims: Dims | None, wanted: list[AnySize], *, allow_zero: boo
         elif not allow_zero and dims is not None and axis < len(dims) and size == dims[axis]:
             entries.append(0)
         elif symbolic.least(size) is None:
-            return None  # nobody knows that it is not 0 or -1
+            return None  # it might be 0 or -1
         else:
             entries.append(-1)
     return tuple(entries) if entries.count(-1) <= 1 else None
@@ -114,7 +116,7 @@ def _set_shape(node: Node, wanted: Sequence[int], rewriter: GraphRewriter) -> No
 
 
 def _slice_ends(context: MatchContext) -> Iterator[Match]:
-    """Slices that go up to the end of an axis need not know where that is."""
+    """Replace computed ends of Slices that extend to the end of an axis."""
     for node in context.nodes("Slice"):
         if context.opset(node) < 10 or len(node.inputs) < 3:
             continue
@@ -150,7 +152,7 @@ def _set_ends(node: Node, wanted: list[int], rewriter: GraphRewriter) -> None:
 def is_reshape_like(
     context: MatchContext, node: Node, source: Value | None, target: Value | None
 ) -> tuple[int, ...] | None:
-    """Entries of one Reshape that does what goes from `source` to `target`, where both shapes are known well enough."""
+    """Return the shape of a Reshape from `source` to `target`, where both shapes are known well enough."""
     before, after = context.facts.dims(source), context.facts.dims(target)
     if before is None or after is None or context.opset(node) < 5:
         return None

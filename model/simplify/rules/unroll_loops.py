@@ -1,4 +1,4 @@
-"""Loops of which it is known how often they go round: tried out with what is constant, then put in their place."""
+"""Loop unrolling: loops with a known trip count are simulated with constant values, then replaced."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MOST_TURNS = 256
-_MOST_NODES = 2000  # that unrolling on request may leave
-_MOST_BYTES = 1024  # of a value followed from turn to turn: counters and conditions, no data
+_MOST_NODES = 2000  # most nodes that unrolling on request may leave
+_MOST_BYTES = 1024  # bytes of a value tracked over iterations: counters and conditions, no data
 _FOLLOWED = frozenset("biuf")  # kinds of numpy types
 
 Known = dict[Value, "NDArray[Any]"]
@@ -29,7 +29,7 @@ Known = dict[Value, "NDArray[Any]"]
 
 @dataclass(slots=True)
 class _Turn:
-    """One time round: what its values are known to be, and the nodes that are left to be run."""
+    """One iteration: the known values, and the nodes that remain."""
 
     known: Known
     nodes: list[Node]
@@ -37,7 +37,7 @@ class _Turn:
 
 @dataclass(slots=True)
 class _Trial:
-    """A loop gone through: its turns, and the nodes that do the same in each of them."""
+    """A simulated loop: its iterations, and the loop-invariant nodes."""
 
     node: Node
     body: Graph
@@ -46,17 +46,17 @@ class _Trial:
 
     @property
     def carried(self) -> int:
-        """How many values go from turn to turn."""
+        """Number of loop-carried values."""
         return len(self.body.inputs) - 2
 
     @property
     def stacked(self) -> list[tuple[Value, Value]]:
-        """Outputs that collect a value of each turn, where they are used, and that value."""
+        """Return the used scan outputs, and the values they collect."""
         pairs = zip(self.node.outputs[self.carried :], self.body.outputs[1 + self.carried :], strict=False)
         return [(target, result) for target, result in pairs if target is not None and target.uses]
 
     def nodes_left(self) -> int:
-        """Op nodes there will be in place of the loop, before anything else is simplified."""
+        """Return the number of op nodes after unrolling, before further simplification."""
         each = sum(_count(n) for turn in self.turns for n in turn.nodes if n not in self.invariant)
         once = sum(_count(n) for turn in self.turns[:1] for n in turn.nodes if n in self.invariant)
         joins = len(self.turns) + (len(self.turns) > 1)
@@ -97,7 +97,7 @@ def _is_sound(node: Node, body: Graph) -> bool:
 
 
 def _tried(context: MatchContext, node: Node, body: Graph) -> _Trial | None:
-    """Follow what is constant through the turns; None where it is not known when the loop ends."""
+    """Simulate the loop on constant values; None where its end is unknown."""
     limit, go_on = (_start(context, v) for v in node.inputs[:2])
     if any(v is not None and a is None for v, a in zip(node.inputs[:2], (limit, go_on), strict=True)):
         return None
@@ -120,7 +120,7 @@ def _tried(context: MatchContext, node: Node, body: Graph) -> _Trial | None:
         if again is None:
             return None
         if not again.reshape(-1)[0]:
-            # Without a condition to begin with, the specification ignores what the body says; not all runtimes do.
+            # Without an initial condition, the specification ignores the body's; not all runtimes do.
             return trial if node.inputs[1] is not None else None
         carried = [_small(context, v, known) for v in body.outputs[1 : 1 + trial.carried]]
     return None
@@ -136,14 +136,14 @@ def _is_followed(array: NDArray[Any]) -> bool:
 
 
 def _small(context: MatchContext, value: Value | None, known: Mapping[Value, NDArray[Any]]) -> NDArray[Any] | None:
-    """What a value of the body holds in this turn, if that is known and little."""
+    """Return the value of a subgraph in this iteration, if known and small."""
     if value is None:
         return None
     return known[value] if value in known else _start(context, value)
 
 
 def _computed(context: MatchContext, node: Node, known: Known) -> bool:
-    """Compute a node from what is known of this turn; False when it has to stay."""
+    """Compute a node from known values of this iteration; False when it must remain."""
     if context.evaluate is None or node.bodies or not node.inputs or not context.is_deterministic(node):
         return False
     if any(a.reference for a in node.attributes.values()):
@@ -159,7 +159,7 @@ def _computed(context: MatchContext, node: Node, known: Known) -> bool:
 
 
 def _invariant(context: MatchContext, body: Graph, order: Sequence[Node]) -> dict[Node, None]:
-    """Nodes that get the same in every turn: what is outside, what is carried as it is, and each other's outputs."""
+    """Return loop-invariant nodes: their inputs are outer values, unchanged carried values, or each other's outputs."""
     same = {a for a, b in zip(body.inputs[2:], body.outputs[1:], strict=False) if a is b}
     inside = set(body.inputs) - same
     found: dict[Node, None] = {}
@@ -175,7 +175,7 @@ def _invariant(context: MatchContext, body: Graph, order: Sequence[Node]) -> dic
 
 
 def _can_take_place(context: MatchContext, trial: _Trial) -> bool:
-    """Whether what comes out in the end can be what the node gives."""
+    """Return whether the final values can replace the node's outputs."""
     node, body, carried = trial.node, trial.body, trial.carried
     if any(v is not None and context.is_protected(v) for v in node.outputs):
         return False
@@ -230,7 +230,7 @@ def _unroll(trial: _Trial, rewriter: GraphRewriter) -> None:
 def _take_turn(
     trial: _Trial, turn: _Turn, given: dict[Value, Value | None], copies: list[Node], rewriter: GraphRewriter
 ) -> Callable[[Value], Value]:
-    """Copy the nodes of one turn before the loop; returns what finds the copy of a value of the body."""
+    """Copy the nodes of one iteration before the loop; returns a lookup of the copies of subgraph values."""
     node = trial.node
     graph = node.graph
     assert graph is not None
@@ -252,7 +252,7 @@ def _take_turn(
 
 
 def _stack(node: Node, target: Value, parts: Sequence[Value], rewriter: GraphRewriter) -> None:
-    """Put the values of all turns into one tensor, as a Loop does with what its body returns last."""
+    """Stack the values of all iterations into one tensor, as for a scan output."""
     layers = []
     for part in parts:
         outputs = [target] if len(parts) == 1 else None
