@@ -1,11 +1,12 @@
 """Which way to compute a float convolution: decided by estimated time, from shapes, strides and one processor feature.
 
-Nothing is timed, so that the first run costs what later ones do and a model gives the same bits in every session on
-a machine. The estimate of a way is a sum over what it does to one image: multiply-adds, elements copied into the form
-that BLAS reads, elements of outputs read and written between products, weights read, calls. The nanoseconds of each
-were fitted to 262 convolutions (three fifths of them from real models) on one thread, with the AVX2 and with the
-AVX-512 kernels of OpenBLAS. These differ in the time of a multiply-add alone, which is all that is asked of the
-processor. The ways chosen took 2.6 % longer than the quickest ones in the geometric mean, 1.5 times at most.
+Nothing is timed, so that the first run makes no trials and the same ways are taken in every session on a machine. The
+last bits of a result still depend on the number of threads, by which the ways cut their products. The estimate of a
+way is a sum over what it does to one image: multiply-adds, elements copied into the form that BLAS reads, elements of
+outputs read and written between products, weights read, calls. The nanoseconds of each were fitted to 262
+convolutions (three fifths of them from real models) on one thread, with the AVX2 and with the AVX-512 kernels of
+OpenBLAS. These differ in the time of a multiply-add alone, which is all that is asked of the processor. The ways
+chosen took 2.6 % longer than the quickest ones in the geometric mean, 1.5 times at most.
 """
 
 from __future__ import annotations
