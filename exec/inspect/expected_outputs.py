@@ -39,11 +39,13 @@ def check_run(result: RunResult, data_set: DataSet, rtol: float = RTOL, atol: fl
             reason = "; ".join(map(str, result.failures)) or result.early_end or "it was not computed"
             verdicts.append(OutputCheck(data_set.name, name, reason))
         else:
-            verdicts.append(judge(data_set.name, name, found, expected, rtol, atol))
+            verdicts.append(check_output(data_set.name, name, found, expected, rtol, atol))
     return verdicts
 
 
-def judge(data_set: str, name: str, found: Any, expected: Any, rtol: float = RTOL, atol: float = ATOL) -> OutputCheck:
+def check_output(
+    data_set: str, name: str, found: Any, expected: Any, rtol: float = RTOL, atol: float = ATOL
+) -> OutputCheck:
     """Compare one output: an array of the same type within the tolerances, or an equal value."""
     difference = compare_values(found, expected)
     problem = difference.problem

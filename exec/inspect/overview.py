@@ -119,15 +119,15 @@ def contradictions(result: RunResult, declared: Mapping[int, Type], progress: Pr
     for key in progress.paced(chain(result.layout.slots, inside)):
         kind = declared.get(key[1])
         info = result.info(key) if kind is not None and key[1] not in found else None
-        if kind is not None and info is not None and not fits(info, kind):
+        if kind is not None and info is not None and not is_compatible(info, kind):
             found[key[1]] = Contradiction(key, info, kind)
     return list(found.values())
 
 
-def fits(info: ValueInfo, declared: Type) -> bool:
+def is_compatible(info: ValueInfo, declared: Type) -> bool:
     """Return whether a value is compatible with its declared type."""
     if isinstance(declared, OptionalType):
-        return info.kind == "none" or declared.element is None or fits(info, declared.element)
+        return info.kind == "none" or declared.element is None or is_compatible(info, declared.element)
     if isinstance(declared, (SequenceType, MapType)):
         return info.kind == ("map" if isinstance(declared, MapType) else "sequence")
     if not isinstance(declared, (TensorType, SparseTensorType)):

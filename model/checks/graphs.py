@@ -459,7 +459,7 @@ def _check_element_type(value: Value, tensor: Tensor | SparseTensor, model: Mode
         )
 
 
-def living(graph: Graph) -> Iterator[set[Node]]:
+def live_nodes(graph: Graph) -> Iterator[set[Node]]:
     """Find the live nodes, whose results reach an output of the graph; yields the set so far, complete at the end."""
     alive = {v.producer for v in chain(graph.outputs, used_by_training(graph)) if v.producer is not None}
     pending = list(alive)

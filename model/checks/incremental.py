@@ -22,7 +22,7 @@ from onnx_workbench.model.checks.graphs import (
     check_order,
     dead_node,
     is_identifier,
-    living,
+    live_nodes,
     odd_names,
     odd_size_names,
     odd_sizes,
@@ -238,7 +238,7 @@ class IncrementalCheck:
         self._may_be_dead = bool(self.graph.outputs)
         if not self._may_be_dead:
             return
-        for alive in living(self.graph):
+        for alive in live_nodes(self.graph):
             self._alive = alive
             yield
         for count, node in enumerate(self.graph.nodes):

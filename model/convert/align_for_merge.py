@@ -49,7 +49,7 @@ def means_something_else(other: Model, imports: Mapping[str, int]) -> bool:
     return False
 
 
-def fit(
+def align(
     document: Document, imports: Mapping[str, int], clashes: Collection[Key], progress: Progress = SILENT
 ) -> ConversionReport:
     """Convert the document's model to the given version of ai.onnx, and rename clashing functions.

@@ -22,32 +22,32 @@ _SIMPLE = {
 _BY_ELEMENT_TYPE = frozenset({"CastLike"})
 
 
-def write_out(hands: NodeRewriter, version: int) -> list[tuple[Node, int]]:
+def write_out(rewriter: NodeRewriter, version: int) -> list[tuple[Node, int]]:
     """Expand a node; returns each new node with the opset version it is written in.
 
     ModelError for an operator without a function body.
     """
-    function = _body(hands, version)
-    node, graph = hands.node, hands.graph
+    function = _body(rewriter, version)
+    node, graph = rewriter.node, rewriter.graph
     if function is None:
-        raise hands.refuse("no older operators say the same")
-    copies = replace_by_body(hands.edit, graph, node, function)
+        raise rewriter.refuse("no older operators say the same")
+    copies = replace_by_body(rewriter.edit, graph, node, function)
     known = function.opset_imports.get("", version)
-    hands.report.changed(f"{node.op_type} is written out in older operators", copies[0] if copies else graph)
+    rewriter.report.changed(f"{node.op_type} is written out in older operators", copies[0] if copies else graph)
     return [(copy, known) for copy in copies]
 
 
-def _body(hands: NodeRewriter, version: int) -> Function | None:
+def _body(rewriter: NodeRewriter, version: int) -> Function | None:
     """Return the function body of the operator for an opset, given its attributes and input types."""
     from onnx import FunctionProto, defs
 
-    schema: Any = defs.get_schema(hands.node.op_type, version, "")  # its type hints omit the functions
+    schema: Any = defs.get_schema(rewriter.node.op_type, version, "")  # its type hints omit the functions
     if schema.has_context_dependent_function:
         versions = [v for v in schema.context_dependent_function_opset_versions if v <= version]
-        types = [_type(hands, index).SerializeToString() for index in range(len(hands.node.inputs))]
+        types = [_type(rewriter, index).SerializeToString() for index in range(len(rewriter.node.inputs))]
         since = max(versions, default=schema.since_version)
         content = schema.get_context_dependent_function_with_opset_version(
-            since, call_message(hands).SerializeToString(), types
+            since, call_message(rewriter).SerializeToString(), types
         )
     elif schema.has_function:
         versions = [v for v in schema.function_opset_versions if v <= version]
@@ -76,36 +76,36 @@ def _read(proto: FunctionProto, schema: Any) -> Function:
     return function
 
 
-def _type(hands: NodeRewriter, index: int) -> TypeProto:
+def _type(rewriter: NodeRewriter, index: int) -> TypeProto:
     from onnx import TypeProto, helper
 
-    if not hands.has(index):
+    if not rewriter.has(index):
         return TypeProto()
-    kind = hands.type_of(index)
+    kind = rewriter.type_of(index)
     if not isinstance(kind, TensorType) or not isinstance(kind.element_type, ElementType):
-        raise hands.refuse(f"what it is made of depends on the type of its input {index}, which is not known")
+        raise rewriter.refuse(f"what it is made of depends on the type of its input {index}, which is not known")
     if kind.shape is None:
-        if hands.node.op_type not in _BY_ELEMENT_TYPE:
-            raise hands.refuse(f"what it is made of depends on the rank of its input {index}, which is not known")
+        if rewriter.node.op_type not in _BY_ELEMENT_TYPE:
+            raise rewriter.refuse(f"what it is made of depends on the rank of its input {index}, which is not known")
         return helper.make_tensor_type_proto(int(kind.element_type), None)
     shape = [d if isinstance(d, int) else None for d in kind.shape.dims]
     return helper.make_tensor_type_proto(int(kind.element_type), shape)
 
 
-def call_message(hands: NodeRewriter) -> NodeProto:
+def call_message(rewriter: NodeRewriter) -> NodeProto:
     """Encode the node as NodeProto with inputs i0, i1 …, and outputs o0 …; ModelError for tensors as attributes."""
     from onnx import helper
 
-    node = hands.node
+    node = rewriter.node
     proto: NodeProto = helper.make_node(
         node.op_type,
         [f"i{k}" if v is not None else "" for k, v in enumerate(node.inputs)],
         [f"o{k}" if v is not None else "" for k, v in enumerate(node.outputs)],
     )
     for name in node.attributes:
-        value = hands.attribute(name)
+        value = rewriter.attribute(name)
         kind = node.attributes[name].kind
         if kind not in _SIMPLE:
-            raise hands.refuse(f"its attribute {name} holds a {kind.name.lower()}")
+            raise rewriter.refuse(f"its attribute {name} holds a {kind.name.lower()}")
         proto.attribute.append(helper.make_attribute(name, value, attr_type=int(kind)))
     return proto

@@ -46,29 +46,29 @@ class OnnxConverter:
     def prepare(self, nodes: Iterable[NodeRewriter], current: int) -> None:
         """Convert nodes of a version in one child process, as starting one takes longer than converting many."""
         given: dict[bytes, None] = {}
-        for hands in nodes:
+        for rewriter in nodes:
             with suppress(ModelError):  # raised again when the node itself is converted
-                given[_model(hands, current)] = None
+                given[_model(rewriter, current)] = None
         self._ask([message for message in given if message not in self._answers])
 
-    def convert(self, hands: NodeRewriter, current: int) -> list[Node]:
+    def convert(self, rewriter: NodeRewriter, current: int) -> list[Node]:
         """Replace a node by its conversion; returns the new nodes, of the other version.
 
         ModelError where the converter refuses, crashes, times out, changes the outputs, or leaves the node as it is.
         """
-        given = _model(hands, current)
+        given = _model(rewriter, current)
         if given not in self._answers:
             self._ask([given])
         found = self._answers[given]
         if isinstance(found, ModelError):
             raise ModelError(found.title, found.detail)
-        node = hands.node
-        copies = replace_by_body(hands.edit, hands.graph, node, found)
+        node = rewriter.node
+        copies = replace_by_body(rewriter.edit, rewriter.graph, node, found)
         heir = next((copy for copy in copies if copy.op_type == node.op_type), None)
         if heir is not None:
             for field in ("name", "doc_string", "metadata"):
-                hands.edit.do(SetField(heir, field, getattr(node, field)))
-        hands.report.changed(f"{node.op_type} was converted by onnx's version converter", heir or hands.graph)
+                rewriter.edit.do(SetField(heir, field, getattr(node, field)))
+        rewriter.report.changed(f"{node.op_type} was converted by onnx's version converter", heir or rewriter.graph)
         return copies
 
     def _ask(self, given: Sequence[bytes]) -> None:
@@ -128,30 +128,30 @@ def _refusal(reason: str) -> ModelError:
     return ModelError("it refuses the node", reason.rpartition("failed: ")[2])
 
 
-def _model(hands: NodeRewriter, current: int) -> bytes:
+def _model(rewriter: NodeRewriter, current: int) -> bytes:
     """Return the node as a model with inputs i0, i1 …, and outputs o0 …. ModelError where that is impossible."""
     from onnx import numpy_helper
 
-    if hands.node.bodies:
+    if rewriter.node.bodies:
         raise ModelError("it leaves bodies as they are")
     model = ModelProto(ir_version=_IR_VERSION)
     model.opset_import.add(domain="", version=current)
     model.graph.name = "node"
-    model.graph.node.append(call_message(hands))
-    for index, value in enumerate(hands.node.inputs):
-        constant = hands.constant_or_none(index) if value is not None else None
+    model.graph.node.append(call_message(rewriter))
+    for index, value in enumerate(rewriter.node.inputs):
+        constant = rewriter.constant_or_none(index) if value is not None else None
         if constant is not None and constant.nbytes <= _LARGEST:
             model.graph.initializer.append(numpy_helper.from_array(constant, f"i{index}"))
         elif value is not None:
-            _declare(model.graph.input.add(name=f"i{index}"), hands, value)
-    for index, value in enumerate(hands.node.outputs):
+            _declare(model.graph.input.add(name=f"i{index}"), rewriter, value)
+    for index, value in enumerate(rewriter.node.outputs):
         if value is not None:
-            _declare(model.graph.output.add(name=f"o{index}"), hands, value)
+            _declare(model.graph.output.add(name=f"o{index}"), rewriter, value)
     return bytes(model.SerializeToString(deterministic=True))
 
 
-def _declare(declaration: Any, hands: NodeRewriter, value: Value) -> None:
-    kind = hands.conversion.type_of(value)
+def _declare(declaration: Any, rewriter: NodeRewriter, value: Value) -> None:
+    kind = rewriter.conversion.type_of(value)
     if kind is not None:
         write_type(declaration.type, kind)
 

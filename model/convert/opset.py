@@ -118,10 +118,10 @@ def _write_out_missing(conversion: OpsetConversion, version: int, progress: Prog
             if schemas.find(node.op_type, current) is None or not _is_missing(node.op_type, current, version):
                 continue
             count += 1
-            hands = NodeRewriter(conversion, node)
-            if hands.become_constant():
+            rewriter = NodeRewriter(conversion, node)
+            if rewriter.become_constant():
                 continue
-            for copy, known in write_out(hands, current):
+            for copy, known in write_out(rewriter, current):
                 inner = [copy, *(n for body in copy.bodies for g in body.walk() for n in g.nodes)]
                 for made in inner:
                     _convert_node(NodeRewriter(quiet, made), known, current)
@@ -220,118 +220,118 @@ def _in_one(error: ModelError) -> str:
     return f"{error.title}: {error.detail}" if error.detail else error.title
 
 
-def _require_known(hands: NodeRewriter, version: int) -> None:
+def _require_known(rewriter: NodeRewriter, version: int) -> None:
     """Raise ModelError if a foreign conversion is invalid in the version."""
-    schema = schemas.find(hands.node.op_type, version)
+    schema = schemas.find(rewriter.node.op_type, version)
     if schema is None or schema.deprecated:
-        raise hands.refuse(f"operator set {version} has no {hands.node.op_type}")
-    _require_fit(hands, schema)
-    _require_types(hands, schema)
+        raise rewriter.refuse(f"operator set {version} has no {rewriter.node.op_type}")
+    _require_fit(rewriter, schema)
+    _require_types(rewriter, schema)
 
 
-def _convert_node(hands: NodeRewriter, current: int, version: int) -> None:
+def _convert_node(rewriter: NodeRewriter, current: int, version: int) -> None:
     """Convert through one changed version after the other; an adapter may change the operator on the way."""
-    node = hands.node
+    node = rewriter.node
     while current != version:
         have = schemas.versions(node.op_type)
         if version > current:
             crossed = next((v for v in have if current < v <= version), None)
             if crossed is None:
                 return
-            _upward(hands, schemas.find(node.op_type, current), crossed)
+            _upward(rewriter, schemas.find(node.op_type, current), crossed)
             current = crossed
         else:
             crossed = next((v for v in reversed(have) if version < v <= current), None)
             if crossed is None:
                 return
-            _downward(hands, crossed)
+            _downward(rewriter, crossed)
             current = crossed - 1
-        for added in hands.take_added():
+        for added in rewriter.take_added():
             _convert_node(added, current, version)
 
 
-def _upward(hands: NodeRewriter, old: Schema | None, crossed: int) -> None:
-    node = hands.node
+def _upward(rewriter: NodeRewriter, old: Schema | None, crossed: int) -> None:
+    node = rewriter.node
     before = node.op_type
     for name in _DEAD:
-        hands.drop(name)
+        rewriter.drop(name)
     adapter = UPWARD.get((node.op_type, crossed))
     if adapter is not None:
         inputs, attributes = node.inputs, dict(node.attributes)
-        adapter(hands)
+        adapter(rewriter)
         if node.op_type != before or node.inputs != inputs or dict(node.attributes) != attributes:
-            hands.report.changed(_says(before, node.op_type, crossed), node)
+            rewriter.report.changed(_says(before, node.op_type, crossed), node)
     new = schemas.find(node.op_type, crossed)
     if new is None or new.deprecated:
-        raise hands.refuse(f"it does not exist any more since operator set {crossed}")
+        raise rewriter.refuse(f"it does not exist any more since operator set {crossed}")
     if old is not None and before == node.op_type:
-        _keep_defaults(hands, old, new)
-    _require_fit(hands, new)
+        _keep_defaults(rewriter, old, new)
+    _require_fit(rewriter, new)
 
 
-def _downward(hands: NodeRewriter, crossed: int) -> None:
-    node = hands.node
+def _downward(rewriter: NodeRewriter, crossed: int) -> None:
+    node = rewriter.node
     before = node.op_type
     new, old = schemas.find(node.op_type, crossed), schemas.find(node.op_type, crossed - 1)
     if old is None:
-        raise hands.refuse(f"it exists only since operator set {crossed}")
+        raise rewriter.refuse(f"it exists only since operator set {crossed}")
     adapter = DOWNWARD.get((node.op_type, crossed))
     if adapter is not None:
         inputs, attributes = node.inputs, dict(node.attributes)
-        adapter(hands)
+        adapter(rewriter)
         if node.inputs != inputs or dict(node.attributes) != attributes:
-            hands.report.changed(_says(before, node.op_type, crossed - 1), node)
+            rewriter.report.changed(_says(before, node.op_type, crossed - 1), node)
     if new is not None:
-        _drop_defaults(hands, new, old)
+        _drop_defaults(rewriter, new, old)
         if adapter is None:
-            _keep_defaults(hands, new, old)
-    _require_fit(hands, old)
-    _require_types(hands, old)
+            _keep_defaults(rewriter, new, old)
+    _require_fit(rewriter, old)
+    _require_types(rewriter, old)
 
 
 def _says(before: str, after: str, version: int) -> str:
     return f"{before} became {after}" if before != after else f"{before} is written as in version {version}"
 
 
-def _keep_defaults(hands: NodeRewriter, old: Schema, new: Schema) -> None:
+def _keep_defaults(rewriter: NodeRewriter, old: Schema, new: Schema) -> None:
     """Write out omitted attributes whose default differs in the other version."""
     for name, formal in old.attributes.items():
         other = new.attributes.get(name)
-        if formal.default is None or other is None or name in hands.node.attributes:
+        if formal.default is None or other is None or name in rewriter.node.attributes:
             continue
         if other.default is None or other.default.value != formal.default.value:
-            hands.edit.do(SetAttribute(hands.node, name, formal.default))
-            hands.report.changed(f"{hands.node.op_type} says its {name}", hands.node)
+            rewriter.edit.do(SetAttribute(rewriter.node, name, formal.default))
+            rewriter.report.changed(f"{rewriter.node.op_type} says its {name}", rewriter.node)
 
 
-def _drop_defaults(hands: NodeRewriter, new: Schema, old: Schema) -> None:
+def _drop_defaults(rewriter: NodeRewriter, new: Schema, old: Schema) -> None:
     """Remove attributes that the older version lacks, where they have no effect."""
-    for name, attribute in list(hands.node.attributes.items()):
+    for name, attribute in list(rewriter.node.attributes.items()):
         if name not in old.attributes and new.is_default(attribute):
-            hands.drop(name)
+            rewriter.drop(name)
 
 
-def _require_fit(hands: NodeRewriter, schema: Schema) -> None:
+def _require_fit(rewriter: NodeRewriter, schema: Schema) -> None:
     """Raise ModelError for anything that the version cannot express."""
-    node = hands.node
+    node = rewriter.node
     extra = [name for name in node.attributes if name not in schema.attributes]
     if extra:
-        raise hands.refuse(f"{schema} has no attribute {extra[0]}")
+        raise rewriter.refuse(f"{schema} has no attribute {extra[0]}")
     if not schema.min_inputs <= len(node.inputs) <= schema.max_inputs:
-        raise hands.refuse(
+        raise rewriter.refuse(
             f"it has {len(node.inputs)} inputs; {schema} takes {schema.min_inputs} to {schema.max_inputs}"
         )
     if len(node.outputs) > schema.max_outputs:
-        raise hands.refuse(f"it has {len(node.outputs)} outputs; {schema} has at most {schema.max_outputs}")
+        raise rewriter.refuse(f"it has {len(node.outputs)} outputs; {schema} has at most {schema.max_outputs}")
 
 
-def _require_types(hands: NodeRewriter, schema: Schema) -> None:
+def _require_types(rewriter: NodeRewriter, schema: Schema) -> None:
     for values, formal, word in (
-        (hands.node.inputs, schema.input, "input"),
-        (hands.node.outputs, schema.output, "output"),
+        (rewriter.node.inputs, schema.input, "input"),
+        (rewriter.node.outputs, schema.output, "output"),
     ):
         for index, value in enumerate(values):
-            kind = hands.conversion.type_of(value) if value is not None else None
+            kind = rewriter.conversion.type_of(value) if value is not None else None
             parameter = formal(index)
             if kind is not None and parameter is not None and not parameter.allows(kind):
-                raise hands.refuse(f"{schema} does not take {kind} as {word} {index}")
+                raise rewriter.refuse(f"{schema} does not take {kind} as {word} {index}")

@@ -81,7 +81,7 @@ class PrecisionOptions:
 
 
 def convert_precision(
-    edit: Transaction, wish: PrecisionOptions, type_of: TypeOf, progress: Progress = SILENT
+    edit: Transaction, options: PrecisionOptions, type_of: TypeOf, progress: Progress = SILENT
 ) -> ConversionReport:
     """Convert every float tensor from one precision to another. Reads the weights it converts; not for the GUI thread.
 
@@ -89,15 +89,15 @@ def convert_precision(
     beyond the target's range saturate and are named in the report. Sums of quantized products stay until they are
     scaled, where the target has a smaller range.
     """
-    if wish.source == wish.target:
-        raise ModelError("There is nothing to convert", f"Source and target are both {wish.source.text}.")
-    return _Conversion(edit, wish, type_of, progress).run()
+    if options.source == options.target:
+        raise ModelError("There is nothing to convert", f"Source and target are both {options.source.text}.")
+    return _Conversion(edit, options, type_of, progress).run()
 
 
 class _Conversion:
-    def __init__(self, edit: Transaction, wish: PrecisionOptions, type_of: TypeOf, progress: Progress) -> None:
+    def __init__(self, edit: Transaction, options: PrecisionOptions, type_of: TypeOf, progress: Progress) -> None:
         self._edit = edit
-        self._wish = wish
+        self._options = options
         self._type_of = type_of
         self._progress = progress
         self._names = FreshNames()
@@ -107,15 +107,15 @@ class _Conversion:
         self._kept: dict[Node, bool] = {}
         turning: Collection[Function] = edit.model.functions
         self._among: Collection[Node] | None = None
-        if wish.among is not None:
-            chosen, turning = with_whole_functions(wish.among, edit.model)
+        if options.among is not None:
+            chosen, turning = with_whole_functions(options.among, edit.model)
             self._among = chosen.union(self._casts_between(chosen))
         self._functions = {f.key for f in turning}
         self._bodies = {f.body for f in turning}
 
     def _casts_between(self, nodes: Collection[Node]) -> Iterator[Node]:
         """Return the Casts between these nodes and previously converted ones, which become redundant."""
-        ours, theirs = self._wish.source, self._wish.target
+        ours, theirs = self._options.source, self._options.target
         for node in nodes:
             for value in (*node.inputs, *node.outputs):
                 maker = None if value is None else value.producer
@@ -129,7 +129,7 @@ class _Conversion:
         if node.op_type != "Cast" or node.domain or len(node.inputs) != 1 or len(node.outputs) != 1:
             return False
         given, made = (None if v is None else innermost(self._type_of(v)) for v in (*node.inputs, *node.outputs))
-        return given == kind and made in (self._wish.source, self._wish.target) and made != kind
+        return given == kind and made in (self._options.source, self._options.target) and made != kind
 
     def run(self) -> ConversionReport:
         """Decide the new type of every value, then convert and insert Casts."""
@@ -152,7 +152,7 @@ class _Conversion:
         """Raise ModelError for a function whose type differs between calls: it cannot be converted for some calls
         alone.
         """
-        differing = functions_that_differ(self._edit.model, self._wish.source, self._type_of)
+        differing = functions_that_differ(self._edit.model, self._options.source, self._type_of)
         for function in (f for f in differing if f.key in self._functions):
             raise ModelError(
                 f"Calls of {function.name} decide of which types its values are",
@@ -169,11 +169,11 @@ class _Conversion:
             for graph in root.walk()
             for node in graph.nodes
             if node.op_type != "Constant" and (self._cannot_hold(node) or not self._is_kept(node))
-            if any(v is not None and self._now.get(v) == self._wish.source for v in node.outputs)
+            if any(v is not None and self._now.get(v) == self._options.source for v in node.outputs)
         )
 
     def _tell_of_left(self, left: Counter[tuple[str, bool]]) -> None:
-        graph, wish = self._edit.model.graph, self._wish
+        graph, options = self._edit.model.graph, self._options
         for are_calls in (False, True):
             some = Counter({name: count for (name, is_call), count in left.items() if is_call == are_calls})
             if not some:
@@ -186,28 +186,30 @@ class _Conversion:
                 why = f"{them} {'are' if many else 'is'} called by other nodes too, or by a node that stays"
             else:
                 takes = "take" if many else "takes"
-                why = f"in operator set {graph.opset_imports.get('')}, {them} {takes} no {wish.target.text}"
-            self._report.warn(f"{told} {wish.source.text}: {why}", graph)
+                why = f"in operator set {graph.opset_imports.get('')}, {them} {takes} no {options.target.text}"
+            self._report.warn(f"{told} {options.source.text}: {why}", graph)
 
     # -- deciding ------------------------------------------------------------------------------------------------
 
     def _is_source(self, value: Value) -> bool:
         if value.initializer is not None:
-            return value.initializer.element_type == self._wish.source
+            return value.initializer.element_type == self._options.source
         kind = self._type_of(value)
         holder = value.producer
         if kind is None and holder is not None and holder.op_type == "If":  # its branches may determine it
             return any(self._is_source(b.outputs[value.index]) for b in holder.bodies if value.index < len(b.outputs))
-        return innermost(kind) == self._wish.source
+        return innermost(kind) == self._options.source
 
     def _decide(self, graph: Graph) -> None:
         for value in graph.inputs:
             if self._is_source(value):
-                self._now[value] = self._wish.source if self._stays_fed(value, graph) else self._wish.target
+                self._now[value] = self._options.source if self._stays_fed(value, graph) else self._options.target
         for node in graph.nodes:
             for index, output in enumerate(node.outputs):
                 if output is not None and self._is_source(output):
-                    self._now[output] = self._wish.target if self._turns(node, index, "output") else self._wish.source
+                    self._now[output] = (
+                        self._options.target if self._is_converted(node, index, "output") else self._options.source
+                    )
 
     def _is_kept(self, node: Node) -> bool:
         """Return whether a node stays, by itself or because of a node around it."""
@@ -228,9 +230,9 @@ class _Conversion:
             return True
         if is_told_by_calls(node) or self._cannot_hold(node):
             return True
-        if _LARGEST[self._wish.target] < _LARGEST[ElementType.BFLOAT16] and _handles_sums(node):
+        if _LARGEST[self._options.target] < _LARGEST[ElementType.BFLOAT16] and _handles_sums(node):
             return True
-        return any(node.op_type == k or (node.name and fnmatchcase(node.name, k)) for k in self._wish.keep)
+        return any(node.op_type == k or (node.name and fnmatchcase(node.name, k)) for k in self._options.keep)
 
     def _cannot_hold(self, node: Node) -> bool:
         """Return whether a node with subgraphs takes or gives a value to convert that its operator does not support."""
@@ -251,11 +253,11 @@ class _Conversion:
         """Return whether an input of a graph stays as it is."""
         if isinstance(graph.owner, (Node, Function)) or value.initializer is not None:
             return self._is_inside_kept(graph)
-        if self._wish.keep_interface:
+        if self._options.keep_interface:
             return True
         return self._among is not None and not all(user in self._among for user, _ in value.uses)
 
-    def _turns(self, node: Node, index: int, word: str) -> bool:
+    def _is_converted(self, node: Node, index: int, word: str) -> bool:
         """Return whether an input or output of a node has the target type afterwards."""
         if self._is_kept(node):
             return False
@@ -271,7 +273,7 @@ class _Conversion:
     def _allows(self, parameter: Parameter | None) -> bool:
         if parameter is None:
             return False
-        wanted = f"tensor({self._wish.target.text})"  # also inside of seq() and optional()
+        wanted = f"tensor({self._options.target.text})"  # also inside of seq() and optional()
         return not parameter.types or any(wanted in text for text in parameter.types)
 
     # -- converting ----------------------------------------------------------------------------------------------
@@ -284,7 +286,7 @@ class _Conversion:
             for index, value in enumerate(node.inputs):
                 if value is None or value not in self._now:
                     continue
-                wanted = self._wish.target if self._turns(node, index, "input") else self._wish.source
+                wanted = self._options.target if self._is_converted(node, index, "input") else self._options.source
                 if self._now[value] != wanted:
                     self._edit.do(SetInput(node, index, self._cast(value, wanted, graph, node)))
         if isinstance(graph.owner, (Node, Function)):
@@ -293,24 +295,24 @@ class _Conversion:
     def _initializers(self, graph: Graph) -> None:
         for value in list(graph.initializers):
             tensor = value.initializer
-            if not isinstance(tensor, Tensor) or tensor.element_type != self._wish.source:
+            if not isinstance(tensor, Tensor) or tensor.element_type != self._options.source:
                 continue
             turning = [self._user_turns(user, index) for user, index in value.uses]
             stays_unused = self._is_inside_kept(graph) or self._among is not None
             if not all(turning) or (stays_unused and not turning):
-                self._now[value] = self._wish.source  # kept nodes need it unchanged; it is cast for the others
+                self._now[value] = self._options.source  # kept nodes need it unchanged; it is cast for the others
                 continue
-            self._now[value] = self._wish.target
+            self._now[value] = self._options.target
             self._edit.do(SetInitializer(graph, value, self._tensor(tensor, value.name, value)))
 
     def _user_turns(self, user: Node | Graph, index: int) -> bool:
-        return self._turns(user, index, "input") if isinstance(user, Node) else not self._is_inside_kept(user)
+        return self._is_converted(user, index, "input") if isinstance(user, Node) else not self._is_inside_kept(user)
 
     def _tensor(self, tensor: Tensor, name: str, place: Any) -> Tensor:
         self._progress.check()
         array = self._array(tensor, name, place)
         return ArrayTensor(
-            array, self._wish.target, name=tensor.name, doc_string=tensor.doc_string, metadata=tensor.metadata
+            array, self._options.target, name=tensor.name, doc_string=tensor.doc_string, metadata=tensor.metadata
         )
 
     def _array(self, tensor: Tensor, name: str, place: Any) -> NDArray[Any]:
@@ -319,8 +321,8 @@ class _Conversion:
         if tensor.problem:
             raise ModelError(f"The values of {name} are not available", tensor.problem, place)
         values = tensor.numpy()
-        dtype = self._wish.target.numpy_dtype
-        largest = _largest(self._wish.target)
+        dtype = self._options.target.numpy_dtype
+        largest = _largest(self._options.target)
         with np.errstate(all="ignore"):
             wide = values.astype(np.float64)
             beyond = np.isfinite(wide) & (np.abs(wide) > largest)
@@ -328,7 +330,7 @@ class _Conversion:
                 count = int(beyond.sum())
                 told = "1 value" if count == 1 else f"{count:,} values"
                 self._report.warn(
-                    f"{told} of {name} beyond {self._wish.target.text} "
+                    f"{told} of {name} beyond {self._options.target.text} "
                     f"(up to {float(np.abs(wide[beyond]).max()):.3g}) became {largest:.6g}",
                     place,
                 )
@@ -339,13 +341,13 @@ class _Conversion:
         if lost:
             told = "1 small value" if lost == 1 else f"{lost:,} small values"
             self._report.warn(f"{told} of {name} became 0", place)
-        self._report.changed(f"weights became {self._wish.target.text}", place)
+        self._report.changed(f"weights became {self._options.target.text}", place)
         return result
 
     def _constants_in(self, node: Node) -> None:
         """Convert tensors and element types in the attributes of a node whose output is converted."""
         output = node.outputs[0] if node.outputs else None
-        if output is None or self._now.get(output) != self._wish.target or node.bodies:
+        if output is None or self._now.get(output) != self._options.target or node.bodies:
             return
         for name, attribute in list(node.attributes.items()):
             replaced = self._attribute(node, name, attribute)
@@ -359,10 +361,10 @@ class _Conversion:
         import numpy as np
 
         value: Any = attribute.value
-        if isinstance(value, Tensor) and value.element_type == self._wish.source:
+        if isinstance(value, Tensor) and value.element_type == self._options.source:
             return make_attribute(name, self._tensor(value, f"{name} of {node.title}", node))
-        if name == TYPE_ATTRIBUTES.get(node.op_type) and value == int(self._wish.source):
-            return make_attribute(name, int(self._wish.target))
+        if name == TYPE_ATTRIBUTES.get(node.op_type) and value == int(self._options.source):
+            return make_attribute(name, int(self._options.target))
         if node.op_type == "Constant" and name in ("value_float", "value_floats") and not attribute.reference:
             tensor = ArrayTensor(np.array(value, np.float32))
             return make_attribute("value", self._tensor(tensor, f"{name} of {node.title}", node))
@@ -371,13 +373,13 @@ class _Conversion:
     def _say_type(self, node: Node) -> None:
         import numpy as np
 
-        if self._wish.source is not ElementType.FLOAT:
+        if self._options.source is not ElementType.FLOAT:
             return
         name = "value" if node.op_type == "ConstantOfShape" else TYPE_ATTRIBUTES[node.op_type]
         if name not in node.attributes:
-            zero = ArrayTensor(np.zeros(1, self._wish.target.numpy_dtype), self._wish.target)
+            zero = ArrayTensor(np.zeros(1, self._options.target.numpy_dtype), self._options.target)
             self._edit.do(
-                SetAttribute(node, name, make_attribute(name, zero if name == "value" else int(self._wish.target)))
+                SetAttribute(node, name, make_attribute(name, zero if name == "value" else int(self._options.target)))
             )
 
     def _cast(self, value: Value, wanted: ElementType, graph: Graph, before: Node | None) -> Value:
@@ -415,7 +417,7 @@ class _Conversion:
         if "" not in target.opset_imports:
             self._edit.do(SetField(target, "opset_imports", {**target.opset_imports, "": _CASTING_OPSET}))
         version = target.opset_imports[""]
-        for kind in (self._wish.source, self._wish.target):
+        for kind in (self._options.source, self._options.target):
             if version < _CASTING_OPSET and kind is ElementType.BFLOAT16:
                 raise ModelError(
                     f"Operator set {version} cannot cast {kind.text}",
@@ -425,7 +427,7 @@ class _Conversion:
 
     def _returned(self, graph: Graph) -> None:
         """Convert the outputs of subgraphs and functions to the expected type."""
-        ours, theirs = self._wish.target, self._wish.source
+        ours, theirs = self._options.target, self._options.source
         if self._is_inside_kept(graph):
             ours, theirs = theirs, ours
         outputs = [self._cast(v, ours, graph, None) if self._now.get(v) == theirs else v for v in graph.outputs]
@@ -435,22 +437,22 @@ class _Conversion:
     # -- the model's inputs and outputs --------------------------------------------------------------------------
 
     def _interface(self, graph: Graph) -> None:
-        if not self._wish.keep_interface:
+        if not self._options.keep_interface:
             self._turn_outputs(graph)
             return
         for index, value in enumerate(graph.outputs):
-            if self._now.get(value) == self._wish.target:
+            if self._now.get(value) == self._options.target:
                 self._keep_output(graph, index, value)
 
     def _turn_outputs(self, graph: Graph) -> None:
         for index, value in enumerate(graph.outputs):
             made_here = value.producer is not None and (self._among is None or value.producer in self._among)
-            if self._now.get(value) == self._wish.source and made_here:
-                self._keep_output(graph, index, value, self._wish.target)
+            if self._now.get(value) == self._options.source and made_here:
+                self._keep_output(graph, index, value, self._options.target)
 
     def _keep_output(self, graph: Graph, index: int, value: Value, wanted: ElementType | None = None) -> None:
         """Keep name and type of an output; the converted value behind it gets another name."""
-        kind = wanted or self._wish.source
+        kind = wanted or self._options.source
         producer = value.producer
         if producer is None:  # an input or a constant that is returned directly
             outputs = list(graph.outputs)
@@ -478,8 +480,8 @@ class _Conversion:
         """Update declared types."""
         for value, kind in self._now.items():
             declared = value.type
-            if declared is not None and kind == self._wish.target:
-                turned = _turned(declared, self._wish.source, kind)
+            if declared is not None and kind == self._options.target:
+                turned = _turned(declared, self._options.source, kind)
                 if turned != declared:
                     self._edit.do(SetField(value, "type", turned))
                     self._report.changed(f"declared types became {kind.text}", value)
@@ -502,7 +504,7 @@ class _Conversion:
         if given is None or made is None or self._is_kept(cast):
             return None
         kinds = [self._now.get(v) or innermost(self._type_of(v)) for v in (given, made)]
-        if kinds != [self._wish.target] * 2 or (given in self._now) == (made in self._now):
+        if kinds != [self._options.target] * 2 or (given in self._now) == (made in self._now):
             return None
         # An output keeps its name: the Cast's input takes it over, if a node of this graph produces it.
         takes_over = given.graph is cast.graph and given.producer is not None and not given.is_output

@@ -14,7 +14,7 @@ from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.edits.copy_paste import part_of
 from onnx_workbench.model.edits.declare_types import declarable, is_shapeless, size_names
 from onnx_workbench.model.edits.functions import boundary, constants_taken, in_graph_order
-from onnx_workbench.model.edits.split_metadata import remembering
+from onnx_workbench.model.edits.split_metadata import part_metadata
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.clone import Cloner
 from onnx_workbench.model.history.steps import SetGraphInputs
@@ -149,7 +149,7 @@ def cut_out(
     result.opset_imports = dict(graph.opset_imports)
     undeclared, shapeless = _declare_ends(part, cut, type_of, size_names(model))
     _keep_inputs(part, cut.constants)
-    result.metadata = remembering(model, graph, cut.nodes, [v.name for v in cut.outputs], undeclared, shapeless)
+    result.metadata = part_metadata(model, graph, cut.nodes, [v.name for v in cut.outputs], undeclared, shapeless)
     result.source = model.source
     return result
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from onnx_workbench.model.analysis.scoping import dependencies
 from onnx_workbench.model.edits.properties import set_metadata
-from onnx_workbench.model.edits.split_remainder import bring_back, label_of, packed, uncalled, unused
+from onnx_workbench.model.edits.split_remainder import encode_remainder, label_of, restore_remainder, uncalled, unused
 from onnx_workbench.model.edits.values import set_types
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetGraphInputs, SetGraphOutputs
@@ -81,7 +81,7 @@ class SplitOrigin:
         return found
 
 
-def whole_of(model: Model) -> SplitOrigin | None:
+def origin_of(model: Model) -> SplitOrigin | None:
     """Decode the origin of a model; None if it is not a part or the entry is malformed."""
     try:
         told: Any = json.loads(model.metadata.get(KEY, ""))
@@ -97,7 +97,7 @@ def whole_of(model: Model) -> SplitOrigin | None:
         return None
 
 
-def remembering(
+def part_metadata(
     model: Model,
     graph: Graph,
     nodes: Sequence[Node],
@@ -113,10 +113,10 @@ def remembering(
     if graph is not model.graph:
         return metadata
     inputs, results = (tuple(value.name for value in values) for values in (graph.inputs, graph.outputs))
-    whole = whole_of(model)
+    whole = origin_of(model)
     if whole is None:
         labels = tuple(label_of(function.key) for function in model.functions)
-        whole = SplitOrigin(len(graph.nodes), inputs, results, (), (), (), labels, packed(model))
+        whole = SplitOrigin(len(graph.nodes), inputs, results, (), (), (), labels, encode_remainder(model))
     place = dict(zip(graph.nodes, whole.places(graph.nodes), strict=True))
     made = {*whole.made, *outputs}.difference(whole.outputs)
     unsaid = {*whole.undeclared, *undeclared}
@@ -124,12 +124,12 @@ def remembering(
     return metadata | {KEY: part.text()}
 
 
-def forgotten(model: Model, parts: Sequence[Model]) -> list[str]:
+def lost_by_split(model: Model, parts: Sequence[Model]) -> list[str]:
     """Return what of a model is lost by splitting it: in no part, and too large or unreadable for the metadata.
 
     Names, "training graphs" first; empty for parts of subgraphs and functions.
     """
-    wholes = [whole_of(part) for part in parts]
+    wholes = [origin_of(part) for part in parts]
     if any(whole is None or whole.apart for whole in wholes):
         return []
     here = {v.name for part in parts for v in (*part.graph.inputs, *part.graph.initializers)}
@@ -183,7 +183,7 @@ class Joint:
         given = {value.name for value in graph.outputs}
         is_whole = given.issuperset(whole.outputs) and {v.name for v in graph.inputs}.issubset(whole.inputs)
         if is_whole:
-            bring_back(edit, whole.apart, whole.functions)
+            restore_remainder(edit, whole.apart, whole.functions)
         left_over = self.made if is_whole and not keep_outputs else ()
         outputs = [value for value in graph.outputs if value.name not in left_over]
         edit.do(SetGraphInputs(graph, tuple(_in_order(graph.inputs, whole.inputs))))
@@ -207,7 +207,7 @@ class Joint:
 
 def joint(graph: Graph, model: Model, other: Model) -> Joint | None:
     """Return the joint of two models, the second to be merged into `graph`, if both are parts of one original."""
-    ours, theirs = (whole_of(m) for m in (model, other))
+    ours, theirs = (origin_of(m) for m in (model, other))
     if graph is not model.graph or ours is None or theirs is None or not ours.is_that_of(theirs):
         return None
     here = dict(zip(graph.nodes, ours.places(graph.nodes), strict=True))

@@ -20,7 +20,7 @@ from onnx_workbench.model.ir.graph import Function, Graph, Model, TrainingInfo, 
 _LARGEST = 1 << 24  # bytes; metadata should not grow beyond this
 
 
-def packed(model: Model) -> str:
+def encode_remainder(model: Model) -> str:
     """Encode the remainder of a model as text; empty if there is none, or it is too large."""
     from onnx_workbench.model.io.writer.save import to_bytes
     from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
@@ -54,8 +54,8 @@ def unused(model: Model) -> list[Value]:
     return [v for v in dict.fromkeys((*model.graph.inputs, *model.graph.initializers)) if v not in used]
 
 
-def bring_back(edit: Transaction, text: str, order: Iterable[str]) -> None:
-    """Restore into a model what `packed` encoded; `order` has the labels of all its functions."""
+def restore_remainder(edit: Transaction, text: str, order: Iterable[str]) -> None:
+    """Restore into a model what `encode_remainder` encoded; `order` has the labels of all its functions."""
     model = edit.model
     rest = _unpacked(text)
     if rest is not None:

@@ -392,7 +392,7 @@ def _flat(index: tuple[int, ...], shape: tuple[int, ...]) -> int:
     return flat
 
 
-def places(owner: Value | Node) -> Iterator[TensorLocation]:
+def tensor_locations(owner: Value | Node) -> Iterator[TensorLocation]:
     """Return the locations of all tensors of a value or node."""
     if isinstance(owner, Value):
         if owner.initializer is not None:

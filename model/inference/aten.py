@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from onnx_workbench.model.analysis import symbolic
 from onnx_workbench.model.analysis.symbolic import AnySize, read
-from onnx_workbench.model.inference.node_call import NodeCall, Rule, at, broadcast, tensor, told
+from onnx_workbench.model.inference.node_call import NodeCall, Rule, at, broadcast, tensor, to_dimension
 from onnx_workbench.model.ir.types import Dimension, ElementType, Type
 
 
@@ -54,7 +54,7 @@ def _diagonal(call: NodeCall) -> Sequence[Type | None]:
         return (tensor(_kind(call), (*rest, None)),)
     down, across = (height, width - offset) if offset >= 0 else (height + offset, width)
     length = symbolic.extreme(symbolic.extreme(down, across, largest=False), 0, largest=True)
-    return (tensor(_kind(call), (*rest, told(length))),)
+    return (tensor(_kind(call), (*rest, to_dimension(length))),)
 
 
 def _reduced(call: NodeCall) -> tuple[Dimension, ...] | None:
@@ -98,7 +98,7 @@ def unfolded(call: NodeCall, axis: int | None, size: int | None, step: int | Non
     axis %= len(dims)
     whole = _size(dims[axis])
     steps = None if whole is None else symbolic.dimension(whole - size, step)
-    count = None if steps is None else told(steps + 1)
+    count = None if steps is None else to_dimension(steps + 1)
     return (tensor(_kind(call), (*dims[:axis], count, *dims[axis + 1 :], size)),)
 
 

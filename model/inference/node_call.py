@@ -107,7 +107,7 @@ def total(*sizes: Dimension) -> Dimension:
         if size is None:
             return None
         result = result + (read(size) if isinstance(size, str) else size)
-    return told(result)
+    return to_dimension(result)
 
 
 def product(*sizes: Dimension) -> Dimension:
@@ -117,9 +117,9 @@ def product(*sizes: Dimension) -> Dimension:
         if size is None:
             return None
         result = result * (read(size) if isinstance(size, str) else size)
-    return told(result)
+    return to_dimension(result)
 
 
-def told(size: AnySize | None) -> Dimension:
+def to_dimension(size: AnySize | None) -> Dimension:
     """Return a size as a dimension: a number, or a formula where it has one."""
     return size if size is None or isinstance(size, int) else formula(size)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from onnx_workbench.model.inference.node_call import told
+from onnx_workbench.model.inference.node_call import to_dimension
 from onnx_workbench.model.ir.types import Dimension, Shape, TensorType, Type
 
 
@@ -35,7 +35,9 @@ def fill(data: bytes, found: Sequence[dict[str, Type]], is_open: Callable[[Dimen
                 continue
             dims = facts.dims(named.get(name))
             if dims is not None and len(dims) == kind.shape.rank:
-                sizes = tuple(told(b) or a if is_open(a) else a for a, b in zip(kind.shape.dims, dims, strict=True))
+                sizes = tuple(
+                    to_dimension(b) or a if is_open(a) else a for a, b in zip(kind.shape.dims, dims, strict=True)
+                )
                 if sizes != kind.shape.dims:
                     known[name] = TensorType(kind.element_type, Shape(sizes))
                     names.add(name)

@@ -88,7 +88,7 @@ def is_there(place: Node | Value) -> bool:
     return place.producer is not None or place.initializer is not None
 
 
-def said(node: Node) -> str:
+def describe(node: Node) -> str:
     """Describe a node: its name, else its operator and output."""
     if node.name:
         return node.name

@@ -97,8 +97,8 @@ def merge_file(context: MenuContext, path: Path) -> None:
 
 
 def _ask_how(window: QWidget, workspace: Workspace, graph: Graph, other: Model, title: str) -> None:
-    """Ask how another model is to be connected; what does not fit in as it is, is made to on a copy of it."""
-    from onnx_workbench.model.convert.align_for_merge import clashing_functions, fit, means_something_else
+    """Open the merge dialog; a model with other opsets is converted on a copy."""
+    from onnx_workbench.model.convert.align_for_merge import align, clashing_functions, means_something_else
     from onnx_workbench.model.history.working_copy import WorkingCopy
     from onnx_workbench.viewer.dialogs.merge import MergeDialog
     from onnx_workbench.viewer.workflows.convert import told
@@ -113,7 +113,7 @@ def _ask_how(window: QWidget, workspace: Workspace, graph: Graph, other: Model, 
         workspace.message("info", f"{display(title, 60)} was made to fit", "\n".join(told(report)))
         show_for(workspace, MergeDialog(window, workspace, graph, copy.model, title))
 
-    workspace.jobs.start(f"Fitting {title}", lambda progress: fit(copy, imports, clashes, progress), done=done)
+    workspace.jobs.start(f"Fitting {title}", lambda progress: align(copy, imports, clashes, progress), done=done)
 
 
 def _merge_tab(context: MenuContext) -> None:

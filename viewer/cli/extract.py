@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from onnx_workbench.model.analysis.scoping import visible_values
 from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.edits.extract import Extraction, cut_between, cut_out, cut_selection
-from onnx_workbench.model.edits.split_metadata import forgotten
+from onnx_workbench.model.edits.split_metadata import lost_by_split
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     cut = _cut(graph, options)
     part = cut_out(model, cut, types_of(model, (*cut.inputs, *cut.outputs)))
     write_model(part, options)
-    lost = forgotten(model, [part])
+    lost = lost_by_split(model, [part])
     if options.json:
         print_json({**part_facts(options.output, part), "lost": lost})
     else:

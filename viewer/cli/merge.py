@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Sequence
 
 from onnx_workbench.model.analysis.scoping import visible_values
-from onnx_workbench.model.convert.align_for_merge import clashing_functions, fit
+from onnx_workbench.model.convert.align_for_merge import align, clashing_functions
 from onnx_workbench.model.edits.copy_paste import merge
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     model = document.model
     with progress("Merging") as merging:
         clashes = clashing_functions(model, other.model)
-        report = fit(other, model.opset_imports, clashes, merging)
+        report = align(other, model.opset_imports, clashes, merging)
     links = same_names(model.graph, other.model.graph) if options.connect is None else connections(options.connect)
     values_named(model.graph, [*links.values()])  # names what is near one that is missing
     with document.edit("Merge") as edit:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 
 from onnx_workbench.model.edits.extract import cut_in_two, cut_out
-from onnx_workbench.model.edits.split_metadata import forgotten
+from onnx_workbench.model.edits.split_metadata import lost_by_split
 from onnx_workbench.viewer.cli.extract import add_cut_arguments, part_facts, print_lost, types_of, values_named
 from onnx_workbench.viewer.cli.output import write_model
 from onnx_workbench.viewer.cli.render import find_graph
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
         if not options.json:
             names = display(", ".join(v.name for v in cut.outputs), 300, elide="end")
             print(f"{output.name}: {plural(len(cut.nodes), 'node')}; outputs: {names}")
-    lost = forgotten(model, parts)
+    lost = lost_by_split(model, parts)
     if options.json:
         print_json({"parts": told, "lost": lost})
     else:

@@ -316,10 +316,10 @@ def _compare(
     from dataclasses import replace
 
     from onnx_workbench.model.diff import compare
-    from onnx_workbench.model.diff.union import unite
+    from onnx_workbench.model.diff.union import build_union
 
     result = compare(old.document.model, new.document.model, progress)
-    union = unite(result, progress) if with_union else None
+    union = build_union(result, progress) if with_union else None
     if union is not None:
         union.sides = {made: (old.original(a), new.original(b)) for made, (a, b) in union.sides.items()}
         union.of = {side: made for made, sides in union.sides.items() for side in sides if side is not None}

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 
 from onnx_workbench.model.analysis import topology
 from onnx_workbench.model.edits.extract import Extraction, cut_between, cut_in_two, cut_selection
-from onnx_workbench.model.edits.split_metadata import forgotten
+from onnx_workbench.model.edits.split_metadata import lost_by_split
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.viewer.core.context import graph_of
@@ -206,7 +206,7 @@ class ExtractDialog(QDialog):
         self.error.show_error(error)
 
     def _hand_over(self, models: Sequence[Model]) -> None:
-        lost = forgotten(self._workspace.model, models)
+        lost = lost_by_split(self._workspace.model, models)
         self.accept()
         self._done(list(zip(models, _suffixes(len(models)), strict=True)), lost)
 

@@ -38,16 +38,16 @@ _Where = Callable[[int, int], tuple[int, int, int] | None]
 
 
 def mosaic(
-    reader: Reader, which: TensorSlice, wish: PictureRequest, progress: Progress = SILENT, *, attention: bool = False
+    reader: Reader, which: TensorSlice, request: PictureRequest, progress: Progress = SILENT, *, attention: bool = False
 ) -> MatrixImage:
     """Return the planes along an axis side by side; sampled ones can be refined."""
     rows, _ = which.size(reader.shape)
-    axis = plane_axis(reader.shape, which) if wish.planes is None else wish.planes
+    axis = plane_axis(reader.shape, which) if request.planes is None else request.planes
     if not rows or axis is None or which.wrap:
-        return heatmap(reader, which, wish, progress)
+        return heatmap(reader, which, request, progress)
     if not reader.shape[axis]:
         return nothing()
-    return _Mosaic(reader, which, wish, axis, attention=attention).whole(progress)
+    return _Mosaic(reader, which, request, axis, attention=attention).whole(progress)
 
 
 def plane_axis(shape: tuple[int, ...], which: TensorSlice) -> int | None:
@@ -73,8 +73,10 @@ class _Read:
 class _Mosaic:
     """The planes along one axis, and their colouring."""
 
-    def __init__(self, reader: Reader, which: TensorSlice, wish: PictureRequest, axis: int, *, attention: bool) -> None:
-        self._reader, self._which, self._wish, self._axis = reader, which, wish, axis
+    def __init__(
+        self, reader: Reader, which: TensorSlice, request: PictureRequest, axis: int, *, attention: bool
+    ) -> None:
+        self._reader, self._which, self._request, self._axis = reader, which, request, axis
         self._attention = attention
         self._rows, self._columns = which.size(reader.shape)
         self._count = min(reader.shape[axis], _MOST_PLANES)
@@ -103,24 +105,24 @@ class _Mosaic:
         return replace(self._picture(pixels, where, reads), note=self._note(), step=step, detail=detail)
 
     def _choose_scales(self, values: NDArray[np.float64]) -> list[ColorScale]:
-        colours = map_of(self._wish)
+        colours = map_of(self._request)
         if self._attends:
             return [ColorScale(0.0, max(scale_of(values).high, 0.0) or 1.0)] * self._count
-        if self._wish.same_range or self._attention:
+        if self._request.same_range or self._attention:
             return [scale_of(values, colours)] * self._count
         return [scale_of(plane, colours) for plane in values]
 
     @property
     def _attends(self) -> bool:
         """Return whether it is attention itself, which is never negative, not its difference to the previous run."""
-        return self._attention and not self._wish.differences
+        return self._attention and not self._request.differences
 
     def _note(self) -> str:
         notes = [sampling_note(self._down, self._across)]
         total = self._reader.shape[self._axis]
         if total > self._count:
             notes.append(f"the first {self._count} of {number_text(total)}")
-        if not self._wish.same_range and not self._attention:
+        if not self._request.same_range and not self._attention:
             notes.append("each in its own range")
         return "; ".join(note for note in notes if note)
 
@@ -148,7 +150,7 @@ class _Mosaic:
                 return f"head {found[0]}: {found[1]} attends to {found[2]} with {value}"
             return f"{list(self._plane(found[0]).index(found[1], found[2]))} = {value}"
 
-        scale = self._scales[0] if self._wish.same_range or self._attention else None
+        scale = self._scales[0] if self._request.same_range or self._attention else None
         return MatrixImage(pixels, scale, about, text, index=index)
 
     def _detail(self, part: Part) -> MatrixImage:

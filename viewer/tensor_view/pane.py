@@ -479,7 +479,7 @@ class TensorPane(QWidget):
     ) -> tuple[QWidget, Callable[[Progress], Any], Any]:
         """Return the widget of a view, the task that computes its content, and the setter."""
         if view in _PICTURES:
-            draw = partial(_PICTURE_WORK[view], reader, which, self._wish)
+            draw = partial(_PICTURE_WORK[view], reader, which, self._picture_request)
             return self.picture, draw, self.picture.show_picture
         if view == "Lines":  # which may read all of a vector
 
@@ -533,8 +533,8 @@ class TensorPane(QWidget):
         )  # fmt: skip
 
     @property
-    def _wish(self) -> PictureRequest:
-        return self.options.wish(differences=self.mode_box.currentIndex() == 2)
+    def _picture_request(self) -> PictureRequest:
+        return self.options.request(differences=self.mode_box.currentIndex() == 2)
 
     def _on_slice(self, which: TensorSlice) -> None:
         self._show_view()

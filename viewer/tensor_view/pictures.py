@@ -57,18 +57,18 @@ def numbers(values: NDArray[Any], kind: ElementType) -> NDArray[np.float64]:
         return values.astype(np.float64)
 
 
-def map_of(wish: PictureRequest) -> Name:
+def map_of(request: PictureRequest) -> Name:
     """Return the colour map of values, or of differences."""
-    return "difference" if wish.differences else "viridis"
+    return "difference" if request.differences else "viridis"
 
 
-def heatmap(reader: Reader, which: TensorSlice, wish: PictureRequest, _progress: Progress = SILENT) -> MatrixImage:
+def heatmap(reader: Reader, which: TensorSlice, request: PictureRequest, _progress: Progress = SILENT) -> MatrixImage:
     """Draw a plane with a cell per element, sampled if large; parts can be refined."""
     rows, columns = which.size(reader.shape)
     if not rows:
         return nothing()
-    whole = _heat(reader, which, wish, range(rows), range(columns), None)
-    return _refining(whole, rows, columns, lambda y, x: _heat(reader, which, wish, y, x, whole.scale))
+    whole = _heat(reader, which, request, range(rows), range(columns), None)
+    return _refining(whole, rows, columns, lambda y, x: _heat(reader, which, request, y, x, whole.scale))
 
 
 def _refining(whole: MatrixImage, rows: int, columns: int, paint: Callable[[range, range], MatrixImage]) -> MatrixImage:
@@ -95,13 +95,13 @@ def _refining(whole: MatrixImage, rows: int, columns: int, paint: Callable[[rang
 
 
 def _heat(
-    reader: Reader, which: TensorSlice, wish: PictureRequest, rows: range, columns: range, scale: ColorScale | None
+    reader: Reader, which: TensorSlice, request: PictureRequest, rows: range, columns: range, scale: ColorScale | None
 ) -> MatrixImage:
     """Draw some rows and columns of a plane, sampled if many; by a given colour scale, or their own."""
     down, across = sampled(rows, _MOST_PIXELS), sampled(columns, _MOST_PIXELS)
     raw = np.array(reader.plane(which, down, across))
     values = numbers(raw, reader.element_type)
-    scale = scale or scale_of(values, map_of(wish))
+    scale = scale or scale_of(values, map_of(request))
     pixels = scale.colors(values)
     if which.wrap:  # the last row of a vector may be partial
         pixels[np.add.outer(np.asarray(down) * which.wrap, np.asarray(across)) >= reader.size] = 0
@@ -162,9 +162,9 @@ def image_slice(shape: tuple[int, ...], which: TensorSlice, channels: int | None
     return TensorSlice(which.fixed, free[-2], free[-1]) if len(free) >= 2 else which
 
 
-def image(reader: Reader, which: TensorSlice, wish: PictureRequest, _progress: Progress = SILENT) -> MatrixImage:
+def image(reader: Reader, which: TensorSlice, request: PictureRequest, _progress: Progress = SILENT) -> MatrixImage:
     """Draw an image by channel order, with normalisation undone."""
-    channels = channel_axis(reader.shape) if wish.planes is None else wish.planes
+    channels = channel_axis(reader.shape) if request.planes is None else request.planes
     if reader.shape and channels is not None and channels >= len(reader.shape):
         channels = None
     plane = image_slice(reader.shape, which, channels)
@@ -172,16 +172,16 @@ def image(reader: Reader, which: TensorSlice, wish: PictureRequest, _progress: P
     if not rows:
         return nothing()
     count = reader.shape[channels] if channels is not None else 1
-    picked = _picked(wish.order, count) if channels is not None else (0,)
+    picked = _picked(request.order, count) if channels is not None else (0,)
     planes = [plane if channels is None else plane_at(plane, channels, p) for p in picked]
-    whole, scale = _colours(reader, planes, wish, range(rows), range(columns), None)
-    return _refining(whole, rows, columns, lambda y, x: _colours(reader, planes, wish, y, x, scale)[0])
+    whole, scale = _colours(reader, planes, request, range(rows), range(columns), None)
+    return _refining(whole, rows, columns, lambda y, x: _colours(reader, planes, request, y, x, scale)[0])
 
 
 def _colours(
     reader: Reader,
     planes: Sequence[TensorSlice],
-    wish: PictureRequest,
+    request: PictureRequest,
     rows: range,
     columns: range,
     scale: ColorScale | None,
@@ -191,7 +191,7 @@ def _colours(
     raw = [np.array(reader.plane(plane, down, across)) for plane in planes]
     values = np.stack([numbers(r, reader.element_type) for r in raw], axis=-1)
     scale = scale or scale_of(values)
-    shown = _denormalised(values, wish.normalisation, reader.element_type, scale)
+    shown = _denormalised(values, request.normalisation, reader.element_type, scale)
     pixels = np.full((*shown.shape[:2], 4), 255, np.uint8)
     red, green, blue = (shown[..., i if shown.shape[-1] == 3 else 0] for i in range(3))
     for place, channel in enumerate((blue, green, red)):

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from onnx_workbench.exec.inspect.overview import fits
+from onnx_workbench.exec.inspect.overview import is_compatible
 from onnx_workbench.exec.inspect.statistics import Summary, describe
 from onnx_workbench.exec.kernels.allocation import SparseArray
-from onnx_workbench.model.edits.tensors import TensorLocation, places, tensor_at
+from onnx_workbench.model.edits.tensors import TensorLocation, tensor_at, tensor_locations
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
@@ -187,7 +187,7 @@ def _targets_of(item: object) -> list[TensorCandidate]:
     if not isinstance(item, Node):
         return []
     found = []
-    for place in places(item):
+    for place in tensor_locations(item):
         output = item.outputs[0] if item.outputs else None
         name = place.attribute or (output.name if output is not None else item.title)
         part = "" if place.index is None else f"[{place.index}]"
@@ -200,7 +200,7 @@ def _targets_of(item: object) -> list[TensorCandidate]:
 
 
 def _value_targets(value: Value, title: str) -> Iterator[TensorCandidate]:
-    place = next(places(value), None)
+    place = next(tensor_locations(value), None)
     yield TensorCandidate(title, place) if place is not None else TensorCandidate(title, None, value)
 
 
@@ -243,7 +243,7 @@ def _of_run(workspace: Workspace, target: TensorCandidate, value: Value) -> Tens
     if isinstance(before, Summary):
         before = None
     info = describe(held)
-    mismatch = "" if value.type is None or fits(info, value.type) else f"declared {type_text(value.type)}"
+    mismatch = "" if value.type is None or is_compatible(info, value.type) else f"declared {type_text(value.type)}"
     kind = _KINDS.get(info.kind, "tree")
     return TensorSource(
         target, kind, held, info.element_type, info.shape, info.nbytes, "of the run", "", False, stale, so_far,

@@ -58,7 +58,7 @@ class ViewOptions(QWidget):
         self.format_box.setCurrentIndex(other.format_box.currentIndex())
         self.format_chosen.emit(self.format_box.currentText())
 
-    def wish(self, *, differences: bool) -> PictureRequest:
+    def request(self, *, differences: bool) -> PictureRequest:
         """Return the options for images."""
         return PictureRequest(
             same_range=self.same_range.isChecked(),

@@ -13,7 +13,7 @@ from onnx_workbench.model.ir.graph import Function, Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.simplify.context import MatchContext, is_returned_elsewhere
-from onnx_workbench.model.simplify.passes import Match, Pass, said
+from onnx_workbench.model.simplify.passes import Match, Pass, describe
 from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _fold(context: MatchContext) -> Iterator[Match]:
         results = compute(context, node)
         if results is not None:
             yield Match(
-                f"{said(node)}: all inputs are constant", (node,), partial(_put, node, results),
+                f"{describe(node)}: all inputs are constant", (node,), partial(_put, node, results),
                 tuple(v for v in node.outputs if v is not None),
             )  # fmt: skip
 

@@ -8,7 +8,7 @@ from functools import partial
 from onnx_workbench.model.analysis.node_constants import plain
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.simplify.context import MatchContext
-from onnx_workbench.model.simplify.passes import Match, Pass, said
+from onnx_workbench.model.simplify.passes import Match, Pass, describe
 from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 
@@ -20,7 +20,7 @@ def _if_with_constant(context: MatchContext) -> Iterator[Match]:
         name = "then_branch" if bool(array.reshape(-1)[0]) else "else_branch"
         body = plain(node, name)
         if isinstance(body, Graph) and _can_inline(context, body, node.outputs):
-            yield Match(f"{said(node)} always takes its {name}", (node,), partial(_inline_if, node, body))
+            yield Match(f"{describe(node)} always takes its {name}", (node,), partial(_inline_if, node, body))
 
 
 def _can_inline(context: MatchContext, body: Graph, targets: Sequence[Value | None]) -> bool:

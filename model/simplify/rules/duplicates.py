@@ -12,7 +12,7 @@ from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.simplify.context import MatchContext
-from onnx_workbench.model.simplify.passes import Match, Pass, said
+from onnx_workbench.model.simplify.passes import Match, Pass, describe
 from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 _LARGEST_ATTRIBUTE = 1 << 16  # bytes of a tensor worth comparing
@@ -41,7 +41,11 @@ def _in_tree(context: MatchContext, root: Graph) -> Iterator[Match]:
         key = _key(context, node)
         first = known.setdefault(key, node) if key is not None else node
         if first is not node and first.graph is not None and _can_share(context, node, first):
-            yield Match(f"{said(node)} computes the same as {said(first)}", (first, node), partial(_share, node, first))
+            yield Match(
+                f"{describe(node)} computes the same as {describe(first)}",
+                (first, node),
+                partial(_share, node, first),
+            )
 
 
 def _key(context: MatchContext, node: Node) -> Hashable:
@@ -117,7 +121,7 @@ def _equal_sizes(context: MatchContext) -> Iterator[Match]:
             other = first.setdefault(key, value)
             if other is not value and other.producer is not None and context.can_replace(value, other):
                 yield Match(
-                    f"{said(node)} holds the same sizes as {other.name}",
+                    f"{describe(node)} holds the same sizes as {other.name}",
                     (node,),
                     partial(_replace, value, other),
                     (value, other),

@@ -16,7 +16,7 @@ from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.simplify.context import MatchContext
-from onnx_workbench.model.simplify.passes import Match, Pass, said
+from onnx_workbench.model.simplify.passes import Match, Pass, describe
 from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 #: Strictly increasing functions, which ArgMax commutes with.
@@ -28,7 +28,7 @@ def bypass(context: MatchContext, node: Node, source: Value | None, why: str) ->
     target = node.outputs[0] if node.outputs else None
     if target is None or source is None or not context.unused_from(node, 1) or not context.can_replace(target, source):
         return
-    yield Match(f"{said(node)}: {why}", (node,), lambda rewriter: rewriter.replace(target, source), (target,))
+    yield Match(f"{describe(node)}: {why}", (node,), lambda rewriter: rewriter.replace(target, source), (target,))
 
 
 def _deadend(context: MatchContext) -> Iterator[Match]:
@@ -36,7 +36,7 @@ def _deadend(context: MatchContext) -> Iterator[Match]:
         if node.graph is None or node.device_configurations or not context.is_chosen(node) or not node.outputs:
             continue
         if not any(v is not None and (v.uses or context.is_protected(v)) for v in node.outputs):
-            yield Match(f"{said(node)}: nobody uses its outputs", (node,), partial(_remove, node))
+            yield Match(f"{describe(node)}: nobody uses its outputs", (node,), partial(_remove, node))
 
 
 def _remove(node: Node, rewriter: GraphRewriter) -> None:
@@ -94,7 +94,7 @@ def _monotone_argmax(context: MatchContext) -> Iterator[Match]:
             continue
         source = inner.inputs[0]
         yield Match(
-            f"{said(node)}: {inner.op_type} does not change which element is the largest",
+            f"{describe(node)}: {inner.op_type} does not change which element is the largest",
             (inner, node),
             partial(set_first_input, node, source),
         )
@@ -331,7 +331,7 @@ def _shape_gather(context: MatchContext) -> Iterator[Match]:
             continue
         start, end = span[0] + first, span[1] + first
         yield Match(
-            f"{said(node)}: Shape can give entries {start} to {end - 1} itself",
+            f"{describe(node)}: Shape can give entries {start} to {end - 1} itself",
             (shape, node),
             partial(_shape_part, node, shape, start, end),
         )
@@ -369,7 +369,11 @@ def _where(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Where"):
         negation = context.producer(node.inputs[0], "Not")
         if negation is not None:
-            yield Match(f"{said(node)}: chooses the other way round", (negation, node), partial(_swap, node, negation))
+            yield Match(
+                f"{describe(node)}: chooses the other way round",
+                (negation, node),
+                partial(_swap, node, negation),
+            )
 
 
 def _swap(node: Node, negation: Node, rewriter: GraphRewriter) -> None:
@@ -392,7 +396,7 @@ def _nop_squeeze_unsqueeze(context: MatchContext) -> Iterator[Match]:
             continue
         wide = rank + len(theirs) if opposite == "Unsqueeze" else rank
         if sorted(a % wide for a in ours) == sorted(a % wide for a in theirs):
-            yield from bypass(context, node, before.inputs[0], f"takes {said(before)} back")
+            yield from bypass(context, node, before.inputs[0], f"takes {describe(before)} back")
 
 
 def _zero_state(context: MatchContext) -> Iterator[Match]:
@@ -403,7 +407,7 @@ def _zero_state(context: MatchContext) -> Iterator[Match]:
             kept = [None if index in needless else value for index, value in enumerate(node.inputs)]
             while kept and kept[-1] is None:
                 kept.pop()
-            yield Match(f"{said(node)} begins with zeros anyway", (node,), partial(_set_inputs, node, kept))
+            yield Match(f"{describe(node)} begins with zeros anyway", (node,), partial(_set_inputs, node, kept))
 
 
 _STATES = (5, 6)  # initial_h, initial_c

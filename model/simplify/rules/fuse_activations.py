@@ -12,7 +12,7 @@ from onnx_workbench.model.analysis.node_constants import real
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.simplify.context import MatchContext
-from onnx_workbench.model.simplify.passes import Match, Pass, said
+from onnx_workbench.model.simplify.passes import Match, Pass, describe
 from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 
@@ -98,7 +98,7 @@ def fuse(
 def _match(
     node: Node, op_type: str, x: Value, parts: tuple[Node, ...], attributes: Mapping[str, Any] | None = None
 ) -> Match:
-    text = f"{len(parts)} nodes up to {said(node)} are {op_type}"
+    text = f"{len(parts)} nodes up to {describe(node)} are {op_type}"
     return Match(text, parts, partial(fuse, node, op_type, (x,), attributes or {}))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.simplify.context import MatchContext
-from onnx_workbench.model.simplify.passes import Match, Pass, said
+from onnx_workbench.model.simplify.passes import Match, Pass, describe
 from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ def _consecutive_mul(context: MatchContext) -> Iterator[Match]:
             if own is not None and whole is not None:
                 x = before.inputs[1 - own]
                 yield Match(
-                    f"{said(node)} multiplies by both constants", (before, node), partial(_multiply, node, x, whole)
+                    f"{describe(node)} multiplies by both constants",
+                    (before, node),
+                    partial(_multiply, node, x, whole),
                 )
                 break
 

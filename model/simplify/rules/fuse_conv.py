@@ -12,7 +12,7 @@ import numpy as np
 from onnx_workbench.model.analysis.node_constants import ints, number, plain, real, text
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.simplify.context import MatchContext
-from onnx_workbench.model.simplify.passes import Match, Pass, said
+from onnx_workbench.model.simplify.passes import Match, Pass, describe
 from onnx_workbench.model.simplify.rewriter import GraphRewriter
 from onnx_workbench.model.simplify.rules.eliminations import pads_of
 
@@ -40,7 +40,7 @@ def _into_weights(context: MatchContext, op_types: Sequence[str], takers: Sequen
             affine = None if channels is None else affine_of(context, node, place, channels)
             if affine is not None and channels is not None and can_absorb(context, inner, affine):
                 yield Match(
-                    f"{said(node)} goes into the weights of {said(inner)}",
+                    f"{describe(node)} goes into the weights of {describe(inner)}",
                     (inner, node),
                     partial(_absorb, context, inner, node, affine),
                 )
@@ -188,7 +188,7 @@ def _mul_before(context: MatchContext) -> Iterator[Match]:
             if factor is None or source is None or not np.isfinite(factor) or not _is_own(node.inputs[1], node):
                 continue
             if context.is_float(source, node.inputs[1]) and context.array(node.inputs[1]) is not None:
-                yield Match(f"{said(before)} goes into the weights of {said(node)}", (before, node),
+                yield Match(f"{describe(before)} goes into the weights of {describe(node)}", (before, node),
                             partial(_scale_weights, context, node, source, factor))  # fmt: skip
                 break
 
@@ -247,7 +247,11 @@ def _pad_into(context: MatchContext, op_types: tuple[str, ...], *, lowest: bool)
         kernel = ints(node, "kernel_shape")
         if node.op_type != "Conv" and (kernel is None or not _below_kernel(total, kernel)):
             continue
-        yield Match(f"{said(pad)} goes into {said(node)}", (pad, node), partial(_set_pads, node, pad, total))
+        yield Match(
+            f"{describe(pad)} goes into {describe(node)}",
+            (pad, node),
+            partial(_set_pads, node, pad, total),
+        )
 
 
 def _below_kernel(pads: tuple[int, ...], kernel: tuple[int, ...]) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from onnx_workbench.model.analysis.node_constants import ints, number
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.simplify.context import MatchContext
-from onnx_workbench.model.simplify.passes import Match, Pass, said
+from onnx_workbench.model.simplify.passes import Match, Pass, describe
 from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 
@@ -24,7 +24,7 @@ def _matmul_add(context: MatchContext) -> Iterator[Match]:
                 continue
             if _is_gemm(context, product, value, other):
                 yield Match(
-                    f"{said(product)} and {said(node)} become one Gemm",
+                    f"{describe(product)} and {describe(node)} become one Gemm",
                     (product, node),
                     partial(_make_gemm, product, node, other),
                 )
@@ -55,7 +55,7 @@ def _transpose_into_gemm(context: MatchContext) -> Iterator[Match]:
             before = context.producer(node.inputs[place], "Transpose")
             if before is not None and ints(before, "perm") in ((1, 0), None):
                 yield Match(
-                    f"{said(before)} goes into {said(node)}", (before, node),
+                    f"{describe(before)} goes into {describe(node)}", (before, node),
                     partial(_take_transpose, node, before, place, name),
                 )  # fmt: skip
 

@@ -13,7 +13,7 @@ from onnx_workbench.model.analysis.shapes import axes_of
 from onnx_workbench.model.analysis.slicing import slice_bounds
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.simplify.context import MatchContext
-from onnx_workbench.model.simplify.passes import Match, Pass, said
+from onnx_workbench.model.simplify.passes import Match, Pass, describe
 from onnx_workbench.model.simplify.rewriter import GraphRewriter
 from onnx_workbench.model.simplify.rules.eliminations import reduced_axes, set_first_input
 from onnx_workbench.model.simplify.rules.shape_computations import is_reshape_like
@@ -34,9 +34,13 @@ def _consecutive_transposes(context: MatchContext) -> Iterator[Match]:
         order = [first[a] for a in second]
         target, source = node.outputs[0], before.inputs[0]
         if order == sorted(order) and target is not None and source is not None and context.can_replace(target, source):
-            yield Match(f"{said(before)} and {said(node)} cancel", (before, node), partial(_replace, target, source))
+            yield Match(
+                f"{describe(before)} and {describe(node)} cancel",
+                (before, node),
+                partial(_replace, target, source),
+            )
         else:
-            yield Match(f"{said(before)} and {said(node)} become one", (before, node),
+            yield Match(f"{describe(before)} and {describe(node)} become one", (before, node),
                         partial(_set_order, node, before, order))  # fmt: skip
 
 
@@ -63,7 +67,7 @@ def _consecutive_concats(context: MatchContext) -> Iterator[Match]:
             if inner is None or context.sole_user(value) is not node or not _same_axis(context, inner, node):
                 continue
             place = node.inputs.index(value)
-            yield Match(f"{said(inner)} goes into {said(node)}", (inner, node),
+            yield Match(f"{describe(inner)} goes into {describe(node)}", (inner, node),
                         partial(_splice, node, inner, place))  # fmt: skip
             break
 
@@ -82,7 +86,7 @@ def _log_softmax(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Log"):
         inner = context.producer(node.inputs[0], "Softmax")
         if inner is not None and context.sole_user(node.inputs[0]) is node:
-            yield Match(f"{said(inner)} and {said(node)} become LogSoftmax", (inner, node),
+            yield Match(f"{describe(inner)} and {describe(node)} become LogSoftmax", (inner, node),
                         partial(_make_log_softmax, inner, node))  # fmt: skip
 
 
@@ -109,7 +113,7 @@ def _reduce_unsqueeze(context: MatchContext) -> Iterator[Match]:
         if not rank or axes is None or new is None:
             continue
         if sorted(a % rank for a in axes) == sorted(a % rank for a in new):
-            yield Match(f"{said(inner)} keeps the axes {said(node)} puts back", (inner, node),
+            yield Match(f"{describe(inner)} keeps the axes {describe(node)} puts back", (inner, node),
                         partial(_keep_dims, inner, node))  # fmt: skip
 
 
@@ -141,7 +145,7 @@ def _consecutive_axes(context: MatchContext, op_type: str) -> Iterator[Match]:
         if op_type == "Squeeze" and len(first) + len(second) > rank:
             continue  # it cannot run
         axes = _joined_axes(rank, first, second, adds=op_type == "Unsqueeze")
-        yield Match(f"{said(before)} and {said(node)} become one", (before, node),
+        yield Match(f"{describe(before)} and {describe(node)} become one", (before, node),
                     partial(_set_axes, context, node, before, axes))  # fmt: skip
 
 
@@ -174,7 +178,7 @@ def _consecutive_slices(context: MatchContext) -> Iterator[Match]:
         # Where others use the first one too, it is removed only if each of them can do without.
         users = context.users(node.inputs[0])
         if users and all((found := _joined_slices(context, user)) and found[0] is before for user in users):
-            yield Match(f"{said(before)} and {said(node)} become one", (before, node),
+            yield Match(f"{describe(before)} and {describe(node)} become one", (before, node),
                         partial(_set_bounds, node, before, bounds))  # fmt: skip
 
 
@@ -228,17 +232,17 @@ def _consecutive_reshapes(context: MatchContext) -> Iterator[Match]:
         )
         absolute = wanted is not None and 0 not in wanted and context.opset(node) >= 5
         if absolute:
-            yield Match(f"{said(before)} is undone by {said(node)}", (before, node),
+            yield Match(f"{describe(before)} is undone by {describe(node)}", (before, node),
                         partial(set_first_input, node, before.inputs[0]))  # fmt: skip
             continue
         entries = is_reshape_like(context, node, before.inputs[0], node.outputs[0])
         if entries is None:
             continue
         if node.op_type == "Reshape" and context.constant(node.inputs[1]) is not None:
-            yield Match(f"{said(before)} is undone by {said(node)}", (before, node),
+            yield Match(f"{describe(before)} is undone by {describe(node)}", (before, node),
                         partial(_set_view, node, before.inputs[0], entries))  # fmt: skip
         elif node.op_type != "Reshape" and _is_only_viewed(context, node.inputs[0]):
-            yield Match(f"{said(before)} and {said(node)} become one Reshape", (before, node),
+            yield Match(f"{describe(before)} and {describe(node)} become one Reshape", (before, node),
                         partial(_make_reshape, node, before.inputs[0], entries))  # fmt: skip
 
 
@@ -272,7 +276,11 @@ def _transpose_as_reshape(context: MatchContext) -> Iterator[Match]:
             continue
         entries = is_reshape_like(context, node, node.inputs[0], node.outputs[0])
         if entries is not None:
-            yield Match(f"{said(node)} moves no data", (node,), partial(_make_reshape, node, node.inputs[0], entries))
+            yield Match(
+                f"{describe(node)} moves no data",
+                (node,),
+                partial(_make_reshape, node, node.inputs[0], entries),
+            )
 
 
 # -- transposes through elementwise operators -----------------------------------------------------------------------
@@ -328,7 +336,7 @@ def _cancel(context: MatchContext, first: Node, chain: list[Node], last: Node) -
         return
     final = chain[0].outputs[0]
     if context.can_replace(last.outputs[0], final):
-        yield Match(f"{said(first)} and {said(last)} cancel around {chain[-1].title}", (first, *chain, last),
+        yield Match(f"{describe(first)} and {describe(last)} cancel around {chain[-1].title}", (first, *chain, last),
                     partial(_move_out, context, first, chain, last))  # fmt: skip
 
 

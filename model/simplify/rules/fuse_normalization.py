@@ -10,7 +10,7 @@ from onnx_workbench.model.analysis.node_constants import constant_ints, ints, nu
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.simplify.context import MatchContext
-from onnx_workbench.model.simplify.passes import Match, Pass, said
+from onnx_workbench.model.simplify.passes import Match, Pass, describe
 from onnx_workbench.model.simplify.rules.fuse_activations import fuse, is_alike, product, scalar
 
 
@@ -37,7 +37,7 @@ def _layer_norm(context: MatchContext) -> Iterator[Match]:
             parts = (mean, minus, *parts, node, *([last] if last is not node else []))
             inputs = (x, scale, *([bias] if bias is not None else []))
             attributes = {"axis": axis, "epsilon": epsilon}
-            text = f"{len(parts)} nodes up to {said(last)} are LayerNormalization"
+            text = f"{len(parts)} nodes up to {describe(last)} are LayerNormalization"
             yield Match(text, parts, partial(fuse, last, "LayerNormalization", inputs, attributes))
             break
 
@@ -53,7 +53,7 @@ def _rms_norm(context: MatchContext) -> Iterator[Match]:
                 continue
             x, axis, epsilon, parts = found
             if _is_scale(context, scale, x, axis):
-                text = f"{len(parts) + 1} nodes up to {said(node)} are RMSNormalization"
+                text = f"{len(parts) + 1} nodes up to {describe(node)} are RMSNormalization"
                 attributes = {"axis": axis, "epsilon": epsilon}
                 act = partial(fuse, node, "RMSNormalization", (x, scale), attributes)
                 yield Match(text, (*parts, node), act)
@@ -148,7 +148,7 @@ def _attention(context: MatchContext) -> Iterator[Match]:
         if not _are_heads(context, q, k, v):
             continue
         inputs: tuple[Any, ...] = (q, k, v, *([mask] if mask is not None else []))
-        text = f"{len(parts) + 2} nodes up to {said(node)} are Attention"
+        text = f"{len(parts) + 2} nodes up to {describe(node)} are Attention"
         yield Match(text, (*parts, softmax, node), partial(fuse, node, "Attention", inputs, {"scale": scale}))
 
 

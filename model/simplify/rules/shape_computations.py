@@ -17,7 +17,7 @@ from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.simplify.context import MatchContext
-from onnx_workbench.model.simplify.passes import Match, Pass, said
+from onnx_workbench.model.simplify.passes import Match, Pass, describe
 from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 _END = (1 << 63) - 1
@@ -42,7 +42,7 @@ def _known_values(context: MatchContext) -> Iterator[Match]:
         if is_real and all(v is None or context.constant(v) is not None for v in node.inputs):
             continue
         array = np.array(flat, kind.numpy_dtype).reshape(contents.shape)
-        yield Match(f"{said(node)} always gives {_shown(flat)}", (node,), partial(_put, node, array), (value,))
+        yield Match(f"{describe(node)} always gives {_shown(flat)}", (node,), partial(_put, node, array), (value,))
 
 
 def _shown(values: list[Any]) -> str:
@@ -70,7 +70,7 @@ def _symbolic_shapes(context: MatchContext) -> Iterator[Match]:
             wanted = _expand_entries(dims, contents.tolist())
         if wanted is not None:
             yield Match(
-                f"{said(node)}: its shape is always {list(wanted)}",
+                f"{describe(node)}: its shape is always {list(wanted)}",
                 (node,),
                 partial(_set_shape, node, wanted),
                 (node.inputs[1],),
@@ -142,7 +142,7 @@ def _slice_ends(context: MatchContext) -> Iterator[Match]:
         ]
         known = [e for e in wanted if e is not None]
         if len(known) == len(wanted) and context.element_type(ends) is ElementType.INT64:
-            yield Match(f"{said(node)}: goes to the end", (node,), partial(_set_ends, node, known))
+            yield Match(f"{describe(node)}: goes to the end", (node,), partial(_set_ends, node, known))
 
 
 def _set_ends(node: Node, wanted: list[int], rewriter: GraphRewriter) -> None:

@@ -13,7 +13,7 @@ from onnx_workbench.model.analysis.node_constants import plain
 from onnx_workbench.model.analysis.scoping import dependencies, run_order
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.simplify.context import MatchContext, is_returned_elsewhere
-from onnx_workbench.model.simplify.passes import Match, Pass, said
+from onnx_workbench.model.simplify.passes import Match, Pass, describe
 from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _loops(context: MatchContext, most: Callable[[_Trial], int]) -> Iterator[Mat
             continue
         count = len(trial.turns)
         turns = "no turn" if not count else "one turn" if count == 1 else f"{count} turns"
-        yield Match(f"{said(node)} makes {turns}", (node,), partial(_unroll, trial))
+        yield Match(f"{describe(node)} makes {turns}", (node,), partial(_unroll, trial))
 
 
 def _is_sound(node: Node, body: Graph) -> bool:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from onnx_workbench.exec.inputs.sources import DataSet
-from onnx_workbench.exec.inspect.expected_outputs import check_run, judge, model_in
+from onnx_workbench.exec.inspect.expected_outputs import check_output, check_run, model_in
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.errors import ModelError
 from tests.model import builders
@@ -12,17 +12,17 @@ from tests.model import builders
 
 def test_tolerances_types_and_shapes_decide():
     expected = np.array([1.0, 2.0], np.float32)
-    assert judge("set", "y", expected * np.float32(1.0005), expected).problem == ""
-    assert "elements differ" in judge("set", "y", expected + 1, expected).problem
-    assert judge("set", "y", expected + 1, expected).error == 1.0
+    assert check_output("set", "y", expected * np.float32(1.0005), expected).problem == ""
+    assert "elements differ" in check_output("set", "y", expected + 1, expected).problem
+    assert check_output("set", "y", expected + 1, expected).error == 1.0
     wide = expected * np.float32(0.1)  # 0.2 in float32 is no round number in float64
-    assert judge("set", "y", wide + 1, wide).problem == "2 of 2 elements differ, at [1] 1.2 for 0.2"
+    assert check_output("set", "y", wide + 1, wide).problem == "2 of 2 elements differ, at [1] 1.2 for 0.2"
     near = expected + np.array([1e-6, 1], np.float32)  # the first is close enough
-    assert judge("set", "y", near, expected).problem == "1 of 2 elements differ, at [1] 3 for 2"
-    assert judge("set", "y", np.array([2**60 + 1]), np.array([3])).problem.endswith(f"{2**60 + 1} for 3")
-    assert judge("set", "y", expected + 1, expected, atol=1.5).problem == ""
-    assert judge("set", "y", expected.astype(np.float64), expected).problem == "float64; expected float32"
-    assert judge("set", "y", expected[:1], expected).problem
+    assert check_output("set", "y", near, expected).problem == "1 of 2 elements differ, at [1] 3 for 2"
+    assert check_output("set", "y", np.array([2**60 + 1]), np.array([3])).problem.endswith(f"{2**60 + 1} for 3")
+    assert check_output("set", "y", expected + 1, expected, atol=1.5).problem == ""
+    assert check_output("set", "y", expected.astype(np.float64), expected).problem == "float64; expected float32"
+    assert check_output("set", "y", expected[:1], expected).problem
 
 
 def test_every_expected_output_is_judged(tmp_path):

@@ -7,7 +7,7 @@ import onnx
 import pytest
 
 from onnx_workbench.exec.session import Session
-from onnx_workbench.model.convert.align_for_merge import clashing_functions, fit, means_something_else
+from onnx_workbench.model.convert.align_for_merge import align, clashing_functions, means_something_else
 from onnx_workbench.model.edits.copy_paste import merge
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
@@ -31,7 +31,7 @@ def joined(other_text):
     here, other = builders.document(HERE), Document(builders.model(other_text))
     imports = here.model.opset_imports
     clashes = clashing_functions(here.model, other.model)
-    report = fit(other, imports, clashes)
+    report = align(other, imports, clashes)
     assert not means_something_else(other.model, imports)
     with here.edit("Merge") as edit:
         merge(edit, here.model.graph, other.model)
@@ -61,7 +61,7 @@ def test_what_the_version_cannot_say_is_refused_and_nothing_is_changed():
     text = '<ir_version: 10, opset_import: ["" : 21]> o (float[2,2] v) => (float[1] z) { z = Round (v) }'
     other = Document(builders.model(text.replace("Round (v)", "Col2Im (v, v, v)")))
     with pytest.raises(ModelError, match="Col2Im") as caught:
-        fit(other, here.model.opset_imports, ())
+        align(other, here.model.opset_imports, ())
     assert caught.value.title == "What is to come in does not fit operator set 13"
     assert caught.value.detail.endswith("Convert this model to operator set 21 first.")
     assert not other.modified

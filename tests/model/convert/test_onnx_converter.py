@@ -24,10 +24,10 @@ SPLIT = "g (float[2,6] x) => (y, z) { y, z = Split<axis=1>(x) }"
 def without_softmax(monkeypatch):
     """As if the adapter for Softmax did not know what to do, after it had begun."""
 
-    def refuse(hands):
-        hands.set("axis", 0)
-        hands.report.warn("begun", hands.node)
-        raise hands.unable("it is not known")
+    def refuse(rewriter):
+        rewriter.set("axis", 0)
+        rewriter.report.warn("begun", rewriter.node)
+        raise rewriter.unable("it is not known")
 
     monkeypatch.setattr(opset, "UPWARD", {**upgrade.UPWARD, ("Softmax", 13): refuse})
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from onnx_workbench.model.analysis.topology import Connection
 from onnx_workbench.model.diff import compare
-from onnx_workbench.model.diff.union import unite
+from onnx_workbench.model.diff.union import build_union
 from onnx_workbench.model.edits import functions, interface, nodes, values
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.io.reader.read import load
@@ -24,7 +24,7 @@ def united(change, text=builders.CHAIN):
         change(edit, document)
     old, new = builders.model(text), document.model
     comparison = compare(old, new)
-    return comparison, unite(comparison)
+    return comparison, build_union(comparison)
 
 
 def assert_whole(comparison, union):
@@ -58,7 +58,7 @@ def assert_whole(comparison, union):
 @pytest.mark.parametrize("text", [builders.CHAIN, builders.BRANCHES])
 def test_equal_models_make_the_same_model_again(text):
     comparison = compare(builders.model(text), builders.model(text))
-    union = unite(comparison)
+    union = build_union(comparison)
     assert_whole(comparison, union)
     assert not union.added
     assert not union.removed
@@ -117,7 +117,7 @@ def test_a_function_of_another_name_is_there_once(real_models):
     with document.edit("Rename") as edit:
         functions.rename_function(edit, document.model.functions[0], name="Other")
     comparison = compare(load(folder / "model.onnx"), document.model)
-    union = unite(comparison)
+    union = build_union(comparison)
     assert_whole(comparison, union)
     assert len(union.model.functions) == len(document.model.functions)
 

@@ -87,7 +87,7 @@ def target(m, a, b):
 def place(m, a):
     owners = [v for g in m.document.model.graphs() for v in g.initializers]
     owners += [n for g in m.document.model.graphs() for n in g.nodes]
-    found = [place for owner in owners for place in tensors.places(owner)]
+    found = [place for owner in owners for place in tensors.tensor_locations(owner)]
     return one(found, a)
 
 
@@ -324,5 +324,5 @@ ELSEWHERE = {
     "values.follow_in_sharding": "by insert_on_edge, redirect_output and delete_and_bridge",
     "values.follow_names": "by rename_value, replace_all and the names made anew",
     "properties.set_opset": "a rule of AnyEdits",
-    "split_remainder.bring_back": "by merge, of parts of one model",
+    "split_remainder.restore_remainder": "by merge, of parts of one model",
 }

@@ -215,7 +215,7 @@ def test_outputs_that_nobody_uses_stay_inside():
 def test_an_entry_that_cannot_be_understood_is_like_none(text):
     model = builders.model(SKIPS)
     model.metadata = {split_metadata.KEY: text}
-    assert split_metadata.whole_of(model) is None
+    assert split_metadata.origin_of(model) is None
 
 
 def test_parts_of_other_models_are_merged_as_ever():
@@ -296,14 +296,14 @@ def test_training_is_in_no_part_and_comes_back(cut):
 def test_what_is_too_large_to_be_remembered_is_named(cut, monkeypatch):
     model = builders.model(IDLE)
     remembered = cut(model, "b")
-    assert split_metadata.forgotten(model, remembered) == []
+    assert split_metadata.lost_by_split(model, remembered) == []
     monkeypatch.setattr(split_remainder, "_LARGEST", 10)
     first, second = (saved(part) for part in cut(model, "b"))
-    assert split_metadata.forgotten(model, [first, second]) == ["function Idle", "function Inner"]
+    assert split_metadata.lost_by_split(model, [first, second]) == ["function Idle", "function Inner"]
     assert [f.name for f in merged(first, second).functions] == ["Used"]
     trained = builders.document(trained=True).model
     name = next(n.outputs[0].name for n in trained.graph.nodes if n.outputs[0] not in trained.graph.outputs)
-    assert split_metadata.forgotten(trained, cut(trained, name))[0] == "training graphs"
+    assert split_metadata.lost_by_split(trained, cut(trained, name))[0] == "training graphs"
 
 
 def test_real_models_with_training_and_idle_functions_come_back(real_models):

@@ -192,7 +192,7 @@ def test_constants_and_attributes_are_places():
     first = node(owner, "first")
     with owner.edit("Add") as edit:
         edit.do(SetAttribute(first, "t", make_attribute("t", (tensor([1.0]), tensor([2.0])))))
-    places = list(tensors.places(first))
+    places = list(tensors.tensor_locations(first))
     assert places == [TensorLocation(first, "t", 0), TensorLocation(first, "t", 1)]
     with owner.edit("Change") as edit:
         tensors.put(edit, places[1], tensor([9.0]))
