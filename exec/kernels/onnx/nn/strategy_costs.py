@@ -4,9 +4,9 @@ Nothing is timed, so that the first run makes no trials and the same ways are ta
 last bits of a result still depend on the number of threads, by which the ways cut their products. The estimate of a
 way is a sum over what it does to one image: multiply-adds, elements copied into the form that BLAS reads, elements of
 outputs read and written between products, weights read, calls. The nanoseconds of each were fitted to 262
-convolutions (three fifths of them from real models) on one thread, with the AVX2 and with the AVX-512 kernels of
-OpenBLAS. These differ in the time of a multiply-add alone, which is all that is asked of the processor. The ways
-chosen took 2.6 % longer than the quickest ones in the geometric mean, 1.5 times at most.
+measurements (80 of them of convolutions of real models, the rest of random ones) on one thread, with the AVX2 and
+with the AVX-512 kernels of OpenBLAS. These differ in the time of a multiply-add alone, which is all that is asked of
+the processor. The ways chosen took 2.6 % longer than the quickest ones in the geometric mean, 1.5 times at most.
 """
 
 from __future__ import annotations
