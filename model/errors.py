@@ -1,4 +1,4 @@
-"""The one error a user can cause; everything else that is raised is a bug, which a border may have to tell of."""
+"""ModelError, the only error that a user can cause; any other exception is a bug, which process borders report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ModelError(ValueError):
 
 @contextmanager
 def errors_to(answer: Callable[[Any], object], kind: type[BaseException] = Exception) -> Iterator[None]:
-    """Hand whatever is raised inside to `answer`, and go on behind the block.
+    """Pass any exception raised in the block to `answer`, and continue behind it.
 
     For borders where any error at all must become a message: the end of a job, another process, a kernel in a run.
     Elsewhere say which errors. `kind` is BaseException for a thread that must not end without a word.

@@ -1,4 +1,4 @@
-"""How long work reports and is stopped, without knowing who listens."""
+"""Progress reports and cancellation of long work, independent of the listener."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BETWEEN_CHECKS = 256
 
 
 class Cancelled(Exception):
-    """Raised by `Progress.check` when the person or a limit stopped the work."""
+    """Raised by `Progress.check` when the user or a limit cancelled the work."""
 
 
 class Progress:
@@ -40,14 +40,14 @@ class Progress:
                 self._listener(done, total, text)
 
     def check(self) -> None:
-        """Raise `Cancelled` if someone called `cancel`."""
+        """Raise `Cancelled` after `cancel`."""
         if self._cancelled:
             raise Cancelled
 
     def paced(self, things: Iterable[_Thing], every: int = _BETWEEN_CHECKS, *, of: int = 0) -> Iterator[_Thing]:
-        """The things one after the other, with a `check` before the first and after every few hundred, or `every`.
+        """Iterate with a `check` before the first item and after every few hundred, or `every`.
 
-        Where it is said how many there are, it tells how far the work is.
+        With the total `of` it also reports progress.
         """
         for number, thing in enumerate(things):
             if number % every == 0:
@@ -55,7 +55,7 @@ class Progress:
             yield thing
 
     def cancel(self) -> None:
-        """Ask the work to stop at its next `check`."""
+        """Request cancellation at the next `check`."""
         self._cancelled = True
 
     @property

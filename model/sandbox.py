@@ -1,4 +1,4 @@
-"""Runs code that may crash, hang or eat memory in a child process with limits.
+"""Run code that may crash, hang or exhaust memory in a child process with limits (sandbox).
 
 onnx's C++ helpers (checker, shape inference, version converter, inliner, text parser) do all three on small
 hostile files, so none of them ever runs in the program's own process. The child gets bytes and returns bytes.
@@ -23,7 +23,7 @@ from onnx_workbench.model.progress import SILENT, Progress
 
 GIB = 1 << 30
 
-#: How far a child stands back (see nice(2)) for which nobody waits: further than a run of a model.
+#: Niceness of background children (see nice(2)): lower priority than a run of a model.
 _MANNERS = 10
 #: Seconds until a child that is wanted no longer is stopped.
 _POLL = 0.02
@@ -71,7 +71,7 @@ def run_isolated(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-#: Children at work and their folders: when the program ends, they end with it.
+#: Running children and their folders: killed and removed when the program ends.
 _running: dict[subprocess.Popen[bytes], Path] = {}
 
 
@@ -135,16 +135,16 @@ def _result(folder: Path, code: int, stderr: bytes, what: str) -> bytes:
 
 
 def is_running(process: int, started: str = "") -> bool:
-    """Whether there is a process of this number on this computer; True where that cannot be told.
+    """Return whether a process of this number exists on this computer; True where that is unknown.
 
-    `started`: what `start_of` gave of it once, so that a later process of the same number does not pass for it.
+    `started`: its result of `start_of`, to detect reuse of the number.
     """
     exists = process == os.getpid() or _exists(process)
     return exists and (not started or start_of(process) in ("", started))
 
 
 def start_of(process: int) -> str:
-    """When a process was started, as no other of its number was; "" where that cannot be told, as without /proc."""
+    """Return the start time of a process, unique among processes of its number; "" where unknown, as without /proc."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").partition("-")[0]
         ticks = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[19]
@@ -181,7 +181,7 @@ else:
         return not _is_dead(process)
 
     def _is_dead(process: int) -> bool:
-        """Whether it ended and only waits for its parent to ask how; told where there is /proc."""
+        """Return whether it is a zombie process; determined where there is /proc."""
         try:
             status = Path(f"/proc/{process}/stat").read_bytes()
         except OSError:

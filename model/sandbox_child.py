@@ -1,4 +1,4 @@
-"""The side of model.sandbox that runs in the child process. Imports little, as every child pays for it."""
+"""Child-process side of model.sandbox. Imports little, as every child pays for it."""
 
 from __future__ import annotations
 

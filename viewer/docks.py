@@ -1,4 +1,4 @@
-"""The docks of a window: one per panel, showing the panel of the document in front, made when it is first seen."""
+"""The docks of a window: one per panel, showing the panel of the current document, created when first shown."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _AREAS = {
     "bottom": Qt.DockWidgetArea.BottomDockWidgetArea,
 }
 _WIDTHS = {"left": 280, "right": 340, "bottom": 600}
-_LINES = 20  # of text: how high a dock is at first, so that a table or a picture has room under its controls,
-_SHARE = 0.42  # unless that were more than this of the window: the graph stays in sight
+_LINES = 20  # lines of text: initial height of a dock, so that a table or an image has room below its controls,
+_SHARE = 0.42  # but at most this share of the window: the graph stays visible
 _NONE = Qt.KeyboardModifier.NoModifier
 _LEAST_WIDTHS = {"left": 190, "right": 230, "bottom": 0}  # a small window takes from the graph, not from names
 
 
 class PanelDock(QDockWidget):
-    """A dock with one panel per open document, of which it shows the one in front."""
+    """A dock with one panel per open document, showing that of the current one."""
 
     closed_by_person = Signal(str)  # the panel's id
 
@@ -59,12 +59,12 @@ class PanelDock(QDockWidget):
         self.toggleViewAction().triggered.connect(lambda shown: None if shown else self.close_for_good())
 
     def close_for_good(self) -> None:
-        """The person closes it: it does not come back unasked."""
+        """Close the dock by the user's request: it is not reopened automatically."""
         self.hide()
         self.closed_by_person.emit(self.info.id)
 
     def follow(self, workspace: Workspace | None) -> None:
-        """Show the panel of another document, if the one that is shown does not do for that as well."""
+        """Show the panel of another document, unless the shown one also serves it."""
         shown = self.panel
         if shown is not None and workspace is not None and shown.serves(workspace):
             return
@@ -72,7 +72,7 @@ class PanelDock(QDockWidget):
         self._show_panel()
 
     def forget(self, workspace: Workspace) -> None:
-        """The document is closed: so is its panel, and no other one is made while the docks are put away."""
+        """Drop the panel of a closed document; create no other while the docks are hidden."""
         if self._workspace is workspace:
             self._workspace = None
         panel = self._panels.pop(workspace, None)
@@ -82,11 +82,11 @@ class PanelDock(QDockWidget):
 
     @property
     def panel(self) -> Panel | None:
-        """The panel of the document in front, once it was seen."""
+        """The panel of the current document, if it was created."""
         return None if self._workspace is None else self._panels.get(self._workspace)
 
     def make(self) -> Panel | None:
-        """The panel of the document in front, made if it never was, even where nobody sees it; None without one."""
+        """Return the panel of the current document, created if needed, even while hidden; None without a document."""
         workspace = self._workspace
         if workspace is None:
             return None
@@ -97,7 +97,7 @@ class PanelDock(QDockWidget):
         return panel
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Esc, where nothing in the panel had a use for it, leads back to the graph."""
+        """Return to the graph on Esc, where the panel did not use it."""
         if event.key() == Qt.Key.Key_Escape and event.modifiers() == _NONE and self._workspace is not None:
             self._workspace.trigger("go.graph")
         else:
@@ -134,7 +134,7 @@ class _TitleBar(QWidget):
 
 
 class _Stack(QStackedWidget):
-    """A stack whose wish for space does not depend on what happens to be in it."""
+    """A stack whose size hint does not depend on its content."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -146,14 +146,14 @@ class _Stack(QStackedWidget):
 
 
 class Docks(QObject):
-    """All docks of a window. Hidden while nothing is open; they come back as they were."""
+    """All docks of a window. Hidden while no document is open; restored afterwards."""
 
     def __init__(self, window: QMainWindow, settings: Settings) -> None:
         super().__init__(window)
         self._window = window
         self._settings = settings
         self._workspace: Workspace | None = None
-        self._state = QByteArray()  # while hidden: what they come back to
+        self._state = QByteArray()  # while hidden: the state to restore
         self._are_shown = False
         self._docks = {info.id: PanelDock(info, window) for info in PANELS}
         first_of_area: dict[str, PanelDock] = {}
@@ -178,13 +178,13 @@ class Docks(QObject):
         window.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
 
     def _reach_tab_bars(self) -> None:
-        """Leave bars of a single tab out of the way of Tab: the window keeps them where they cannot be seen."""
+        """Keep hidden single-tab bars of the window out of the tab order."""
         directly = Qt.FindChildOption.FindDirectChildrenOnly
         for bar in self._window.findChildren(QTabBar, options=directly):
             bar.setFocusPolicy(Qt.FocusPolicy.TabFocus if bar.count() > 1 else Qt.FocusPolicy.NoFocus)
 
     def _show_focused(self, _old: QWidget | None, now: QWidget | None) -> None:
-        """Bring up a dock behind others when Tab leads into it: nobody types into what cannot be seen."""
+        """Raise a tabbed dock when it gets the focus by Tab."""
         for dock in self._docks.values():
             if now is not None and dock.isAncestorOf(now) and dock.visibleRegion().isEmpty():
                 dock.raise_()
@@ -196,7 +196,7 @@ class Docks(QObject):
             dock.follow(workspace)
 
     def forget(self, workspace: Workspace) -> None:
-        """Drop the panels of a document that is closed."""
+        """Drop the panels of a closed document."""
         for dock in self._docks.values():
             dock.forget(workspace)
 
@@ -205,19 +205,19 @@ class Docks(QObject):
         return panel_id in self._docks
 
     def is_open(self, panel_id: str) -> bool:
-        """Whether a panel's dock is shown, in front of others or behind them in its tabs."""
+        """Return whether a panel's dock is open, in front of its tabs or behind."""
         return not self._docks[panel_id].isHidden()
 
     def panels(self) -> list[tuple[PanelInfo, Panel | None]]:
-        """The panels of the document in front, open or not; None of those that were never made."""
+        """Return the created panels of the current document; None for others."""
         return [(dock.info, dock.panel) for dock in self._docks.values()]
 
     def make(self, panel_id: str) -> Panel | None:
-        """The panel of the document in front, made without being shown if it never was; None while nothing is open."""
+        """Return the panel of the current document, created without being shown; None without a document."""
         return self._docks[panel_id].make()
 
     def panel(self, panel_id: str) -> Panel | None:
-        """The panel of the document in front; made, shown and brought up first where it was never seen."""
+        """Return the panel of the current document; created, shown and raised if it was not shown yet."""
         dock = self._docks[panel_id]
         if dock.panel is None:
             dock.show()
@@ -225,7 +225,7 @@ class Docks(QObject):
         return dock.panel
 
     def toggle(self, panel_id: str) -> None:
-        """Close the panel when it can be seen, else bring it up."""
+        """Close the panel if it is visible, else raise it."""
         dock = self._docks[panel_id]
         if dock.isVisible() and not dock.visibleRegion().isEmpty():
             dock.close_for_good()
@@ -233,7 +233,7 @@ class Docks(QObject):
             self.open(panel_id)
 
     def visit(self, panel_id: str) -> None:
-        """Bring a panel up and give it the focus; close it when it has that, and the graph gets it."""
+        """Raise a panel and focus it; if it has the focus, close it and focus the graph."""
         dock, focus = self._docks[panel_id], QApplication.focusWidget()
         if focus is None or not dock.isAncestorOf(focus):
             self.open(panel_id)
@@ -243,7 +243,7 @@ class Docks(QObject):
             self._workspace.trigger("go.graph")
 
     def open(self, panel_id: str) -> Panel | None:
-        """Bring a panel up and give it the focus; None while nothing is open."""
+        """Raise a panel and focus it; None without a document."""
         dock = self._docks[panel_id]
         dock.show()
         dock.raise_()
@@ -253,7 +253,7 @@ class Docks(QObject):
         return panel
 
     def offer(self, panel_id: str) -> None:
-        """Open a panel without giving it the focus, once per window; never one that the person has closed."""
+        """Open a panel without focus, once per window; never one that the user closed."""
         if panel_id in self._offered or not self._are_shown:
             return
         self._offered.add(panel_id)
@@ -266,17 +266,17 @@ class Docks(QObject):
         self._settings.set(CLOSED_PANELS, tuple(dict.fromkeys((*known, panel_id))))
 
     def state(self) -> QByteArray:
-        """Where the docks are, for the next start; empty while they were never shown."""
+        """Return the layout for the next start; empty if it was never shown."""
         return self._window.saveState() if self._are_shown else self._state
 
     def restore(self, state: QByteArray) -> None:
-        """Put the docks where they were at the last start."""
+        """Restore the layout of the last start."""
         self._state = state
         if self._are_shown and not state.isEmpty():
             self._window.restoreState(state)
 
     def set_shown(self, *, shown: bool) -> None:
-        """Hide all docks, or bring back those that were shown: at first, those that are open at first."""
+        """Hide all docks, or restore the shown ones: at first the default ones."""
         if shown == self._are_shown:
             return
         if not shown:

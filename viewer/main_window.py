@@ -230,8 +230,8 @@ class MainWindow(QMainWindow):
         self.actions_binding.refresh_soon()
 
     def _trigger(self, action_id: str) -> None:
-        """What a panel or the palette asks for. A panel comes up and has the focus; only its entry in the menu, which
-        shows whether it is open, closes one.
+        """Trigger an action for a panel or the palette. A panel is raised and focused; only its checkable menu entry
+        closes it.
         """
         panel = action_id.removeprefix("panel.")
         if panel != action_id and self.docks.has(panel):
@@ -276,7 +276,6 @@ class MainWindow(QMainWindow):
         show_aside(workspace, dialog)
 
     def open_palette(self) -> None:
-        """Show the command palette."""
         from onnx_workbench.viewer.actions.controls import control_entries, more_entries
 
         entries = self.actions_binding.palette_entries(self._trigger)

@@ -98,7 +98,7 @@ class Attribute:
 
 
 def is_same(value: AttributeValue, other: AttributeValue) -> bool:
-    """Whether two values of one kind are equal; zeros of different sign are not."""
+    """Return whether two values of one kind are equal; 0.0 and -0.0 are not."""
     return value is other or (value == other and (not _holds_zero(value) or repr(value) == repr(other)))
 
 
@@ -122,7 +122,7 @@ def make_attribute(name: str, value: Any, kind: AttributeKind | None = None) -> 
 
 
 def _element(value: Any, kind: AttributeKind) -> Any:
-    """One value as its kind holds it; an int may stand for a float, never the other way round."""
+    """Convert one value to its kind; an int may become a float, never the other way round."""
     if kind is AttributeKind.FLOAT and isinstance(value, (int, float)):
         return round_float(value)
     if kind is AttributeKind.INT and isinstance(value, (int, float)) and math.isfinite(value) and value == int(value):
@@ -149,7 +149,7 @@ _PLAIN = ((int, AttributeKind.INT), (float, AttributeKind.FLOAT), (str, Attribut
 
 
 def guess_kind(value: Any) -> AttributeKind:
-    """The kind a Python value would be stored as; an empty list is INTS."""
+    """Return the default kind for a Python value; an empty list is INTS."""
     for plain, kind in _PLAIN:
         if isinstance(value, plain):
             return kind

@@ -1,4 +1,4 @@
-"""How a model is spread over devices: sets of devices, and each node's part in them.
+"""Device configurations of a model, and the sharding of nodes over devices.
 
 Source: onnx.proto, ``DeviceConfigurationProto`` and ``NodeDeviceConfigurationProto``.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ShardedDimension:
-    """ShardedDimProto: how one axis is cut; each part is (dimension value or symbol or None, number of shards)."""
+    """ShardedDimProto: the shards of one axis; each part is (dimension value or symbol or None, number of shards)."""
 
     axis: int
     shards: tuple[tuple[int | str | None, int], ...] = ()
@@ -20,7 +20,7 @@ class ShardedDimension:
 
 @dataclass(frozen=True, slots=True)
 class ShardingSpec:
-    """ShardingSpecProto: how one input or output of a node is spread over devices."""
+    """ShardingSpecProto: the sharding of one input or output of a node."""
 
     tensor_name: str
     devices: tuple[int, ...] = ()
@@ -51,7 +51,7 @@ class DeviceConfiguration:
 def with_names(
     configurations: tuple[NodeDeviceConfiguration, ...], names: Mapping[str, str | None]
 ) -> tuple[NodeDeviceConfiguration, ...]:
-    """A node's parts with other names for some of its inputs and outputs; for None, what is said of one goes."""
+    """Return a node's device configurations with inputs and outputs renamed; None removes a sharding."""
     return tuple(_with_names(configuration, names) for configuration in configurations)
 
 

@@ -1,4 +1,4 @@
-"""What a node or value rarely carries, and reading it late: opening a file leaves it in the messages."""
+"""Rare properties of nodes and values, decoded lazily from their messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """What a node or value rarely carries and nobody should pay for."""
+    """Rare properties of a node or value, stored separately to save memory."""
 
     doc_string: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
@@ -27,7 +27,7 @@ NO_DETAILS = Details()
 
 
 class DetailsDecoder(Protocol):
-    """Reads, on first use, what opening a file left in the messages. One per file, in model.io."""
+    """Decodes on first use what opening a file left in the messages. One per file, in model.io."""
 
     def attributes(self, source: Any) -> dict[str, Attribute]:
         """Attributes of a NodeProto that has no bodies, in file order."""

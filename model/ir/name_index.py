@@ -1,10 +1,9 @@
-"""What is known of a whole tree of graphs, so that an edit need not look through it: names, and that it is sorted.
+"""Index of a tree of graphs: names, and whether it is topologically sorted, so that an edit need not search it.
 
-Made on the first question and kept at the outermost graph; from then on the steps tell it what comes in. Names only
-ever come in: whether one is still there is asked of its holder when someone wants to know. So nothing has to be told
-when things go, and an undone edit leaves at most a name nobody holds. Of nodes that come in, or may stand out of order
-since a step, only the nodes are kept: they are looked at when someone asks, or bit by bit before that, not in an edit
-or undo of all there is.
+Built on first use and stored at the outermost graph; from then on steps report additions. Names are only ever added:
+whether one is still in use is checked with its holder on lookup. So removals need no report, and an undone edit leaves
+at most a name without holder. New nodes, and nodes that may have become unsorted, are only queued: they are examined on
+lookup, or incrementally before that.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ _FEW = 2000  # nodes that came, so that an edit of hundreds may still look at th
 
 
 class NameIndex:
-    """The values and nodes of a tree of graphs by name, and whether every node comes after what it needs.
+    """Values and nodes of a tree of graphs by name, and whether every node comes after its producers.
 
-    Making one costs a walk over the tree; `of` makes it only once.
+    Building one takes a walk over the tree; `of` does it once.
     """
 
     __slots__ = ("_came", "_makers", "_nodes", "_root", "_sorted", "_takers", "_values")
@@ -34,15 +33,15 @@ class NameIndex:
         self._values: _Holders[Value] = {}
         self._nodes: _Holders[Node] = {}
         self._sorted: bool | None = None  # None: not known
-        self._came: dict[Node, None] = {}  # nodes whose names are still to be taken up
-        self._takers: dict[Node, None] = {}  # nodes that may stand before what they take, where all was sorted before
-        self._makers: dict[Node, None] = {}  # nodes that may stand after what takes from them, likewise
+        self._came: dict[Node, None] = {}  # nodes whose names are not indexed yet
+        self._takers: dict[Node, None] = {}  # nodes that may precede their producers, where all was sorted before
+        self._makers: dict[Node, None] = {}  # nodes that may follow their users, likewise
         if not empty:
             self._graph_came(root)
 
     @classmethod
     def of(cls, graph: Graph) -> NameIndex:
-        """What is known of the tree that `graph` is in."""
+        """Return the index of the tree that contains `graph`."""
         root = graph.root
         if root._lookup is None:
             root._lookup = cls(root)
@@ -50,12 +49,12 @@ class NameIndex:
 
     @classmethod
     def made(cls, graph: Graph) -> NameIndex | None:
-        """What `of` returns if that costs nothing."""
+        """Return what `of` returns if it was built already."""
         return graph.root._lookup
 
     @classmethod
     def prepare(cls, graph: Graph) -> Iterator[None]:
-        """Make what `of` returns bit by bit, so that later questions cost nothing. No edit may come in between."""
+        """Build what `of` returns incrementally, so that later lookups are cheap. No edit may happen in between."""
         root = graph.root
         if root._lookup is not None:
             yield from root._lookup._settle()
@@ -75,20 +74,20 @@ class NameIndex:
     # -- asking ----------------------------------------------------------------------------------------------------
 
     def value(self, name: str) -> Value | None:
-        """A value of this name that the tree defines or mentions; None when the name is free."""
+        """Return a value of this name that the tree defines or refers to; None when the name is free."""
         return next(self.values(name), None)
 
     def values(self, name: str) -> Iterator[Value]:
-        """Every value of this name; several only where names are hidden or given twice."""
+        """Return every value of this name; several only for shadowed or duplicate names."""
         self._settle_all()
         return (v for v in _held(self._values, name) if v.name == name and _is_in(v, self._root))
 
     def node(self, name: str) -> Node | None:
-        """A node of this name; None when the name is free."""
+        """Return a node of this name; None when the name is free."""
         return next(self.nodes(name), None)
 
     def nodes(self, name: str) -> Iterator[Node]:
-        """Every node of this name."""
+        """Return every node of this name."""
         self._settle_all()
         for node in _held(self._nodes, name):
             if node.name == name and self._has(node):
@@ -96,7 +95,7 @@ class NameIndex:
 
     @property
     def is_known_sorted(self) -> bool:
-        """Whether it is known that every node stands after the nodes it needs. Costs a look at a few that came."""
+        """Return whether the tree is known to be sorted. Examines only few new nodes."""
         if len(self._came) + len(self._takers) + len(self._makers) > _FEW:
             return False
         self._settle_all()
@@ -104,7 +103,7 @@ class NameIndex:
 
     @property
     def is_sorted(self) -> bool:
-        """Whether every node stands after the nodes it needs. Costs a walk over the tree when that is not known."""
+        """Return whether every node comes after its producers. Walks over the tree when that is not known."""
         self._settle_all()
         if self._sorted is None:
             self._sorted = all(map(_is_in_place, _nodes_of(self._root)))
@@ -116,7 +115,7 @@ class NameIndex:
                 pass
 
     def _settle(self) -> Iterator[None]:
-        """Take up the names and look at the order of what came, with chances to go on with something else."""
+        """Index the names and check the order of new nodes, yielding regularly."""
         for count, node in enumerate(self._taken_out(self._came)):
             if not count % _BREATH:
                 yield
@@ -131,7 +130,7 @@ class NameIndex:
                     return
 
     def _taken_out(self, nodes: dict[Node, None]) -> Iterator[Node]:
-        """Those that are still in the tree, until there are no more."""
+        """Pop the nodes that are still in the tree, until there are no more."""
         while nodes:
             node, _ = nodes.popitem()
             if self._has(node):

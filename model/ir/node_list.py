@@ -1,4 +1,4 @@
-"""The order of a graph's nodes: changed without cost at any place, and any two places compared without walking."""
+"""Ordered node list: constant-time insertion and removal, and constant-time order comparison of two nodes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from onnx_workbench.model.ir.graph import Graph, Node
 
-#: Between the places of neighbours when a list is numbered, and of nodes put in one after the other.
+#: Gap between the order numbers of neighbours when a list is renumbered, and of appended nodes.
 _PLACES_APART = 1 << 40
 _NEXT_PLACE = 1 << 20
 
 
 class NodeList:
-    """The nodes of a graph in order: a linked list, so inserting and removing cost nothing in a large graph."""
+    """The nodes of a graph in order: a linked list with order labels (order-maintenance structure)."""
 
     __slots__ = ("_graph", "_is_numbered", "_length", "first", "last")
 
@@ -46,7 +46,7 @@ class NodeList:
         return node is not None and node.graph is self._graph
 
     def __getitem__(self, index: int) -> Node:
-        """The node at an index; walks the list, so not for loops."""
+        """Return the node at an index; linear, so not for loops."""
         if index < 0:
             index += self._length
         if 0 <= index < self._length:
@@ -57,9 +57,9 @@ class NodeList:
         raise IndexError(msg)
 
     def place(self, node: Node) -> int:
-        """A number that grows along the list, so that places can be compared; it may change with the next edit.
+        """Return a number that grows along the list, for comparing positions; it may change with the next edit.
 
-        Costs nothing but the first time, and after so many insertions at one spot that no number was left there.
+        Constant time, except for the first time and after many insertions at one position, which renumber the list.
         """
         if not self._is_numbered:
             self._is_numbered = True
@@ -68,7 +68,7 @@ class NodeList:
         return node._place
 
     def _number(self, node: Node) -> None:
-        """Give a node that came in a number between those of its neighbours."""
+        """Assign a new node a number between those of its neighbours."""
         previous, following = node._previous, node._next
         if following is None:
             node._place = 0 if previous is None else previous._place + _PLACES_APART

@@ -1,4 +1,4 @@
-"""Tensors: shape and type at no cost, the values only when someone asks for them."""
+"""Tensors: shape and type without reading a file, values on demand."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnx_workbench.model.diff import Difference
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 
-#: The sign of each kind of difference, in lists and on the graph: colours alone would not do.
+#: The mark of each kind of difference, in lists and on the graph, in addition to colours.
 SIGNS = {"changed": "~", "removed": "−", "added": "+", "moved": "→", "renamed": "="}
 #: The same as words of the legend; earlier ones have the first colours.
 WORDS = {kind: f"{sign} {kind}" for kind, sign in SIGNS.items()}
