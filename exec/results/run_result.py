@@ -160,6 +160,29 @@ class RunResult:
         reached = (key for key in self.output_keys() if self.info(key) is not None)
         return {self.layout.name(key[1]): self.value(key) for key in reached}
 
+    @cached_property
+    def missing_outputs(self) -> dict[str, str]:
+        """Why an output of the graph was not computed, by the names of those that were not. Cost: the nodes, if any."""
+        missing = {key: self.layout.slots[key] for key in self.output_keys() if self.info(key) is None}
+        if not missing:
+            return {}
+        slots = set(missing.values())
+        makers = {slot: (step.path, step.node) for step in self.layout.steps for slot in step.outs if slot in slots}
+        nodes = set(makers.values())
+        rows = {key: row for row in self.nodes if (key := (row.path, row.node)) in nodes}
+        found = {key: rows.get(makers[slot]) if slot in makers else None for key, slot in missing.items()}
+        return {self.layout.name(key[1]): self._why_missing(row) for key, row in found.items()}
+
+    def _why_missing(self, maker: NodeResult | None) -> str:
+        if maker is None:
+            return self.early_end or "nothing in the model defines it"
+        if maker.failure is not None:
+            return str(maker.failure)
+        if maker.because is not None:
+            cause = maker.because.reason if maker.because.operator == "value" else maker.because
+            return f"{maker.title!r} ({maker.operator}) was not run: {cause}"
+        return self.early_end or f"{maker.title!r} ({maker.operator}) was not run"
+
     @property
     def computed(self) -> NDArray[np.bool_]:
         """Which slots have been computed, be their values kept or not."""

@@ -55,6 +55,7 @@ class InferredTypes:
 
     `said` is a digest of the child's reply about the values `asked` for, to detect an unchanged result without
     comparing.
+    `written` is how many values got another declared type, where types were declared too.
     """
 
     types: dict[Value, Type] = field(default_factory=dict)
@@ -62,6 +63,7 @@ class InferredTypes:
     problem: str = ""
     said: bytes = field(default=b"", repr=False)
     asked: tuple[dict[str, Value], ...] = field(default=(), repr=False)
+    written: int = 0
 
     def type_of(self, value: Value) -> Type | None:
         """Return the inferred type, refined by the declared one or that of the constant."""

@@ -8,13 +8,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from onnx_workbench.model.checks import Problem, check_model
-from onnx_workbench.model.checks.inferred import beside, check_inferred, is_other_kind
-from onnx_workbench.model.checks.problem import error, errors_first, warning
-from onnx_workbench.model.inference import disagreements, infer
+from onnx_workbench import api
+from onnx_workbench.model.checks.problem import Problem
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, print_table, progress, read_model
-from onnx_workbench.viewer.style.formatting import display, plural, type_text
+from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.style.labels import name_of
 
 
@@ -27,8 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Check and print."""
-    model = read_model(options.model)
-    problems = find(model, infer_types=not options.no_inference)
+    model = read_model(options, salvage=True)
+    with progress("Checking") as checking:
+        problems = api.check(model, infer_types=not options.no_inference, progress=checking)
     if options.errors:
         problems = [p for p in problems if p.severity == "error"]
     if options.json:
@@ -38,26 +37,6 @@ def run(options: argparse.Namespace) -> int:
         errors = sum(p.severity == "error" for p in problems)
         print(f"{plural(errors, 'error')}, {plural(len(problems) - errors, 'other remark')}")
     return EXIT_FOUND if any(p.severity == "error" for p in problems) else EXIT_OK
-
-
-def find(model: Model, *, infer_types: bool = True) -> list[Problem]:
-    """What reading found, the rules, and declared types that cannot be."""
-    read = [
-        Problem("reading", "warning", text, model)
-        for text in (model.source.problems if model.source is not None else ())
-    ]
-    problems = [*read, *check_model(model)]
-    if infer_types:
-        with progress("Inferring types") as inferring:
-            inferred = infer(model, progress=inferring)
-        problems += [*beside(problems, check_inferred(inferred))]
-        for value, declared, found in disagreements(model, inferred):
-            message = f"{value.name} is declared {type_text(declared)}"
-            make = error if is_other_kind(declared, found) else warning
-            problems.append(
-                make("declared-type", message, value, f"From what feeds it, it will be {type_text(found)}.")
-            )
-    return errors_first(problems)
 
 
 def _row(problem: Problem) -> tuple[str, ...]:

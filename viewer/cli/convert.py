@@ -11,18 +11,18 @@ import argparse
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from onnx_workbench import api
 from onnx_workbench.model.analysis.node_subset import tensors_of
-from onnx_workbench.model.history.document import Document
-from onnx_workbench.model.history.working_copy import WorkingCopy
+from onnx_workbench.model.text.dimension_sizes import sizes
 from onnx_workbench.viewer.cli.arguments import add_check_arguments
 from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
 from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
 from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model
 from onnx_workbench.viewer.style.formatting import display
-from onnx_workbench.viewer.workflows.convert import CONVERTERS, RENAMED, Trial, attempt, counted
+from onnx_workbench.viewer.workflows.convert import CONVERTERS, RENAMED, counted
 
 if TYPE_CHECKING:
-    from onnx_workbench.exec.inspect.equivalence import Equivalence
+    from onnx_workbench.api import Converted
 
 
 #: What --nodes means for each conversion.
@@ -98,40 +98,40 @@ def _add_form_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read, convert, compare and write."""
-    model = read_model(options.model)
+    model = read_model(options)
     with progress("Converting") as converting:
-        nodes = chosen_nodes(options.nodes, model)
-        trial = attempt(WorkingCopy(model), options, converting, nodes)
-        agreement = trial.compare(runs=options.check, progress=converting)
-    is_refused = trial.is_refused_by(agreement)
-    if not is_refused:
-        with Document(model).edit("Convert") as edit:
-            edit.repeat(trial.steps)
-        write_model(model, options, None if trial.nodes is None else tensors_of(trial.nodes))
+        converted = api.convert(
+            model, opset=options.opset, converter=options.converter, precision=options.precision, keep=options.keep,
+            freeze=sizes(options.freeze), free=options.free, functions=options.functions, strip=options.strip,
+            rename=options.rename, sort=options.sort, ir_version=options.ir_version,
+            nodes=chosen_nodes(options.nodes, model), checks=options.check, progress=converting,
+        )  # fmt: skip
+    if converted.is_applied:
+        write_model(model, options, None if converted.nodes is None else tensors_of(converted.nodes))
     if options.json:
-        print_json(_facts(trial, agreement, options))
+        print_json(_facts(converted, options))
     else:
-        _print(trial, agreement)
-    return EXIT_FOUND if is_refused else EXIT_OK
+        _print(converted)
+    return EXIT_OK if converted.is_applied else EXIT_FOUND
 
 
-def _facts(trial: Trial, agreement: Equivalence, options: argparse.Namespace) -> dict[str, Any]:
+def _facts(converted: Converted, options: argparse.Namespace) -> dict[str, Any]:
     told: dict[str, Any] = {"output": str(options.output)}
-    if trial.reports:
-        told["changes"] = [{"what": text, "times": count} for r in trial.reports for text, count in r.summary()]
-        told["warnings"] = [remark.text for report in trial.reports for remark in report.warnings]
-        told["check"] = asdict(agreement)
+    if converted.reports:
+        told["changes"] = [{"what": text, "times": count} for r in converted.reports for text, count in r.summary()]
+        told["warnings"] = [remark.text for report in converted.reports for remark in report.warnings]
+        told["check"] = asdict(converted.agreement)
     return told
 
 
-def _print(trial: Trial, agreement: Equivalence) -> None:
-    for report in trial.reports:
+def _print(converted: Converted) -> None:
+    for report in converted.reports:
         for text, count in report.summary():
             print(display(f"  {counted(text, count)}", 300, elide="end"))
-    for remark in (remark for report in trial.reports for remark in report.warnings):
+    for remark in (remark for report in converted.reports for remark in report.warnings):
         print(display(f"warning: {remark.text}", 500, elide="end"))
-    if trial.reports and not trial.steps:
+    if converted.reports and not converted.is_changed:
         print("there was nothing to change")
-    elif trial.before is not None:
-        warns = agreement.agrees is False and not trial.is_refused_by(agreement)
-        print(display(("warning: " if warns else "") + str(agreement), 500, elide="end"))
+    elif converted.is_comparable:
+        warns = converted.agreement.agrees is False and converted.is_applied
+        print(display(("warning: " if warns else "") + str(converted.agreement), 500, elide="end"))

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from onnx_workbench import api
 from onnx_workbench.model.analysis.node_subset import concerns, part_of
-from onnx_workbench.model.diff import Comparison, Difference, compare
+from onnx_workbench.model.diff import Comparison, Difference
 from onnx_workbench.model.diff.fingerprints import fingerprint
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model, Node
@@ -44,15 +45,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Compare and print."""
     if options.summary:
-        _print_summary(options.old)
+        _print_summary(options)
         return EXIT_OK
     if options.new is None:
         raise ModelError("There is only one model", "Give two files to compare, or --summary for one.")
     # Git gives /dev/null for the side where a file does not exist.
-    old, new = (Model() if name == "/dev/null" else read_model(name) for name in (options.old, options.new))
+    old, new = (Model() if name == "/dev/null" else read_model(options, name) for name in (options.old, options.new))
     nodes = chosen_nodes(options.nodes, old, new)
     with progress("Comparing") as comparing:
-        comparison = compare(old, new, comparing, weights=not options.no_weights)
+        comparison = api.diff(old, new, weights=not options.no_weights, progress=comparing)
     comparison.differences = [d for d in comparison.differences if d.kind not in options.ignore]
     if nodes is not None:
         part = part_of(nodes)
@@ -64,13 +65,13 @@ def run(options: argparse.Namespace) -> int:
     return EXIT_FOUND if comparison else EXIT_OK
 
 
-def _print_summary(name: str) -> None:
+def _print_summary(options: argparse.Namespace) -> None:
     """Print a model as text, or why it is none: git gives up a whole diff where it gets no text of one file."""
     try:
-        for line in summary(read_model(name)):
+        for line in summary(read_model(options, options.old, salvage=True)):
             print(line)
     except ModelError as error:
-        if not Path(name).exists():
+        if not Path(options.old).exists():
             raise
         for line in error_lines(error):
             print(line)

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """All edits or none: when one does not fit the model, nothing is written."""
-    document = Document(read_model(options.model))
+    document = Document(read_model(options))
     count = edit_script.replay(document, _read(options.script))
     write_model(document.model, options)
     if options.json:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from onnx_workbench.model.analysis.node_subset import part_of
-from onnx_workbench.model.edits.declare_types import declare_all
+from onnx_workbench import api
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.history.document import Document
-from onnx_workbench.model.inference import infer
 from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
 from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
 from onnx_workbench.viewer.cli.terminal import EXIT_OK, print_json, progress, read_model
@@ -28,30 +25,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Infer and write."""
-    model = read_model(options.model)
+    model = read_model(options)
     nodes = chosen_nodes(options.nodes, model)
     with progress("Inferring types") as inferring:
-        inferred = infer(model, _rules(options.rule), inferring)
-    if inferred.problem:
-        raise ModelError("Types could not be inferred", inferred.problem)
-    document = Document(model)
-    with document.edit("Write inferred types") as edit:
-        changed = declare_all(edit, inferred, None if nodes is None else part_of(nodes))
+        inferred = api.infer(model, rules=_rules(options.rule), nodes=nodes, progress=inferring)
     write_model(model, options)
     if options.json:
-        print_json({"output": str(options.output), "known": len(inferred.types), "written": changed})
+        print_json({"output": str(options.output), "known": len(inferred.types), "written": inferred.written})
     else:
-        print(f"{plural(len(inferred.types), 'type')} known, {plural(changed, 'declaration')} written")
+        print(f"{plural(len(inferred.types), 'type')} known, {plural(inferred.written, 'declaration')} written")
     return EXIT_OK
 
 
 def _rules(given: list[str]) -> dict[str, str]:
-    from onnx_workbench.model.inference.rules import user_rule
-
     rules = {}
     for text in given:
         operator, equals, rule = text.partition("=")
-        if not equals or "::" not in operator or user_rule(rule) is None:
+        if not equals:
             raise ModelError(f"{text!r} is no rule", 'Write it as "my.domain::Operator=same as input 0".')
         rules[operator] = rule
     return rules

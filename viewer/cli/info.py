@@ -1,6 +1,6 @@
 """What is in a model: format, operator sets, inputs and outputs, nodes by operator, size of the weights.
 
-Reads no weights, so it is quick for a file of any size.
+Reads no weights, so it is quick for a file of any size. Exit status 1 when the file ends early.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from onnx_workbench import api
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.text.dimension_sizes import sizes
 from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
-from onnx_workbench.viewer.cli.terminal import EXIT_OK, print_json, print_table, progress, read_model
+from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, print_table, progress, read_model
 from onnx_workbench.viewer.style.formatting import bytes_text, display, number_text, plural, type_text
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
         raise ModelError("--nodes cannot be used like this", "It goes with --statistics.")
     if options.csv and (options.json or not options.statistics):
         raise ModelError("--csv cannot be used like this", "It goes with --statistics, and not with --json.")
-    model = read_model(options.model)
+    model = read_model(options, salvage=True)
     facts = gather(model, everything=options.all)
     if options.statistics:
         nodes = chosen_nodes(options.nodes, model)
@@ -72,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
         _print(facts)
         if options.statistics:
             _print_costs(facts["statistics"], options.by)
-    return EXIT_OK
+    return EXIT_FOUND if model.source is not None and model.source.truncation else EXIT_OK
 
 
 def gather(model: Model, *, everything: bool = False) -> dict[str, Any]:
@@ -124,12 +125,10 @@ def costs(
     Nodes of the same title are summed up; with `nodes` those alone, with their bodies.
     """
     from onnx_workbench.model.analysis.node_subset import part_of
-    from onnx_workbench.model.analysis.statistics import scope_of, statistics
-    from onnx_workbench.model.inference import infer
+    from onnx_workbench.model.analysis.statistics import scope_of
 
     with progress("Inferring types") as inferring:
-        inferred = infer(model, progress=inferring)
-    found = statistics(model, inferred.type_of, sizes(bindings))
+        found = api.statistics(model, sizes=sizes(bindings), progress=inferring)
     if nodes is not None:
         found = found.among(part_of(nodes))
     keys = {

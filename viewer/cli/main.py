@@ -123,6 +123,7 @@ def _run_command(name: str, arguments: Sequence[str]) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--json", action="store_true", help="print facts as JSON")
+    parser.add_argument("--salvage", action="store_true", help="work with what is left of a file that ends early")
     module.add_arguments(parser)
     options = parser.parse_args(arguments)
     try:

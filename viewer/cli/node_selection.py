@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from onnx_workbench.model.analysis.by_name import all_nodes_named
 from onnx_workbench.model.ir.graph import Model, Node
-from onnx_workbench.viewer.cli.extract import nodes_named
 
 
 def add_nodes_argument(parser: argparse.ArgumentParser, what: str) -> None:
@@ -21,7 +21,4 @@ def chosen_nodes(names: Sequence[str] | None, *models: Model) -> list[Node] | No
     """All nodes of these names, in whatever graph; None for whole models. ModelError for a name no node has."""
     if names is None:
         return None
-    nodes = [node for model in models for graph in model.graphs() for node in graph.nodes]
-    nodes_named(nodes, names)
-    wanted = set(names)
-    return [node for node in nodes if node.name in wanted]
+    return all_nodes_named(models, names)

@@ -6,8 +6,9 @@ import argparse
 import sys
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
+from onnx_workbench import api
 from onnx_workbench.viewer.cli.arguments import natural
 from onnx_workbench.viewer.cli.terminal import progress
 from onnx_workbench.viewer.style.formatting import display
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from onnx_workbench.model.ir.graph import Model
     from onnx_workbench.model.ir.tensors import Tensor
 
-_LAYOUTS = ("keep", "inline", "one-file", "file-per-tensor")
-
 
 def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     """OUT and the storage of tensors."""
@@ -26,7 +25,9 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", metavar="OUT", type=Path, required=True,
         help="file to write; .onnx, .onnxtxt, .textproto, .pbtxt or .json says in which form; other names are binary",
     )  # fmt: skip
-    parser.add_argument("--external", choices=_LAYOUTS, default="keep", help="where the values of tensors go (keep)")
+    parser.add_argument(
+        "--external", choices=get_args(api.External), default="keep", help="where the values of tensors go (keep)"
+    )
     parser.add_argument(
         "--threshold", type=natural, default=1024, metavar="BYTES", help="smaller tensors stay in the model (1024)"
     )
@@ -37,17 +38,13 @@ def write_model(model: Model, options: argparse.Namespace, among: Collection[Ten
 
     `among` are the tensors that --external is about, where these are not all.
     """
-    from onnx_workbench.model.io.writer.save import form_for, names_form, save
-    from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
+    from onnx_workbench.model.io.writer.save import form_for, names_form
 
-    layouts = dict(
-        zip(
-            _LAYOUTS, (DataLayout.KEEP, DataLayout.INLINE, DataLayout.ONE_FILE, DataLayout.FILE_PER_TENSOR), strict=True
-        )
-    )
-    storage = Storage(layouts[options.external], options.threshold, among)
     with progress(f"Writing {options.output.name}") as writing:
-        saved = save(model, options.output, storage, progress=writing)
+        saved = api.save(
+            model, options.output, external=options.external, threshold=options.threshold, tensors=among,
+            progress=writing,
+        )  # fmt: skip
     if not names_form(options.output):
         form = form_for(options.output, model.source).value
         print(

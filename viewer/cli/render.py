@@ -7,12 +7,10 @@ import os
 import sys
 from pathlib import Path
 
-from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.ir.graph import Graph, Model
+from onnx_workbench import api
+from onnx_workbench.model.analysis.by_name import graph_named
 from onnx_workbench.viewer.cli.terminal import EXIT_OK, print_json, progress, read_model
-from onnx_workbench.viewer.style.labels import name_of
 
-SUFFIXES = (".png", ".svg", ".pdf")
 _GROUPS = {"large": None, "always": True, "never": False}
 
 
@@ -30,38 +28,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read, lay out, draw, write."""
-    suffix = options.output.suffix.lower()
-    if suffix not in SUFFIXES:
-        raise ModelError(f"Cannot draw into {options.output}", f"OUT ends with one of {', '.join(SUFFIXES)}.")
-    model = read_model(options.model)
-    graph = find_graph(model, options.graph)
-    os.environ["QT_QPA_PLATFORM"] = "offscreen"  # fonts and painting work without a display
-    from onnx_workbench.viewer.canvas.paint.export import render_graph
-
+    model = read_model(options)
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"  # also where there is a display: nothing is to be shown
     with progress(f"Drawing {options.output.name}") as drawing:
-        written = render_graph(
-            graph,
-            options.output,
-            direction=options.direction,
-            theme=options.theme,
-            groups=_GROUPS[options.groups],
-            progress=drawing,
-        )
+        written = api.render(
+            model, options.output, graph=options.graph, direction=options.direction, theme=options.theme,
+            groups=_GROUPS[options.groups], progress=drawing,
+        )  # fmt: skip
     if options.json:
         size = {"width": written.width, "height": written.height, "scale": written.scale}
+        graph = graph_named(model, options.graph)
         print_json({"output": str(options.output), "graph": graph.name, "nodes": len(graph.nodes), **size})
     elif written.loss:
         print(written.loss, file=sys.stderr)
     return EXIT_OK
-
-
-def find_graph(model: Model, name: str) -> Graph:
-    """The main graph, or the first one with a name: its own, its function's or its body's attribute."""
-    if not name:
-        return model.graph
-    names = []
-    for graph in model.graphs():
-        if name in (graph.name, name_of(graph), name_of(graph).rpartition("::")[2]):
-            return graph
-        names.append(name_of(graph))
-    raise ModelError(f"There is no graph {name!r}", f"The model has {', '.join(names[:20])}.")

@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     from onnx_workbench.exec.inspect.overview import contradictions
     from onnx_workbench.exec.session import Session
 
-    model = read_model(arguments.model)
+    model = read_model(arguments)
     session = Session(model)
     feeds = _feeds(model, arguments)
     with progress(f"Running {arguments.model}") as running:

@@ -9,18 +9,17 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.history.working_copy import WorkingCopy
+from onnx_workbench import api
+from onnx_workbench.api import Simplified
 from onnx_workbench.model.ir.graph import Node
-from onnx_workbench.model.simplify.pass_list import DEFAULT_PASSES, PASSES
-from onnx_workbench.model.simplify.passes import Pass, SimplifyOptions
-from onnx_workbench.model.simplify.pipeline import ModelFigures, chosen_passes
+from onnx_workbench.model.simplify.pass_list import PASSES
+from onnx_workbench.model.simplify.pipeline import ModelFigures
 from onnx_workbench.viewer.cli.arguments import add_check_arguments, natural
 from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
 from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
 from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, print_table, progress, read_model
 from onnx_workbench.viewer.style.formatting import display
-from onnx_workbench.viewer.workflows.simplify import Simplification, SimplifyOutcome, refusal_counts, size_table
+from onnx_workbench.viewer.workflows.simplify import refusal_counts, size_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,50 +45,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_arguments(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Simplify, compare and write."""
-    chosen = _passes(arguments)
-    model = read_model(arguments.model)
-    work, nodes = Simplification(WorkingCopy(model)), chosen_nodes(arguments.nodes, model)
-    options = SimplifyOptions(
-        tensor_limit=arguments.tensor_limit << 10,
-        growth_limit=arguments.growth_limit << 10,
-        nodes=None if nodes is None else work.rehearsal.copies(nodes),
-    )
+    model = read_model(options)
     with progress("Simplifying") as running:
-        outcome = work.run(chosen, options=options, checks=arguments.check, progress=running)
-    differs = outcome.agreement.agrees is False
-    if not differs:
-        from onnx_workbench.model.history.document import Document
-
-        outcome.apply(Document(model))
-        write_model(model, arguments)
-    if arguments.json:
-        print_json(_facts(outcome))
+        simplified = api.simplify(
+            model, only=_listed(options.only) if options.only else None, skip=_listed(options.skip),
+            also=_listed(options.also), nodes=chosen_nodes(options.nodes, model),
+            tensor_limit=options.tensor_limit << 10, growth_limit=options.growth_limit << 10, checks=options.check,
+            progress=running,
+        )  # fmt: skip
+    if simplified.is_applied:
+        write_model(model, options)
+    if options.json:
+        print_json(_facts(simplified))
     else:
-        _print(outcome)
-    return EXIT_FOUND if differs else EXIT_OK
+        _print(simplified)
+    return EXIT_OK if simplified.is_applied else EXIT_FOUND
 
 
-def _passes(arguments: argparse.Namespace) -> tuple[Pass, ...]:
-    wanted = set(arguments.only.split(",")) if arguments.only else {p.id for p in DEFAULT_PASSES}
-    wanted |= {name for name in arguments.also.split(",") if name}
-    skipped = {name for name in arguments.skip.split(",") if name}
-    try:
-        chosen_passes(skipped)
-        return chosen_passes(wanted - skipped)
-    except KeyError as error:
-        raise ModelError(f"There is no pass {error.args[0]!r}", "See onnx-workbench simplify --help.") from None
+def _listed(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
 
 
-def _facts(outcome: SimplifyOutcome) -> dict[str, object]:
-    report = outcome.report
+def _facts(simplified: Simplified) -> dict[str, object]:
+    report = simplified.report
     return {
         "before": _counts(report.before),
         "after": _counts(report.after),
         "applied": report.applied,
         "refused": [{"pass": r.pass_id, "place": _place(r.place), "reason": r.reason} for r in report.refusals],
-        "check": asdict(outcome.agreement),
+        "check": asdict(simplified.agreement),
     }
 
 
@@ -104,8 +90,8 @@ def _place(place: object) -> str:
     return place.title if isinstance(place, Node) else str(getattr(place, "name", ""))
 
 
-def _print(outcome: SimplifyOutcome) -> None:
-    report = outcome.report
+def _print(simplified: Simplified) -> None:
+    report = simplified.report
     titles = {p.id: p.title for p in PASSES}
     for identifier, count in report.applied.items():
         print(f"{count:6}  {titles[identifier]}  ({identifier})")
@@ -114,4 +100,4 @@ def _print(outcome: SimplifyOutcome) -> None:
     print_table(size_table(report))
     for (identifier, reason), count in refusal_counts(report).items():
         print(display(f"not done: {identifier}: {reason}" + (f" ({count} times)" if count > 1 else ""), 300))
-    print(display(str(outcome.agreement), 500))
+    print(display(str(simplified.agreement), 500))

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import argparse
 
-from onnx_workbench.model.edits.extract import cut_in_two, cut_out
+from onnx_workbench import api
 from onnx_workbench.model.edits.split_metadata import lost_by_split
-from onnx_workbench.viewer.cli.extract import add_cut_arguments, part_facts, print_lost, types_of, values_named
+from onnx_workbench.viewer.cli.extract import add_cut_arguments, part_facts, print_lost
 from onnx_workbench.viewer.cli.output import write_model
-from onnx_workbench.viewer.cli.render import find_graph
 from onnx_workbench.viewer.cli.terminal import EXIT_OK, print_json, read_model
 from onnx_workbench.viewer.style.formatting import display, plural
 
@@ -26,20 +25,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Cut and write both."""
-    model = read_model(options.model)
-    graph = find_graph(model, options.graph)
-    cuts = cut_in_two(graph, values_named(graph, options.at))
-    type_of = types_of(model, [v for cut in cuts for v in (*cut.inputs, *cut.outputs)])
-    told, parts = [], []
-    for number, cut in enumerate(cuts, 1):
+    model = read_model(options)
+    parts, told = api.split(model, options.at, graph=options.graph), []
+    for number, part in enumerate(parts, 1):
         output = options.output.with_stem(f"{options.output.stem}-{number}")
-        part = cut_out(model, cut, type_of)
-        parts.append(part)
         write_model(part, argparse.Namespace(**{**vars(options), "output": output}))
         told.append(part_facts(output, part))
         if not options.json:
-            names = display(", ".join(v.name for v in cut.outputs), 300, elide="end")
-            print(f"{output.name}: {plural(len(cut.nodes), 'node')}; outputs: {names}")
+            names = display(", ".join(v.name for v in part.graph.outputs), 300, elide="end")
+            print(f"{output.name}: {plural(len(part.graph.nodes), 'node')}; outputs: {names}")
     lost = lost_by_split(model, parts)
     if options.json:
         print_json({"parts": told, "lost": lost})

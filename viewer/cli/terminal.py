@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
 import sys
@@ -50,12 +51,20 @@ def progress(title: str) -> Iterator[Progress]:
             sys.stderr.flush()
 
 
-def read_model(name: str) -> Model:
-    """The model in a file, or on standard input for ``-``; ModelError when it cannot be read."""
-    from onnx_workbench.viewer.files.read_model import read
+def read_model(options: argparse.Namespace, name: str | None = None, *, salvage: bool = False) -> Model:
+    """The model that a command is given, or a further one by its `name`; ``-`` is standard input.
 
-    with progress(f"Reading {name}") as reading:
-        return read(name, reading)
+    ModelError when it cannot be read, or when the file ends early, unless --salvage or the command (`salvage`) takes
+    what is left; what is missing is then said.
+    """
+    from onnx_workbench import api
+
+    named = options.model if name is None else name
+    with progress(f"Reading {named}") as reading:
+        model = api.load(named, salvage=salvage or options.salvage, progress=reading)
+    if options.salvage and model.source is not None and model.source.truncation:
+        print(display(f"warning: {model.source.truncation}", 500, elide="end"), file=sys.stderr)
+    return model
 
 
 def error_lines(error: ModelError) -> list[str]:

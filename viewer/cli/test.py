@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     from onnx_workbench.exec.session import Session
 
     model_file = _model_file(arguments.folder)
-    model = read_model(str(model_file))
+    model = read_model(arguments, str(model_file))
     sets = data_sets(model_file.parent, model.graph)
     if not sets:
         raise ModelError("There is no test data", f"{model_file.parent} has no folder test_data_set_*")

@@ -363,7 +363,7 @@ class _Scanner:
         if not self._truncation:
             self._truncation = (
                 f"The file ends at byte {self._size:,}, inside the field at {self._place(start)}: {reason}. "
-                "What comes before is shown."
+                "What comes before was read."
             )
 
     def _damaged(self, start: int, reason: str) -> NoReturn:

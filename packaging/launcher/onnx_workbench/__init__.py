@@ -1,10 +1,94 @@
-"""ONNX Workbench: see, edit, run and debug ONNX models on the desktop."""
+"""See, edit, run and debug ONNX models: the Python API of ONNX Workbench.
+
+    import onnx_workbench as ow
+
+    model = ow.load("model.onnx")
+    result = ow.Session(model).run({"image": image})
+    result.values["hidden"]
+
+Each name below is imported when it is first used, so that importing the package costs nothing. What `__all__` lists
+stays as it is from version to version; modules below `model`, `exec` and `viewer` may change.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from onnx_workbench import edits as edits
+    from onnx_workbench.api import (
+        check,
+        compare,
+        convert,
+        diff,
+        extract,
+        infer,
+        load,
+        merge,
+        render,
+        save,
+        simplify,
+        split,
+        statistics,
+    )
+    from onnx_workbench.exec.kernels.registry import kernel
+    from onnx_workbench.exec.session import Session
+    from onnx_workbench.model.errors import ModelError
+    from onnx_workbench.model.history.document import Document
+    from onnx_workbench.model.ir.graph import Model
+
+__all__ = [
+    "Document",
+    "Model",
+    "ModelError",
+    "Session",
+    "check",
+    "compare",
+    "convert",
+    "diff",
+    "edits",
+    "extract",
+    "infer",
+    "kernel",
+    "load",
+    "merge",
+    "render",
+    "save",
+    "simplify",
+    "split",
+    "statistics",
+]
 
 _FOLDER = Path(__file__).parent
 
 if not (_FOLDER / "model").is_dir():  # a checkout, where model, exec, viewer and resources lie at the root
     __path__.append(str(_FOLDER.resolve().parents[2]))
+
+#: Modules of the names that are not in `api`.
+_MODULES = {
+    "Document": "onnx_workbench.model.history.document",
+    "Model": "onnx_workbench.model.ir.graph",
+    "ModelError": "onnx_workbench.model.errors",
+    "Session": "onnx_workbench.exec.session",
+    "kernel": "onnx_workbench.exec.kernels.registry",
+}
+
+
+if not TYPE_CHECKING:  # a type checker would take every misspelt name for one that this finds
+
+    def __getattr__(name: str) -> object:
+        """Import a public name when it is first used."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name == "edits":
+            return import_module("onnx_workbench.edits")
+        found = getattr(import_module(_MODULES.get(name, "onnx_workbench.api")), name)
+        globals()[name] = found
+        return found
+
+
+def __dir__() -> list[str]:
+    """The public names, for completion."""
+    return sorted(__all__)

@@ -1,0 +1,76 @@
+"""Graphs, nodes and values by the names that users give; what is missing is told with names like it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
+
+Named = TypeVar("Named", Node, Value)
+
+_MOST_LISTED = 20  # names in a message
+
+
+def graph_named(model: Model, name: str) -> Graph:
+    """The main graph for "", else the first graph that is called so.
+
+    A graph goes by its own name, that of its function (``domain::name`` or ``name``), that of the attribute that holds
+    it (``then_branch``), or, of a training graph, ``initialization`` or ``algorithm``. ModelError lists what there is.
+    """
+    if not name:
+        return model.graph
+    listed = []
+    for graph in model.graphs():
+        names = _names_of(graph)
+        if name in names:
+            return graph
+        listed.append(names[-1])
+    raise ModelError(f"There is no graph {name!r}", f"The model has {', '.join(listed[:_MOST_LISTED])}.")
+
+
+def _names_of(graph: Graph) -> list[str]:
+    """What a graph goes by; the last one tells most."""
+    owner = graph.owner
+    match owner:
+        case Function():
+            names = [owner.name, owner.title, f"{owner.domain}::{owner.title}"]
+        case TrainingInfo():
+            names = ["initialization" if owner.initialization is graph else "algorithm"]
+        case Node():
+            names = [next((a.name for a in owner.attributes.values() if graph in a.graphs), "")]
+        case _:
+            names = []
+    return [name for name in (graph.name, *names) if name] or ["graph"]
+
+
+def nodes_named(nodes: Iterable[Node], names: Sequence[str]) -> list[Node]:
+    """Those of the nodes that have these names; ModelError with names like one that is missing."""
+    return named_in({node.name: node for node in nodes if node.name}, names, "node")
+
+
+def all_nodes_named(models: Iterable[Model], names: Sequence[str]) -> list[Node]:
+    """All nodes of these names in whatever graph of the models; ModelError for a name that no node has."""
+    nodes = [node for model in models for graph in model.graphs() for node in graph.nodes]
+    nodes_named(nodes, names)
+    wanted = set(names)
+    return [node for node in nodes if node.name in wanted]
+
+
+def values_named(graph: Graph, names: Sequence[str]) -> list[Value]:
+    """The values of a graph that have these names; ModelError with names like one that is missing."""
+    return named_in({value.name: value for value in graph.values()}, names, "value")
+
+
+def named_in(known: Mapping[str, Named], names: Sequence[str], word: str) -> list[Named]:
+    """The objects of these names; ModelError with names like one that is missing. `word` is what they are."""
+    missing = [name for name in names if name not in known]
+    if missing:
+        import difflib
+
+        near = difflib.get_close_matches(missing[0], known, n=3)
+        count = f"{len(known):,} {word}{'' if len(known) == 1 else 's'}"
+        hint = f"Near it: {', '.join(near)}." if near else f"The graph has {count} with a name."
+        raise ModelError(f"There is no {word} {missing[0]!r}", hint)
+    return [known[name] for name in names]

@@ -1,0 +1,653 @@
+"""The functions of the Python API, which are also what the commands of the command line do.
+
+What works on a model takes a Model or a Document; changes to a Document become entries of its history. Models are used
+from one thread at a time. Every function that may take long has a `progress`, which also cancels.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, BinaryIO, Literal
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
+from onnx_workbench.model.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from onnx_workbench.exec.inspect.compare import ComparedValue
+    from onnx_workbench.exec.inspect.equivalence import Equivalence
+    from onnx_workbench.exec.kernels.context import RuntimeValue
+    from onnx_workbench.exec.results.run_result import RunResult
+    from onnx_workbench.model.analysis.statistics import Statistics
+    from onnx_workbench.model.analysis.value_types import TypeOf
+    from onnx_workbench.model.checks.problem import Problem
+    from onnx_workbench.model.convert.report import ConversionReport
+    from onnx_workbench.model.diff.compare import Comparison
+    from onnx_workbench.model.inference.infer import InferredTypes
+    from onnx_workbench.model.io.writer.save import Saved
+    from onnx_workbench.model.ir.tensors import Tensor
+    from onnx_workbench.model.simplify.pipeline import SimplifyReport
+    from onnx_workbench.viewer.canvas.paint.export import Exported
+
+StrPath = str | os.PathLike[str]
+#: Where a save puts the values of tensors.
+External = Literal["keep", "inline", "one-file", "file-per-tensor"]
+
+
+def load(source: StrPath | bytes | BinaryIO, *, salvage: bool = False, progress: Progress = SILENT) -> Model:
+    """Open a model: any form of ONNX, from a path (``-`` is standard input), bytes or a binary stream.
+
+    Weights stay in the file until they are used, so the cost is that of nodes and values: about a second for 100,000.
+    Broken rules do not keep a file from opening: they are in `Model.source.problems`, and `check` tells them.
+
+    ModelError: not ONNX, or damaged, with byte and field. A file that ends early is refused unless `salvage` is true;
+    then what is left of it is opened, and `Model.source.truncation` says what is missing.
+
+    >>> import onnx_workbench as ow
+    >>> model = ow.load(sample)
+    >>> model.opset_imports
+    {'': 18, 'sample.images': 1}
+    """
+    from onnx_workbench.model.io.reader.read import load as read
+
+    model = read(source, progress)
+    truncation = "" if salvage or model.source is None else model.source.truncation
+    if truncation:
+        raise ModelError(
+            "The file is incomplete",
+            f"{truncation.rstrip('.')}. To work with what is left of it, salvage it (--salvage, or salvage=True).",
+            model.source.name if model.source is not None else None,
+        )
+    return model
+
+
+def save(
+    model: Model | Document,
+    path: StrPath,
+    *,
+    external: External = "keep",
+    threshold: int = 1024,
+    tensors: Collection[Tensor] | None = None,
+    progress: Progress = SILENT,
+) -> Saved:
+    """Write a model to a file, atomically: the old file stays as it was until the new one is whole.
+
+    The extension says in which form: .onnx, .onnxtxt, .textproto, .pbtxt or .json; other names are binary. `external`
+    says where the values of tensors go, of at least `threshold` bytes: each where it was ("keep"), all into the model
+    ("inline"), or into one or many data files beside it ("one-file", "file-per-tensor"); with `tensors`, those alone.
+    A model that was not changed is written byte by byte as it was. Cost: copying the file.
+
+    Returns what was written, with warnings. ModelError: the file cannot be written, the form cannot hold the model, or
+    the target is a file that the model reads its values from.
+
+    >>> import onnx_workbench as ow
+    >>> saved = ow.save(ow.load(sample), folder / "copy.onnxtxt")
+    >>> saved.path.name, saved.warnings
+    ('copy.onnxtxt', ())
+    """
+    from onnx_workbench.model.io.writer.save import save as write
+    from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
+
+    layouts = {
+        "keep": DataLayout.KEEP, "inline": DataLayout.INLINE, "one-file": DataLayout.ONE_FILE,
+        "file-per-tensor": DataLayout.FILE_PER_TENSOR,
+    }  # fmt: skip
+    return write(_model(model), path, Storage(layouts[external], threshold, tensors), progress=progress)
+
+
+def check(model: Model | Document, *, infer_types: bool = True, progress: Progress = SILENT) -> list[Problem]:
+    """Find every problem of a model: rules of the specification, signatures, types that cannot be. Errors come first.
+
+    A Problem has a `severity` ("error", "warning" or "info"), a `rule`, a `message`, a `detail`, and its `place`: the
+    node, value, graph, function or model. `infer_types` false goes by declared types alone, which takes a tenth of
+    the time. A model without a problem gives an empty list.
+
+    >>> import onnx_workbench as ow
+    >>> model = ow.load(sample)
+    >>> softmax = next(node for node in model.graph.nodes if node.op_type == "Softmax")
+    >>> with ow.Document(model).edit("Break it") as edit:
+    ...     ow.edits.disconnect(edit, softmax, 0)
+    >>> problem = ow.check(model)[0]
+    >>> problem.severity, problem.place is softmax
+    ('error', True)
+    """
+    from onnx_workbench.model.checks.models import check_model
+    from onnx_workbench.model.checks.problem import Problem, errors_first
+
+    model = _model(model)
+    problems: list[Problem] = []
+    if model.source is not None:
+        for text in model.source.problems:
+            is_lost = text == model.source.truncation
+            problems.append(Problem("reading", "error" if is_lost else "warning", text, model))
+    problems += check_model(model)
+    if infer_types:
+        problems += _inferred_problems(model, problems, progress)
+    return errors_first(problems)
+
+
+def _inferred_problems(model: Model, known: Sequence[Problem], progress: Progress) -> Iterable[Problem]:
+    """Problems that show once types are inferred, beside those known already."""
+    from onnx_workbench.model.checks.inferred import beside, check_inferred, is_other_kind
+    from onnx_workbench.model.checks.problem import error, warning
+    from onnx_workbench.model.inference.infer import disagreements
+    from onnx_workbench.model.inference.infer import infer as infer_types
+    from onnx_workbench.viewer.style.formatting import type_text
+
+    inferred = infer_types(model, progress=progress)
+    yield from beside(known, check_inferred(inferred))
+    for value, declared, found in disagreements(model, inferred):
+        make = error if is_other_kind(declared, found) else warning
+        message = f"{value.name} is declared {type_text(declared)}"
+        yield make("declared-type", message, value, f"From what feeds it, it will be {type_text(found)}.")
+
+
+def infer(
+    model: Model | Document,
+    *,
+    rules: Mapping[str, str] | None = None,
+    nodes: Collection[Node] | None = None,
+    write: bool = True,
+    progress: Progress = SILENT,
+) -> InferredTypes:
+    """Infer types and shapes of all values, and declare them in the model unless `write` is false.
+
+    `rules` tells the types of operators that nobody knows: ``{"my.domain::Quant": "same as input 0"}``. With `nodes`,
+    only types of what these make are declared. It runs in a helper process and takes about a second for 10,000 nodes.
+
+    Returns the types by Value (`types`), what nodes cannot work on (`misfits`), and how many declarations were
+    `written`. ModelError: nothing could be inferred at all, or a rule says nothing.
+
+    >>> import onnx_workbench as ow
+    >>> model = ow.load(sample)
+    >>> inferred = ow.infer(model)
+    >>> str(inferred.types[model.graph.outputs[0]])
+    'float[batch,10]'
+    """
+    from onnx_workbench.model.analysis.node_subset import part_of
+    from onnx_workbench.model.inference.infer import declare_all
+    from onnx_workbench.model.inference.infer import infer as infer_types
+    from onnx_workbench.model.inference.rules import user_rule
+
+    for operator, rule in (rules or {}).items():
+        if "::" not in operator or user_rule(rule) is None:
+            raise ModelError(f"'{operator}={rule}' is no rule", 'Write it as "my.domain::Operator=same as input 0".')
+    document = _document(model)
+    inferred = infer_types(document.model, rules, progress)
+    if inferred.problem:
+        raise ModelError("Types could not be inferred", inferred.problem)
+    if not write:
+        return inferred
+    with document.edit("Write inferred types") as edit:
+        written = declare_all(edit, inferred, None if nodes is None else part_of(nodes), progress)
+    return replace(inferred, written=written)
+
+
+@dataclass(frozen=True, slots=True)
+class Simplified:
+    """What simplifying came to: what each pass did, and whether outputs agree with those before.
+
+    `is_applied` is false where outputs differ: the model is as it was then.
+    """
+
+    report: SimplifyReport
+    agreement: Equivalence
+    is_applied: bool
+
+
+def simplify(
+    model: Model | Document,
+    *,
+    only: Iterable[str] | None = None,
+    skip: Iterable[str] = (),
+    also: Iterable[str] = (),
+    nodes: Collection[Node] | None = None,
+    tensor_limit: int = 1 << 20,
+    growth_limit: int = 1 << 20,
+    checks: int = 3,
+    progress: Progress = SILENT,
+) -> Simplified:
+    """Fold constants, remove what does nothing, fuse what operators can do in one. Inputs and outputs stay.
+
+    Passes are named as in ``onnx-workbench simplify --help``: those that are on by default, or `only` some, without
+    `skip`, and with `also`. With `nodes` they change nothing else. No folded tensor may be larger by more than
+    `tensor_limit` bytes, nor all of them by `growth_limit`. Outputs are compared with those before on so many random
+    inputs (`checks`); where they differ, the model stays as it was and `is_applied` is false. Most of the time goes
+    into these runs.
+
+    ModelError: there is no such pass.
+
+    >>> import onnx_workbench as ow
+    >>> model = ow.load(sample)
+    >>> with ow.Document(model).edit("Make a node that does nothing") as edit:
+    ...     ow.edits.change_operator(edit, model.graph.nodes.first, "Identity")
+    >>> simplified = ow.simplify(model)
+    >>> simplified.is_applied, simplified.report.after.nodes < simplified.report.before.nodes
+    (True, True)
+    """
+    from onnx_workbench.model.history.working_copy import WorkingCopy
+    from onnx_workbench.model.simplify.pass_list import DEFAULT_PASSES
+    from onnx_workbench.model.simplify.passes import SimplifyOptions
+    from onnx_workbench.model.simplify.pipeline import chosen_passes
+    from onnx_workbench.viewer.workflows.simplify import Simplification
+
+    wanted = {p.id for p in DEFAULT_PASSES} if only is None else set(only)
+    skipped = set(skip)
+    try:
+        chosen_passes(skipped)
+        passes = chosen_passes((wanted | set(also)) - skipped)
+    except KeyError as error:
+        raise ModelError(f"There is no pass {error.args[0]!r}", "See onnx-workbench simplify --help.") from None
+    document = _document(model)
+    work = Simplification(WorkingCopy(document.model, progress))
+    options = SimplifyOptions(
+        tensor_limit=tensor_limit,
+        growth_limit=growth_limit,
+        nodes=None if nodes is None else work.rehearsal.copies(nodes),
+    )
+    outcome = work.run(passes, options=options, checks=checks, progress=progress)
+    is_applied = outcome.agreement.agrees is not False
+    if is_applied:
+        outcome.apply(document)
+    return Simplified(outcome.report, outcome.agreement, is_applied)
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """What a conversion changed, one report for each, and whether outputs agree with those before.
+
+    `is_applied` is false where outputs differ though they should not: the model is as it was then. `is_changed`:
+    anything is other than it was; `is_comparable`: something that is computed is. `nodes` are those that it was limited
+    to with what became of them; None for whole models.
+    """
+
+    reports: tuple[ConversionReport, ...]
+    agreement: Equivalence
+    is_applied: bool
+    is_changed: bool
+    is_comparable: bool
+    nodes: frozenset[Node] | None = None
+
+
+def convert(
+    model: Model | Document,
+    *,
+    opset: int | None = None,
+    converter: Literal["auto", "own", "onnx"] = "auto",
+    precision: Literal["float32", "float16", "bfloat16"] | None = None,
+    keep: Sequence[str] = (),
+    freeze: Mapping[str, int] | None = None,
+    free: Sequence[str] = (),
+    functions: Literal["inline", "extract"] | None = None,
+    strip: Sequence[Literal["doc", "metadata", "producer", "types", "inputs"]] = (),
+    rename: Sequence[Literal["nodes", "unnamed", "initializers", "values"]] = (),
+    sort: bool = False,
+    ir_version: int | None = None,
+    nodes: Collection[Node] | None = None,
+    checks: int = 1,
+    progress: Progress = SILENT,
+) -> Converted:
+    """Convert the operator set, the precision, dimensions, functions or names of a model; all that is asked for.
+
+    - `opset`: the version of ai.onnx to convert to; `converter`: own adapters, onnx's version converter, or either.
+    - `precision` of weights and computing; `keep`: operators, or patterns of node names, that stay as they are, and
+      "inputs-outputs" for those.
+    - `freeze`: numbers for named dimensions; `free`: names for dimensions of inputs, as "batch" for the first one of
+      all, or "x:2=width" for one.
+    - `functions`: "inline" all calls, or "extract" blocks that repeat.
+    - `strip`: take away documentation, metadata, producer, declared types, or unused inputs.
+    - `rename`: give these new names; `sort`: bring nodes into topological order; `ir_version`: the one to declare.
+
+    With `nodes`, these alone. Where results may change, outputs are compared with those before on `checks` random
+    inputs; where they differ, other than by the precision asked for, the model stays as it was and `is_applied` is
+    false. Returns what changed. ModelError: something cannot be converted; the model stays as it was.
+
+    >>> import onnx_workbench as ow
+    >>> model = ow.load(sample)
+    >>> ow.convert(model, opset=21, freeze={"batch": 1}).is_applied
+    True
+    >>> model.opset_imports[""], str(model.graph.inputs[0].type)
+    (21, 'uint8[1,1,28,28]')
+    """
+    from onnx_workbench.model.history.working_copy import WorkingCopy
+    from onnx_workbench.viewer.workflows.convert import attempt
+    from onnx_workbench.viewer.workflows.convert import only as asked
+
+    document = _document(model)
+    options = asked(
+        opset=opset, converter=converter, precision=precision, keep=list(keep),
+        freeze=[f"{name}={size}" for name, size in (freeze or {}).items()], free=list(free), functions=functions,
+        strip=list(strip), rename=list(rename), sort=sort, ir_version=ir_version,
+    )  # fmt: skip
+    trial = attempt(WorkingCopy(document.model, progress), options, progress, nodes)
+    agreement = trial.compare(runs=checks, progress=progress)
+    is_applied = not trial.is_refused_by(agreement)
+    if is_applied:
+        with document.edit("Convert") as edit:
+            edit.repeat(trial.steps)
+    is_comparable = trial.before is not None
+    return Converted(tuple(trial.reports), agreement, is_applied, bool(trial.steps), is_comparable, trial.nodes)
+
+
+def extract(
+    model: Model | Document,
+    *,
+    outputs: Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None,
+    nodes: Sequence[str] | None = None,
+    graph: str = "",
+    progress: Progress = SILENT,
+) -> Model:
+    """Make a model of a part of another: what computes `outputs` from `inputs`, or some `nodes`, all by name.
+
+    Without `inputs`, those of the graph that are needed stay its inputs. `graph` is a body or function by its name.
+    The model that it comes from is not changed; weights are not read.
+
+    ModelError: no such name; something that is needed is not among the inputs; or it is not clear what is meant.
+
+    >>> import onnx_workbench as ow
+    >>> model = ow.load(sample)
+    >>> part = ow.extract(model, outputs=[model.graph.nodes.first.outputs[0].name])
+    >>> len(part.graph.nodes)
+    1
+    """
+    from onnx_workbench.model.analysis.by_name import graph_named, named_in, nodes_named, values_named
+    from onnx_workbench.model.analysis.scoping import visible_values
+    from onnx_workbench.model.edits.extract import cut_between, cut_out, cut_selection
+
+    if (nodes is None) == (outputs is None):
+        raise ModelError("It is not clear what to extract", "Give outputs, with inputs if you like, or nodes.")
+    if nodes is not None and inputs is not None:
+        raise ModelError("Nodes bring their inputs", "Leave inputs out, or give outputs instead of nodes.")
+    model = _model(model)
+    root = graph_named(model, graph)
+    if nodes is not None:
+        cut = cut_selection(nodes_named(root.nodes, nodes))
+    else:
+        if inputs is None:
+            given = [*root.inputs, *_taken_from_around(root)]
+        else:
+            given = named_in(visible_values(root), inputs, "value")
+        cut = cut_between(root, given, values_named(root, outputs or ()))
+    return cut_out(model, cut, _types_of(model, (*cut.inputs, *cut.outputs), progress), progress)
+
+
+def split(
+    model: Model | Document, at: Sequence[str], *, graph: str = "", progress: Progress = SILENT
+) -> tuple[Model, Model]:
+    """Split a model in two at values, by name: the first computes them, the second goes on from there.
+
+    What else is computed before and used behind is passed on too; inputs, constants and functions that nothing uses are
+    in the first. Merged again, they are the model that was split. Weights are not read.
+
+    ModelError: no such value or graph, or a cut that leaves nothing on one side.
+
+    >>> import onnx_workbench as ow
+    >>> model = ow.load(sample)
+    >>> first, second = ow.split(model, at=[model.graph.nodes.first.outputs[0].name])
+    >>> [value.name for value in first.graph.outputs] == [value.name for value in second.graph.inputs]
+    True
+    """
+    from onnx_workbench.model.analysis.by_name import graph_named, values_named
+    from onnx_workbench.model.edits.extract import cut_in_two, cut_out
+
+    model = _model(model)
+    root = graph_named(model, graph)
+    cuts = cut_in_two(root, values_named(root, at))
+    type_of = _types_of(model, [value for cut in cuts for value in (*cut.inputs, *cut.outputs)], progress)
+    first, second = (cut_out(model, cut, type_of, progress) for cut in cuts)
+    return first, second
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The nodes that were added, and what had to be changed of the other model for that."""
+
+    nodes: tuple[Node, ...]
+    report: ConversionReport
+
+
+def merge(
+    model: Model | Document,
+    other: Model | Document,
+    *,
+    connect: Mapping[str, str] | None = None,
+    prefix: str = "",
+    keep_outputs: bool = True,
+    progress: Progress = SILENT,
+) -> Merged:
+    """Add another model to a model: its inputs are fed by values here, its outputs become outputs.
+
+    `connect` maps names of its inputs to names of values here; without it, those of equal names whose types fit are
+    connected. Inputs that nothing feeds become inputs. Names that clash get `prefix`, or a number. Where the models
+    import other operator sets, `other` is converted (that model is changed). Without `keep_outputs`, outputs that feed
+    the other model are no outputs any more.
+
+    ModelError: no such name, or the other model cannot be converted.
+
+    >>> import onnx_workbench as ow
+    >>> model = ow.load(sample)
+    >>> first, second = ow.split(model, at=[model.graph.nodes.first.outputs[0].name])
+    >>> merged = ow.merge(first, second, keep_outputs=False)
+    >>> len(first.graph.nodes) == len(model.graph.nodes)
+    True
+    """
+    from onnx_workbench.model.analysis.by_name import values_named
+    from onnx_workbench.model.convert.align_for_merge import align, clashing_functions
+    from onnx_workbench.model.edits.copy_paste import merge as merge_into
+
+    document, part = _document(model), _document(other)
+    graph = document.model.graph
+    report = align(part, document.model.opset_imports, clashing_functions(document.model, part.model), progress)
+    links = _same_names(graph, part.model.graph) if connect is None else dict(connect)
+    values_named(graph, [*links.values()])  # tells names that are like one that is missing
+    with document.edit("Merge") as edit:
+        nodes = merge_into(edit, graph, part.model, links, prefix=prefix, keep_outputs=keep_outputs, progress=progress)
+    return Merged(tuple(nodes), report)
+
+
+def diff(
+    old: Model | Document, new: Model | Document, *, weights: bool = True, progress: Progress = SILENT
+) -> Comparison:
+    """Find in what a `new` model differs from an `old` one: nodes, attributes, types, texts, and weights.
+
+    Nodes and values are matched by what they compute, so that renamed and moved ones are told as that. `weights` false
+    compares constants by type and shape alone. Cost: nodes and edges, and reading weights that are not known to be
+    the same part of the same file.
+
+    Returns the `differences`, each with `kind`, `place`, `aspect`, `before` and `after`; it is false for equal models.
+
+    >>> import onnx_workbench as ow
+    >>> model = ow.load(sample)
+    >>> bool(ow.diff(model, ow.load(sample)))
+    False
+    >>> with ow.Document(model).edit("Rename the graph") as edit:
+    ...     ow.edits.set_text(edit, model.graph, "name", "other")
+    >>> [(d.kind, d.aspect, d.after) for d in ow.diff(ow.load(sample), model).differences]
+    [('renamed', 'name', 'other')]
+    """
+    from onnx_workbench.model.diff.compare import compare as compare_structure
+
+    return compare_structure(_model(old), _model(new), progress, weights=weights)
+
+
+def statistics(
+    model: Model | Document, *, sizes: Mapping[str, int] | None = None, progress: Progress = SILENT
+) -> Statistics:
+    """Count parameters, multiply-adds and sizes of activations: of each node, by operator, by scope, in all.
+
+    `sizes` are numbers for named dimensions; without them amounts are formulas in these names. What is not known is
+    counted as unknown instead of as nothing. Types are inferred; no weights are read.
+
+    >>> import onnx_workbench as ow
+    >>> total = ow.statistics(ow.load(sample), sizes={"batch": 1}).total()
+    >>> total.parameters, total.macs.constant > 100_000
+    (5602, True)
+    """
+    from onnx_workbench.model.analysis.statistics import statistics as count
+    from onnx_workbench.model.inference.infer import infer as infer_types
+
+    model = _model(model)
+    return count(model, infer_types(model, progress=progress).type_of, sizes, progress)
+
+
+def render(
+    model: Model | Document,
+    path: StrPath,
+    *,
+    graph: str = "",
+    direction: Literal["down", "right"] = "down",
+    theme: Literal["light", "dark"] = "light",
+    groups: bool | None = None,
+    progress: Progress = SILENT,
+) -> Exported:
+    """Draw a model into an SVG, PNG or PDF file, by the extension. Needs Qt, but no display.
+
+    `graph` is a body, function or training graph by its name; `direction` is which way it runs, `theme` the colours,
+    and `groups` says whether it is drawn as its groups (None: when it is large). About a second for 1,000 nodes.
+
+    Returns the size of the drawing, and in `loss` what does not fit into it. ModelError: another extension, no such
+    graph, or the file cannot be written.
+
+    >>> import onnx_workbench as ow
+    >>> drawing = ow.render(ow.load(sample), folder / "graph.svg")
+    >>> drawing.width > 100, drawing.loss
+    (True, '')
+    """
+    from onnx_workbench.model.analysis.by_name import graph_named
+
+    suffixes = (".png", ".svg", ".pdf")
+    target = os.fspath(path)
+    if not target.lower().endswith(suffixes):
+        raise ModelError(f"Cannot draw into {target}", f"The name must end with one of {', '.join(suffixes)}.")
+    model = _model(model)
+    root = graph_named(model, graph)
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")  # fonts and painting work without a display
+    from onnx_workbench.viewer.canvas.paint.export import render_graph
+
+    return render_graph(root, target, direction=direction, theme=theme, groups=groups, progress=progress)
+
+
+@dataclass(frozen=True, slots=True)
+class NumericComparison:
+    """Values of a run beside a reference, in run order. `rtol` and `atol` decide what is close.
+
+    `missing` says why values could not be compared: outputs of the reference that the run does not have, failures.
+    """
+
+    values: tuple[ComparedValue, ...]
+    rtol: float
+    atol: float
+    missing: tuple[str, ...] = ()
+
+    @property
+    def first_divergence(self) -> ComparedValue | None:
+        """The first value, in run order, that is not close to the reference."""
+        return next((v for v in self.values if not v.difference.within(self.rtol, self.atol)), None)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether there was something to compare, nothing is missing, and all values are close."""
+        return bool(self.values) and not self.missing and self.first_divergence is None
+
+
+def compare(
+    model: Model | Document,
+    reference: Model | Document | StrPath | Mapping[str, RuntimeValue],
+    *,
+    inputs: Mapping[str, RuntimeValue] | None = None,
+    seed: int = 0,
+    rtol: float = 1e-3,
+    atol: float = 1e-5,
+    time_limit: float | None = None,
+    progress: Progress = SILENT,
+) -> NumericComparison:
+    """Run a model and compare its values with a reference: another model, an .npz file, or arrays by name.
+
+    Models get the same inputs, random ones with `seed` where `inputs` has none; where the `reference` is a file or
+    arrays, those that are called as inputs of the model feed it. Values are matched by name, those of arrays also by
+    shape where that is unambiguous; they are close within `rtol` and `atol`. Runs end after `time_limit` seconds.
+    Cost: a run of each model, all of whose values are kept in memory.
+
+    Returns every compared value in run order with its difference; `first_divergence` is where it begins. ModelError:
+    an input does not fit, or the file cannot be read.
+
+    >>> import onnx_workbench as ow
+    >>> model, other = ow.load(sample), ow.load(sample)
+    >>> ow.compare(model, other).agrees
+    True
+    """
+    from onnx_workbench.exec.inputs.sources import make_feeds, read_npz
+    from onnx_workbench.exec.inspect.compare import compare_runs, compare_with
+    from onnx_workbench.exec.session import Session
+
+    first = _model(model)
+    given = dict(inputs or {})
+    arrays: dict[str, RuntimeValue] = {}
+    if not isinstance(reference, (Model, Document)):
+        arrays = dict(reference) if isinstance(reference, Mapping) else read_npz(os.fspath(reference))
+        names = {value.name for value in first.graph.inputs}
+        given = {name: array for name, array in arrays.items() if name in names} | given
+    feeds = make_feeds(first.graph, given=given, seed=seed)
+    ours = Session(model).run(feeds, seed=seed, time_limit=time_limit, progress=progress)
+    missing = _missing_outputs(ours)
+    if isinstance(reference, (Model, Document)):
+        names = {value.name for value in _model(reference).graph.inputs}
+        shared = {name: array for name, array in feeds.items() if name in names}
+        theirs = Session(reference).run(
+            make_feeds(_model(reference).graph, given=shared, seed=seed),
+            seed=seed, time_limit=time_limit, progress=progress,
+        )  # fmt: skip
+        missing += [f"in the reference, {text}" for text in _missing_outputs(theirs)]
+        rows = compare_runs(ours, theirs)
+        alone = [value.name for value in _model(reference).graph.outputs if ours.key(value.name) is None]
+        missing += [f"{name} is an output of the reference alone" for name in alone]
+    else:
+        rows = compare_with(ours, {name: array for name, array in arrays.items() if name not in feeds})
+    return NumericComparison(tuple(rows), rtol, atol, tuple(missing))
+
+
+def _missing_outputs(result: RunResult) -> list[str]:
+    return [f"{name} is missing: {reason}" for name, reason in result.missing_outputs.items()]
+
+
+def _model(target: Model | Document) -> Model:
+    return target.model if isinstance(target, Document) else target
+
+
+def _document(target: Model | Document) -> Document:
+    return target if isinstance(target, Document) else Document(target)
+
+
+def _types_of(model: Model, values: Sequence[Value], progress: Progress) -> TypeOf:
+    """Declared types, or where one is missing what can be inferred."""
+    from onnx_workbench.model.inference.infer import infer as infer_types
+
+    if all(value.type is not None for value in values):
+        return lambda value: value.type
+    return infer_types(model, progress=progress).type_of
+
+
+def _taken_from_around(graph: Graph) -> list[Value]:
+    """What nodes of a body compute with that the graphs around it have, initializers aside."""
+    inside = set(graph.walk())
+    used = (value for part in inside for node in part.nodes for value in node.inputs if value is not None)
+    return list(dict.fromkeys(v for v in used if v.is_defined and v.graph not in inside and v.initializer is None))
+
+
+def _same_names(graph: Graph, part: Graph) -> dict[str, str]:
+    """Inputs of a part and the values of a graph that may feed them: of the same name, and of types that fit."""
+    from onnx_workbench.model.analysis.scoping import visible_values
+    from onnx_workbench.model.inference.infer import compatible
+
+    here, found = visible_values(graph), {}
+    for value in part.inputs:
+        source = here.get(value.name)
+        if source is None or value.initializer is not None:
+            continue
+        if source.type is None or value.type is None or compatible(source.type, value.type):
+            found[value.name] = value.name
+    return found

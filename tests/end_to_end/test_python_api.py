@@ -1,0 +1,194 @@
+"""The Python API as users of the installed package have it: its names, what importing costs, examples, own kernels."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx.parser
+import pytest
+
+import onnx_workbench as ow
+from onnx_workbench import api
+from onnx_workbench.model.checks.problem import Problem
+
+REPOSITORY = Path(__file__).parents[2]
+SAMPLE = REPOSITORY / "resources" / "sample" / "digits.onnx"
+
+FUNCTIONS = [
+    "check", "compare", "convert", "diff", "extract", "infer", "load", "merge", "render", "save", "simplify", "split",
+    "statistics",
+]  # fmt: skip
+
+
+def parsed(text: str) -> ow.Model:
+    return ow.load(onnx.parser.parse_model(text).SerializeToString())
+
+
+def test_the_public_names_are_these():
+    assert ow.__all__ == ["Document", "Model", "ModelError", "Session", *sorted([*FUNCTIONS, "edits", "kernel"])]
+    for name in ow.__all__:
+        assert getattr(ow, name) is not None
+    assert dir(ow) == sorted(ow.__all__)
+    with pytest.raises(AttributeError, match="lod"):
+        ow.lod  # noqa: B018 - it is the access that is tested
+
+
+def python(code: str, folder: Path) -> str:
+    """What a fresh Python prints that runs this in a folder."""
+    search = os.pathsep.join(filter(None, (str(REPOSITORY / "packaging" / "launcher"), os.environ.get("PYTHONPATH"))))
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], cwd=folder, env={**os.environ, "PYTHONPATH": search},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_importing_loads_nothing_large(tmp_path):
+    code = """
+import sys, onnx_workbench as ow
+heavy = ("numpy", "google.protobuf", "onnx", "PySide6", "networkx", "onnx_workbench.model", "onnx_workbench.exec")
+print([name for name in heavy if name in sys.modules])
+"""
+    assert python(code, tmp_path) == "[]"
+
+
+def test_it_works_beside_modules_of_the_user_that_are_called_like_its_folders(tmp_path):
+    for name in ("model", "exec", "viewer", "resources", "api", "edits"):
+        (tmp_path / f"{name}.py").write_text("raise RuntimeError('the module of the user was imported')")
+    code = f"""
+import numpy as np, onnx_workbench as ow
+from onnx_workbench.exec.worker.client import WorkerSession
+if __name__ == "__main__":
+    model = ow.load({str(SAMPLE)!r})
+    image = np.zeros((1, 1, 28, 28), np.uint8)
+    here = ow.Session(model).run({{"image": image}}).outputs["digit"]
+    session = WorkerSession(model)
+    there = session.run({{"image": image}}).outputs["digit"]
+    session.close()
+    print(here.tolist() == there.tolist(), ow.infer(model).written > 0)
+"""
+    assert python(code, tmp_path) == "True True"
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_each_function_says_what_it_does_and_its_example_holds(name, tmp_path, qapp):
+    function = getattr(ow, name)
+    assert function is getattr(api, name)
+    text = inspect.getdoc(function)
+    assert text.count("\n\n") >= 2, "a purpose, an explanation and an example"
+    for parameter in inspect.signature(function).parameters:
+        assert parameter == "progress" or parameter in text or parameter in ("model", "path", "source")
+    names = {"sample": str(SAMPLE), "folder": tmp_path}
+    (test,) = doctest.DocTestFinder(recurse=False).find(function, name, globs=names)
+    assert test.examples
+    result = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test)
+    assert result.failed == 0
+
+
+INTERNAL = {"raw_add_remove", "raw_fields", "raw_messages", "unknown_fields", "split_remainder", "tensors",
+            "function_attributes"}  # fmt: skip
+
+
+def test_edits_has_every_edit_function():
+    expected = set()
+    for path in (REPOSITORY / "model" / "edits").glob("*.py"):
+        if path.stem in INTERNAL:
+            continue
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if (
+                isinstance(node, ast.FunctionDef)
+                and not node.name.startswith("_")
+                and node.args.args
+                and node.args.args[0].arg == "edit"
+            ):
+                expected.add(node.name)
+    assert set(ow.edits.__all__) == expected
+    assert all(callable(getattr(ow.edits, name)) for name in ow.edits.__all__)
+
+
+def test_an_edit_is_an_entry_of_the_history():
+    document = ow.Document(ow.load(SAMPLE))
+    image = document.model.graph.inputs[0]
+    with document.edit("Rename the input") as edit:
+        ow.edits.rename_value(edit, image, "picture")
+    assert image.name == "picture"
+    document.undo()
+    assert image.name == "image"
+
+
+def test_a_session_runs_kernels_of_the_user():
+    @ow.kernel("Thrice", domain="example.ops", since=1)
+    def thrice(x, *, plus=0.0):
+        return x * 3 + np.float32(plus)
+
+    model = parsed(
+        '<ir_version: 8, opset_import: ["" : 18, "example.ops" : 1]> g (float[2] x) => (float[2] y)'
+        " { hidden = example.ops.Thrice <plus = 1.0> (x) y = Neg(hidden) }"
+    )
+    result = ow.Session(model).run({"x": np.array([1, 2], np.float32)})
+    assert result.values["hidden"].tolist() == [4, 7]
+    assert result.outputs["y"].tolist() == [-4, -7]
+    assert result.missing_outputs == {}
+
+
+def test_changes_to_a_document_can_be_undone():
+    document = ow.Document(ow.load(SAMPLE))
+    before = len(document.model.graph.nodes)
+    relu = next(node for node in document.model.graph.nodes if node.op_type == "Relu")
+    with document.edit("Make a node that does nothing") as edit:
+        ow.edits.change_operator(edit, relu, "Identity")
+    assert ow.simplify(document, checks=1).is_applied
+    assert len(document.model.graph.nodes) < before
+    while document.undo():
+        pass
+    assert len(document.model.graph.nodes) == before
+
+
+def test_what_does_not_agree_is_found_and_told():
+    model, other = ow.load(SAMPLE), ow.load(SAMPLE)
+    relu = next(node for node in other.graph.nodes if node.op_type == "Relu")
+    with ow.Document(other).edit("Change an operator") as edit:
+        ow.edits.change_operator(edit, relu, "Sigmoid")
+    comparison = ow.compare(model, other)
+    assert not comparison.agrees
+    assert comparison.first_divergence.name == relu.outputs[0].name
+    assert comparison.missing == ()
+
+
+def test_a_model_is_compared_with_a_file_of_values(tmp_path):
+    model = ow.load(SAMPLE)
+    image = np.full((2, 1, 28, 28), 7, np.uint8)
+    result = ow.Session(model).run({"image": image})
+    np.savez(tmp_path / "right.npz", image=image, digit=result.outputs["digit"])
+    np.savez(tmp_path / "wrong.npz", image=image, digit=result.outputs["digit"] + 1)
+    assert ow.compare(model, tmp_path / "right.npz").agrees
+    comparison = ow.compare(model, tmp_path / "wrong.npz")
+    assert [row.name for row in comparison.values] == ["digit"]
+    assert not comparison.agrees
+
+
+def test_values_that_could_not_be_compared_are_not_taken_for_equal():
+    text = '<ir_version: 8, opset_import: ["" : 18]> g (float[2] x) => (float[2] y) { y = Add(x, lost) }'
+    whole = '<ir_version: 8, opset_import: ["" : 18]> g (float[2] x) => (float[2] y) { y = Add(x, x) }'
+    comparison = ow.compare(parsed(text), parsed(whole))
+    assert not comparison.agrees
+    assert any("y is missing" in told and "nothing defines 'lost'" in told for told in comparison.missing)
+
+
+def test_a_file_that_ends_early_is_refused_unless_it_is_to_be_salvaged(tmp_path):
+    path = tmp_path / "part.onnx"
+    path.write_bytes(SAMPLE.read_bytes()[:9000])
+    with pytest.raises(ow.ModelError, match="incomplete") as refused:
+        ow.load(path)
+    assert "salvage" in refused.value.detail
+    model = ow.load(path, salvage=True)
+    assert model.source.truncation
+    assert ow.check(model)[0] == Problem("reading", "error", model.source.truncation, model)
