@@ -28,6 +28,7 @@ from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.npz_files import read_array, read_arrays
 from onnx_workbench.exec.session import default_memory_limit
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.reader.source import require_regular
 from onnx_workbench.model.ir.attributes import AttributeKind
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.ir.types import (
@@ -377,6 +378,7 @@ def read_value(source: File | Path | str, declared: Type | None = None) -> Runti
     if path.is_dir():
         raise ModelError(title, "it is a folder", str(path))
     try:
+        require_regular(path)
         if suffix in IMAGE_SUFFIXES:
             return read_image(path, file.image or ImageOptions(), declared)
         match suffix:
@@ -419,7 +421,10 @@ def read_npy(path: Path) -> Array:
 def read_npz(path: Path | str) -> dict[str, RuntimeValue]:
     """Read the arrays of an .npz file by name; ModelError when it cannot be read."""
     try:
+        require_regular(Path(path))
         return {name: _native(array, name) for name, array in read_arrays(Path(path), default_memory_limit())}
+    except ModelError:
+        raise
     except _BROKEN as error:
         raise ModelError(f"{Path(path).name} cannot be read", _reason(error), str(path)) from None
 
@@ -491,7 +496,10 @@ def read_proto(path: Path, declared: Type | None = None) -> RuntimeValue:
     from google.protobuf.message import DecodeError
 
     try:
+        require_regular(path)
         return decode_proto(path.read_bytes(), declared)
+    except ModelError:
+        raise
     except (DecodeError, TypeError, KeyError, *_BROKEN) as error:
         reason = f"its bytes are no {declared or 'tensor'}" if isinstance(error, DecodeError) else _reason(error)
         raise ModelError(f"{path.name} cannot be read as a value", reason, str(path)) from None
@@ -553,20 +561,31 @@ def data_sets(folder: Path, graph: Graph) -> list[DataSet]:
     return [read_data_set(path, graph) for path in sorted(folder.glob("test_data_set_*"), key=_number)]
 
 
+def _require_inside(path: Path, folder: Path) -> None:
+    """A folder of test data may come from a stranger: what it links to elsewhere is not for it to show."""
+    if not path.resolve().is_relative_to(folder):
+        raise ModelError("The test data leads out of its folder", f"{path} is a link to {path.resolve()}.", str(path))
+
+
 def _number(path: Path) -> tuple[int, str]:
     digits = re.findall(r"\d+", path.name)
     return (int(digits[-1]) if digits else -1, path.name)
 
 
 def read_data_set(folder: Path, graph: Graph) -> DataSet:
-    """Read a folder of input_*.pb and output_*.pb (or .npz files inputs and outputs). ModelError when one is broken."""
+    """Read a folder of input_*.pb and output_*.pb (or .npz files inputs and outputs).
+
+    ModelError when one is broken, or a link that leads out of the model's folder.
+    """
     result = DataSet(folder.name)
+    inside = folder.parent.resolve()
     for kind, values, found in (
         ("input", graph.required_inputs or list(graph.inputs), result.inputs),
         ("output", list(graph.outputs), result.outputs),
     ):
         archive = folder / f"{kind}s.npz"
         if archive.is_file():
+            _require_inside(archive, inside)
             found.update(read_npz(archive))
             continue
         files = sorted(folder.glob(f"{kind}_*.pb"), key=_number)
@@ -576,5 +595,6 @@ def read_data_set(folder: Path, graph: Graph) -> DataSet:
             position = _number(path)[0]
             if not 0 <= position < len(values):
                 raise ModelError("The test data does not fit", f"{path.name}: the graph has {len(values)} {kind}s")
+            _require_inside(path, inside)
             found[values[position].name] = read_proto(path, values[position].type)
     return result

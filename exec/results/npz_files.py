@@ -64,6 +64,10 @@ Stored = Any
 _DEEPEST = 8
 
 
+#: Bytes of a key; an entry of a zip file has a name of at most 65,535 with its suffix and number.
+_LONGEST_KEY = 65_000
+
+
 class NpzArchive:
     """An .npz file that is being written; see `writing`."""
 
@@ -99,7 +103,7 @@ class NpzArchive:
 
     def _write(self, name: str, array: Array) -> str:
         """Write an array under a key that is text, as names in files need not be, and that no other has; the key."""
-        key = found = name.encode("utf-8", "replace").decode()
+        key = found = name.encode("utf-8", "replace")[:_LONGEST_KEY].decode("utf-8", "ignore")
         number = 1
         while found in self._taken:
             number += 1

@@ -163,17 +163,27 @@ class RunResult:
     @cached_property
     def missing_outputs(self) -> dict[str, str]:
         """Why an output of the graph was not computed, by the names of those that were not. Cost: the nodes, if any."""
-        missing = {key: self.layout.slots[key] for key in self.output_keys() if self.info(key) is None}
-        if not missing:
+        return self._missing([key for key in self.output_keys() if self.info(key) is None])
+
+    def why_missing(self, value: Value | str | ValueKey) -> str:
+        """Why a value was not computed. Cost: the nodes."""
+        key = self.key(value)
+        return "the model has no such value" if key is None else next(iter(self._missing([key]).values()))
+
+    def _missing(self, keys: Sequence[ValueKey]) -> dict[str, str]:
+        slots = {self.layout.slots[key] for key in keys}
+        if not slots:
             return {}
-        slots = set(missing.values())
         makers = {slot: (step.path, step.node) for step in self.layout.steps for slot in step.outs if slot in slots}
         nodes = set(makers.values())
         rows = {key: row for row in self.nodes if (key := (row.path, row.node)) in nodes}
-        found = {key: rows.get(makers[slot]) if slot in makers else None for key, slot in missing.items()}
-        return {self.layout.name(key[1]): self._why_missing(row) for key, row in found.items()}
+        found = {}
+        for key in keys:
+            maker = makers.get(self.layout.slots[key])
+            found[self.layout.name(key[1])] = self._why_not_made(None if maker is None else rows.get(maker))
+        return found
 
-    def _why_missing(self, maker: NodeResult | None) -> str:
+    def _why_not_made(self, maker: NodeResult | None) -> str:
         if maker is None:
             return self.early_end or "nothing in the model defines it"
         if maker.failure is not None:

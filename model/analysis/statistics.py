@@ -15,6 +15,7 @@ from onnx_workbench.model.analysis.polynomial import Polynomial, parse
 from onnx_workbench.model.analysis.trip_counts import TripCounts, trip_counts
 from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
+from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import ElementType, TensorType
 from onnx_workbench.model.progress import SILENT, Progress
 
@@ -41,9 +42,10 @@ _FREE = frozenset({
 class NodeStatistics:
     """One node. `macs` are multiply-adds, `flops` all arithmetic (a multiply-add counts two); None: unknown.
 
-    `parameters` and `parameter_bytes` are those of initializers it is the first to use; `activations` are the elements
-    of its outputs and `activation_bytes` their size. `calls` is how often its graph runs: once for each call of a
-    function and each loop iteration. `is_sure` is False where that is unknown and a loop counts once.
+    `parameters` and `parameter_bytes` are those of initializers it is the first to use, or of its own tensor;
+    `activations` are the elements of its outputs and `activation_bytes` their size. `calls` is how often its graph
+    runs: once for each call of a function and each loop iteration. `is_sure` is False where that is unknown and a loop
+    counts once.
     """
 
     node: Node
@@ -267,6 +269,10 @@ def _node(
             counted.add(value)
             parameters += _size(value.initializer.shape)
             parameter_bytes += value.initializer.nbytes
+    constant = constant_of(node)
+    if constant is not None:
+        parameters += _size(constant.shape)
+        parameter_bytes += constant.nbytes
     elements: Polynomial | None = Polynomial()
     held: Polynomial | None = Polynomial()
     for value in node.outputs:
@@ -280,6 +286,13 @@ def _node(
         macs = multiply_adds(node, sizes.shape)
         flops = None if macs is None else macs * 2 if macs != 0 else _arithmetic(node, sizes, elements)
     return NodeStatistics(node, parameters, parameter_bytes, macs, flops, elements, held, times.count, times.is_sure)
+
+
+def constant_of(node: Node) -> Tensor | None:
+    """The tensor in a Constant node, as exporters write weights too; None for other nodes and plain numbers."""
+    attribute = node.attributes.get("value") if node.op_type == "Constant" and not node.domain else None
+    value = None if attribute is None else attribute.value
+    return value if isinstance(value, Tensor) else None
 
 
 def _size(shape: Sequence[int]) -> int:

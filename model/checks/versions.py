@@ -36,7 +36,7 @@ def least_ir_version(model: Model) -> int:
     """Return the lowest IR version that has all features the model uses; at least 4, which made initializers
     independent of inputs.
     """
-    return max(4, *(since for since, _ in _contents(model)))
+    return max((4, *(since for since, _ in _contents(model))))
 
 
 def raise_ir_version(version: int) -> Fix:

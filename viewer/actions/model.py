@@ -158,7 +158,7 @@ def _export_script(context: MenuContext) -> None:
 
     suggestion = Path(f"{context.opened.title.removesuffix('.onnx')}-edits.jsonl")
     filters = tuple(_SCRIPTS.split(";;"))
-    path = ask_save(context.window, context.settings, "Export edit script", suggestion, filters)
+    path = ask_save(context.window, context.settings, "Export edit script", suggestion, filters, "script")
     if path is not None:
         export_script(context, path)
 

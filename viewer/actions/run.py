@@ -154,7 +154,7 @@ def _save_run(context: MenuContext) -> None:
     workspace = context.opened
     suggestion = Path(workspace.title).with_suffix(".npz")
     filters = ("Arrays (*.npz)",)
-    path = ask_save(context.window, context.settings, "Save run", suggestion, filters)
+    path = ask_save(context.window, context.settings, "Save run", suggestion, filters, "run")
     if path is not None:
         write_run(workspace, path)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.io.reader.source import require_regular
 from onnx_workbench.model.scripts import edit_script
 from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
 from onnx_workbench.viewer.cli.terminal import EXIT_OK, print_json, read_model
@@ -39,6 +40,7 @@ def _read(name: str) -> str:
     try:
         if name == "-":
             return edit_script.text_of(sys.stdin.buffer.read())
+        require_regular(Path(name))
         return edit_script.text_of(Path(name).read_bytes())
     except OSError as error:
         raise ModelError(f"{name} cannot be read", error.strerror or str(error)) from error

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench import api
+from onnx_workbench.model.analysis.statistics import constant_of
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.text.dimension_sizes import sizes
@@ -81,6 +82,7 @@ def gather(model: Model, *, everything: bool = False) -> dict[str, Any]:
     graphs = list(model.graphs())
     operators = Counter(node.qualified_op_type for graph in graphs for node in graph.nodes)
     initializers = [value for graph in graphs for value in graph.initializers]
+    constants = [found for graph in graphs for node in graph.nodes if (found := constant_of(node)) is not None]
     problems = list(model.source.problems) if model.source is not None else []
     facts: dict[str, Any] = {
         "format": str(model.source.format) if model.source is not None else "",
@@ -100,6 +102,9 @@ def gather(model: Model, *, everything: bool = False) -> dict[str, Any]:
         "initializers": len(initializers),
         "parameters": sum(_size(value) for value in initializers),
         "initializer_bytes": sum(v.initializer.nbytes for v in initializers if v.initializer is not None),
+        "constants": len(constants),
+        "constant_parameters": sum(tensor.size for tensor in constants),
+        "constant_bytes": sum(tensor.nbytes for tensor in constants),
         "functions": [{"domain": f.domain, "name": f.name, "overload": f.overload} for f in model.functions],
         "training_graphs": sum(
             graph is not None for t in model.training_info for graph in (t.initialization, t.algorithm)
@@ -220,7 +225,8 @@ def _print(facts: dict[str, Any]) -> None:
         ("model version", str(facts["model_version"] or "")),
         ("graph", facts["graph"]),
         ("nodes", _node_text(facts)),
-        ("initializers", _weight_text(facts)),
+        ("initializers", _weight_text(facts, "initializers", "parameters", "initializer_bytes")),
+        ("constants", _weight_text(facts, "constants", "constant_parameters", "constant_bytes")),
         ("functions", ", ".join(f"{f['domain']}::{f['name']}" for f in facts["functions"])),
         ("training", plural(facts["training_graphs"], "graph") if facts["training_graphs"] else ""),
         ("devices", ", ".join(facts["device_configurations"])),
@@ -257,10 +263,8 @@ def _node_text(facts: dict[str, Any]) -> str:
     return f"{text} in {plural(facts['graphs'], 'graph')}" if facts["graphs"] > 1 else text
 
 
-def _weight_text(facts: dict[str, Any]) -> str:
-    if not facts["initializers"]:
+def _weight_text(facts: dict[str, Any], count: str, parameters: str, size: str) -> str:
+    """How many initializers or Constant nodes there are, with how many elements."""
+    if not facts[count]:
         return ""
-    return (
-        f"{number_text(facts['initializers'])} with {plural(facts['parameters'], 'parameter')}, "
-        f"{bytes_text(facts['initializer_bytes'])}"
-    )
+    return f"{number_text(facts[count])} with {plural(facts[parameters], 'parameter')}, {bytes_text(facts[size])}"

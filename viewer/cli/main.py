@@ -100,9 +100,13 @@ def _open_windows(models: list[str], *, sample: bool, alone: bool) -> int:
     if models and "-" not in models and not sample and not alone:
         from onnx_workbench.viewer.files.single_instance import hand_over
 
-        if hand_over(models):
-            print("Opened in the window that is open already; --new-instance opens another.")
-            return EXIT_OK
+        missing = [name for name in models if not Path(name).exists()]
+        if missing == models or hand_over([name for name in models if name not in missing]):
+            for name in missing:
+                print(f"error: The file does not exist\n  {name}", file=sys.stderr)
+            if missing != models:
+                print("Opened in the window that is open already; --new-instance opens another.")
+            return EXIT_FAILED if missing else EXIT_OK
     problem = find_problem()
     if problem is not None:
         print(problem, file=sys.stderr)

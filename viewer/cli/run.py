@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.writer.targets import check_target
 from onnx_workbench.model.text.dimension_sizes import sizes
 from onnx_workbench.viewer.cli.arguments import add_picture_arguments, natural, picture_options, seconds
 from onnx_workbench.viewer.cli.terminal import EXIT_FAILED, EXIT_FOUND, EXIT_OK, print_json, progress, read_model
@@ -67,6 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
     from onnx_workbench.exec.session import Session
 
     model = read_model(arguments)
+    if arguments.output is not None:
+        check_target(arguments.output, "run", others=[model])
     session = Session(model)
     feeds = _feeds(model, arguments)
     with progress(f"Running {arguments.model}") as running:
@@ -89,6 +92,10 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(_facts(result, names, arguments))
     else:
         _print(result, names, arguments)
+    for name, reason in _missing(result, arguments.values).items():
+        print(display(f"missing: {name}: {reason}", 2000, elide="end"), file=sys.stderr)
+    if not model.graph.outputs:
+        print("note: the model has no outputs", file=sys.stderr)
     for failure in result.failures:
         print(display(f"error: {failure}", 2000, elide="end"), file=sys.stderr)
     if result.stopped:
@@ -188,6 +195,16 @@ def _names(result: RunResult, text: str) -> list[str]:
     return [name for name in names if result.info(name) is not None]
 
 
+def _missing(result: RunResult, text: str) -> dict[str, str]:
+    """Why values that were asked for, and outputs, are not there."""
+    wanted = _wanted(text)
+    found = dict(result.missing_outputs)
+    for name in () if isinstance(wanted, str) else wanted:
+        if result.info(name) is None:
+            found.setdefault(name, result.why_missing(name))
+    return found
+
+
 def _statistics(result: RunResult, name: str) -> dict[str, Any]:
     found = result.statistics(name)
     if found is None:
@@ -208,6 +225,7 @@ def _facts(result: RunResult, names: list[str], arguments: argparse.Namespace) -
         values[name] = {"type": str(result.info(name))} | (_statistics(result, name) if arguments.stats else {})
     facts: dict[str, Any] = {
         "values": values,
+        "missing": _missing(result, arguments.values),
         "failures": [str(f) for f in result.failures],
         "stopped": result.stopped,
         "seconds": result.seconds,

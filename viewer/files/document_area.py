@@ -18,6 +18,7 @@ from onnx_workbench.viewer.widgets.document_tabs import DocumentTabs
 from onnx_workbench.viewer.widgets.message_bar import MessageBar
 
 if TYPE_CHECKING:
+    from onnx_workbench.model.ir.graph import Model
     from onnx_workbench.viewer.core.jobs import Job
     from onnx_workbench.viewer.files.document_tab import DocumentTab
     from onnx_workbench.viewer.files.side_by_side import SideBySide
@@ -64,6 +65,10 @@ class DocumentArea(QWidget):
         """The document in front, or None on the start page."""
         tab = self.tab
         return None if tab is None else tab.workspace
+
+    def open_models(self) -> list[Model]:
+        """The models of all open documents."""
+        return [tab.workspace.model for tab in self.tabs()]
 
     def tabs(self) -> list[DocumentTab]:
         """The open documents, from left to right."""

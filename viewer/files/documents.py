@@ -428,7 +428,8 @@ class Documents(QObject):
             prepared()
 
         answers = Answers(begun, refused or fail, fail, placing, written, lambda: self._save_ended(tab))
-        save = SaveTask(tab.workspace, options, answers)
+        others = [t.workspace.model for t in self.area.tabs() if t is not tab and options.path != tab.path]
+        save = SaveTask(tab.workspace, options, answers, others)
         self._when_written(tab, partial(self._begin, tab, save, then))
         return save
 

@@ -32,7 +32,7 @@ def export_picture(tab: DocumentTab, part: Part) -> None:
     except ModelError as error:
         tab.workspace.report(error)
         return
-    path = ask_save(tab, tab.workspace.settings, "Export picture", _suggestion(tab), _FILTERS)
+    path = ask_save(tab, tab.workspace.settings, "Export picture", _suggestion(tab), _FILTERS, "picture")
     if path is None:
         return
     colors = theme()

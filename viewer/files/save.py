@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from onnx_workbench.viewer.files.save_preparation import SavePreparation
 if TYPE_CHECKING:
     from onnx_workbench.model.io.reader.sniff import FileForm
     from onnx_workbench.model.io.reader.source import Identity
+    from onnx_workbench.model.ir.graph import Model
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.viewer.run.workspace import Workspace
 
@@ -71,6 +72,7 @@ class SaveTask:
     workspace: Workspace
     options: SaveOptions
     answers: Answers
+    others: Sequence[Model] = ()  # of other documents, whose files it must not replace
     #: What waits until it has ended; of several calls for the same thing the last one counts.
     waiting: dict[object, Callable[[], object]] = field(default_factory=dict)
     stopped: bool = False
@@ -88,7 +90,10 @@ class SaveTask:
 
         def work(progress: Progress) -> Saving:
             model, journal = self.workspace.model, self.workspace.journal
-            saving = prepare(model, chosen.path, chosen.storage, form=chosen.form, expected=expected, progress=progress)
+            saving = prepare(
+                model, chosen.path, chosen.storage, form=chosen.form, expected=expected, others=self.others,
+                progress=progress,
+            )  # fmt: skip
             if saving.left_out and journal is not None and journal.is_on(chosen.path):
                 path = new_path(journal_folder())
                 self._whole = path, prepare_baseline(model, path, progress)

@@ -52,9 +52,19 @@ class OpenRequest:
         files, token = found.get("open"), found.get("token")
         if not isinstance(files, list) or not isinstance(token, str) or not files:
             return None
-        if not all(isinstance(name, str) and Path(name).is_absolute() and "\0" not in name for name in files):
+        if not token.isascii() or (token and not token.isprintable()):
+            return None
+        if not all(isinstance(name, str) and _is_file_name(name) for name in files):
             return None
         return cls(tuple(files), token)
+
+
+def _is_file_name(name: str) -> bool:
+    """Whether it may be the absolute name of a file on this system."""
+    try:
+        return b"\0" not in os.fsencode(name) and Path(name).is_absolute()
+    except UnicodeEncodeError:
+        return False
 
 
 def address() -> str | None:

@@ -446,7 +446,8 @@ class StatisticsPanel(Panel):
                 self.workspace.reveal(node)
 
     def _save(self) -> None:
-        path = ask_save(self, self.workspace.settings, "Save as CSV", Path("statistics.csv"), ("Table (*.csv)",))
+        suggestion, filters = Path("statistics.csv"), ("Table (*.csv)",)
+        path = ask_save(self, self.workspace.settings, "Save as CSV", suggestion, filters, "table")
         if path is not None:
             self.save(path)
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 
+from onnx_workbench.model.errors import ModelError
 from onnx_workbench.viewer.core.settings import LAST_FOLDER, Settings
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.io.writer.targets import Kind
+    from onnx_workbench.model.ir.graph import Model
 
 _OPEN_FILTERS = (
     "ONNX models (*.onnx *.ort *.onnxtxt *.textproto *.pbtxt *.txtpb *.json *.pb *.onnxopset)",
@@ -46,10 +52,24 @@ def ask_folder(window: QWidget, settings: Settings, title: str) -> Path | None:
     return Path(name)
 
 
+@runtime_checkable
+class _HoldsModels(Protocol):
+    """What holds the open documents of a window."""
+
+    def open_models(self) -> list[Model]:
+        """The models of all open documents."""
+
+    def report(self, error: ModelError) -> None:
+        """Show an error."""
+
+
 def ask_save(
-    window: QWidget, settings: Settings, title: str, suggestion: Path, filters: tuple[str, ...]
+    window: QWidget, settings: Settings, title: str, suggestion: Path, filters: tuple[str, ...], kind: Kind
 ) -> Path | None:
-    """Ask for a file to write; None if cancelled. The dialog confirms overwriting."""
+    """Ask for a file of this kind to write; None if cancelled, or if the file must not be replaced.
+
+    The dialog confirms overwriting. Why a file must not be replaced (see `check_target`) is shown in the window.
+    """
     start = suggestion if suggestion.is_absolute() else Path(settings.get(LAST_FOLDER)) / suggestion
     name, chosen = QFileDialog.getSaveFileName(window, title, str(start), ";;".join(filters))
     if not name:
@@ -58,7 +78,20 @@ def ask_save(
     if not path.suffix:
         path = path.with_suffix(_first_suffix(chosen) or suggestion.suffix)
     settings.set(LAST_FOLDER, str(path.parent))
-    return path
+    return path if kind == "model" or _may_replace(path, kind) else None
+
+
+def _may_replace(path: Path, kind: Kind) -> bool:
+    from onnx_workbench.model.io.writer.targets import check_target
+
+    for area in QApplication.allWidgets():
+        if isinstance(area, _HoldsModels):
+            try:
+                check_target(path, kind, others=area.open_models())
+            except ModelError as error:
+                area.report(error)
+                return False
+    return True
 
 
 _SAVE_FILTERS = (
@@ -70,8 +103,8 @@ _SAVE_FILTERS = (
 
 
 def ask_save_model(window: QWidget, settings: Settings, suggestion: Path) -> Path | None:
-    """Ask for a file to write a model to; its suffix determines the format."""
-    return ask_save(window, settings, "Save as", suggestion, _SAVE_FILTERS)
+    """Ask for a file to write a model to; its suffix determines the format. The save judges what may be replaced."""
+    return ask_save(window, settings, "Save as", suggestion, _SAVE_FILTERS, "model")
 
 
 def _first_suffix(chosen: str) -> str:

@@ -187,7 +187,7 @@ class TensorMenu(QMenu):
         pane = self._pane
         name = pane.subject.target.name if pane.subject is not None else ""
         safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)[:80] or "tensor"
-        return ask_save(pane, pane.workspace.settings, title, Path(f"{safe}{suffix}"), filters)
+        return ask_save(pane, pane.workspace.settings, title, Path(f"{safe}{suffix}"), filters, "values")
 
     def _image(self) -> QImage | None:
         """Return the shown image; None if something else is shown."""

@@ -209,6 +209,13 @@ def readers_of(path: Path) -> list[FileSource]:
     return [source for source in held if not source.closed and source.identity == found]
 
 
+def require_regular(path: Path) -> None:
+    """Raise ModelError for a folder, a device or a pipe, which might be read for ever. What is missing passes."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise ModelError("This is not a regular file", f"{path} is a folder, a device or a pipe.", str(path))
+
+
 def open_file(path: str | os.PathLike[str], progress: Progress = SILENT) -> FileSource:
     """Open a regular file (or a stream such as ``/dev/stdin``) for reading by position.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from onnx_workbench.model.errors import ModelError
@@ -48,6 +49,11 @@ class TensorFiles:
         self._real_folder = real_folder
         self._lock = threading.Lock()
         self._external: dict[str, FileSource] = {}
+
+    @property
+    def folders(self) -> list[Path]:
+        """Where external data is looked for: the folder the model was opened in, and the one its file really is in."""
+        return [Path(folder) for folder in (self.folder, self._real_folder) if folder is not None]
 
     def opened(self) -> list[str]:
         """Return the names of the external files opened so far."""

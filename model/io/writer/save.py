@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -43,6 +43,7 @@ from onnx_workbench.model.io.writer.storage_plan import (
     Storage,
     StoragePlan,
 )
+from onnx_workbench.model.io.writer.targets import check_target
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.progress import SILENT, Progress
 
@@ -188,15 +189,18 @@ def prepare(
     *,
     form: FileForm | None = None,
     expected: Identity | None = None,
+    others: Iterable[Model] = (),
     progress: Progress = SILENT,
 ) -> Saving:
     """Collect everything a save needs. Reads no weights, except for text formats.
 
     `form` None takes that of the extension or of the file the model came from. Data files are beside the model and get
     new names. An unmodified model is written as the very bytes of its file. `expected`: refuse when the file at `path`
-    has another identity. ModelError when the format cannot hold the model.
+    has another identity. ModelError when the format cannot hold the model, or the file must not be replaced (see
+    `check_target`): by what the model or the `others` read.
     """
     target = Path(path)
+    check_target(target, "model", own=model, others=others)
     source = model.source if isinstance(model.source, ModelSource) else None
     chosen = form_for(target, source) if form is None else form
     copies = source.copies if source is not None else Copies()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from onnx_workbench.model.errors import ModelError
@@ -168,7 +169,7 @@ def infer(
     'float[batch,10]'
     """
     from onnx_workbench.model.analysis.node_subset import part_of
-    from onnx_workbench.model.inference.infer import declare_all
+    from onnx_workbench.model.edits.declare_types import declare_all
     from onnx_workbench.model.inference.infer import infer as infer_types
     from onnx_workbench.model.inference.rules import user_rule
 
@@ -518,12 +519,14 @@ def render(
     (True, '')
     """
     from onnx_workbench.model.analysis.by_name import graph_named
+    from onnx_workbench.model.io.writer.targets import check_target
 
     suffixes = (".png", ".svg", ".pdf")
     target = os.fspath(path)
     if not target.lower().endswith(suffixes):
         raise ModelError(f"Cannot draw into {target}", f"The name must end with one of {', '.join(suffixes)}.")
     model = _model(model)
+    check_target(Path(target), "picture", others=[model])
     root = graph_named(model, graph)
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")  # fonts and painting work without a display
     from onnx_workbench.viewer.canvas.paint.export import render_graph

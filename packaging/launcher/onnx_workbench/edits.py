@@ -26,6 +26,7 @@ from onnx_workbench.model.edits.copy_paste import (
     merge,
     paste,
 )
+from onnx_workbench.model.edits.declare_types import declare, declare_all
 from onnx_workbench.model.edits.devices import (
     put_device_configuration,
     put_sharding,
@@ -160,6 +161,8 @@ __all__ = [
     "connect",
     "constant_to_initializer",
     "constants_to_initializers",
+    "declare",
+    "declare_all",
     "delete",
     "delete_and_bridge",
     "describe_attribute",

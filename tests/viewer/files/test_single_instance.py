@@ -187,3 +187,14 @@ def test_a_request_survives_the_way():
     request = OpenRequest(("/a b", "/\udcff"), "t")
     assert OpenRequest.from_bytes(request.to_bytes()) == request
     assert json.loads(request.to_bytes())["open"] == ["/a b", "/\udcff"]
+
+
+@pytest.mark.parametrize("token", ["a\0b", "\ud800", "é", "a\nb"])
+def test_a_token_that_no_desktop_gives_is_refused(token, tmp_path):
+    line = json.dumps({"open": [str(tmp_path / "m.onnx")], "token": token}).encode()
+    assert OpenRequest.from_bytes(line) is None
+
+
+@pytest.mark.parametrize("name", ["/a\0b", "/\ud800"])
+def test_a_name_that_no_file_has_is_refused(name):
+    assert OpenRequest.from_bytes(json.dumps({"open": [name], "token": ""}).encode()) is None

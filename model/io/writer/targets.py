@@ -1,0 +1,159 @@
+"""Whether a file may be written: never over what an open model reads from, nor over a file of another kind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.protobuf import text
+from onnx_workbench.model.io.reader.read import ModelSource
+from onnx_workbench.model.io.reader.sniff import HEAD_BYTES, sniff
+from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor
+from onnx_workbench.model.ir.graph import Model
+
+#: What is to be written: a model, the values of a run, values of a tensor, a picture, a table, or edits.
+Kind = Literal["model", "run", "values", "picture", "table", "script"]
+
+_SUFFIXES: Final[dict[Kind, frozenset[str]]] = {
+    "model": frozenset({
+        ".onnx", ".ort", ".pb", ".onnxtxt", ".textproto", ".pbtxt", ".prototxt", ".txtpb", ".json", ".onnxjson",
+        ".onnxopset",
+    }),
+    "run": frozenset({".npz"}),
+    "values": frozenset({".npz", ".npy", ".pb", ".csv", ".tsv", ".txt", ".raw", ".png"}),
+    "picture": frozenset({".png", ".svg", ".pdf"}),
+    "table": frozenset({".csv", ".tsv"}),
+    "script": frozenset({".jsonl", ".json"}),
+}  # fmt: skip
+
+_NAMES: Final[dict[Kind, str]] = {
+    "model": "a model", "run": "an array file", "values": "a file of values", "picture": "a picture",
+    "table": "a table", "script": "an edit script",
+}  # fmt: skip
+
+#: What may be anything.
+_AMBIGUOUS: Final = frozenset({".txt", ".raw", ".json"})
+
+_EXTERNAL: Final = 1
+
+
+def check_target(path: Path, kind: Kind, *, own: Model | None = None, others: Iterable[Model] = ()) -> None:
+    """Raise ModelError when writing a file of this kind would destroy something else.
+
+    Refused are a name that says another kind (``run -o model.onnx``), a file that holds tensors of a model, the file
+    of one of the `others` that are open, and a file that is there under a name that says nothing and holds something
+    else. `own` is the model that is to be written, which may replace its own file. Reads the head of a file that is
+    there, and goes through the nodes of the models if it is not that of `own`.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in _SUFFIXES[kind]:
+        for other, suffixes in _SUFFIXES.items():
+            if suffix in suffixes - _AMBIGUOUS:
+                raise ModelError(
+                    f"{path.name} is a name for {_NAMES[other]}",
+                    f"What would be written is {_NAMES[kind]}. Choose a name that ends with "
+                    f"{' or '.join(sorted(_SUFFIXES[kind]))}.",
+                    str(path),
+                )
+    if not os.path.isfile(path) or not path.stat().st_size:  # noqa: PTH113 - Path raises for names that are too long
+        return
+    if own is not None and _is_file_of(own, path):
+        return
+    for model in dict.fromkeys((*(() if own is None else (own,)), *others)):
+        _check_read_by(model, path, is_own=model is own)
+    if suffix not in _SUFFIXES[kind] and not (kind == "model" and _is_model(path)):
+        raise ModelError(
+            f"{path.name} is not {_NAMES[kind]}",
+            "Writing there would replace a file that holds something else. Choose another name, or remove it first.",
+            str(path),
+        )
+
+
+def _check_read_by(model: Model, path: Path, *, is_own: bool) -> None:
+    source = model.source if isinstance(model.source, ModelSource) else None
+    name = Path(source.name).name if source is not None else "the model"
+    if not is_own and _is_file_of(model, path):
+        raise ModelError(
+            f"{path.name} is open", "Writing there would replace it. Choose another name, or close it first.", str(path)
+        )
+    if any(_is_same(path, file) for file in data_files(model)):
+        raise ModelError(
+            f"{path.name} holds weights of {name}",
+            f"Writing there would destroy them. Choose another name, or first save {name} with its weights elsewhere.",
+            str(path),
+        )
+
+
+def _is_file_of(model: Model, path: Path) -> bool:
+    source = model.source if isinstance(model.source, ModelSource) else None
+    return source is not None and source.path is not None and _is_same(path, source.path)
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    with suppress(OSError, ValueError):  # missing, or a name that no system takes
+        return path.samefile(other)
+    return False
+
+
+def _is_model(path: Path) -> bool:
+    """Whether the head of a file is that of some form of ONNX."""
+    with suppress(OSError, ModelError), path.open("rb") as file:
+        sniff(file.read(HEAD_BYTES), path.stat().st_size)
+        return True
+    return False
+
+
+def data_files(model: Model) -> set[Path]:
+    """The files beside a model in which it says its tensors are, whether they are there or not.
+
+    Cost: all nodes of the message that was read, about 1 µs each, and the initializers of the model.
+    """
+    found: set[Path] = set()
+    source = model.source if isinstance(model.source, ModelSource) else None
+    if source is not None:
+        folders = source.files.folders
+        found |= {folder / name for name in set(_locations(source.proto)) for folder in folders}
+    for graph in model.graphs():
+        for value in graph.initializers:  # a model that was merged into this one has others
+            tensor = value.initializer
+            if isinstance(tensor, ProtoTensor) and tensor.source.data_location == _EXTERNAL:
+                found |= {folder / name for name in _location(tensor.source) for folder in tensor.files.folders}
+    return found
+
+
+def _locations(root: Any) -> Iterator[str]:
+    """The locations of all external tensors in a message of ONNX, however deep."""
+    waiting = [root]
+    while waiting:
+        message = waiting.pop()
+        match message.DESCRIPTOR.name if message is not None else "":
+            case "ModelProto":
+                waiting += [message.graph, *message.functions]
+                for training in message.training_info:
+                    waiting += [training.initialization, training.algorithm]
+            case "GraphProto":
+                waiting += [*message.initializer, *message.sparse_initializer]
+                waiting += (node for node in message.node if node.attribute)
+            case "FunctionProto":
+                waiting += [*message.node, *message.attribute_proto]
+            case "NodeProto":
+                waiting += (attribute for attribute in message.attribute if attribute.type not in _PLAIN)
+            case "AttributeProto":
+                waiting += [*message.tensors, *message.graphs, *message.sparse_tensors]
+                waiting += (getattr(message, name) for name in ("t", "g", "sparse_tensor") if message.HasField(name))
+            case "SparseTensorProto":
+                waiting += [message.values, message.indices]
+            case "TensorProto" if message.data_location == _EXTERNAL:
+                yield from _location(message)
+
+
+#: Types of attributes that hold neither tensors nor graphs: numbers, texts, types.
+_PLAIN: Final = frozenset({1, 2, 3, 6, 7, 8, 13, 14})
+
+
+def _location(tensor: Any) -> Iterator[str]:
+    return (name for entry in tensor.external_data if text(entry.key) == "location" and (name := text(entry.value)))

@@ -1,0 +1,73 @@
+"""What the window does not let the user replace: data files of open models, and the files of other documents."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PySide6.QtWidgets import QFileDialog
+
+from onnx_workbench.viewer.files.save import SaveOptions
+from tests.model.io.saved_models import proto_of
+from tests.viewer.opening import opened, rename
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A model in m.onnx with its weights in w.bin."""
+    values = np.arange(1000, dtype=np.float32)
+    (tmp_path / "w.bin").write_bytes(values.tobytes())
+    path = tmp_path / "m.onnx"
+    path.write_bytes(proto_of({"w": values}, external="w.bin").SerializeToString())
+    return path
+
+
+def titles(tab):
+    return [message.title for message in tab.messages.messages]
+
+
+def choose(monkeypatch, path):
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
+
+
+def test_save_as_does_not_replace_the_weights_of_the_model(window, qtbot, path, monkeypatch):
+    tab = opened(window, qtbot, path)
+    before = path.with_name("w.bin").read_bytes()
+    choose(monkeypatch, path.with_name("w.bin"))
+    window.files.save_as(tab)
+    qtbot.waitUntil(lambda: "w.bin holds weights of m.onnx" in titles(tab))
+    assert path.with_name("w.bin").read_bytes() == before
+    assert tab.path == path
+
+
+def test_nor_those_of_another_document(window, qtbot, path):
+    other = path.with_name("other.onnx")
+    other.write_bytes(proto_of({"v": np.ones(3, np.float32)}).SerializeToString())
+    opened(window, qtbot, path)
+    tab = opened(window, qtbot, other)
+    window.files.save_with(tab, SaveOptions(path.with_name("w.bin")))
+    qtbot.waitUntil(lambda: "w.bin holds weights of m.onnx" in titles(tab))
+
+
+def test_nor_the_file_of_another_document_while_it_is_open(window, qtbot, path):
+    other = path.with_name("other.onnx")
+    other.write_bytes(proto_of({"v": np.ones(3, np.float32)}).SerializeToString())
+    first, second = opened(window, qtbot, path), opened(window, qtbot, other)
+    before = path.read_bytes()
+    window.files.save_with(second, SaveOptions(path))
+    qtbot.waitUntil(lambda: "m.onnx is open" in titles(second))
+    assert path.read_bytes() == before
+    window.files.forget(first)
+    window.files.save_with(second, SaveOptions(path))
+    qtbot.waitUntil(lambda: second.path == path)
+    assert path.read_bytes() != before
+
+
+@pytest.mark.parametrize(("name", "said"), [("m.onnx", "name for a model"), ("w.bin", "holds weights")])
+def test_exports_replace_neither_models_nor_their_weights(window, qtbot, path, monkeypatch, name, said):
+    tab = opened(window, qtbot, path)
+    rename(tab, "edited")
+    before = path.with_name(name).read_bytes()
+    choose(monkeypatch, path.with_name(name))
+    window.actions_binding.run("edit.export_script")
+    assert any(said in title for title in titles(tab))
+    assert path.with_name(name).read_bytes() == before
