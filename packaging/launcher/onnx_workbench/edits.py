@@ -11,6 +11,7 @@ What the block does is one entry of the document's history, which undo takes bac
 
 from __future__ import annotations
 
+from onnx_workbench.model.edits.apply_difference import apply_difference, apply_differences
 from onnx_workbench.model.edits.attributes import (
     describe_attribute,
     refer_to_function_attribute,
@@ -155,6 +156,8 @@ __all__ = [
     "add_output",
     "add_outputs",
     "add_training",
+    "apply_difference",
+    "apply_differences",
     "bridge",
     "call_instead",
     "change_operator",
