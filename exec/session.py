@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypedDict, Unpack
@@ -80,6 +81,7 @@ class Runs:
         self.model = model.model if isinstance(model, Document) else model
         self.snapshots = SnapshotCache(self.model, graph)
         self._taken: tuple[int, ModelSnapshot] | None = None  # for which revision of the document
+        self._preparing = threading.RLock()  # a background reader may prepare what another thread asks for
 
     @property
     def graph(self) -> Graph:
@@ -115,12 +117,13 @@ class Runs:
     def prepare(self, progress: Progress = SILENT) -> ModelSnapshot:
         """Read the model for the requests to come, checking `progress` every few nodes."""
         document = self._document
-        if self._taken is not None and self.is_prepared:
-            return self._taken[1]
-        snapshot = self.snapshots.take(state=0 if document is None else document.current.id, progress=progress)
-        if document is not None:
-            self._taken = document.revision, snapshot
-        return snapshot
+        with self._preparing:
+            if self._taken is not None and self.is_prepared:
+                return self._taken[1]
+            snapshot = self.snapshots.take(state=0 if document is None else document.current.id, progress=progress)
+            if document is not None:
+                self._taken = document.revision, snapshot
+            return snapshot
 
     def number(self, thing: Value | Node) -> int:
         """The number results know a value or node by; 0 when it has none yet."""

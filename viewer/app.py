@@ -17,8 +17,8 @@ from PySide6.QtWidgets import QApplication, QStyleFactory
 
 from onnx_workbench.viewer.core import crash_report
 from onnx_workbench.viewer.core.garbage_collection import Collector
-from onnx_workbench.viewer.core.jobs import wait_for_end
 from onnx_workbench.viewer.core.settings import THEME, Settings
+from onnx_workbench.viewer.core.tasks import wait_for_end
 from onnx_workbench.viewer.files.read_model import STANDARD_INPUT
 from onnx_workbench.viewer.main_window import MainWindow
 from onnx_workbench.viewer.style.app_icon import app_icon
@@ -135,7 +135,9 @@ def run(names: Sequence[str]) -> int:
     with signals_heard(application):
         status = application.exec()
     collector.stop()
-    wait_for_end()
+    if not wait_for_end():
+        sys.stdout.flush()
+        os._exit(status)  # else Qt would wait for the threads of tasks that do not heed cancellation
     return status
 
 

@@ -43,7 +43,7 @@ from onnx_workbench.viewer.widgets.status_line import StatusLine
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.canvas.graph_view import GraphView
-    from onnx_workbench.viewer.core.jobs import Job
+    from onnx_workbench.viewer.core.tasks import Task
 
 _FIRST_SIZE = QSize(1280, 800)
 _MOUSE_BUTTONS = {Qt.MouseButton.BackButton: "go.back", Qt.MouseButton.ForwardButton: "go.forward"}
@@ -165,7 +165,7 @@ class MainWindow(QMainWindow):
         view.opened.connect(self._open_panel_of)
         self.actions_binding.add_graph_shortcuts(view)
 
-    def _on_job(self, job: Job[Any]) -> None:
+    def _on_job(self, job: Task[Any]) -> None:
         if job.makes == "edit":
             self.actions_binding.refresh_soon()
 

@@ -164,6 +164,7 @@ class Document:
         self._listeners: list[Listener] = []
         self._step_listeners: list[StepListener] = []
         self._state_listeners: list[Callable[[], None]] = []
+        self._before_change: list[Callable[[], None]] = []
         self._gesture_open = False
         self._is_telling = False
 
@@ -182,6 +183,7 @@ class Document:
                 yield self._transaction
             return
         self._require_quiet()
+        self._tell_before()
         transaction = self._transaction = Transaction(self.model, self._listening("edit"))
         try:
             yield transaction
@@ -255,6 +257,7 @@ class Document:
         if entry.parent is None:
             return False
         self._require_no_edit()
+        self._tell_before()
         steps = tuple(reversed(entry.inverses))
         inverses = self._applied(steps, "undo", entry.parent)
         entry.steps = list(reversed(inverses))
@@ -270,6 +273,7 @@ class Document:
         if entry is None:
             return False
         self._require_no_edit()
+        self._tell_before()
         steps = tuple(entry.steps)
         entry.inverses = list(self._applied(steps, "redo", entry))
         self.current = entry
@@ -369,6 +373,8 @@ class Document:
     def at(self, state: HistoryEntry) -> Iterator[None]:
         """Within it the model is as in a state of the history, to be looked at; nobody is told."""
         since = self.way(state)
+        if since:
+            self._tell_before()
         for _, _, inverses in reversed(since):
             for step in reversed(inverses):
                 step.apply()
@@ -415,6 +421,14 @@ class Document:
         """Call `listener()` when `modified` or `path` changed other than by an edit; returns the ending."""
         self._state_listeners.append(listener)
         return lambda: self._state_listeners.remove(listener)
+
+    def before_change(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call `listener()` before each edit, undo and redo, while the model is as it was; returns the ending."""
+        self._before_change.append(listener)
+        return lambda: self._before_change.remove(listener)
+
+    def _tell_before(self) -> None:
+        _tell_all(self._before_change)
 
     def _tell(self, steps: tuple[Step, ...], inverses: tuple[Step, ...], title: str, kind: ChangeKind) -> None:
         self.revision += 1

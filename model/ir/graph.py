@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from onnx_workbench.model.ir.lazy_details import NO_DETAILS
+from onnx_workbench.model.ir.lazy_details import DECODING, NO_DETAILS
 from onnx_workbench.model.ir.node_list import NodeList
 
 if TYPE_CHECKING:
@@ -87,9 +87,11 @@ class Value:
     def _read(self) -> Details:
         decoder = self._decoder
         if decoder is not None:
-            self._type = decoder.value_type(self._source)
-            self._details = decoder.value_details(self._source)
-            self._decoder = None
+            with DECODING:
+                if self._decoder is not None:
+                    self._type = decoder.value_type(self._source)
+                    self._details = decoder.value_details(self._source)
+                    self._decoder = None
         return self._details or NO_DETAILS
 
     @property
@@ -214,20 +216,22 @@ class Node:
     @property
     def attributes(self) -> Mapping[str, Attribute]:
         """Attributes by name in file order; decoded on first use. Reads no file."""
-        attributes = self._attributes
-        if attributes is None:
-            assert self._decoder is not None
-            attributes = self._attributes = self._decoder.attributes(self._source)
-        return attributes
+        if self._attributes is None:
+            with DECODING:
+                if self._attributes is None:
+                    assert self._decoder is not None
+                    self._attributes = self._decoder.attributes(self._source)
+        return self._attributes
 
     @property
     def details(self) -> Details:
         """Doc string, metadata and device configurations together; decoded on first use."""
-        details = self._details
-        if details is None:
-            assert self._decoder is not None
-            details = self._details = self._decoder.node_details(self._source)
-        return details
+        if self._details is None:
+            with DECODING:
+                if self._details is None:
+                    assert self._decoder is not None
+                    self._details = self._decoder.node_details(self._source)
+        return self._details
 
     @property
     def doc_string(self) -> str:

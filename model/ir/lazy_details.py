@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,6 +25,9 @@ class Details:
 
 
 NO_DETAILS = Details()
+
+#: Held while something is decoded: of two threads that read the same node, both get the same objects.
+DECODING = threading.RLock()
 
 
 class DetailsDecoder(Protocol):

@@ -8,6 +8,7 @@ lookup, or incrementally before that.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
@@ -17,6 +18,7 @@ _Thing = TypeVar("_Thing", Node, Value)
 _Holders = dict[str, _Thing | dict[_Thing, None]]  # a name may have many: nodes need not have one
 
 _BREATH = 256
+_SETTLING = threading.RLock()  # held for one node at a time: a background reader may ask beside the owner's thread
 _FEW = 2000  # nodes that came, so that an edit of hundreds may still look at them at once
 
 
@@ -80,7 +82,7 @@ class NameIndex:
     def values(self, name: str) -> Iterator[Value]:
         """Return every value of this name; several only for shadowed or duplicate names."""
         self._settle_all()
-        return (v for v in _held(self._values, name) if v.name == name and _is_in(v, self._root))
+        return (v for v in list(_held(self._values, name)) if v.name == name and _is_in(v, self._root))
 
     def node(self, name: str) -> Node | None:
         """Return a node of this name; None when the name is free."""
@@ -89,7 +91,7 @@ class NameIndex:
     def nodes(self, name: str) -> Iterator[Node]:
         """Return every node of this name."""
         self._settle_all()
-        for node in _held(self._nodes, name):
+        for node in list(_held(self._nodes, name)):
             if node.name == name and self._has(node):
                 yield node
 
@@ -110,31 +112,34 @@ class NameIndex:
         return self._sorted
 
     def _settle_all(self) -> None:
-        if self._came or self._takers or self._makers:
-            for _ in self._settle():
+        with _SETTLING:
+            while self._settle_one():
                 pass
 
     def _settle(self) -> Iterator[None]:
         """Index the names and check the order of new nodes, yielding regularly."""
-        for count, node in enumerate(self._taken_out(self._came)):
+        count = 0
+        while self._settle_one():
             if not count % _BREATH:
                 yield
-            _hold(self._nodes, node)
-            self.used(*node.inputs, *node.outputs)
-        for nodes, is_in_order in ((self._takers, _is_in_place), (self._makers, _is_before_users)):
-            for count, node in enumerate(self._taken_out(nodes)):
-                if not count % _BREATH:
-                    yield
-                if not is_in_order(node):
-                    self._order_is(False)
-                    return
+            count += 1
 
-    def _taken_out(self, nodes: dict[Node, None]) -> Iterator[Node]:
-        """Pop the nodes that are still in the tree, until there are no more."""
-        while nodes:
-            node, _ = nodes.popitem()
-            if self._has(node):
-                yield node
+    def _settle_one(self) -> bool:
+        """Index one new node, or check the order of one; False when there is none."""
+        with _SETTLING:
+            if self._came:
+                node, _ = self._came.popitem()
+                if self._has(node):
+                    _hold(self._nodes, node)
+                    self.used(*node.inputs, *node.outputs)
+                return True
+            for nodes, is_in_order in ((self._takers, _is_in_place), (self._makers, _is_before_users)):
+                if nodes:
+                    node, _ = nodes.popitem()
+                    if self._has(node) and not is_in_order(node):
+                        self._order_is(False)
+                    return True
+            return False
 
     def _has(self, node: Node) -> bool:
         return node.graph is not None and node.graph.root is self._root

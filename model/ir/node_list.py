@@ -62,9 +62,9 @@ class NodeList:
         Constant time, except for the first time and after many insertions at one position, which renumber the list.
         """
         if not self._is_numbered:
-            self._is_numbered = True
             for number, each in enumerate(self):
                 each._place = number * _PLACES_APART
+            self._is_numbered = True  # last: several threads may ask, and number them alike
         return node._place
 
     def _number(self, node: Node) -> None:

@@ -2,8 +2,10 @@
 
 from threading import Event
 
-from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.shifts import Shift
+from PySide6.QtCore import QObject, QTimer
+
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.viewer.core.tasks import Reader
 
 
 def until_stopped(began):
@@ -18,6 +20,28 @@ def until_stopped(began):
     return work
 
 
+def hold_reader(monkeypatch, owner, name):
+    """Have a method that takes a `Progress` wait: the events that it was called, and that it may go on."""
+    began, free, method = Event(), Event(), getattr(owner, name)
+
+    def held(*given, **named):
+        began.set()
+        progress = next((one for one in (*given, *named.values()) if isinstance(one, Progress)), SILENT)
+        while not free.wait(0.005):
+            progress.check()
+        return method(*given, **named)
+
+    monkeypatch.setattr(owner, name, held)
+    return began, free
+
+
+def let_readers_end(qtbot):
+    """Wait until readers that were started before have ended: they run one after the other."""
+    done, owner = [], QObject()
+    Reader(owner).start(lambda _progress: True, done.append)
+    qtbot.waitUntil(lambda: bool(done))
+
+
 def hold_up(monkeypatch, owner, name):
     """Have a method wait until the event that this gives is set."""
     free, method = Event(), getattr(owner, name)
@@ -26,31 +50,33 @@ def hold_up(monkeypatch, owner, name):
 
 
 def turns_by_hand(monkeypatch, module):
-    """Give the shifts of a module no turns but those that calling the result gives them, one each."""
+    """Have the timers of a module expire only when the result is called."""
     waiting = []
 
-    class HeldShift(Shift):
+    class HeldTimer(QTimer):
         def start(self):
             waiting.append(self)
 
         def stop(self):
-            waiting[:] = [shift for shift in waiting if shift is not self]
+            waiting[:] = [timer for timer in waiting if timer is not self]
 
     def turn():
-        for shift in waiting:
-            shift.work()
+        for timer in waiting:
+            timer.timeout.emit()
 
-    monkeypatch.setattr(module, "Shift", HeldShift)
+    monkeypatch.setattr(module, "QTimer", HeldTimer)
     return turn
 
 
-def let_take_turns(qtbot, count=4):
-    """Wait until everybody who works in turns has had so many."""
+def let_background_work_run(qtbot, count=4):
+    """Wait until readers have ended, and timers with a timeout of zero have expired so many times."""
+    let_readers_end(qtbot)
     taken = []
-    shift = Shift(lambda: taken.append(1))  # takes turns with all others
-    shift.start()
+    timer = QTimer(interval=0)
+    timer.timeout.connect(lambda: taken.append(1))
+    timer.start()
     qtbot.waitUntil(lambda: len(taken) > count)
-    shift.stop()
+    timer.stop()
 
 
 def job_of(qtbot, jobs, title):

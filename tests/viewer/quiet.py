@@ -2,13 +2,12 @@
 
 from PySide6.QtCore import QTimer
 
-from onnx_workbench.viewer.core.jobs import Jobs
-from onnx_workbench.viewer.core.shifts import Shift
+from onnx_workbench.viewer.core.tasks import Reader, TaskRunner
 
 
 def at_work(window):
-    """What still goes on in a window, in words: jobs, work that has its turns, and timers."""
+    """What still goes on in a window, in words: tasks, readers and timers."""
     timers = (timer for timer in window.findChildren(QTimer) if timer.isActive())
     found = {f"{type(timer.parent()).__name__}, every {timer.interval()} ms" for timer in timers}
-    found |= {f"turns of {type(shift.parent()).__name__}" for shift in window.findChildren(Shift) if shift.is_on}
-    return found | {job.title for jobs in window.findChildren(Jobs) for job in jobs.running}
+    found |= {f"reader of {type(reader.parent()).__name__}" for reader in window.findChildren(Reader) if reader.running}
+    return found | {job.title for jobs in window.findChildren(TaskRunner) for job in jobs.running}

@@ -6,8 +6,8 @@ from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QMessageBox
 
 from onnx_workbench.viewer.actions.shortcuts_dialog import ShortcutsDialog
 from onnx_workbench.viewer.core import crash_report
-from onnx_workbench.viewer.core.jobs import Jobs
 from onnx_workbench.viewer.core.settings import LAST_FOLDER, PREFERENCES, SHOW_NAMES, THEME
+from onnx_workbench.viewer.core.tasks import TaskRunner
 from onnx_workbench.viewer.core.version import version, versions
 from onnx_workbench.viewer.dialogs.about import AboutDialog
 from onnx_workbench.viewer.dialogs.crash import CrashDialog
@@ -194,7 +194,7 @@ def test_more_errors_join_the_dialog_that_is_open(reporting):
 
 
 def test_an_error_in_a_thread_of_ones_own_is_reported_too(reporting, qtbot):
-    jobs = Jobs()
+    jobs = TaskRunner()
 
     def fail():
         raise RuntimeError("in a thread")

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 from onnx_workbench.model.ir.graph import Function, Graph, Node, TrainingInfo, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor
 from onnx_workbench.viewer.core.context import Message
-from onnx_workbench.viewer.core.jobs import Jobs
+from onnx_workbench.viewer.core.tasks import TaskRunner
 from onnx_workbench.viewer.style.labels import name_of, path_to, place_text
 from onnx_workbench.viewer.tables.raw_message_model import RawMessageModel
 from onnx_workbench.viewer.widgets.message_bar import MessageBar
@@ -183,7 +183,7 @@ def test_a_quick_job_never_shows_and_untitled_work_neither(qtbot, workspace):
     gate, finished = threading.Event(), []
     workspace.jobs.start("", lambda _: gate.wait(10), finished=lambda: finished.append(1))
     workspace.jobs.start("Quick", lambda _: None, finished=lambda: finished.append(2))
-    other, beside = Jobs(workspace), StatusLine()
+    other, beside = TaskRunner(workspace), StatusLine()
     qtbot.addWidget(beside)
     beside.show()
     beside.work.watch(other)
@@ -201,11 +201,11 @@ def test_of_several_jobs_the_oldest_shows_and_the_next_follows(qtbot, workspace)
     line.work.watch(workspace.jobs)
     gates = [threading.Event(), threading.Event()]
     for number, gate in enumerate(gates):
-        workspace.jobs.start(f"Job {number}", lambda _, gate=gate: gate.wait(10))
+        workspace.jobs.start(f"Task {number}", lambda _, gate=gate: gate.wait(10))
     qtbot.waitUntil(line.work.isVisible)
-    assert line.work.text.text() == "Job 0"
+    assert line.work.text.text() == "Task 0"
     gates[0].set()
-    qtbot.waitUntil(lambda: line.work.text.text() == "Job 1")
+    qtbot.waitUntil(lambda: line.work.text.text() == "Task 1")
     gates[1].set()
     qtbot.waitUntil(lambda: not line.work.isVisible())
 

@@ -14,8 +14,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.viewer.actions import Action, Menu, MenuContext, SelectionSummary, actions
 from onnx_workbench.viewer.actions.action import Submenu
 from onnx_workbench.viewer.core.context import REFUSED
-from onnx_workbench.viewer.core.shifts import Once
-from onnx_workbench.viewer.core.turns import Turns
+from onnx_workbench.viewer.core.event_loop import ChunkedIteration, Debounce
 from onnx_workbench.viewer.popups.command_palette import PaletteEntry
 from onnx_workbench.viewer.property_tree.editors import take_from
 from onnx_workbench.viewer.style.icons import icon
@@ -42,8 +41,8 @@ class ActionBinding(QObject):
         ] = {}  # last state passed to Qt, to skip redundant calls
         self._looks: dict[str, tuple[bool, str]] = {}
         self._changing = [one for one in self._actions.values() if one.checked is not None or one.label is not None]
-        self._refresh_later = Once(self.refresh, self)
-        self._coloring: Turns[None] = Turns(lambda _set, _finished: None, self)
+        self._refresh_later = Debounce(self.refresh, self)
+        self._coloring: ChunkedIteration[None] = ChunkedIteration(lambda _set, _finished: None, self)
         themes().themeChanged.connect(self._color)
 
     def _make(self, one: Action) -> QAction:
@@ -96,7 +95,7 @@ class ActionBinding(QObject):
 
     def refresh_soon(self, *_: object) -> None:
         """Update every QAction at the next event-loop iteration (coalesced)."""
-        self._refresh_later.ask()
+        self._refresh_later.request()
 
     def refresh(self) -> None:
         """Bring every QAction up to date now."""

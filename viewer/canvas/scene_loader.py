@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from onnx_workbench.model import schemas
 from onnx_workbench.model.analysis.value_types import TypeOf
@@ -26,11 +26,10 @@ from onnx_workbench.viewer.canvas.scene.drawing import Drawing, DrawingOptions, 
 from onnx_workbench.viewer.canvas.scene.patch_drawing import DrawingPatch, patch, patched, retyped
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
 from onnx_workbench.viewer.canvas.scene.update_drawing import restructured
-from onnx_workbench.viewer.core import garbage_collection
 from onnx_workbench.viewer.core.context import DocumentContext
-from onnx_workbench.viewer.core.jobs import Job
+from onnx_workbench.viewer.core.event_loop import CHUNK_SECONDS
 from onnx_workbench.viewer.core.model_signals import ChangeSet, is_large
-from onnx_workbench.viewer.core.shifts import SLICE_SECONDS, Shift
+from onnx_workbench.viewer.core.tasks import Task
 from onnx_workbench.viewer.style.formatting import plural
 
 #: Up to so many boxes a layout takes less time than a person notices, and is not worth a thread.
@@ -66,9 +65,10 @@ class SceneLoader(QObject):
         self._cards: BoxFactory | None = None
         self._steps: Iterator[None] | None = None
         self._builder: DrawingBuilder | None = None
-        self._job: Job[Scene] | None = None
+        self._job: Task[Scene] | None = None
         self._layout: Layout | None = None  # the one a new layout may start from
-        self._shift = Shift(self._go_on, self)
+        self._drawing = QTimer(self, interval=0)
+        self._drawing.timeout.connect(self._go_on)
         self._waiting: _Wanted | None = None
         self.state = ""  # what to tell while there is no scene yet
 
@@ -134,11 +134,11 @@ class SceneLoader(QObject):
         self._set_state(f"Drawing {plural(len(graph.nodes), 'node')} …")
         self._go_on()
         if self._steps is not None:
-            self._shift.start()
+            self._drawing.start()
 
     def stop(self) -> None:
         """Give up what is on its way."""
-        self._shift.stop()
+        self._drawing.stop()
         self._steps = self._builder = self._waiting = None
         self._workspace.grouping.stop()
         if self._job is not None:
@@ -197,11 +197,11 @@ class SceneLoader(QObject):
         steps, builder = self._steps, self._builder
         if steps is None or builder is None:
             return
-        end = time.perf_counter() + SLICE_SECONDS
+        end = time.perf_counter() + CHUNK_SECONDS
         for _ in steps:
             if time.perf_counter() > end:
                 return
-        self._shift.stop()
+        self._drawing.stop()
         self._steps = self._builder = None
         self._lay_out(builder.drawing)
 
@@ -220,7 +220,7 @@ class SceneLoader(QObject):
         )
         self._job = job
 
-    def _on_finished(self, job: Job[Scene]) -> None:
+    def _on_finished(self, job: Task[Scene]) -> None:
         if self._job is job:
             self._job = None
             if job.cancelled:
@@ -230,8 +230,6 @@ class SceneLoader(QObject):
         self._job = None
         self._set_state("")
         self.scene_ready.emit(scene)
-        if len(scene.boxes) > _LARGE:
-            garbage_collection.spare_new()
 
     def _set_state(self, state: str) -> None:
         if state != self.state:

@@ -14,12 +14,12 @@ from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.viewer.core.edge_notes import NoteOf, no_note
 from onnx_workbench.viewer.core.grouping import Grouping
-from onnx_workbench.viewer.core.jobs import Job, Jobs
 from onnx_workbench.viewer.core.model_signals import ModelSignals, is_in_model
 from onnx_workbench.viewer.core.navigation_history import NavigationEntry, NavigationHistory
 from onnx_workbench.viewer.core.problem_checker import ProblemChecker
 from onnx_workbench.viewer.core.selection import Item, Selection
 from onnx_workbench.viewer.core.settings import Settings
+from onnx_workbench.viewer.core.tasks import Task, TaskRunner, cancel_readers
 from onnx_workbench.viewer.core.type_inference import TypeInference
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ class DocumentContext(QObject):
         self._title = title
         self.settings = settings or Settings(self)
         self.selection = Selection(self)
-        self.jobs = Jobs(self)
+        self.jobs = TaskRunner(self)
+        self._end_before_change = document.before_change(cancel_readers)
         self.changes = ModelSignals(document, self)
         self.grouping = Grouping(self.changes, self)  # hears of changes before any view does
         self.types = TypeInference(document, self.jobs, self)
@@ -208,7 +209,7 @@ class DocumentContext(QObject):
         """Tell what went wrong."""
         self.message("error", error.title, error.detail, error.place, topic=topic)
 
-    def _on_job_failed(self, job: Job[Any]) -> None:
+    def _on_job_failed(self, job: Task[Any]) -> None:
         if isinstance(job.error, ModelError):
             self.report(job.error)
 
@@ -259,6 +260,7 @@ class DocumentContext(QObject):
         self.problems.close()
         self.types.close()
         self.changes.close()
+        self._end_before_change()
 
 
 def _first_graph(model: Model) -> Graph:

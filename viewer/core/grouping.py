@@ -15,7 +15,7 @@ from onnx_workbench.model.analysis.name_scopes import ScopeTree, scope_tree
 from onnx_workbench.model.ir.graph import Graph
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.viewer.core.model_signals import ModelSignals
-from onnx_workbench.viewer.core.slices import Latest, Slices
+from onnx_workbench.viewer.core.tasks import Reader
 
 if TYPE_CHECKING:
     from onnx_workbench.model.analysis.block_tree import Blocks
@@ -36,9 +36,9 @@ class Grouping(QObject):
         super().__init__(parent)
         self._blocks: dict[Graph, Blocks | None] = {}  # None: it has name scopes, or blocks were not worth it
         self._asked: set[Graph] = set()  # graphs whose blocks are shown, worthwhile or not
-        self._search = Latest(self)
+        self._search = Reader(self)
         self._trees: dict[Graph, ScopeTree] = {}
-        self._making: dict[Graph, tuple[Slices[ScopeTree], list[Callable[[], object]]]] = {}
+        self._making: dict[Graph, tuple[Reader, list[Callable[[], object]]]] = {}
         changes.structure_changed.connect(self._forget)
         changes.nodes_changed.connect(lambda nodes: self._forget({node.graph for node in nodes}))
 
@@ -56,7 +56,7 @@ class Grouping(QObject):
         return graph in self._trees or len(graph.nodes) <= AT_ONCE
 
     def when_ready(self, graph: Graph, call: Callable[[], object]) -> None:
-        """Call when `tree` takes no time: now, or when the tree was made a few milliseconds at a time."""
+        """Call when `tree` takes no time: now, or when the tree was made in the background."""
         if self.is_ready(graph):
             call()
         elif graph in self._making:
@@ -65,8 +65,9 @@ class Grouping(QObject):
             self._start(graph, [call])
 
     def _start(self, graph: Graph, calls: list[Callable[[], object]]) -> None:
-        work = partial(self._make, graph)
-        self._making[graph] = Slices(work, partial(self._made, graph), partial(self._failed, graph), self), calls
+        reader = Reader(self)
+        self._making[graph] = reader, calls
+        reader.start(partial(self._make, graph), partial(self._made, graph), failed=partial(self._failed, graph))
 
     def _make(self, graph: Graph, progress: Progress = SILENT) -> ScopeTree:
         blocks = self._blocks.get(graph)
@@ -77,13 +78,14 @@ class Grouping(QObject):
         return block_tree(graph, blocks, progress)
 
     def _made(self, graph: Graph, tree: ScopeTree) -> None:
-        _, calls = self._making.pop(graph)
+        reader, calls = self._making.pop(graph)
+        reader.deleteLater()
         self._trees[graph] = tree
         for call in calls:
             call()
 
     def _failed(self, graph: Graph, error: Exception) -> None:
-        del self._making[graph]
+        self._making.pop(graph)[0].deleteLater()
         raise error
 
     def _forget(self, graphs: set[Graph | None]) -> None:
@@ -93,10 +95,8 @@ class Grouping(QObject):
                 continue
             self._trees.pop(graph, None)
             if graph in self._making:
-                work, calls = self._making.pop(graph)
-                work.cancel()
-                self._start(graph, calls)
-        self._search.begin_anew()
+                self._making[graph][0].restart()
+        self._search.restart()
 
     # -- blocks ----------------------------------------------------------------------------------------------
 
@@ -131,16 +131,17 @@ class Grouping(QObject):
                 self._blocks[graph] = None
             ready()
 
-        def failed() -> None:
+        def failed(error: Exception) -> None:
             self._blocks[graph] = None
             ready()
+            raise error
 
         def search(progress: Progress) -> Blocks:
             from onnx_workbench.model.analysis.block_tree import find_blocks  # brings numpy
 
             return find_blocks(graph, progress)
 
-        self._search.begin(search, done, failed=failed)
+        self._search.start(search, done, failed=failed)
         return True
 
     def stop(self) -> None:

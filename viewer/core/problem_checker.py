@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from onnx_workbench.model.history.document import Change, Document
-from onnx_workbench.viewer.core.shifts import SLICE_SECONDS, Shift
-from onnx_workbench.viewer.core.slices import Latest
+from onnx_workbench.viewer.core.event_loop import CHUNK_SECONDS
+from onnx_workbench.viewer.core.tasks import Reader
 from onnx_workbench.viewer.style.formatting import type_text
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from onnx_workbench.model.inference import InferredTypes
     from onnx_workbench.model.ir.graph import Model
     from onnx_workbench.model.progress import Progress
-    from onnx_workbench.viewer.core.jobs import Jobs
+    from onnx_workbench.viewer.core.tasks import TaskRunner
     from onnx_workbench.viewer.core.type_inference import TypeInference
 
 _IDLE_MS = 20
@@ -39,28 +39,31 @@ class ProblemChecker(QObject):
     changed = Signal()
     finished_changed = Signal()
 
-    def __init__(self, document: Document, types: TypeInference, jobs: Jobs, parent: QObject | None = None) -> None:
+    def __init__(
+        self, document: Document, types: TypeInference, jobs: TaskRunner, parent: QObject | None = None
+    ) -> None:
         super().__init__(parent)
         self._document = document
         self._types = types
         self._jobs = jobs
         self._checker: Checker | None = None
         self._typed: list[Problem] = []
-        self._comparing = Latest(self)
+        self._comparing = Reader(self)
         self._listed: list[Problem] = []
         self._counts: Counter[str] = Counter()  # of those listed, by severity
         self._seen = -1  # the checker's revision that is listed
         self._told_finished = False
         self._started = False
-        self._shift = Shift(self._work, self)
+        self._checking = QTimer(self, interval=0)
+        self._checking.timeout.connect(self._work)
         self._idle = QTimer(self, singleShot=True, interval=_IDLE_MS)  # typing goes first
-        self._idle.timeout.connect(self._shift.start)
+        self._idle.timeout.connect(self._checking.start)
         types.known.connect(self._compare_types)
 
     def close(self) -> None:
         """Stop checking."""
         self._idle.stop()
-        self._shift.stop()
+        self._checking.stop()
         self._comparing.stop()
         if self._checker is not None:
             self._checker.close()
@@ -78,7 +81,7 @@ class ProblemChecker(QObject):
 
         self._checker = Checker(self._document, self._look)
         self._end = self._document.subscribe(self._on_change)
-        self._shift.start()
+        self._checking.start()
 
     @property
     def finished(self) -> bool:
@@ -95,7 +98,7 @@ class ProblemChecker(QObject):
         return self._counts[severity]
 
     def _on_change(self, _change: Change) -> None:
-        self._shift.stop()
+        self._checking.stop()
         if not self.finished:  # the checker heard of it first, and did at once what is little
             self._idle.start()
         if self._comparing.running:
@@ -103,8 +106,8 @@ class ProblemChecker(QObject):
 
     def _work(self) -> None:
         checker = self._checker
-        if checker is None or checker.work(SLICE_SECONDS):
-            self._shift.stop()
+        if checker is None or checker.work(CHUNK_SECONDS):
+            self._checking.stop()
         self._look()
 
     def _look(self) -> None:
@@ -120,7 +123,7 @@ class ProblemChecker(QObject):
         self._comparing.stop()
         if (inferred := self._types.inferred) is not None:
             model = self._document.model
-            self._comparing.begin(lambda progress: list(_contradictions(model, inferred, progress)), self._set_typed)
+            self._comparing.start(lambda progress: list(_contradictions(model, inferred, progress)), self._set_typed)
 
     def _set_typed(self, problems: list[Problem]) -> None:
         if problems or self._typed or any(p.rule in _UNDECLARED for p in self._listed):

@@ -12,13 +12,13 @@ from onnx_workbench.model.history.document import Change, Document, Transaction
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.graph import Function, Graph, Value
 from onnx_workbench.model.ir.types import Type
-from onnx_workbench.viewer.core.slices import Latest
+from onnx_workbench.viewer.core.tasks import Reader
 
 if TYPE_CHECKING:
     from onnx_workbench.model.inference import InferredTypes
     from onnx_workbench.model.inference.infer import InferenceRequest
     from onnx_workbench.model.progress import Progress
-    from onnx_workbench.viewer.core.jobs import Job, Jobs
+    from onnx_workbench.viewer.core.tasks import Task, TaskRunner
 
 _DELAY_MS = 120  # after an edit, in which another one may come, as in typing
 
@@ -32,7 +32,7 @@ class TypeInference(QObject):
     changed = Signal()  # a value is of another type than before
     known = Signal()  # inference is through with the model as it is now
 
-    def __init__(self, document: Document, jobs: Jobs, parent: QObject | None = None) -> None:
+    def __init__(self, document: Document, jobs: TaskRunner, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._document = document
         self._jobs = jobs
@@ -42,8 +42,8 @@ class TypeInference(QObject):
         self._delay.timeout.connect(self._infer)
         self._end = document.subscribe(self._on_change)
         self._running = False
-        self._asking = Latest(self)
-        self._asked: Job[InferredTypes] | None = None
+        self._asking = Reader(self)
+        self._asked: Task[InferredTypes] | None = None
 
     def close(self) -> None:
         """Stop listening to the document."""
@@ -127,7 +127,7 @@ class TypeInference(QObject):
                     supersede="inference",
                 )
 
-        self._asking.begin(prepare, ask)
+        self._asking.start(prepare, ask)
 
     def _set(self, inferred: InferredTypes) -> None:
         is_news = inferred is not self._inferred

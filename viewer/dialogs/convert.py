@@ -42,7 +42,7 @@ from onnx_workbench.viewer.workflows.working_copies import WorkingCopyTask
 if TYPE_CHECKING:
     from onnx_workbench.exec.inspect.equivalence import Equivalence
     from onnx_workbench.model.history.working_copy import WorkingCopy
-    from onnx_workbench.viewer.core.jobs import Job
+    from onnx_workbench.viewer.core.tasks import Task
 
 _DELAY_MS = 400
 _OLDEST = 7
@@ -82,7 +82,7 @@ class ConvertDialog(QDialog):
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.preview)
         self._rehearsing = WorkingCopyTask(workspace, self._try, self)
-        self._job: Job[Any] | None = None
+        self._job: Task[Any] | None = None
         self._applying: StepApplier | None = None
         layout = QVBoxLayout(self)
         self.form = QWidget()

@@ -28,7 +28,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Graph, Node
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.turns import Turns
+from onnx_workbench.viewer.core.event_loop import ChunkedIteration
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, plural
@@ -128,7 +128,7 @@ class FindReplaceDialog(QDialog):
         self._lay_out(buttons)
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.search)
-        self._search: Turns[Replacement] = Turns(self._on_found, self, self._on_failed)
+        self._search: ChunkedIteration[Replacement] = ChunkedIteration(self._on_found, self, self._on_failed)
         self._found: list[Replacement] = []  # so far
         self._is_replacing = False
         self._done = ""  # what was replaced, until the next search
@@ -214,7 +214,7 @@ class FindReplaceDialog(QDialog):
             self._search.stop()
             self._on_failed(error)
             return
-        self._search.go_on()
+        self._search.next_chunk()
 
     @property
     def is_searching(self) -> bool:
@@ -306,7 +306,7 @@ class FindReplaceDialog(QDialog):
         if self._delay.isActive():
             self.search()
         while self._search.running:
-            self._search.go_on()
+            self._search.next_chunk()
 
     def _reveal(self, index: QModelIndex) -> None:
         if index.isValid() and self.table.hasFocus():

@@ -35,7 +35,7 @@ from onnx_workbench.viewer.workflows.step_applier import StepApplier
 from onnx_workbench.viewer.workflows.working_copies import WorkingCopyTask
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.core.jobs import Job
+    from onnx_workbench.viewer.core.tasks import Task
 
 
 class SimplifyDialog(QDialog):
@@ -47,7 +47,7 @@ class SimplifyDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.resize(620, 640)
         self._workspace = workspace
-        self._job: Job[Any] | None = None
+        self._job: Task[Any] | None = None
         self._work: Simplification | None = None  # on a working copy of the current model, once it was searched
         self._rehearsing = WorkingCopyTask(workspace, self._search, self)
         self._applying: StepApplier | None = None

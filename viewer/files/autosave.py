@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # recording knows how models are written, which the first pai
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.model.recovery.baseline import Baseline
     from onnx_workbench.model.recovery.journal import Journal
-    from onnx_workbench.viewer.core.jobs import Job
+    from onnx_workbench.viewer.core.tasks import Task
     from onnx_workbench.viewer.files.save import Coming
     from onnx_workbench.viewer.run.workspace import Workspace
 
@@ -143,7 +143,7 @@ class Autosave(QObject):
     def _write(self, title: str, path: Path, saving: Saving, state: int) -> None:
         from onnx_workbench.model.recovery.baseline import Baseline, finish_baseline
 
-        job: Job[Baseline] = self._workspace.jobs.start(
+        job: Task[Baseline] = self._workspace.jobs.start(
             title,
             partial(finish_baseline, path, saving),
             finished=lambda: self._begun(job.result or Baseline.missing(path.parent), state),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QTimer
 
 from onnx_workbench.viewer.core.context import Message
-from onnx_workbench.viewer.core.jobs import Job
+from onnx_workbench.viewer.core.tasks import Task
 from onnx_workbench.viewer.popups.questions import ask_to_save
 from onnx_workbench.viewer.property_tree.editors import take_typed
 
@@ -83,7 +83,7 @@ class Closing:
         """Go on closing a new tab, where that waits, once a job that writes something of it has ended."""
         tab.workspace.jobs.ended.connect(partial(self._job_ended, tab))
 
-    def _job_ended(self, tab: DocumentTab, job: Job[Any]) -> None:
+    def _job_ended(self, tab: DocumentTab, job: Task[Any]) -> None:
         if job.makes == "file":
             QTimer.singleShot(0, tab, partial(self.go_on, tab))  # once it is told that it is written
 

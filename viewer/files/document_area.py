@@ -19,7 +19,7 @@ from onnx_workbench.viewer.widgets.message_bar import MessageBar
 
 if TYPE_CHECKING:
     from onnx_workbench.model.ir.graph import Model
-    from onnx_workbench.viewer.core.jobs import Job
+    from onnx_workbench.viewer.core.tasks import Task
     from onnx_workbench.viewer.files.document_tab import DocumentTab
     from onnx_workbench.viewer.files.side_by_side import SideBySide
     from onnx_workbench.viewer.run.workspace import Workspace
@@ -119,7 +119,7 @@ class DocumentArea(QWidget):
         self._show_titles()
         tab.view.setFocus()
 
-    def _on_job(self, job: Job[Any]) -> None:
+    def _on_job(self, job: Task[Any]) -> None:
         """An edit that is still being made counts as a change."""
         if job.makes == "edit":
             self._show_titles()

@@ -36,7 +36,7 @@ class DocumentTab(QWidget):
         from onnx_workbench.viewer.canvas.graph_view import GraphView
 
         # Looking through the model again and again would stop the window for half a second each time at 100,000 nodes.
-        garbage_collection.spare()
+        garbage_collection.exclude_model()
         self.workspace = workspace
         workspace.setParent(self)
         self.identity: Identity | None = None  # of the file when it was read or written last
@@ -131,7 +131,7 @@ class DocumentTab(QWidget):
         """Stop all work; the tab is going away."""
         self.keeper.close()
         self.workspace.close()
-        garbage_collection.spare_no_longer(self.workspace.document)
+        garbage_collection.include_models()
 
     def graph_number(self) -> int:
         """Where the graph shown stands among all graphs of the model: how it is found again after a reload."""

@@ -13,11 +13,10 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core import garbage_collection
 from onnx_workbench.viewer.core.context import Message, Severity
 from onnx_workbench.viewer.core.folders import journal_folder
-from onnx_workbench.viewer.core.jobs import Job, Jobs
 from onnx_workbench.viewer.core.settings import RELOAD_SILENTLY, Settings
+from onnx_workbench.viewer.core.tasks import Task, TaskRunner
 from onnx_workbench.viewer.files import custom_operators, read_model, unused_data
 from onnx_workbench.viewer.files.closing import Closing
 from onnx_workbench.viewer.files.document_tab import DocumentTab
@@ -54,7 +53,7 @@ class Documents(QObject):
         self.area = area
         self._settings = settings
         self._preload = preload
-        self.jobs = Jobs(self)
+        self.jobs = TaskRunner(self)
         self.pending: list[str] = []  # names of files that are being read
         self.expecting = False  # files will be opened as soon as the window is painted
         self._until_read: dict[Path, list[Callable[[], object]]] = {}  # what waits for each of those
@@ -64,7 +63,7 @@ class Documents(QObject):
         self._touched_paths: set[str] = set()
         self._gone: set[Path] = set()  # files of open documents that were removed and may come back
         self._saves: dict[DocumentTab, SaveTask] = {}  # being prepared or written
-        self.keeping: list[Job[Any]] = []  # write down models that show then
+        self.keeping: list[Task[Any]] = []  # write down models that show then
         self._closing = Closing(area, self)
         self._settle = QTimer(self, singleShot=True, interval=_SETTLE)
         self._settle.timeout.connect(self._check_touched)
@@ -176,7 +175,6 @@ class Documents(QObject):
                 then(self._add(Document(model, path), title, holds=holds))
 
         def finished() -> None:
-            garbage_collection.resume()
             self._arrived(title)
             for call in self._until_read.pop(path, ()) if path is not None else ():
                 call()
@@ -184,7 +182,6 @@ class Documents(QObject):
         self._expect(title)
         if path is not None:
             self._until_read.setdefault(path, [])
-        garbage_collection.pause()  # all that is made now stays
         self.jobs.start(
             f"Opening {title}",
             work,

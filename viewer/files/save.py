@@ -13,7 +13,7 @@ from onnx_workbench.model.io.writer.storage_plan import UNMOVED, Storage
 from onnx_workbench.model.recovery.baseline import Baseline, finish_baseline, prepare_baseline
 from onnx_workbench.model.recovery.journal_files import new_path
 from onnx_workbench.viewer.core.folders import journal_folder
-from onnx_workbench.viewer.core.jobs import post_and_wait
+from onnx_workbench.viewer.core.tasks import post_and_wait
 from onnx_workbench.viewer.files.save_preparation import SavePreparation
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from onnx_workbench.model import schemas
 from onnx_workbench.model.checks import Problem
 from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.viewer.core.event_loop import Debounce
 from onnx_workbench.viewer.core.model_signals import is_in_model
 from onnx_workbench.viewer.core.selection import Item
-from onnx_workbench.viewer.core.shifts import Once
 from onnx_workbench.viewer.inspector.graphs import graph_rows
 from onnx_workbench.viewer.inspector.list_window import ListWindow
 from onnx_workbench.viewer.inspector.models import function_rows, model_rows
@@ -69,7 +69,7 @@ class InspectorPanel(Panel):
         layout.addWidget(self.head)
         layout.addWidget(splitter, 1)
         self.entry = self.tree
-        self._soon = Once(self.refresh, self)
+        self._soon = Debounce(self.refresh, self)
         self._connect()
         self._load_schemas()
         self.refresh()
@@ -162,7 +162,7 @@ class InspectorPanel(Panel):
     def refresh_soon(self) -> None:
         """Refresh at the next event-loop iteration (coalesced); safe after the panel is gone."""
         if isValid(self):
-            self._soon.ask()
+            self._soon.request()
 
     def _on_change(self) -> None:
         if not self.isVisible():

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from onnx_workbench.model.edits.tensor_metadata import Part
     from onnx_workbench.model.edits.tensors import TensorLocation
     from onnx_workbench.model.ir.graph import Node, Value
-    from onnx_workbench.viewer.core.jobs import Jobs
+    from onnx_workbench.viewer.core.tasks import TaskRunner
     from onnx_workbench.viewer.run.workspace import Workspace
 
 _FIRST = 24  # values shown
@@ -35,7 +35,7 @@ _BARS_ROWS = 3  # rows are all of one height, so a histogram spans some
 class TensorNumbers:
     """First values and statistics of the shown tensors, each computed once; `arrived` is called when they are ready."""
 
-    def __init__(self, jobs: Jobs, arrived: Callable[[], object]) -> None:
+    def __init__(self, jobs: TaskRunner, arrived: Callable[[], object]) -> None:
         self._jobs = jobs
         self._arrived = arrived
         # by identity, kept valid by the tensor stored with it

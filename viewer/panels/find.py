@@ -21,7 +21,7 @@ from onnx_workbench.model.analysis.search import parse, search
 from onnx_workbench.model.analysis.value_types import declared_type
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.viewer.core.turns import Turns
+from onnx_workbench.viewer.core.event_loop import ChunkedIteration
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import count_text, display, type_text
@@ -146,7 +146,7 @@ class FindPanel(Panel):
         for widget in (self.box, self.status, self.list):
             layout.addWidget(widget)
         self.entry = self.box
-        self._search: Turns[Node | Value] = Turns(self._on_found, self, self._on_failed)
+        self._search: ChunkedIteration[Node | Value] = ChunkedIteration(self._on_found, self, self._on_failed)
         self._delay = QTimer(self, singleShot=True, interval=120)
         self._delay.timeout.connect(self.start)
         self.box.textChanged.connect(lambda _text: self._delay.start())
@@ -179,7 +179,7 @@ class FindPanel(Panel):
             return
         self._search.start(search(self.workspace.model, query))
         if not text.strip():
-            self._search.go_on()
+            self._search.next_chunk()
 
     def _on_found(self, batch: list[Node | Value], finished: bool) -> None:
         self.matches.extend(batch)
@@ -210,7 +210,7 @@ class FindPanel(Panel):
         """Go to the next or, with -1, the previous match, wrapping around; search first if needed."""
         if self._delay.isActive() or (self.box.text() and not self.matches.items):
             self.start()
-            self._search.go_on()
+            self._search.next_chunk()
         count = len(self.matches.items)
         if not count:
             self.activate()
@@ -236,7 +236,7 @@ class FindPanel(Panel):
         if watched is self.box and key in (Qt.Key.Key_Down, Qt.Key.Key_Return, Qt.Key.Key_Enter):
             if self._delay.isActive():
                 self.start()
-                self._search.go_on()
+                self._search.next_chunk()
             if self.matches.items:
                 self.list.setFocus()
                 if not self.list.currentIndex().isValid():

@@ -13,8 +13,7 @@ from PySide6.QtWidgets import QListView, QVBoxLayout, QWidget
 
 from onnx_workbench.model.history.document import Document, HistoryEntry
 from onnx_workbench.viewer.core.busy_cursor import busy_over
-from onnx_workbench.viewer.core.shifts import SLICE_SECONDS
-from onnx_workbench.viewer.core.turns import Turns
+from onnx_workbench.viewer.core.event_loop import CHUNK_SECONDS, ChunkedIteration
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display
@@ -110,7 +109,9 @@ class HistoryPanel(Panel):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.list)
         self.entry = self.list
-        self._going: Turns[None] = Turns(lambda _steps, finished: self._on_the_way(finished), self)
+        self._going: ChunkedIteration[None] = ChunkedIteration(
+            lambda _steps, finished: self._on_the_way(finished), self
+        )
         self.list.clicked.connect(self._go)
         self.list.activated.connect(self._go)
         workspace.changes.changed.connect(self._refresh)
@@ -141,7 +142,7 @@ class HistoryPanel(Panel):
         entry = self.model.entries[index.row()]
         if entry is not self.workspace.document.current:
             self._going.start(self._way_to(entry))
-            self._going.go_on()
+            self._going.next_chunk()
 
     def _way_to(self, entry: HistoryEntry) -> Iterator[None]:
         """Undo or redo towards an entry in time slices of a few milliseconds, with a busy cursor for long edits."""
@@ -153,7 +154,7 @@ class HistoryPanel(Panel):
             return max(len(near.steps) for near in (here, *here.children))
 
         while True:
-            end, room = perf_counter() + SLICE_SECONDS, _MOST_TOGETHER
+            end, room = perf_counter() + CHUNK_SECONDS, _MOST_TOGETHER
             with busy_over(most_ahead()), changes.together():
                 while True:
                     room -= most_ahead()

@@ -27,7 +27,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.turns import Turns
+from onnx_workbench.viewer.core.event_loop import ChunkedIteration
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.panels.node_table_model import NodeTableModel, title_of, write_cells
@@ -73,7 +73,7 @@ class NodeTablePanel(Panel):
         self._stale = False  # the graph changed while the table was hidden
         self._counts: Counter[tuple[str, str]] = Counter()
         self._wanted: str | None = None
-        self._search: Turns[Node] = Turns(self._on_found, self, self._on_failed)
+        self._search: ChunkedIteration[Node] = ChunkedIteration(self._on_found, self, self._on_failed)
         self._found: list[Node] = []
         self._chosen = set[Node]()  # until others are listed
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
@@ -176,7 +176,7 @@ class NodeTablePanel(Panel):
             return
         self._found = []
         self._search.start(self._matching(query))
-        self._search.go_on()
+        self._search.next_chunk()
 
     def _matching(self, query: Query) -> Iterator[Node | None]:
         self._counts = Counter()

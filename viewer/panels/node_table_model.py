@@ -21,7 +21,7 @@ from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.schemas import AttributeSchema
 from onnx_workbench.model.text.attributes import attribute_source, has_text, parse_any, parse_attribute
 from onnx_workbench.viewer.canvas.scene.node_text import attribute_text
-from onnx_workbench.viewer.core.slices import Latest
+from onnx_workbench.viewer.core.tasks import Reader
 from onnx_workbench.viewer.property_tree.rows import LONGEST_TEXT
 from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.style.labels import first_output, trail
@@ -79,7 +79,7 @@ class NodeTableModel(QAbstractTableModel):
         self._rows: dict[Node, int] = {}
         self._sorted_by: tuple[int, Qt.SortOrder] | None = None
         self._coming: list[Node] | None = None  # shown instead as soon as they are sorted
-        self._arranging = Latest(self)
+        self._arranging = Reader(self)
         self._refusal = ""
 
     def set(self, nodes: Iterable[Node]) -> None:
@@ -94,7 +94,7 @@ class NodeTableModel(QAbstractTableModel):
 
     def touch(self, nodes: Iterable[Node]) -> None:
         """Nodes changed: show them as they are now. Costs the number of nodes that changed."""
-        self._arranging.begin_anew()
+        self._arranging.restart()
         rows = [self._rows[node] for node in nodes if node in self._rows]
         if rows:
             last = len(self.columns) - 1
@@ -194,7 +194,7 @@ class NodeTableModel(QAbstractTableModel):
                 ordered = [nodes[row] for row in progress.paced(order)]
             return _Rows(columns, ordered, {node: row for row, node in enumerate(progress.paced(ordered))})
 
-        self._arranging.begin(arrange, self._show, at_once=len(nodes) <= AT_ONCE)
+        self._arranging.start(arrange, self._show, at_once=len(nodes) <= AT_ONCE)
 
     def _show(self, rows: _Rows) -> None:
         if self._coming is not None:

@@ -15,7 +15,7 @@ from onnx_workbench.model.io.message_fields import Path
 from onnx_workbench.model.io.raw_view import Branches, RawContents, contents_of, long_branches
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.slices import Slices
+from onnx_workbench.viewer.core.tasks import Reader
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.panels.raw_menu import RawMenu
@@ -63,7 +63,7 @@ class RawMessagesPanel(Panel):
         self.entry = self.tree
         self.menu = RawMenu(self)
         self._stale = True
-        self._reading: Slices[tuple[RawContents, Branches]] | None = None
+        self._reading = Reader(self)
         self._chosen: tuple[Path, object] | None = None  # the current row and its object when it was chosen
         self._following = False
         self._open: dict[Path, None] = {}  # in the order in which they were expanded
@@ -87,19 +87,14 @@ class RawMessagesPanel(Panel):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        if self._stale and self._reading is None:
+        if self._stale and not self._reading.running:
             self._begin()
 
     def _on_change(self, _change: object) -> None:
-        self._stop()  # it has read half of the previous model
+        self._reading.stop()
         self._stale = self.model.is_outdated = True
         if self.isVisible():
             self._delay.start()
-
-    def _stop(self) -> None:
-        if self._reading is not None:
-            self._reading.cancel()
-            self._reading = None
 
     def _begin(self) -> None:
         """Encode the messages incrementally."""
@@ -112,8 +107,7 @@ class RawMessagesPanel(Panel):
             contents = contents_of(model, progress)
             return contents, long_branches(contents, progress)
 
-        self._stop()
-        self._reading = Slices(work, self._show_read, self._on_failed, self)
+        self._reading.start(work, self._show_read, failed=self._on_failed)
         self._muting.start()
 
     def _mute(self) -> None:
@@ -124,14 +118,12 @@ class RawMessagesPanel(Panel):
             self.tree.viewport().update()
 
     def _on_failed(self, error: Exception) -> None:
-        self._stop()
         if not isinstance(error, ModelError):
             raise error
         self._muting.stop()
         self.status.setText(str(error))
 
     def _show_read(self, read: tuple[RawContents, Branches]) -> None:
-        self._stop()
         if self.values.editor is not None:  # edited again with the refused text
             self._delay.start()
             return

@@ -18,7 +18,7 @@ from onnx_workbench.exec.inspect.precision_trial import Precision
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.slices import Latest
+from onnx_workbench.viewer.core.tasks import Reader
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.popups.file_dialogs import ask_file
 from onnx_workbench.viewer.run import compare
@@ -67,7 +67,7 @@ class RunComparisonPanel(Panel):
         self._verdict: tuple[Compared | None, int] = None, 0  # the first difference, and the number of differences
         self._is_old = False  # whether it is of another run than the one shown
         self._comparison: RunComparison | None = None  # that is in progress
-        self._judging, self._heating = Latest(self), Latest(self)
+        self._judging, self._heating = Reader(self), Reader(self)
         self.choose = QPushButton("Compare with")
         self.menu = QMenu(self.choose)
         self.menu.aboutToShow.connect(self._fill_menu)
@@ -236,7 +236,7 @@ class RunComparisonPanel(Panel):
 
     def _show(self) -> None:
         rows, (rtol, atol) = self.rows, self._tolerances()
-        self._judging.begin(
+        self._judging.start(
             lambda progress: [row for row in progress.paced(rows) if not row.difference.within(rtol, atol)],
             self._show_judged,
             at_once=len(rows) <= _AT_ONCE,
@@ -337,7 +337,7 @@ class RunComparisonPanel(Panel):
                 overlays.choose("")
             return
         rows = self.rows
-        self._heating.begin(
+        self._heating.start(
             lambda progress: self._heats(rows, progress),
             lambda numbers: overlays.show(numbers, self._title),
             at_once=len(rows) <= _AT_ONCE,

@@ -47,7 +47,7 @@ from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.dimension_sizes import sizes
-from onnx_workbench.viewer.core.slices import Latest
+from onnx_workbench.viewer.core.tasks import Reader
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.popups.file_dialogs import ask_save
 from onnx_workbench.viewer.run.workspace import Workspace
@@ -177,7 +177,7 @@ class StatisticsModel(RowModel[StatisticsRow]):
         super().__init__(("What", *(title for title, _, _ in COLUMNS)), parent)
         self._largest = [1.0] * len(COLUMNS)
         self._order = (4, Qt.SortOrder.DescendingOrder)
-        self._ordering = Latest(self)
+        self._ordering = Reader(self)
         self._coming: list[StatisticsRow] | None = None
 
     def set(self, rows: list[StatisticsRow]) -> None:
@@ -201,7 +201,7 @@ class StatisticsModel(RowModel[StatisticsRow]):
             places = order_of(len(rows), key, is_descending=is_down, progress=progress)
             return places, _largest(rows, progress) if is_new else self._largest
 
-        self._ordering.begin(arrange, self._show, at_once=len(rows) <= AT_ONCE)
+        self._ordering.start(arrange, self._show, at_once=len(rows) <= AT_ONCE)
 
     def _show(self, arranged: tuple[list[int], list[float]]) -> None:
         places, self._largest = arranged
@@ -265,7 +265,7 @@ class StatisticsPanel(Panel):
         self._is_colouring = False
         self._is_following = False
         self._stale = False  # the model changed while the panel was hidden
-        self._summing = Latest(self)
+        self._summing = Reader(self)
         self._has_levels = False  # whether a scope level was found or chosen
         self._shown: Mapping[Node, float] = {}
         self.model = StatisticsModel(self)
@@ -377,7 +377,7 @@ class StatisticsPanel(Panel):
         nodes = self.scope.nodes
         part = None if nodes is None else part_of(nodes)
         level = self.levels.value() if self._has_levels else 0
-        self._summing.begin(
+        self._summing.start(
             lambda progress: _sums(found, kind, level, progress, part),
             self._show_sums,
             at_once=len(found.nodes) <= _FEW,

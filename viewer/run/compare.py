@@ -26,13 +26,13 @@ from onnx_workbench.model.io.writer.save import prepare
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import ElementType, TensorType
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.slices import Slices
+from onnx_workbench.viewer.core.tasks import Reader
 from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.run.value_paths import addresses_in, inside_nodes
 from onnx_workbench.viewer.style.formatting import display
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.core.jobs import Job
+    from onnx_workbench.viewer.core.tasks import Task
     from onnx_workbench.viewer.run.workspace import Workspace
 
 
@@ -46,7 +46,7 @@ class ComparisonOutcome:
 
 #: Compares in the background.
 Work = Callable[[Progress], ComparisonOutcome]
-#: Makes that work of a run. It reads open models: on the GUI thread, or in slices on its behalf.
+#: Makes that work of a run. It reads open models, on the thread of a Reader.
 Prepare = Callable[[RunRecord, Progress], Work]
 
 
@@ -333,7 +333,7 @@ def _compare(work: Callable[[], list[ComparedValue]]) -> ComparisonOutcome:
 
 
 class RunComparison(QObject):
-    """Compares a run of a document: what it takes of open models is read in slices, the rest is done in a job.
+    """Compares a run of a document: a reader reads what it takes of open models, a task does the rest.
 
     GUI thread only. When an open document is edited or closed meanwhile, it is read anew. `done` gets what came
     out; what is refused becomes a message; `finished` comes after either, and when it was stopped in the status line,
@@ -353,25 +353,22 @@ class RunComparison(QObject):
         self._read = lambda progress: prepare(record, progress)
         self._done, self._finished = done, finished
         self._is_wanted = True
-        self._job: Job[Any] = workspace.jobs.follow("Compare", self._on_stopped)
+        self._job: Task[Any] = workspace.jobs.follow("Compare", self._on_stopped)
         workspace.changes.changed.connect(self._begin_anew)
         workspace.closed.connect(self.stop)
         for other in workspace.others_open():
             other.changes.changed.connect(self._begin_anew)
             other.closed.connect(self._begin_anew)
-        self._slices = self._begin()
+        self._reader = Reader(self)
 
     def start(self) -> None:
-        """Begin: what is read within a slice is read before this returns."""
-        self._slices.go_on()
-
-    def _begin(self) -> Slices[Work]:
-        return Slices(self._read, self._compare, self._refused, self, listener=self._job.progress.report)
+        """Start reading."""
+        for one in (self._workspace, *self._workspace.others_open()):
+            _ = one.runs.session, one.results  # made on first use: QObjects, which have to be made on this thread
+        self._reader.start(self._read, self._compare, failed=self._refused, report=self._job.progress.report)
 
     def _begin_anew(self, *_: object) -> None:
-        if self._slices.running:
-            self._slices.cancel()
-            self._slices = self._begin()
+        self._reader.restart()
 
     def stop(self) -> None:
         """Compare no more, and call nobody."""
@@ -379,8 +376,8 @@ class RunComparison(QObject):
         self._job.cancel()
 
     def _on_stopped(self) -> None:
-        if self._slices.running:
-            self._slices.cancel()
+        if self._reader.running:
+            self._reader.stop()
             self._over()
 
     def _compare(self, work: Work) -> None:

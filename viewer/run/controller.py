@@ -28,9 +28,8 @@ from onnx_workbench.model.analysis.topology import upstream
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Function, Node, Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core import garbage_collection
-from onnx_workbench.viewer.core.jobs import Job
 from onnx_workbench.viewer.core.settings import RUN_IN_PROCESS
+from onnx_workbench.viewer.core.tasks import Task
 from onnx_workbench.viewer.run.breakpoints import Breakpoints
 from onnx_workbench.viewer.run.edge_notes import EdgeNotes
 from onnx_workbench.viewer.run.inputs import Recipe, RunInputs
@@ -52,8 +51,6 @@ if TYPE_CHECKING:
 
 #: Milliseconds between an edit and the run it starts, so that typing starts one run, not five.
 _LIVE_DELAY = 120
-#: What the run of a graph with more nodes gave is too much to be looked through for garbage.
-_MANY = 10_000
 
 
 class RunController(QObject):
@@ -70,7 +67,7 @@ class RunController(QObject):
         self.live = False
         self._session: Session | WorkerSession | None = None
         self._serial = 0
-        self._job: Job[Any] | None = None
+        self._job: Task[Any] | None = None
         self._run: RunTask | None = None  # going on, or waiting at a breakpoint
         self._feeds: tuple[object, dict[str, Any]] | None = None
         self._tell = RunReporter(workspace)
@@ -428,8 +425,6 @@ class RunController(QObject):
         self._over()
         self._run = run if waiting else None
         self._workspace.results.take(None if result is None else run.record(result))
-        if len(self.inputs.graph.nodes) > _MANY:
-            garbage_collection.spare_new()
         if result is not None:
             self._tell_end(run, result)
         else:

@@ -26,7 +26,6 @@ from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.canvas.scene.node_text import short_type
 from onnx_workbench.viewer.core.edge_notes import EdgeNote, NoteOf
 from onnx_workbench.viewer.core.settings import EDGE_NOTES
-from onnx_workbench.viewer.core.shifts import Shift
 from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.style.formatting import number_text
 
@@ -57,7 +56,8 @@ class EdgeNotes(QObject):
         self._known: WeakKeyDictionary[RunRecord, dict[ValueKey, Thumbnail | None]] = WeakKeyDictionary()
         self._given: dict[Value, EdgeNote | None] = {}  # what was told last of each value that was painted
         self._untold: dict[Value, None] = {}  # of those, which may have another note; the one that was told still holds
-        self._telling = Shift(self._tell_some, self)
+        self._telling = QTimer(self, interval=0)
+        self._telling.timeout.connect(self._tell_some)
         self._wanted: dict[Value, None] = {}  # the newest last
         self._kind = workspace.settings.get(EDGE_NOTES)
         self._seen: RunRecord | None = None

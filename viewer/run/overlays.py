@@ -22,7 +22,7 @@ from onnx_workbench.model.analysis.polynomial import Polynomial
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.viewer.core.slices import Latest
+from onnx_workbench.viewer.core.tasks import Reader
 from onnx_workbench.viewer.run.results import Results, RunRecord
 from onnx_workbench.viewer.style.formatting import display, plural
 
@@ -67,7 +67,7 @@ class Overlays(QObject):
         self.title = ""
         self.numbers: Mapping[Node, float] = {}
         self._measured: tuple[RunRecord, dict[ValueKey, ValueMeasure]] | None = None
-        self._working = Latest(self)
+        self._working = Reader(self)
         self._again: Callable[[], None] = lambda: None
         workspace.results.changed.connect(self._on_results)
         workspace.changes.changed.connect(self._on_change)
@@ -141,7 +141,7 @@ class Overlays(QObject):
             then(work(SILENT))
             return
         self._again = lambda: self._work_out(work, then)
-        self._working.begin(work, then)
+        self._working.start(work, then)
 
     def _on_change(self, _change: object) -> None:
         if self._working.running:

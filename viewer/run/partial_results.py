@@ -12,7 +12,7 @@ from PySide6.QtCore import QObject, QTimer
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.jobs import Jobs
+from onnx_workbench.viewer.core.tasks import TaskRunner
 
 #: Milliseconds a run may take before it is looked at, and between two looks.
 _PATIENCE = 400
@@ -35,7 +35,7 @@ class PartialResults(QObject):
     many nodes have finished.
     """
 
-    def __init__(self, jobs: Jobs, find: Find, parent: QObject) -> None:
+    def __init__(self, jobs: TaskRunner, find: Find, parent: QObject) -> None:
         super().__init__(parent)
         self._jobs = jobs
         self._find = find

@@ -29,12 +29,12 @@ from onnx_workbench.model.analysis.topology import Thing
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.viewer.core.slices import Latest
+from onnx_workbench.viewer.core.tasks import Reader
 from onnx_workbench.viewer.run.staleness import StaleValues, concerns_inputs, rewires, sources, stale_after
 
 if TYPE_CHECKING:
     from onnx_workbench.model.history.document import Change
-    from onnx_workbench.viewer.core.jobs import Job
+    from onnx_workbench.viewer.core.tasks import Task
     from onnx_workbench.viewer.run.workspace import Workspace
 
 #: How many whole results are remembered, and how many parts; and how many bytes all may have computed together.
@@ -111,10 +111,10 @@ class Results(QObject):
         self._records: list[RunRecord] = []  # the newest last
         self._log: list[tuple[int, set[Thing]]] = []  # revision, and what changed
         self._stale = StaleValues()  # replaced, never changed
-        self._search = Latest(self)  # for what is stale too
+        self._search = Reader(self)  # for what is stale too
         self._sought: frozenset[Thing] = frozenset()  # what changed and is or was looked from
         self._inputs: object = None
-        self._fetching: dict[tuple[RunRecord, ValueKey], tuple[Value, Job[None]]] = {}
+        self._fetching: dict[tuple[RunRecord, ValueKey], tuple[Value, Task[None]]] = {}
         self._resting: tuple[RunRecord | None, RunRecord | None] = (None, None)  # previous and current before a run
         self._was_begun = False
         self.is_running = False
@@ -189,7 +189,7 @@ class Results(QObject):
             self._fetching[record, key] = value, job
         return True
 
-    def _fetched(self, record: RunRecord, key: ValueKey, job: Job[None]) -> None:
+    def _fetched(self, record: RunRecord, key: ValueKey, job: Task[None]) -> None:
         value, awaited = self._fetching.get((record, key), (None, None))
         if awaited is not job:
             return  # it was wanted no longer
@@ -339,7 +339,7 @@ class Results(QObject):
             self._stale = stale
             self.changed.emit(None)
 
-        self._search.begin(lambda progress: stale_after(things, known, progress), found)
+        self._search.start(lambda progress: stale_after(things, known, progress), found)
 
     def _recall(self, state: int) -> RunRecord | None:
         known = [r for r in reversed(self._records) if r.state == state and r.inputs == self._inputs]

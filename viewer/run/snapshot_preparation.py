@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QTimer
 
 from onnx_workbench.exec.session import Runs
-from onnx_workbench.viewer.core.slices import Latest
+from onnx_workbench.viewer.core.tasks import Reader
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.workspace import Workspace
@@ -24,7 +24,7 @@ class SnapshotPreparation(QObject):
 
     def __init__(self, workspace: Workspace, parent: QObject) -> None:
         super().__init__(parent)
-        self._copying = Latest(self)
+        self._copying = Reader(self)
         self._again: Callable[[], None] = lambda: None
         self._rest = QTimer(self, singleShot=True, interval=_REST)
         self._rest.timeout.connect(self._start_again)
@@ -42,7 +42,7 @@ class SnapshotPreparation(QObject):
             then()
             return
         self._again = lambda: self.start(session, then)
-        self._copying.begin(session.prepare, lambda _snapshot: then())
+        self._copying.start(session.prepare, lambda _snapshot: then())
 
     def stop(self) -> None:
         """Call nobody."""

@@ -26,7 +26,7 @@ from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.ir.types import TensorType, Type, element_type_text
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.model_signals import is_in_model
-from onnx_workbench.viewer.core.slices import Latest
+from onnx_workbench.viewer.core.tasks import Reader
 from onnx_workbench.viewer.run.edge_notes import glimpses_of, note_text
 from onnx_workbench.viewer.run.results import RunRecord, info_of
 from onnx_workbench.viewer.run.workspace import Workspace
@@ -60,8 +60,8 @@ class OutcomeSection(Section):
         self.correct.clicked.connect(self.correct_declarations)
         self.add(self.correct)
         self._wrong: list[tuple[Value, Contradiction]] = []
-        self._seeking = Latest(self)  # values that contradict their declaration
-        self._counting = Latest(self)  # the constants of the model
+        self._seeking = Reader(self)  # values that contradict their declaration
+        self._counting = Reader(self)  # the constants of the model
         self._tested: QTreeWidgetItem | None = None  # the heading of the test data results
         self._above = 0  # tree rows before those
         workspace.results.changed.connect(self._on_results)
@@ -183,7 +183,7 @@ class OutcomeSection(Section):
     def _count_parameters(self) -> None:
         graph = self._workspace.model.graph
         few = len(graph.nodes) + len(graph.initializers) <= _FEW
-        self._counting.begin(lambda progress: _parameters(graph, progress), self._add_parameters, at_once=few)
+        self._counting.start(lambda progress: _parameters(graph, progress), self._add_parameters, at_once=few)
 
     def _add_parameters(self, held: Mapping[Value, Tensor | SparseTensor]) -> None:
         """Add the constants of the model: number, size, and the largest."""
@@ -210,7 +210,7 @@ class OutcomeSection(Section):
         record = self._workspace.results.current
         if record is not None:
             at_once |= len(record.result.nodes) <= _FEW
-            self._seeking.begin(partial(self._find_wrong, record), self._add_wrong, at_once=at_once)
+            self._seeking.start(partial(self._find_wrong, record), self._add_wrong, at_once=at_once)
 
     def _find_wrong(self, record: RunRecord, progress: Progress) -> list[tuple[Value, Contradiction]]:
         result = record.result

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, Signal
 from PySide6.QtWidgets import QTreeView
 
-from onnx_workbench.viewer.core.turns import Turns
+from onnx_workbench.viewer.core.event_loop import ChunkedIteration
 
 
 class ExpandAll(QObject):
@@ -21,23 +21,23 @@ class ExpandAll(QObject):
     def __init__(self, tree: QTreeView) -> None:
         super().__init__(tree)
         self._tree = tree
-        self._turns: Turns[None] = Turns(self._on_opened, self)
+        self._iteration: ChunkedIteration[None] = ChunkedIteration(self._on_opened, self)
         tree.collapsed.connect(self.stop)
 
     @property
     def running(self) -> bool:
         """Whether there may be more to open."""
-        return self._turns.running
+        return self._iteration.running
 
     def start(self, index: QModelIndex) -> None:
         """Open a row and all below it, instead of what was being opened before."""
-        self._turns.start(self._open(QPersistentModelIndex(index.siblingAtColumn(0))))
-        self._turns.go_on()
+        self._iteration.start(self._open(QPersistentModelIndex(index.siblingAtColumn(0))))
+        self._iteration.next_chunk()
 
     def stop(self, *_: object) -> None:
         """Leave the rest as it is."""
         if self.running:
-            self._turns.stop()
+            self._iteration.stop()
             self.ended.emit()
 
     def _on_opened(self, _opened: list[None], finished: bool) -> None:

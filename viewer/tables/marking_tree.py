@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QModelIndex, QPersistentModelIndex
+from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QModelIndex, QPersistentModelIndex, QTimer
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QTreeView, QWidget
 
-from onnx_workbench.viewer.core.shifts import SLICE_SECONDS, Shift
+from onnx_workbench.viewer.core.event_loop import CHUNK_SECONDS
 
 _Flag = QItemSelectionModel.SelectionFlag
 
@@ -26,22 +26,23 @@ class MarkingTree(QTreeView):
         self._is_marked = is_marked
         self.is_marking = False  # while it is, changes of the selection are no choice of a person
         self.adds = False  # whether what a person chose last comes to what was chosen before, as with Ctrl
-        self._shift = Shift(self.mark, self)
+        self._marking = QTimer(self, interval=0)
+        self._marking.timeout.connect(self.mark)
         self.verticalScrollBar().valueChanged.connect(self.mark_soon)
         self.expanded.connect(self.mark_soon)
         self.collapsed.connect(self.mark_soon)
 
     def mark_soon(self, *_: object) -> None:
         """Mark at the next turn; cheap to call often."""
-        self._shift.start()
+        self._marking.start()
 
     def mark(self) -> None:
         """Mark the rows in view as they are to be: as many as a few milliseconds allow, others at the next turn."""
         selection = self.selectionModel()
         more: list[QModelIndex] = []
         less: list[QModelIndex] = []
-        end = time.perf_counter() + SLICE_SECONDS
-        self._shift.stop()
+        end = time.perf_counter() + CHUNK_SECONDS
+        self._marking.stop()
         for index in self._rows_in_view():
             if time.perf_counter() > end:
                 self.mark_soon()

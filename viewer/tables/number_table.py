@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.viewer.core.slices import Latest
+from onnx_workbench.viewer.core.tasks import Reader
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.tables.keep_selection import KeptSelection
@@ -142,7 +142,7 @@ class NumberModel(QAbstractTableModel):
         self.rows: Sequence[NumberRow] = []  # as they were given
         self._order: Sequence[int] = ()  # their places in the order they are shown
         self._sorting = Sorting()
-        self._ordering = Latest(self)
+        self._ordering = Reader(self)
         self._coming: Sequence[NumberRow] | None = None  # shown instead as soon as they are sorted
         self._made: dict[int, NumberRow] = {}  # those looked at last, by their places
         self._fixed = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
@@ -181,7 +181,7 @@ class NumberModel(QAbstractTableModel):
     def _arrange(self) -> None:
         rows = self.rows if self._coming is None else self._coming
         sorting = self._sorting
-        self._ordering.begin(lambda progress: sorting.of(rows, progress), self._show, at_once=len(rows) <= AT_ONCE)
+        self._ordering.start(lambda progress: sorting.of(rows, progress), self._show, at_once=len(rows) <= AT_ONCE)
 
     def _show(self, order: Sequence[int]) -> None:
         if self._coming is not None:

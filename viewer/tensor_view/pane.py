@@ -51,7 +51,7 @@ from onnx_workbench.viewer.tensor_view.view_options import ViewOptions
 
 if TYPE_CHECKING:
     from onnx_workbench.model.progress import Progress
-    from onnx_workbench.viewer.core.jobs import Job
+    from onnx_workbench.viewer.core.tasks import Task
     from onnx_workbench.viewer.run.workspace import Workspace
 
 _NARROW = 420  # px: below this the description is abbreviated
@@ -83,7 +83,7 @@ class TensorPane(QWidget):
         self._shown: tuple[object, ...] = (None,)  # of the subject; () for none, and not yet that
         self._mode = 0  # as chosen; shown where there is a previous run
         self._drawn: tuple[object, ...] = ()  # subject and view drawn last
-        self._drawing: Job[Any] | None = None  # the one started last
+        self._drawing: Task[Any] | None = None  # the one started last
         self._slow = QTimer(self, singleShot=True, interval=_SLOW)
         self._slow.timeout.connect(self._tell_slow)
         self._make_header()

@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QFrame, QScrollArea, QSplitter, QVBoxLayout, QWidget
 
 from onnx_workbench.model.ir.graph import Value
-from onnx_workbench.viewer.core.shifts import Once
+from onnx_workbench.viewer.core.event_loop import Debounce
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tensor_view.pane import TensorPane
@@ -40,9 +40,9 @@ class TensorPanel(Panel):
         self._timer.timeout.connect(self._follow)
         workspace.selection.changed.connect(self._timer.start)
         workspace.changes.changed.connect(self._refresh)
-        self._soon = Once(self._catch_up, self)  # a run emits several signals at once
-        workspace.results.changed.connect(self._soon.ask)
-        workspace.run_state_changed.connect(self._soon.ask)
+        self._soon = Debounce(self._catch_up, self)  # a run emits several signals at once
+        workspace.results.changed.connect(self._soon.request)
+        workspace.run_state_changed.connect(self._soon.request)
         self._follow()
 
     def activate(self) -> None:

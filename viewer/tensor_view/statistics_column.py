@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from onnx_workbench.exec.inspect.statistics import Statistics
     from onnx_workbench.model.progress import Progress
-    from onnx_workbench.viewer.core.jobs import Jobs
+    from onnx_workbench.viewer.core.tasks import TaskRunner
 
 Rows = list[tuple[str, str, tuple[int, ...] | None]]
 
@@ -84,7 +84,7 @@ class StatisticsColumn(QScrollArea):
         """Return the text below the numbers, or in their place."""
         return self._note.text()
 
-    def count(self, reader: Reader, jobs: Jobs, of: Hashable) -> None:
+    def count(self, reader: Reader, jobs: TaskRunner, of: Hashable) -> None:
         """Compute the statistics in a task, and show them; outdated numbers `of` the same subject stay till then."""
         if of == self._shown:
             self._slow.start()

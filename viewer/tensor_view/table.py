@@ -39,7 +39,7 @@ from onnx_workbench.viewer.tensor_view.tensor_model import TensorTableModel
 if TYPE_CHECKING:
     from onnx_workbench.model.edits.tensors import Region
     from onnx_workbench.model.ir.types import ElementType
-    from onnx_workbench.viewer.core.jobs import Job, Jobs
+    from onnx_workbench.viewer.core.tasks import Task, TaskRunner
 
 _COMMITS = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Tab, Qt.Key.Key_Backtab)
 _STAYS_HERE = (Qt.FocusReason.ActiveWindowFocusReason, Qt.FocusReason.PopupFocusReason)
@@ -118,10 +118,10 @@ class TensorTable(QTableView):
     pasted = Signal(str, int, int, bool)  # text, row and column of the plane, whether it is from a spreadsheet
     fill_wanted = Signal()
 
-    def __init__(self, jobs: Jobs, parent: QWidget | None = None) -> None:
+    def __init__(self, jobs: TaskRunner, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._jobs = jobs
-        self._copying: Job[str] | None = None
+        self._copying: Task[str] | None = None
         self.cells = TensorTableModel(jobs, self)
         self.setModel(self.cells)
         self.delegate = CellDelegate(self)

@@ -19,7 +19,7 @@ from onnx_workbench.viewer.style.theme import monospace, theme
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onnx_workbench.viewer.core.jobs import Jobs
+    from onnx_workbench.viewer.core.tasks import TaskRunner
     from onnx_workbench.viewer.tensor_view.readers import Reader, TensorSlice
 
 Index = QModelIndex | QPersistentModelIndex
@@ -46,7 +46,7 @@ class TensorPart:
 class TensorTableModel(QAbstractTableModel):
     """Cells are elements. `commit(index, text)` is called with the element's index when one is typed in."""
 
-    def __init__(self, jobs: Jobs, parent: QObject | None = None) -> None:
+    def __init__(self, jobs: TaskRunner, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._jobs = jobs
         self._reader: Reader | None = None

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QSizePolicy, QS
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.viewer.core.context import DocumentContext
-from onnx_workbench.viewer.core.jobs import Job, Jobs
 from onnx_workbench.viewer.core.selection import Item
+from onnx_workbench.viewer.core.tasks import Task, TaskRunner
 from onnx_workbench.viewer.style.formatting import display, plural, type_text
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.labels import name_of
@@ -160,7 +160,7 @@ class _Work(QWidget):
         self.stop.clicked.connect(self._stop)
         for widget in (self.text, self.bar, self.stop):
             row.addWidget(widget)
-        self._jobs: dict[Job[Any], None] = {}
+        self._jobs: dict[Task[Any], None] = {}
         self._timer = QTimer(self, singleShot=True, interval=_PATIENCE)
         self._timer.timeout.connect(self._show)
         themes().themeChanged.connect(self._color)
@@ -170,7 +170,7 @@ class _Work(QWidget):
     def _color(self) -> None:
         self.stop.setIcon(icon("stop"))
 
-    def watch(self, jobs: Jobs) -> None:
+    def watch(self, jobs: TaskRunner) -> None:
         """Show the progress of these tasks too."""
         for job in jobs.running:
             self._started(job)
@@ -178,23 +178,23 @@ class _Work(QWidget):
         jobs.progressed.connect(self._progressed)
         jobs.ended.connect(self._ended)
 
-    def forget(self, jobs: Jobs) -> None:
+    def forget(self, jobs: TaskRunner) -> None:
         """Stop showing them; their window is closing."""
         for job in jobs.running:
             self._ended(job)
 
     @property
-    def _shown(self) -> Job[Any] | None:
+    def _shown(self) -> Task[Any] | None:
         return min(self._jobs, key=lambda job: (job.lane != "mutate", job.lane == "fetch"), default=None)
 
-    def _started(self, job: Job[Any]) -> None:
+    def _started(self, job: Task[Any]) -> None:
         if not job.title:
             return  # too small to matter
         self._jobs[job] = None
         if not self._timer.isActive() and (len(self._jobs) == 1 or job is self._shown):
             self._timer.start()
 
-    def _progressed(self, job: Job[Any]) -> None:
+    def _progressed(self, job: Task[Any]) -> None:
         if job is self._shown and self.isVisible():
             self._show()
 
@@ -210,7 +210,7 @@ class _Work(QWidget):
         self.stop.setEnabled(not job.cancelled)
         self.show()
 
-    def _ended(self, job: Job[Any]) -> None:
+    def _ended(self, job: Task[Any]) -> None:
         self._jobs.pop(job, None)
         if self._jobs:
             if self.isVisible():

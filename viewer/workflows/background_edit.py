@@ -21,8 +21,8 @@ from onnx_workbench.model.ir.graph import Graph, Node
 from onnx_workbench.model.ir.types import Dimension
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.context import DocumentContext
-from onnx_workbench.viewer.core.jobs import Job
 from onnx_workbench.viewer.core.selection import Item
+from onnx_workbench.viewer.core.tasks import Task
 from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.workflows.convert import attempt, told
 from onnx_workbench.viewer.workflows.step_applier import StepApplier
@@ -72,7 +72,7 @@ class BackgroundEdit(QObject):
         self._failed = failed
         self._ended = ended
         self._rehearsing = WorkingCopyTask(workspace, self._rehearsed, self)
-        self._job: Job[Any] | None = None
+        self._job: Task[Any] | None = None
         self._applying: StepApplier | None = None
         self._begin()
 

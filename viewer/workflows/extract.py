@@ -1,4 +1,4 @@
-"""Models made of parts of an open one, a few milliseconds at a time."""
+"""Models made of parts of an open one."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from onnx_workbench.model.edits.extract import Extraction, cut_out
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.context import DocumentContext
-from onnx_workbench.viewer.core.slices import Slices
+from onnx_workbench.viewer.core.tasks import Reader
 
-_FEW_NODES = 1000  # which are copied in about a slice
+_FEW_NODES = 1000  # which are copied in about a frame
 
 
 class ExtractTask(QObject):
@@ -41,23 +41,24 @@ class ExtractTask(QObject):
         def cut(progress: Progress) -> list[Model]:
             return [cut_out(model, part, type_of, progress) for part in cuts]
 
-        self._slices = Slices(cut, self._hand_over, self._fail, self)
+        self._reader = Reader(self)
+        self._reader.start(cut, self._hand_over, failed=self._fail)
         workspace.changes.changed.connect(self.stop)
         if sum(len(part.nodes) for part in cuts) <= _FEW_NODES:
-            self._slices.finish()
+            self._reader.finish()
 
     @property
     def running(self) -> bool:
         """Whether nothing was called yet."""
-        return self._slices.running
+        return self._reader.running
 
     def stop(self, *_: object) -> None:
         """Cut out nothing more."""
-        if self._slices.running:
+        if self._reader.running:
             self._job.cancel()
 
     def _stop(self) -> None:
-        self._slices.cancel()
+        self._reader.stop()
         self._end()
         self._stopped()
 

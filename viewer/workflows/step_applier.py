@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, QTimer
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document, Transaction
@@ -17,8 +17,7 @@ from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.busy_cursor import busy_over
 from onnx_workbench.viewer.core.context import DocumentContext
-from onnx_workbench.viewer.core.jobs import Job, Jobs
-from onnx_workbench.viewer.core.shifts import Shift
+from onnx_workbench.viewer.core.tasks import Task, TaskRunner
 
 if TYPE_CHECKING:
     from onnx_workbench.model.recovery.journal import Journal
@@ -46,7 +45,7 @@ class StepApplier(QObject):
         parent: QObject | None = None,
         *,
         recording: Recording | None = None,
-        jobs: Jobs | None = None,
+        jobs: TaskRunner | None = None,
         stopped: Callable[[], object] = lambda: None,
     ) -> None:
         super().__init__(parent)
@@ -55,9 +54,10 @@ class StepApplier(QObject):
         self._done = done
         self._revision = document.revision
         self._is_begun = False
-        self._shift = Shift(self._go_on, self)
+        self._timer = QTimer(self, interval=0)
+        self._timer.timeout.connect(self._go_on)
         self._jobs, self._stopped = jobs, stopped
-        self._job: Job[None] | None = None
+        self._job: Task[None] | None = None
         self._writing = Progress()
         self._ahead = None
         is_small = sum(len(steps) for _, steps in self._entries) <= _AT_ONCE
@@ -71,7 +71,7 @@ class StepApplier(QObject):
             self._finish()
             self._end(all_made=True)
         else:
-            self._shift.start()
+            self._timer.start()
 
     def stop(self) -> None:
         """Make nothing, or where it is too late for that, what is left in one go; `done` is not called."""
@@ -81,7 +81,7 @@ class StepApplier(QObject):
         self._finish()
 
     def _finish(self) -> None:
-        self._shift.stop()
+        self._timer.stop()
         self._leave()
         if self._document.revision == self._revision:
             while self._entries:
@@ -115,12 +115,12 @@ class StepApplier(QObject):
             self._finish()
             self._end(all_made=not self._entries)
         else:
-            self._shift.stop()
+            self._timer.stop()
             self._leave()
             self._stopped()
 
     def _end(self, *, all_made: bool) -> None:
-        self._shift.stop()
+        self._timer.stop()
         self._writing.cancel()  # unless all was made, it fits no more
         self._leave()
         self._done(all_made)

@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject
 
 from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.viewer.core.context import DocumentContext
-from onnx_workbench.viewer.core.slices import Latest
+from onnx_workbench.viewer.core.tasks import Reader
 
 
 class WorkingCopyTask(QObject):
@@ -23,7 +23,7 @@ class WorkingCopyTask(QObject):
         super().__init__(parent)
         self._workspace = workspace
         self._done = done
-        self._copying = Latest(self)
+        self._copying = Reader(self)
         workspace.changes.changed.connect(self._on_change)
 
     @property
@@ -34,7 +34,7 @@ class WorkingCopyTask(QObject):
     def start(self) -> None:
         """Begin, or begin again."""
         model = self._workspace.model
-        self._copying.begin(lambda progress: WorkingCopy(model, progress), self._copied)
+        self._copying.start(lambda progress: WorkingCopy(model, progress), self._copied)
 
     def cancel(self) -> None:
         """Stop; `done` is not called."""

@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from onnx_workbench.model.edits.attributes import set_attribute
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.text import regular_expressions
-from onnx_workbench.viewer.core import turns
+from onnx_workbench.viewer.core import event_loop
 from onnx_workbench.viewer.dialogs.find_replace import FindReplaceDialog
 from tests.model import builders
 
@@ -29,7 +29,7 @@ def fill(dialog, find, replace, *kinds, scope=2, wait=True):
         box.setChecked(kind in kinds)
     dialog.search()
     while wait and dialog.is_searching:  # a slow machine lists them over several turns
-        dialog._search.go_on()
+        dialog._search.next_chunk()
 
 
 def listed(dialog):
@@ -114,7 +114,7 @@ def test_operators_and_bodies_in_the_whole_model(desk):
 
 
 def test_a_large_model_is_gone_through_bit_by_bit(desk, dialog, qtbot, monkeypatch):
-    monkeypatch.setattr(turns, "SLICE_MS", 0)  # one thing a turn
+    monkeypatch.setattr(event_loop, "CHUNK_SECONDS", 0)  # one thing a turn
     fill(dialog, "ir", "IR", "node names", wait=False)
     assert dialog.is_searching
     assert not listed(dialog)

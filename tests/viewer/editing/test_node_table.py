@@ -15,7 +15,7 @@ from onnx_workbench.model.history.steps import SetAttribute, SetField
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.text import regular_expressions
-from onnx_workbench.viewer.core import slices, turns
+from onnx_workbench.viewer.core import event_loop
 from onnx_workbench.viewer.panels import node_table_model
 from onnx_workbench.viewer.panels.node_table import NodeTablePanel
 from onnx_workbench.viewer.panels.node_table_model import NodeTableModel
@@ -102,12 +102,11 @@ def test_what_is_no_number_stands_between_numbers_and_texts(panel, desk):
 
 @pytest.fixture
 def sorting_slowly(monkeypatch):
-    """As if there were very many nodes, and a slice over at once."""
+    """As if there were very many nodes."""
     monkeypatch.setattr(node_table_model, "AT_ONCE", 0)
-    monkeypatch.setattr(slices, "SLICE_SECONDS", 0)
 
 
-def test_very_many_nodes_are_sorted_over_several_turns(panel, desk, sorting_slowly):
+def test_very_many_nodes_are_sorted_in_the_background(panel, desk, sorting_slowly):
     select(panel, "Name", 0)
     panel.table.sortByColumn(column(panel, "group"), Qt.SortOrder.AscendingOrder)
     assert cells(panel, "group") == ["4", "10", "2"], "the window goes on"
@@ -315,7 +314,7 @@ def test_a_table_nobody_sees_is_brought_up_to_date_when_it_is_shown(panel, desk)
 
 
 def test_a_large_model_is_listed_over_several_turns(panel, desk, monkeypatch):
-    monkeypatch.setattr(turns, "SLICE_MS", 0)
+    monkeypatch.setattr(event_loop, "CHUNK_SECONDS", 0)
     choose(panel, 0)
     assert "so far" in panel.status.text()
     desk.select(desk.node("a"))

@@ -13,8 +13,9 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.io.writer.save import Saving
 from onnx_workbench.viewer.dialogs.save_options import SaveOptionsDialog
-from onnx_workbench.viewer.files import read_model
+from onnx_workbench.viewer.files import read_model, save, save_preparation
 from onnx_workbench.viewer.files.save import SaveOptions
+from tests.viewer.held import until_stopped
 from tests.viewer.opening import choose, titles
 
 
@@ -121,13 +122,18 @@ def test_saving_again_while_a_save_is_written_is_no_conflict(window, qtbot, tab,
 
 @pytest.fixture
 def slow_preparing(monkeypatch):
-    """Saves are prepared in as many slices as there can be."""
-    monkeypatch.setattr("onnx_workbench.viewer.core.slices.SLICE_SECONDS", -1.0)
+    """Saves are prepared as those of a large model are, and take a while."""
+    prepare = save.prepare
+
+    def slow(*given, progress, **named):
+        threading.Event().wait(0.2)
+        return prepare(*given, progress=progress, **named)
+
+    monkeypatch.setattr(save_preparation, "_FEW", 0)
+    monkeypatch.setattr(save, "prepare", slow)
 
 
-@pytest.mark.parametrize("limit", [2000, 0])
-def test_edits_made_while_a_save_is_prepared_are_not_in_it(window, qtbot, tab, slow_preparing, monkeypatch, limit):
-    monkeypatch.setattr("onnx_workbench.viewer.files.save_preparation._MANY_STEPS", limit)
+def test_edits_made_while_a_save_is_prepared_are_not_in_it(window, qtbot, tab, slow_preparing):
     rename(tab, "saved")
     window.files.save(tab)
     assert name_in(tab.path) == "before"
@@ -223,9 +229,12 @@ def test_a_model_that_does_not_fit_is_told_in_the_dialog_of_options(
 
 
 def test_a_save_that_is_prepared_shows_and_can_be_stopped(window, qtbot, tab, monkeypatch):
-    monkeypatch.setattr("onnx_workbench.viewer.core.slices.Slices.go_on", lambda _self: None)  # it takes for ever
+    began = threading.Event()
+    monkeypatch.setattr(save_preparation, "_FEW", 0)
+    monkeypatch.setattr(save, "prepare", until_stopped(began))
     rename(tab, "saved")
     window.files.save(tab)
+    assert began.wait(30)
     title = f"Saving {tab.path.name}"
     (job,) = (job for job in tab.workspace.jobs.running if job.title == title)  # others work out types and problems
     stop = stop_button(window)

@@ -17,7 +17,7 @@ from tests.model import builders
 from tests.model.recovery.recorded_work import killed_now
 from tests.model.snapshots import assert_linked, snapshot
 from tests.viewer.files.large import ELEMENTS, large_document
-from tests.viewer.held import job_of, let_take_turns
+from tests.viewer.held import job_of, let_background_work_run
 from tests.viewer.opening import opened
 from tests.viewer.tensor_view.tensor_actions import panel_of
 
@@ -174,5 +174,5 @@ def test_a_merge_whose_dialog_is_closed_while_its_weights_are_written_is_not_don
     assert job.finished
     held_up.set()
     workspace.journal._log._store.flush()
-    let_take_turns(qtbot)
+    let_background_work_run(qtbot)
     assert workspace.document.undo_title is None

@@ -15,7 +15,7 @@ from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.text import regular_expressions
-from onnx_workbench.viewer.core import busy_cursor, turns
+from onnx_workbench.viewer.core import busy_cursor, event_loop
 from onnx_workbench.viewer.panels.find import FindPanel, fitted
 from onnx_workbench.viewer.panels.history import HistoryPanel
 from onnx_workbench.viewer.panels.outline import OutlinePanel
@@ -283,7 +283,7 @@ def test_results_follow_edits(qtbot, workspace):
 
 
 def test_an_edit_in_the_middle_of_a_search_begins_it_anew(qtbot, monkeypatch):
-    monkeypatch.setattr("onnx_workbench.viewer.core.turns.SLICE_MS", 0)  # one match a turn
+    monkeypatch.setattr("onnx_workbench.viewer.core.event_loop.CHUNK_SECONDS", 0)  # one match a turn
     graph = Graph("g")
     for number in range(8):
         SetInitializer(graph, Value(f"w{number}"), ArrayTensor(np.zeros(2, np.float32))).apply()
@@ -395,7 +395,7 @@ def test_history_lists_states_and_goes_to_any(qtbot, workspace):
 
 
 def test_an_edit_on_the_way_through_history_stays(qtbot, workspace, monkeypatch):
-    monkeypatch.setattr(turns, "SLICE_MS", 0)
+    monkeypatch.setattr(event_loop, "CHUNK_SECONDS", 0)
     document = workspace.document
     for number in range(500):
         with document.edit("Write") as edit:

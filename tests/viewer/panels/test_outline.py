@@ -14,7 +14,7 @@ from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.viewer.canvas.graph_view import GraphView
 from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions
-from onnx_workbench.viewer.core import grouping, turns
+from onnx_workbench.viewer.core import event_loop, grouping
 from onnx_workbench.viewer.panels.outline import OutlinePanel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.theme import theme
@@ -196,7 +196,7 @@ def opening(blocks, qtbot, monkeypatch):
     """The outline with its first row closed, chosen and being opened with all below it, a row a turn."""
     blocks.tree.collapseAll()
     blocks.tree.setCurrentIndex(blocks.model.index(0, 0))
-    monkeypatch.setattr(turns, "SLICE_MS", 0)
+    monkeypatch.setattr(event_loop, "CHUNK_SECONDS", 0)
     qtbot.keyClick(blocks.tree, Qt.Key.Key_Asterisk)
     assert blocks.opening.running
     assert len(below(blocks)) < len(list(rows(blocks.model)))

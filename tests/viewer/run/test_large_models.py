@@ -13,11 +13,10 @@ from onnx_workbench.exec.inspect.compare import compare_values
 from onnx_workbench.model.analysis import topology
 from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.model.history.steps import SetInput
-from onnx_workbench.viewer.core import slices
-from onnx_workbench.viewer.core.shifts import Shift
 from onnx_workbench.viewer.run import compare, results
 from onnx_workbench.viewer.run.compare import ComparisonOutcome
 from onnx_workbench.viewer.run.overlays import TITLES, OverlayFile, read_numbers
+from tests.viewer.held import hold_reader, let_readers_end
 from tests.viewer.run.run_actions import ONNX_RUNTIME, edit, idle, make_bad, node, opened, run, value
 
 COUNT = 4000
@@ -35,56 +34,40 @@ def workspace(window, qtbot, tmp_path):
     return opened(window, qtbot, path)
 
 
-def take_turns(qtbot, count):
-    """Let whatever works in slices have so many turns, or nearly."""
-    had = []
-    shift = Shift(lambda: had.append(1))
-    shift.start()
-    qtbot.waitUntil(lambda: len(had) >= count, timeout=30_000)
-    shift.stop()
-
-
 def test_the_model_is_read_while_the_window_goes_on(qtbot, workspace, monkeypatch):
-    monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
+    began, free = hold_reader(monkeypatch, workspace.runs.session, "prepare")
     workspace.runs.run()
-    take_turns(qtbot, 4)
+    qtbot.waitUntil(began.is_set)
     assert workspace.runs.is_running
     assert not workspace.results.is_running, "much is still to be read"
+    free.set()
     idle(qtbot, workspace)
     assert workspace.run_state.startswith(f"Ran {COUNT:,} nodes")
 
 
-def begin_to_read(qtbot, workspace, monkeypatch):
-    """Start a run; of the model, something is read, and more is to be read."""
-    parts = []
-    prepare = workspace.runs.session.prepare
-
-    def watched(progress):
-        parts.append(progress)
-        return prepare(progress)
-
-    monkeypatch.setattr(workspace.runs.session, "prepare", watched)
-    monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
+@pytest.fixture
+def free(qtbot, workspace, monkeypatch):
+    """A run was started and begins to read the model, for which it waits until this event is set."""
+    began, free = hold_reader(monkeypatch, workspace.runs.session, "prepare")
     workspace.runs.run()
-    qtbot.waitUntil(lambda: len(parts) == 2, timeout=30_000)  # tried at once, and then begun in slices
+    qtbot.waitUntil(began.is_set)
     assert not workspace.results.is_running
+    return free
 
 
-def test_an_edit_while_the_model_is_read_is_in_the_run(qtbot, workspace, monkeypatch):
-    with monkeypatch.context() as patch:
-        begin_to_read(qtbot, workspace, patch)
+def test_an_edit_while_the_model_is_read_is_in_the_run(qtbot, workspace, free):
     edit(workspace, f"v{COUNT - 1}", "alpha", 3.0)
+    free.set()
     qtbot.waitUntil(lambda: workspace.results.current is not None, timeout=30_000)
     idle(qtbot, workspace)
     assert workspace.results.is_current
     assert workspace.results.has(value(workspace, "v5"))
 
 
-def test_a_run_can_be_stopped_while_the_model_is_read(qtbot, workspace, monkeypatch):
-    begin_to_read(qtbot, workspace, monkeypatch)
-    monkeypatch.setattr(slices, "SLICE_SECONDS", 60.0)  # all would be read in the next one
+def test_a_run_can_be_stopped_while_the_model_is_read(qtbot, workspace, free):
     workspace.runs.stop()
-    take_turns(qtbot, 3)
+    free.set()
+    let_readers_end(qtbot)
     idle(qtbot, workspace)
     assert workspace.results.current is None
 
@@ -98,14 +81,8 @@ def numbers_matching(workspace, path):
     return overlays
 
 
-def test_numbers_from_a_file_are_matched_while_the_window_goes_on_and_edits_are_heeded(
-    qtbot, workspace, tmp_path, monkeypatch
-):
+def test_numbers_from_a_file_are_matched_while_the_window_goes_on_and_edits_are_heeded(qtbot, workspace, tmp_path):
     overlays = numbers_matching(workspace, tmp_path / "numbers.json")
-    with monkeypatch.context() as patch:
-        patch.setattr(slices, "SLICE_SECONDS", 0.0)  # a node in each
-        take_turns(qtbot, 10)
-    assert not overlays.numbers
     with workspace.document.edit("Rename") as transaction:
         rename_node(transaction, node(workspace, "v0"), "other")
     qtbot.waitUntil(lambda: overlays.title == "numbers", timeout=30_000)
@@ -113,11 +90,10 @@ def test_numbers_from_a_file_are_matched_while_the_window_goes_on_and_edits_are_
     assert len(overlays.numbers) == COUNT
 
 
-def test_another_choice_ends_the_matching_of_numbers(qtbot, workspace, tmp_path, monkeypatch):
+def test_another_choice_ends_the_matching_of_numbers(qtbot, workspace, tmp_path):
     overlays = numbers_matching(workspace, tmp_path / "numbers.json")
-    monkeypatch.setattr(slices, "SLICE_SECONDS", 60.0)  # it would be done in the next one
     overlays.choose("")
-    take_turns(qtbot, 3)
+    let_readers_end(qtbot)
     assert not overlays.numbers
 
 
@@ -154,10 +130,9 @@ def test_a_file_without_a_name_of_a_node_leaves_the_colours(qtbot, ran, tmp_path
 
 @pytest.fixture
 def ran(qtbot, workspace, monkeypatch):
-    """The model as one that is looked through over several turns, after a run."""
+    """The model as one that is searched in the background, after a run."""
     monkeypatch.setattr(results, "_AT_ONCE", 100)
     monkeypatch.setattr(topology, "_CHECKED", 16)
-    monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
     workspace.runs.run()
     qtbot.waitUntil(lambda: workspace.results.is_current, timeout=30_000)
     idle(qtbot, workspace)
@@ -189,7 +164,7 @@ def test_edits_while_it_is_looked_for_what_is_stale_add_to_it_and_undo_ends_it(q
         ran.document.undo()
     assert ran.results.is_current
     assert not ran.results.is_searching
-    take_turns(qtbot, 10)
+    let_readers_end(qtbot)
     assert ran.results.is_current
 
 
@@ -221,27 +196,25 @@ def test_a_model_is_read_for_a_comparison_while_the_window_goes_on(window, qtbot
     edit(workspace, "v7", "alpha", 0.25)
     run(qtbot, workspace)
     panel = window.docks.open("compare")
-    monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
+    began, free = hold_reader(monkeypatch, other.runs.session, "prepare")
     choose(panel, "The open model long2.onnx")
-    take_turns(qtbot, 4)
+    qtbot.waitUntil(began.is_set)
     assert [job.title for job in workspace.jobs.running] == ["Compare"]
     assert not other.has_runs or not other.runs.session.is_prepared, "much is still to be read"
     edit(other, "v3", "alpha", 0.25)
+    free.set()
     idle(qtbot, workspace)
     assert panel.first.name == "v3", "the edit counts"
 
 
-def test_a_model_is_read_twice_side_by_side(window, qtbot, tmp_path, workspace, monkeypatch):
+def test_a_model_is_read_twice_side_by_side(window, qtbot, tmp_path, workspace):
     (tmp_path / "long2.onnx").write_bytes((tmp_path / "long.onnx").read_bytes())
     other = opened(window, qtbot, tmp_path / "long2.onnx")
     window.area.activate(window.tabs()[0])
     run(qtbot, workspace)
     panel = window.docks.open("compare")
-    monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
     other.runs.run()
-    take_turns(qtbot, 4)
     panel.compare("other", compare.with_model(workspace, other))
-    take_turns(qtbot, 4)
     assert other.runs.is_running
     idle(qtbot, workspace)
     idle(qtbot, other)
@@ -251,20 +224,18 @@ def test_a_model_is_read_twice_side_by_side(window, qtbot, tmp_path, workspace, 
 
 
 @pytest.mark.parametrize("choice", ["What if all nodes were in float16", ONNX_RUNTIME])
-def test_a_comparison_can_be_stopped_while_a_model_is_read(qtbot, window, workspace, monkeypatch, choice):
+def test_a_comparison_can_be_stopped_while_a_model_is_read(qtbot, window, workspace, choice):
     run(qtbot, workspace)
     edit(workspace, "v7", "alpha", 0.25)
     run(qtbot, workspace)
     panel = window.docks.open("compare")
     invitation = panel.summary.text()
-    monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
     choose(panel, choice)
-    take_turns(qtbot, 2)
     assert panel.summary.text() != invitation
     workspace.jobs.cancel_all()
     qtbot.waitUntil(lambda: not workspace.jobs.running)
     assert panel.summary.text() == invitation
-    take_turns(qtbot, 4)
+    let_readers_end(qtbot)
     assert not panel.rows
 
 
@@ -278,12 +249,12 @@ def test_a_document_may_be_closed_while_it_is_read_for_a_comparison(
     run(qtbot, workspace)
     panel, told = window.docks.open("compare"), []
     workspace.messaged.connect(lambda message: told.append(message.title))
-    monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
+    began, _ = hold_reader(monkeypatch, other.runs.session, "prepare")
     choose(panel, "The open model long2.onnx")
-    take_turns(qtbot, 4)
+    qtbot.waitUntil(began.is_set)
     gone = {"workspace": workspace, "other": other}[which]
     window.area.remove_tab(next(tab for tab in window.tabs() if tab.workspace is gone))
-    take_turns(qtbot, 4)
+    let_readers_end(qtbot)
     if which == "other":
         qtbot.waitUntil(lambda: told == ["long2.onnx was closed"])
         idle(qtbot, workspace)

@@ -1,15 +1,18 @@
-"""Copies for work in the background are made in slices, and are never of a model that changed half-way."""
+"""Copies for work in the background, made in the background, are never of a model that changed half-way."""
 
 from __future__ import annotations
+
+from threading import Event
 
 import pytest
 
 from onnx_workbench.model.edits import values
 from onnx_workbench.viewer.run.workspace import Workspace
+from onnx_workbench.viewer.workflows import working_copies
 from onnx_workbench.viewer.workflows.working_copies import WorkingCopyTask
 from tests.model import builders
 from tests.model.snapshots import snapshot
-from tests.viewer.held import let_take_turns
+from tests.viewer.held import until_stopped
 
 COUNT = 3000
 NODES = " ".join(f"v{i + 1} = Neg(v{i})" for i in range(COUNT))
@@ -29,13 +32,12 @@ def workspace(qapp, document):
 
 
 def test_an_edit_while_copying_is_in_the_copy(workspace, qtbot, monkeypatch):
-    monkeypatch.setattr(
-        "onnx_workbench.viewer.core.slices.SLICE_SECONDS", 0.0
-    )  # hundreds of slices, however slow the machine
+    began = Event()
+    monkeypatch.setattr(working_copies, "WorkingCopy", until_stopped(began))
     found = []
     rehearsing = WorkingCopyTask(workspace, found.append)
     rehearsing.start()
-    let_take_turns(qtbot)
+    qtbot.waitUntil(began.is_set)
     assert rehearsing.running
     monkeypatch.undo()
     document = workspace.document

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QWidget
 
 from onnx_workbench.model.ir.graph import Node, Value
@@ -14,7 +15,6 @@ from onnx_workbench.viewer.canvas.scene import coloring
 from onnx_workbench.viewer.canvas.scene.coloring import Coloring
 from onnx_workbench.viewer.canvas.scene.scene import Scene
 from onnx_workbench.viewer.canvas.scene.subgraph_boundaries import SubgraphBoundaries
-from onnx_workbench.viewer.core.shifts import Shift
 from onnx_workbench.viewer.style.theme import theme, themes
 
 #: More marked objects than this are found in the scene over several turns of the event loop, so many in each.
@@ -43,7 +43,8 @@ class HighlightedSurface(Surface):
         self._shows_devices = False
         self._marked: dict[str, dict[object, None]] = {}
         self._searches: dict[str, _Search] = {}  # by kind; the marks of before are shown meanwhile
-        self._turns = Shift(self._search_on, self)
+        self._searching = QTimer(self, interval=0)
+        self._searching.timeout.connect(self._search_on)
         self._crossings: SubgraphBoundaries | None = None  # of this scene, looked up at the first hover
         themes().themeChanged.connect(self._apply_shades)
 
@@ -118,7 +119,7 @@ class HighlightedSurface(Surface):
         if self.marks is not None and len(all_items) > _AT_ONCE:
             self._marked[kind] = {}  # those that are found
             self._searches[kind] = _Search(all_items, iter(all_items))
-            self._turns.start()
+            self._searching.start()
         else:
             marked = self._marked[kind] = dict.fromkeys(all_items)
             if self.marks is not None:
@@ -128,7 +129,7 @@ class HighlightedSurface(Surface):
     def _search_on(self) -> None:
         """Find some more of what is marked; show all of a kind together."""
         if self.marks is None or not self._searches:
-            self._turns.stop()
+            self._searching.stop()
             return
         kind, search = next(iter(self._searches.items()))
         some = list(islice(search.left, _PER_TURN))

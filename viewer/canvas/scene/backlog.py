@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, QTimer
 
 from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.viewer.core.event_loop import CHUNK_SECONDS
 from onnx_workbench.viewer.core.model_signals import ChangeSet
-from onnx_workbench.viewer.core.shifts import SLICE_SECONDS, Shift
 
 _PIECE = 100  # objects between two looks at the clock
 
@@ -27,20 +27,21 @@ class Backlog(QObject):
         self._look = look
         self._is_busy = is_busy
         self._objects: dict[Node | Value, None] = {}
-        self._shift = Shift(self._work, self)
+        self._timer = QTimer(self, interval=0)
+        self._timer.timeout.connect(self._work)
 
     def add(self, objects: Iterable[Node | Value]) -> None:
         """Have these looked at, each once, in no order."""
         self._objects.update(dict.fromkeys(objects))
-        self._shift.start()
+        self._timer.start()
 
     def clear(self) -> None:
         """Everything is drawn anew, or nothing any more."""
         self._objects = {}
-        self._shift.stop()
+        self._timer.stop()
 
     def _work(self) -> None:
-        end = time.perf_counter() + SLICE_SECONDS
+        end = time.perf_counter() + CHUNK_SECONDS
         while self._objects and not self._is_busy() and time.perf_counter() < end:
             piece = ChangeSet()
             for _ in range(min(_PIECE, len(self._objects))):
@@ -51,4 +52,4 @@ class Backlog(QObject):
                     piece.values.add(one)
             self._look(piece)
         if not self._objects:
-            self._shift.stop()
+            self._timer.stop()

@@ -8,7 +8,7 @@ from PySide6.QtCore import QCoreApplication
 from onnx_workbench.viewer.canvas.paint import highlighted_surface, highlights
 from onnx_workbench.viewer.style.theme import theme
 from tests.viewer.canvas.graphs import long_chain, settle
-from tests.viewer.held import let_take_turns
+from tests.viewer.held import let_background_work_run
 
 PER_TURN = 7
 
@@ -99,7 +99,7 @@ def test_a_scene_that_follows_is_marked_at_once(view, qtbot):
     assert shown(view, "stale") == boxes_of(view, nodes[1:-3])
     view.set_marks("stale", nodes[1:])
     view.set_scene(None)
-    let_take_turns(qtbot)
+    let_background_work_run(qtbot)
     assert view.marks is None
 
 

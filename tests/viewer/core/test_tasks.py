@@ -3,15 +3,20 @@ import sys
 import threading
 
 import pytest
+from PySide6.QtCore import QEventLoop, QObject, QTimer
+from shiboken6 import delete, isValid
 
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.progress import Cancelled
-from onnx_workbench.viewer.core.jobs import Jobs
+from onnx_workbench.viewer.core.tasks import Reader, TaskRunner, cancel_readers
+from tests.model import builders
+from tests.viewer.held import let_readers_end
 
 
 @pytest.fixture
 def jobs(qapp):
-    jobs = Jobs()
+    jobs = TaskRunner()
     yield jobs
     jobs.close()
 
@@ -36,19 +41,6 @@ def test_work_runs_in_a_thread_and_answers_on_the_gui_thread(jobs, qtbot):
     assert threads["done"] is threading.main_thread()
     assert threads["work"] is not threads["done"]
     assert jobs.running == ()
-
-
-def test_starting_a_job_waits_for_no_thread_to_begin(jobs, qtbot, monkeypatch):
-    """A new one begins when it has a processor, and a run may use all of them."""
-    results = []
-
-    def wait_for_thread(thread):
-        raise AssertionError(thread)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", wait_for_thread)  # it returns when the new thread runs
-        jobs.start("Count", lambda _progress: 1, done=results.append)
-    qtbot.waitUntil(lambda: results == [1])
 
 
 def test_the_mutating_lane_runs_one_after_the_other_and_reading_side_by_side(jobs, qtbot):
@@ -172,7 +164,7 @@ def test_cancelled_raised_by_the_work_itself_counts_as_cancelled(jobs, qtbot):
 
 
 def test_after_close_nothing_is_called_back(qapp, qtbot):
-    jobs = Jobs()
+    jobs = TaskRunner()
     gate, calls = threading.Event(), []
     job = jobs.start("Wait", lambda _: gate.wait(10), done=calls.append, finished=lambda: calls.append("finished"))
     jobs.close()
@@ -194,42 +186,184 @@ def test_counting_keeps_nobody_waiting_who_wants_to_read(jobs, qtbot):
     qtbot.waitUntil(lambda: not jobs.running)
 
 
-def test_a_quick_job_never_waits_behind_a_long_one_while_threads_are_free(qapp):
-    """The thread that takes the long one must not count as free any more, at whatever moment the quick one comes."""
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        for _ in range(1500):
-            jobs, ready, gate, quick = Jobs(), threading.Event(), threading.Event(), threading.Event()
-            jobs.start("", lambda _progress, ready=ready: ready.set())
-            assert ready.wait(20)
-            jobs.start("", lambda _progress, gate=gate: gate.wait(20))
-            jobs.start("", lambda _progress, quick=quick: quick.set())
-            try:
-                assert quick.wait(5)
-            finally:
-                gate.set()
-                jobs.close()
-    finally:
-        sys.setswitchinterval(interval)
-
-
 def test_work_that_ends_after_the_program_says_nothing():
     """The process ends in the middle of a job that does not heed cancelling: no traceback on the terminal."""
     program = """
 import threading
 from PySide6.QtCore import QCoreApplication
 from shiboken6 import delete
-from onnx_workbench.viewer.core import jobs
+from onnx_workbench.viewer.core import tasks
 
 application = QCoreApplication([])
 begun, gone = threading.Event(), threading.Event()
-running = jobs.Jobs()
+running = tasks.TaskRunner()
 running.start("", lambda _progress: (begun.set(), gone.wait(30)))
 begun.wait(30)
-delete(jobs._mailbox())  # as the end of the interpreter does
+delete(tasks._mailbox())  # as the end of the interpreter does
 gone.set()
-jobs.wait_for_end(30)
+tasks.wait_for_end(30)
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+# -- readers of models -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def document(qapp):
+    document = builders.document(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) { y = Neg(x) }'
+    )
+    end = document.before_change(cancel_readers)
+    yield document
+    end()
+
+
+@pytest.fixture
+def owner(qapp):
+    owner = QObject()
+    yield owner
+    if isValid(owner):
+        delete(owner)
+
+
+def rename(document, name):
+    with document.edit("Rename") as edit:
+        edit.do(SetField(document.model.graph, "name", name))
+
+
+def names_while_held(document, began, free):
+    """Reads the name of the graph again and again until it may end; gives all that it saw."""
+
+    def work(progress):
+        seen = {document.model.graph.name}
+        began.set()
+        while not free.wait(0.001):
+            seen.add(document.model.graph.name)
+            progress.check()
+        return seen
+
+    return work
+
+
+def test_a_reader_works_off_the_gui_thread_and_answers_on_it(owner, qtbot):
+    threads = []
+    Reader(owner).start(
+        lambda _progress: threading.get_ident(), lambda one: threads.extend((one, threading.get_ident()))
+    )
+    assert threads == [], "never while an edit may be under way"
+    qtbot.waitUntil(lambda: bool(threads))
+    assert threads[0] != threads[1] == threading.main_thread().ident
+
+
+@pytest.mark.parametrize("change", ["edit", "undo", "redo"])
+def test_a_change_stops_readers_and_they_start_again(document, owner, qtbot, change):
+    rename(document, "b")
+    if change == "redo":
+        document.undo()
+    before = document.model.graph.name
+    began, free, found = threading.Event(), threading.Event(), []
+    reader = Reader(owner)
+    reader.start(names_while_held(document, began, free), found.append)
+    qtbot.waitUntil(began.is_set)
+    began.clear()
+    rename(document, "c") if change == "edit" else getattr(document, change)()
+    assert reader.running
+    qtbot.waitUntil(began.is_set)
+    free.set()
+    qtbot.waitUntil(lambda: bool(found))
+    assert found == [{document.model.graph.name}]
+    assert document.model.graph.name != before
+
+
+def test_what_was_read_before_a_change_is_not_delivered_after_it(document, owner, qtbot):
+    ended, found = threading.Event(), []
+
+    def work(_progress):
+        ended.set()
+        return document.model.graph.name
+
+    Reader(owner).start(work, found.append)
+    spinner = QEventLoop()
+    QTimer.singleShot(0, spinner.quit)
+    spinner.exec()
+    assert ended.wait(10)
+    rename(document, "later")
+    qtbot.waitUntil(lambda: bool(found))
+    assert found[-1] == "later"
+
+
+def test_an_edit_waits_for_a_reader_that_is_to_end(document, owner, qtbot):
+    name = document.model.graph.name
+    began, free, found = threading.Event(), threading.Event(), []
+    Reader(owner, is_waited_for=True).start(names_while_held(document, began, free), found.append)
+    assert began.wait(10)
+    threading.Timer(0.05, free.set).start()
+    rename(document, "later")
+    assert free.is_set()
+    qtbot.waitUntil(lambda: bool(found))
+    assert found == [{name}]
+
+
+def test_a_stopped_reader_reads_nothing_more_and_calls_nothing(document, owner, qtbot):
+    began, free, found = threading.Event(), threading.Event(), []
+    reader = Reader(owner)
+    reader.start(names_while_held(document, began, free), found.append)
+    qtbot.waitUntil(began.is_set)
+    reader.stop()
+    assert not reader.running
+    free.set()
+    let_readers_end(qtbot)
+    assert found == []
+
+
+def test_of_what_a_reader_starts_the_last_counts(owner, qtbot):
+    found, reader = [], Reader(owner)
+    reader.start(lambda _progress: 1, found.append)
+    reader.start(lambda _progress: 2, found.append)
+    qtbot.waitUntil(lambda: not reader.running)
+    reader.start(lambda _progress: 3, found.append, at_once=True)
+    assert found == [2, 3]
+    reader.restart()
+    assert not reader.running
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_what_a_reader_raises_is_handed_over(owner, qtbot, at_once):
+    def work(_progress):
+        raise ModelError("No")
+
+    failed = []
+    Reader(owner).start(work, pytest.fail, failed=failed.append, at_once=at_once)
+    qtbot.waitUntil(lambda: bool(failed))
+    assert [error.title for error in failed] == ["No"]
+
+
+def test_a_bug_in_a_reader_reaches_the_exception_hook(owner, qtbot):
+    def work(_progress):
+        raise RuntimeError("bug")
+
+    reader = Reader(owner)
+    with qtbot.captureExceptions() as exceptions:
+        reader.start(work, pytest.fail)
+        qtbot.waitUntil(lambda: not reader.running)
+    assert [str(error) for _, error, _ in exceptions] == ["bug"]
+
+
+def test_a_reader_whose_owner_goes_away_ends(document, owner, qtbot):
+    began, found = threading.Event(), []
+    Reader(owner).start(names_while_held(document, began, threading.Event()), found.append)
+    qtbot.waitUntil(began.is_set)
+    delete(owner)
+    let_readers_end(qtbot)
+    rename(document, "later")
+    assert found == []
+
+
+def test_what_a_reader_reports_reaches_the_listener(owner, qtbot):
+    told = []
+    Reader(owner).start(
+        lambda progress: progress.report(2, 2, "all"), lambda _: None, report=lambda *news: told.append(news)
+    )
+    qtbot.waitUntil(lambda: told == [(2, 2, "all")])

@@ -1,0 +1,93 @@
+"""Work on the GUI thread between events: debounced calls, and long iterations in chunks of a few milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from time import perf_counter
+from typing import Generic, TypeVar
+
+from PySide6.QtCore import QObject, QTimer
+
+from onnx_workbench.model.errors import ModelError
+
+T = TypeVar("T")
+
+#: How long a chunk may take; several of them may come in one turn of the event loop.
+CHUNK_SECONDS = 0.004
+
+
+class Debounce(QObject):
+    """Debounced single-shot call on the GUI thread: once, at the next turn of the event loop."""
+
+    def __init__(self, call: Callable[[], object], parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._timer = QTimer(self, singleShot=True, interval=0)
+        self._timer.timeout.connect(call)
+
+    def request(self, *_: object) -> None:
+        """Have it called; cheap to call often."""
+        self._timer.start()
+
+
+class ChunkedIteration(QObject, Generic[T]):
+    """Goes through an iterator on the GUI thread, a chunk at each turn of the event loop.
+
+    The iterator yields None where it has no item for a while. `taken(items, finished)` is called once a chunk with
+    what came, `failed` after it where a ModelError ended it. When what is gone through changes, call `stop`.
+    """
+
+    def __init__(
+        self,
+        taken: Callable[[list[T], bool], object],
+        parent: QObject | None = None,
+        failed: Callable[[ModelError], object] | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._taken = taken
+        self._failed = failed
+        self._items: Iterator[T | None] | None = None
+        self._timer = QTimer(self, interval=0)
+        self._timer.timeout.connect(self.next_chunk)
+
+    @property
+    def running(self) -> bool:
+        """Whether there may be more."""
+        return self._items is not None
+
+    def start(self, items: Iterator[T | None]) -> None:
+        """Start with the next turn, instead of what was gone through before."""
+        self._items = items
+        self._timer.start()
+
+    def stop(self) -> None:
+        """Leave out the rest."""
+        self._timer.stop()
+        self._items = None
+
+    def next_chunk(self) -> None:
+        """Take a chunk now."""
+        if self._items is None:
+            return
+        batch: list[T] = []
+        try:
+            finished = self._take(self._items, batch)
+        except ModelError as error:
+            if self._failed is None:
+                raise
+            self.stop()
+            self._taken(batch, False)
+            self._failed(error)
+            return
+        if finished:
+            self.stop()
+        self._taken(batch, finished)
+
+    def _take(self, items: Iterator[T | None], batch: list[T]) -> bool:
+        """Append what comes within a chunk to a list; whether nothing is left."""
+        deadline = perf_counter() + CHUNK_SECONDS
+        for item in items:
+            if item is not None:
+                batch.append(item)
+            if perf_counter() > deadline:
+                return False
+        return True
