@@ -3,7 +3,7 @@
     python -m tests.benchmarks.bench_edit [nodes …]
 
 CPU time of the GUI thread from the edit until the picture is right again, next to what one frame at 60 Hz allows
-(16.7 ms). Types and problems are worked out afterwards in slices; the longest of these turns is printed too.
+(16.7 ms). Types and problems are worked out afterwards; the longest of these turns is printed too.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 Counted are values that nodes make, graph outputs left out, in models whose declarations were removed. The second
 part takes onnx's own test cases of single operators, their sizes made names, and lists what the symbolic one tells of
 outputs and ours does not; where it contradicts the specification, as of Resize with axes, that is said too. The third
-times a graph of 10,000 and 100,000 nodes: what the window's thread does in slices, and what a child process
+times a graph of 10,000 and 100,000 nodes: what a reader of the window does, and what a child process
 does meanwhile. Without sympy the symbolic one is left out.
 """
 
@@ -252,7 +252,7 @@ def cost(count: int) -> None:
         onnx.shape_inference.infer_shapes(plain, data_prop=True)
         alone = time.perf_counter() - begun
     print(
-        f"{count:,} nodes: prepared in slices of the window's thread {prepared - start:.2f} s, "
+        f"{count:,} nodes: prepared by a reader {prepared - start:.2f} s, "
         f"child and reading its answer {answered - prepared:.2f} s ({len(found.types):,} types{found.problem}); "
         f"onnx alone {alone:.2f} s, ratio {(answered - start) / alone:.1f}"
     )

@@ -1,4 +1,4 @@
-"""Brings a graph onto the canvas: draws it up in slices, lays it out in a job, and hands over the scene.
+"""Brings a graph onto the canvas: draws it up in chunks, lays it out in a task, and hands over the scene.
 
 Small graphs are done at once. After an edit the layout starts from the one before, so that the rest stays in place.
 """

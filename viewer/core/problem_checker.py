@@ -32,7 +32,7 @@ _UNDECLARED = ("interface-type", "interface-shape")
 class ProblemChecker(QObject):
     """The rules that are broken, declared types that cannot be, and what reading the file found. GUI thread.
 
-    Nothing is checked before `start`. After an edit the node it touched is checked at once, the rest in slices of a
+    Nothing is checked before `start`. After an edit the node it touched is checked at once, the rest in chunks of a
     few milliseconds.
     """
 
@@ -119,7 +119,7 @@ class ProblemChecker(QObject):
             self.finished_changed.emit()
 
     def _compare_types(self) -> None:
-        """Hold declared types against the inferred ones, in slices; an edit meanwhile begins it again."""
+        """Compare declared types with the inferred ones in the background; an edit meanwhile starts it again."""
         self._comparing.stop()
         if (inferred := self._types.inferred) is not None:
             model = self._document.model

@@ -33,8 +33,8 @@ _KEPT_OPEN = 100  # most branches reopened after an edit: finding each is a sear
 class RawMessagesPanel(Panel):
     """Choosing a field selects its object on the graph, and vice versa.
 
-    Read only while visible, in slices. Meanwhile the rows of the previous state are shown read-only: a path in them may
-    lead to another message by now.
+    Read only while visible, in the background. Meanwhile the rows of the previous state are shown read-only: a path in
+    them may lead to another message by now.
     """
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:

@@ -1,7 +1,7 @@
 """From a graph to its drawing: which boxes there are, what they say, how large they are, what connects them.
 
     drawing = build(graph, options, expanded, ids, measure)          # at once
-    for _ in (builder := Builder(...)).steps(): ...                  # or in slices of some milliseconds
+    for _ in (builder := Builder(...)).steps(): ...                  # or in chunks of some milliseconds
 
 Reads the model, so on the thread that owns it. About 15 µs a node, half of it when the cards are cached.
 """
