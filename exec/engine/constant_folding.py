@@ -23,10 +23,11 @@ from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 _SECONDS = 10.0  # for one node
 
 
-def evaluate(node: Node, inputs: Sequence[Array | None], opset: int, most_bytes: int) -> list[Array] | None:
-    """The outputs of a node for these inputs, or None: no kernel, no tensors, an error, or larger than the limit.
+def evaluate(node: Node, inputs: Sequence[Array | None], opset: int, most_bytes: int) -> list[Array | None] | None:
+    """The outputs of a node for these inputs, None for those it does not have.
 
-    Any thread. A kernel is stopped after ten seconds at its next checkpoint.
+    None as a whole: no kernel, no tensors, an error, or larger than the limit. Any thread.
+    A kernel is stopped after ten seconds at its next checkpoint.
     """
     load()
     try:
@@ -48,12 +49,13 @@ def evaluate(node: Node, inputs: Sequence[Array | None], opset: int, most_bytes:
             found = KernelGuard(call, node.op_type, opset, node.domain)(*kernel.arguments(inputs))
     finally:
         set_limits(None)
-    results = [
-        np.asarray(r) if isinstance(r, np.generic) else r for r in (found if isinstance(found, tuple) else (found,))
-    ]
-    if not all(isinstance(r, np.ndarray) for r in results[: len(node.outputs)]):
-        return None
-    return results if sum(r.nbytes for r in results) <= most_bytes else None
+    results: list[Array | None] = []
+    for value, result in zip(node.outputs, found if isinstance(found, tuple) else (found,), strict=False):
+        array = np.asarray(result) if isinstance(result, np.generic) else result
+        if value is not None and not isinstance(array, np.ndarray):
+            return None
+        results.append(None if value is None else array)
+    return results if sum(r.nbytes for r in results if r is not None) <= most_bytes else None
 
 
 def _attributes(kernel: Kernel, node: Node) -> dict[str, Any] | None:

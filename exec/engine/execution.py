@@ -80,10 +80,15 @@ class Execution:
         slots, template = run.slots, state.template
         set_limits(run.limits)
         try:
-            for slot in state.read_constants(needed):
+            returned, problems = state.read_returned_constants()
+            for slot in (*state.read_constants(needed), *returned):
                 slots[slot] = template[slot]
         finally:
             set_limits(None)
+        names = {slot: key[1] for key, slot in plan.slots.items()} if problems else {}
+        for slot, reason in problems.items():
+            value = names[slot]
+            run.dead[slot] = Failure(0, (), plan.name(value), "value", 0, (), reason, "KernelError")
         for slot, value in plan.undefined.items():
             if slots[slot] is MISSING:
                 run.dead[slot] = Failure(

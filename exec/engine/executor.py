@@ -361,6 +361,9 @@ class Executor:
         """Code of an inner plan before its first run, with constants folded and weights prepared."""
         plan, slots = state.plan, state.template
         state.read_constants(plan.steps)
+        _, problems = state.read_returned_constants()
+        if problems:
+            raise KernelError(next(iter(problems.values())))
         rest = []
         for step in plan.steps:
             if state.tokens[step.index] and all(slots[s] is not MISSING for s in step.reads) and not step.bodies:

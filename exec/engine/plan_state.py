@@ -38,6 +38,9 @@ T = TypeVar("T")
 #: Kinds of the inputs of a plan: see PlanState.code_for.
 Kinds = tuple[Kind | tuple[int, Kind], ...]
 
+#: What reading a constant may raise.
+_NOT_READ = (ModelError, ValueError, LookupError, OSError, LimitError)
+
 
 class Code(NamedTuple):
     """A step as the loop takes it: the result of call(get(slots)), or call(*get(slots)), goes to slot `out`."""
@@ -260,16 +263,31 @@ class PlanState:
             for slot in step.reads:
                 if slot in constants and slot not in given:
                     try:
-                        value = library.constant(constants[slot])
-                        template[slot] = value.dense() if isinstance(value, SparseArray) else value
-                        given.add(slot)
+                        self._read_constant(slot)
                         new.append(slot)
-                    except (ModelError, ValueError, LookupError, OSError, LimitError) as error:
+                    except _NOT_READ as error:
                         kind = LimitError if isinstance(error, LimitError) else KernelError
                         self.replace_call(step.index, refusal(str(error), kind))
                         self.tokens[step.index], self.bound[step.index] = 0, 1
                         library.refused = True
         return new
+
+    def _read_constant(self, slot: int) -> None:
+        value = self.library.constant(self.plan.constants[slot])
+        self.template[slot] = value.dense() if isinstance(value, SparseArray) else value
+        self.given.add(slot)
+
+    def read_returned_constants(self) -> tuple[list[int], dict[int, str]]:
+        """Bring constants that the graph returns: the slots that are new, and by slot why one cannot be read."""
+        new, problems = [], {}
+        for slot in self.plan.outputs:
+            if slot in self.plan.constants and slot not in self.given:
+                try:
+                    self._read_constant(slot)
+                    new.append(slot)
+                except _NOT_READ as error:
+                    problems[slot] = str(error)
+        return new, problems
 
     def prepare_weights(self, steps: Iterable[Step]) -> None:
         """Let kernels pack or cast the constants that steps read, once for equal operations and constants."""

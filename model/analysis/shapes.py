@@ -24,11 +24,34 @@ if TYPE_CHECKING:
 
     from onnx_workbench.model.analysis.values import Dims, KnownValues
 
-#: Exceptions of rules for an invalid node; checks report it.
-_CANNOT_RUN = (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError)
+#: Exceptions of rules for an invalid node, which checks report, or of a faulty rule.
+_CANNOT_RUN = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 _INT_CASTS = frozenset({ElementType.INT32, ElementType.INT64, ElementType.BOOL})
 _CASTS = _INT_CASTS | {ElementType.FLOAT, ElementType.DOUBLE}
+
+#: Whole numbers are exact below these bounds; an integer beyond its bound overflows.
+_EXACT_BELOW = {
+    ElementType.BOOL: 2,
+    ElementType.INT32: 1 << 31,
+    ElementType.INT64: 1 << 63,
+    ElementType.FLOAT: symbolic_floats.LARGEST_EXACT,
+    ElementType.DOUBLE: 1 << 53,
+}
+
+
+#: Element types of results that are always the same; None: told by an attribute or another input.
+_RESULT_TYPES = {
+    "Shape": ElementType.INT64,
+    "Size": ElementType.INT64,
+    "Equal": ElementType.BOOL,
+    "Less": ElementType.BOOL,
+    "Greater": ElementType.BOOL,
+    "ConstantOfShape": None,
+}
+
+#: The input that has the element type of the result, where it is not the first.
+_TYPED_BY = {"Where": 1, "CastLike": 1}
 
 
 def contents_of(facts: KnownValues, node: Node, opset: int) -> Sequence[NDArray[Any] | None]:
@@ -36,21 +59,43 @@ def contents_of(facts: KnownValues, node: Node, opset: int) -> Sequence[NDArray[
     rule = _CONTENTS.get(node.op_type)
     if rule is None:
         return ()
+    kind = element_type_of_result(facts, node)
+    limit = None if kind is None else _EXACT_BELOW.get(kind)
+    if limit is None:
+        return ()
     try:
         result = rule(facts, node, opset)
+        results = result if isinstance(result, list) else [result]
+        return [None if array is None or _may_overflow(array, limit) else array for array in results]
     except _CANNOT_RUN:
         return ()
-    if result is None:
-        return ()
-    results = result if isinstance(result, list) else [result]
-    is_float = facts.element_type(node.outputs[0]) is ElementType.FLOAT
-    limit = symbolic_floats.LARGEST_EXACT if is_float else 1 << 63
-    return [None if array is None or _overflows(array, limit) else array for array in results]
 
 
-def _overflows(array: NDArray[Any], limit: int) -> bool:
-    """Return whether an integer exceeds the range of its element type, where results depend on the runtime."""
-    return any(isinstance(number, int) and not -limit <= number < limit for number in array.reshape(-1).tolist())
+def element_type_of_result(facts: KnownValues, node: Node) -> ElementType | None:
+    """Return the element type of the first output of an operator on sizes, also where inference failed."""
+    known = facts.element_type(node.outputs[0])
+    if known is not None or node.op_type not in _CONTENTS:
+        return known
+    if node.op_type == "Cast":
+        to = number(node, "to", 0)
+        return ElementType(to) if to in _CASTS else None
+    if node.op_type in _RESULT_TYPES:
+        return _RESULT_TYPES[node.op_type]
+    index = _TYPED_BY.get(node.op_type, 0)
+    return facts.element_type(node.inputs[index]) if index < len(node.inputs) else None
+
+
+def _may_overflow(array: NDArray[Any], limit: int) -> bool:
+    """Return whether an element may exceed the range of its element type, where its value is unknown."""
+    return not all(_fits(element, limit) for element in array.reshape(-1).tolist())
+
+
+def _fits(element: Any, limit: int) -> bool:
+    if isinstance(element, int):
+        return -limit <= element < limit
+    if isinstance(element, symbolic.Size) and limit == 1 << 31:
+        return symbolic.bound(element) < limit
+    return True
 
 
 def dims_of(facts: KnownValues, node: Node, opset: int) -> Sequence[Dims | None]:
@@ -568,7 +613,7 @@ _CONTENTS: dict[str, Callable[[KnownValues, Node, int], Any]] = {
     "Mod": _remainders,
     "Min": _elementwise(_extreme(largest=False)),
     "Max": _elementwise(_extreme(largest=True)),
-    "Neg": lambda facts, node, _opset: None if (c := content_of(facts, node, 0)) is None else -c,
+    "Neg": _elementwise(lambda a: symbolic_floats.multiply(a, -1)),
     "Equal": _elementwise(symbolic.is_equal),
     "Less": _elementwise(symbolic.is_less),
     "Greater": _elementwise(lambda a, b: symbolic.is_less(b, a)),

@@ -18,6 +18,8 @@ Monomial = tuple[str, ...]  # sorted symbols, repeated for powers; empty for the
 _LONGEST_FORMULA = 120
 _MOST_TERMS = 32  # what grows beyond becomes a symbol
 _LARGEST_FACTOR = 1e30
+_LARGEST_DIMENSION = 1 << 24  # of a single axis: what is larger is not expected to be counted in 32 bits
+_LARGEST_INT32 = (1 << 31) - 1
 _EXACT_DIVISOR = 1024  # factors with such divisors do not round sizes of any possible tensor
 
 
@@ -258,6 +260,17 @@ def least(size: AnySize) -> int | None:
         elif factor < 0 or any(name.startswith("!") for name in monomial):
             return None
     return constant
+
+
+def bound(size: AnySize) -> int:
+    """Return an upper bound of the magnitude of a size, as long as no dimension is larger than 2**24."""
+    total = 0
+    for monomial, factor in _terms(size):
+        largest = abs(factor)
+        for name in monomial:
+            largest *= _LARGEST_INT32 if name.startswith("!") else _LARGEST_DIMENSION ** (1 + name.count("*"))
+        total += largest
+    return total
 
 
 def may_vanish(size: AnySize, given: Collection[str] = ()) -> bool:

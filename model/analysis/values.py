@@ -79,7 +79,7 @@ class KnownValues:
 
     def learn(self, node: Node, opset: int) -> None:
         """Infer the outputs of a node from the facts about its inputs."""
-        from onnx_workbench.model.analysis.shapes import contents_of, dims_of
+        from onnx_workbench.model.analysis.shapes import contents_of, dims_of, element_type_of_result
 
         for value in node.outputs:
             if value is not None:
@@ -92,6 +92,9 @@ class KnownValues:
                 self._refine(output, dims)
         if node.domain:
             return
+        kind = element_type_of_result(self, node)
+        if kind is not None and node.outputs[0] is not None:
+            self._elements.setdefault(node.outputs[0], kind)
         for output, contents in zip(node.outputs, contents_of(self, node, opset), strict=False):
             if output is not None and contents is not None and contents.size <= LARGEST_CONTENTS:
                 self.contents[output] = contents

@@ -13,6 +13,7 @@ from onnx_workbench.model.schemas.schema import type_text
 
 if TYPE_CHECKING:
     from onnx_workbench.model.inference.infer import InferredTypes, TypeMismatch
+    from onnx_workbench.model.ir.graph import Node
 
 
 def check_inferred(inferred: InferredTypes) -> Iterator[Problem]:
@@ -34,6 +35,17 @@ def beside(known: Collection[Problem], found: Iterable[Problem]) -> Iterator[Pro
     return (problem for problem in found if problem.rule != "type" or problem.place not in told)
 
 
+def _constant_problem(node: Node) -> Problem:
+    """Before version 9 a Constant holds floating-point numbers, but exporters wrote others and runtimes take them."""
+    version = node.graph.opset_imports.get("", 1) if node.graph is not None else 1
+    return warning(
+        "type",
+        f"{node.title} holds what a Constant of operator set {version} may not",
+        node,
+        "Before version 9 a Constant may hold floating-point numbers alone. Runtimes take others too.",
+    )
+
+
 def _problem(misfit: TypeMismatch) -> Problem:
     node = misfit.node
     assert node.graph is not None
@@ -44,6 +56,8 @@ def _problem(misfit: TypeMismatch) -> Problem:
     if misfit.is_type:
         schema = schemas.find(node.op_type, node.graph.opset_imports.get(node.domain, 1), node.domain)
         found = None if schema is None else next(check_types(node, schema, types.get), None)
+        if node.op_type == "Constant" and not node.domain:
+            return _constant_problem(node)
         if found is not None:
             return error("type", f"{found.message}{where}", node, found.detail)
         return error("type", f"{node.title} does not take the types it gets{where}", node, f"{misfit.reason}: {given}.")

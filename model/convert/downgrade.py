@@ -11,8 +11,9 @@ from typing import Any
 
 from onnx_workbench.model.convert.rewriter import NodeRewriter, number_constant
 from onnx_workbench.model.convert.upgrade import BROADCASTING, Adapter, cast_mask
+from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, Tensor
-from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.ir.types import Dimension, ElementType, TensorType
 
 
 def _ints_back(rewriter: NodeRewriter, name: str, index: int) -> None:
@@ -319,6 +320,31 @@ _AXES_FROM_START = (
 )  # fmt: skip
 
 
+def _equal_branches(rewriter: NodeRewriter) -> None:
+    """Branches of If had to give the same shapes."""
+    for first, second in zip(*(body.outputs for body in rewriter.node.bodies), strict=False):
+        dims = [_dims_of(rewriter, value) for value in (first, second)]
+        if None in dims or dims[0] != dims[1] or None in (dims[0] or ()):
+            if _may_be_equal(*dims):
+                rewriter.report.warn("If needs branches that give the same shapes before version 11", rewriter.node)
+            else:
+                raise rewriter.refuse(f"its branches give other shapes ({first.name}, {second.name})")
+
+
+def _dims_of(rewriter: NodeRewriter, value: Value) -> tuple[Dimension, ...] | None:
+    if value.initializer is not None:
+        return tuple(value.initializer.shape)
+    kind = rewriter.conversion.type_of(value)
+    return kind.shape.dims if isinstance(kind, TensorType) and kind.shape is not None else None
+
+
+def _may_be_equal(a: tuple[Dimension, ...] | None, b: tuple[Dimension, ...] | None) -> bool:
+    if a is None or b is None:
+        return True
+    pairs = zip(a, b, strict=False)
+    return len(a) == len(b) and all(not (isinstance(x, int) and isinstance(y, int)) or x == y for x, y in pairs)
+
+
 def _scan_from_9(rewriter: NodeRewriter) -> None:
     raise rewriter.refuse("before version 9 it goes through batches of sequences, and no other inputs")
 
@@ -335,6 +361,7 @@ DOWNWARD: Mapping[tuple[str, int], Adapter] = {
     **{(name, 18): _axes_back for name in _REDUCTIONS},
     **{(name, 13): _axes_back for name in ("ReduceSum", "Squeeze", "Unsqueeze")},
     **{(name, 13): _single_axis for name in ("Softmax", "LogSoftmax", "Hardmax")},
+    ("If", 11): _equal_branches,
     ("Split", 18): _split_from_18,
     ("Split", 13): _split_from_13,
     ("Clip", 11): _clip_from_11,

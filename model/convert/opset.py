@@ -67,6 +67,7 @@ def convert_opset(
     conversion = OpsetConversion(edit, type_of, report, contents=_contents(edit.model, version, type_of))
     while _write_out_missing(conversion, version, progress):
         type_of = infer() if infer is not None else type_of
+        _declare_bodies(edit, type_of)
         conversion = OpsetConversion(edit, type_of, report, contents=_contents(edit.model, version, type_of))
     ways = _Ways(conversion, version, converter, OnnxConverter(version, differ, progress))
     for owner, roots in _owners(edit.model):
@@ -126,6 +127,21 @@ def _write_out_missing(conversion: OpsetConversion, version: int, progress: Prog
                 for made in inner:
                     _convert_node(NodeRewriter(quiet, made), known, current)
     return count
+
+
+def _declare_bodies(edit: Transaction, type_of: TypeOf) -> None:
+    """Declare what bodies take and give where it is left open, as in function bodies of the specification.
+
+    A body that never runs says by it of which type its outputs are.
+    """
+    for root in edit.model.root_graphs():
+        for graph in root.walk():
+            if not isinstance(graph.owner, Node):
+                continue
+            for value in (*graph.inputs, *graph.outputs):
+                kind = type_of(value) if value.type is None and value.graph is graph else None
+                if kind is not None:
+                    edit.do(SetField(value, "type", kind))
 
 
 def _is_missing(op_type: str, current: int, version: int) -> bool:
@@ -195,7 +211,7 @@ class _Ways:
                 report.changed(said, node)
 
     def _by_adapters(self, node: Node, current: int) -> None:
-        with self._trying():
+        with self._trying(), _adapter_errors(node):
             _convert_node(NodeRewriter(self._conversion, node), current, self._version)
 
     def _by_onnx(self, node: Node, current: int) -> None:
@@ -214,6 +230,18 @@ class _Ways:
         except ModelError:
             del report.changes[noted[0] :], report.warnings[noted[1] :]
             raise
+
+
+@contextmanager
+def _adapter_errors(node: Node) -> Iterator[None]:
+    """An adapter that fails by a mistake of its own is one that cannot convert the node."""
+    try:
+        yield
+    except ModelError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        reason = f"{node.title}: its adapter failed ({type(error).__name__}: {error})"
+        raise NotConvertible(f"{node.op_type} cannot be converted", reason, node) from error
 
 
 def _in_one(error: ModelError) -> str:

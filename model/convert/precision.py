@@ -55,6 +55,8 @@ _ABOUT_BITS = frozenset({"BitCast"})
 _HOLDERS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 #: Operators that accumulate integer products: the sums are in range only after scaling.
 _SUMMING = frozenset({"MatMulInteger", "ConvInteger"})
+#: Operators of which further outputs, from an index on, are of the type in `stash_type`, not that of the input.
+_STASHING = {"LayerNormalization": 1}
 _MOST_NAMED = 3
 _CASTING_OPSET = 13  # the first that casts to every precision here
 #: Operators that produce float32 unless an attribute says otherwise.
@@ -169,7 +171,10 @@ class _Conversion:
             for graph in root.walk()
             for node in graph.nodes
             if node.op_type != "Constant" and (self._cannot_hold(node) or not self._is_kept(node))
-            if any(v is not None and self._now.get(v) == self._options.source for v in node.outputs)
+            if any(
+                v is not None and self._now.get(v) == self._options.source and not _is_stashed(node, index)
+                for index, v in enumerate(node.outputs)
+            )
         )
 
     def _tell_of_left(self, left: Counter[tuple[str, bool]]) -> None:
@@ -263,6 +268,8 @@ class _Conversion:
             return False
         if node.operator in self._functions or node.bodies:
             return True
+        if word == "output" and _is_stashed(node, index):
+            return False
         assert node.graph is not None
         schema = schemas.find(node.op_type, node.graph.opset_imports.get(node.domain, 1), node.domain)
         if schema is None or not schema.is_signature_known:
@@ -509,6 +516,11 @@ class _Conversion:
         # An output keeps its name: the Cast's input takes it over, if a node of this graph produces it.
         takes_over = given.graph is cast.graph and given.producer is not None and not given.is_output
         return given if takes_over or not made.is_output else None
+
+
+def _is_stashed(node: Node, index: int) -> bool:
+    """Whether an output has the type that an attribute says, whatever the input's is."""
+    return not node.domain and index >= _STASHING.get(node.op_type, index + 1)
 
 
 def _handles_sums(node: Node) -> bool:

@@ -353,6 +353,8 @@ def replace_by_body(edit: Transaction, graph: Graph, call: Node, function: Funct
     """Replace a node by the nodes of an equivalent function; the caller reconciles the opset imports."""
     outputs = call.outputs
     before = call.next
+    # An output that nothing uses is in no graph once the call has gone, though its name stays taken.
+    fresh = fresh_names(graph, [value.name for value in outputs if value is not None])
     edit.do(RemoveNode(call))
     edit.do(SetOutputs(call, tuple(None for _ in outputs)))
     values: dict[Value, Value | None] = dict(
@@ -366,7 +368,6 @@ def replace_by_body(edit: Transaction, graph: Graph, call: Node, function: Funct
             passed_through.append((formal, actual))
         else:
             values[formal] = actual
-    fresh = fresh_names(graph)
     cloner = Cloner(
         values,
         rename=fresh._rename,

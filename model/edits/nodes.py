@@ -187,9 +187,11 @@ def duplicate(edit: Transaction, nodes: Collection[Node]) -> list[Node]:
     return copies
 
 
-def fresh_names(graph: Graph) -> Cloner:
-    """Return a Cloner whose copies get free names in the tree of graphs around `graph`."""
+def fresh_names(graph: Graph, reserved: Iterable[str] = ()) -> Cloner:
+    """Return a Cloner whose copies get names free in the tree of graphs around `graph`, and not `reserved`."""
     taken, taken_nodes = names_taken(graph), node_names(graph)
+    for name in reserved:
+        taken.add(name)
 
     def rename(name: str) -> str:
         name = unique_name(name, taken)

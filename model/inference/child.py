@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 
 from onnx_workbench.model.inference.control_flow import formal_types, joined
+from onnx_workbench.model.inference.doubtful import doubtful_nodes, imports_for, walk
 from onnx_workbench.model.inference.node_call import NodeCall, Rule
 from onnx_workbench.model.inference.onnx_library import InferenceRefused, infer_model, infer_node, with_attributes
 from onnx_workbench.model.inference.protocol import Spot, TypeFault, encode
 from onnx_workbench.model.inference.rules import RULES, user_rule
-from onnx_workbench.model.inference.shape_values import ShapeValues
+from onnx_workbench.model.inference.shape_values import CANNOT_RUN, ShapeValues
 from onnx_workbench.model.inference.size_formulas import fill
 from onnx_workbench.model.inference.type_errors import TypeErrors
 from onnx_workbench.model.inference.type_lattice import (
@@ -50,7 +51,6 @@ _DEEPEST = 32  # functions within functions
 _MOST_RUN = 500_000  # most nodes for onnx's inference, about a second; those in functions count per call
 _BUDGET = 200_000  # nodes examined one by one, calls of functions counted each time
 
-_STARTS, _ENDS = 1, 2  # inputs of Slice
 _LOOP_TRIALS = 3  # attempts to find loop-invariant sizes; nested loops try within attempts
 
 #: The first inputs of a Loop's subgraph: iteration number and condition.
@@ -81,7 +81,7 @@ class Inference:
     def __init__(self, model: Any, rules: Mapping[Any, Rule]) -> None:
         self._model = model
         self._rules = {**RULES, **rules}
-        self._imports = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in model.opset_import}
+        self._imports = _versions(model.opset_import)
         self._functions = {(f.domain, f.name, f.overload): f for f in model.functions}
         self._budget = _BUDGET
         self._found: dict[int, dict[str, Type]] = {}  # by id of the graph or function message
@@ -97,9 +97,9 @@ class Inference:
         self._looked: set[tuple[Any, ...]] = set()  # signatures of calls
         self._answers: dict[Any, tuple[list[Type | None], dict[Any, TypeFault]]] = {}  # of calls, in one sweep of all
         # The runtime creates Python objects per message while they are referenced, so all are kept for stable ids.
-        self._alive = [graph for root in self._all_roots() for graph in _walk(root)]
-        self._main = list(_walk(model.graph))
-        self._from_somewhere = list(_slices_from_somewhere(self._alive))
+        self._alive = [graph for root in self._all_roots() for graph in walk(root)]
+        self._main = list(walk(model.graph))
+        self._doubtful = [node for root in self._all_roots() for node in doubtful_nodes(root, self._imports_of(root))]
         self._opens_calls = _nodes_run(model) <= _MOST_RUN
 
     def run(self) -> None:
@@ -163,6 +163,10 @@ class Inference:
 
         return with_sizes(kind, size)
 
+    def _imports_of(self, root: Any) -> Mapping[str, int]:
+        own = getattr(root, "opset_import", None)  # of a function
+        return self._imports if own is None else _versions(own)
+
     def _roots(self) -> Iterator[Any]:
         yield self._model.graph
         for training in self._model.training_info:
@@ -183,7 +187,7 @@ class Inference:
 
         Those of subgraph inputs count only where nothing is known of their arguments.
         """
-        for graph in _walk(root):
+        for graph in walk(root):
             self._given.update(d.dim_param for value in graph.input for d in value.type.tensor_type.shape.dim)
             del graph.value_info[:]
             for output in graph.output:
@@ -195,16 +199,17 @@ class Inference:
     def _infer_whole(self) -> None:
         """Run onnx's inference over the main graph; a model it cannot process is left to the sweep.
 
-        It assumes 0 for a computed start when it propagates shape data, so such a Slice is hidden from it; and it
-        repeats functions for every call, so deeply nested calls would be too many.
+        Nodes of which it is known to be wrong are hidden from it. It goes into every call anew, so functions are
+        left out where calls in calls become too many.
         """
-        for node in self._from_somewhere:
+        names = [node.op_type for node in self._doubtful]
+        for node in self._doubtful:
             node.op_type = "Hidden"
         inferred = infer_model(self._model if self._opens_calls else _without_functions(self._model))
-        for node in self._from_somewhere:
-            node.op_type = "Slice"
+        for node, name in zip(self._doubtful, names, strict=True):
+            node.op_type = name
         if inferred is not None:
-            _adopt_types(self._main, list(_walk(inferred.graph)))
+            _adopt_types(self._main, list(walk(inferred.graph)))
 
     def _collect(self) -> None:
         """Read the types from the messages of the main graph and its subgraphs."""
@@ -299,7 +304,7 @@ class Inference:
             return self._infer_function(graph, function, node, visible, depth)
         if bodies(node):
             return self._infer_bodies(node, visible, imports, values, depth)
-        found = self._ask_onnx(graph, node, visible, imports, values)
+        found = self._ask_onnx(graph, node, visible, imports_for(node, imports), values)
         rule = self._rules.get((domain, node.op_type)) or self._rules.get((node.domain, node.op_type))
         if rule is not None and (len(found) < len(node.output) or not all(map(is_full, found))):
             call = NodeCall(
@@ -310,7 +315,7 @@ class Inference:
                 [values.known.get(name) for name in node.input],
             )
             ours: list[Type | None] = []
-            with suppress(TypeError, ValueError, IndexError, ArithmeticError):  # an invalid node: checks report it
+            with suppress(*CANNOT_RUN):
                 ours = list(rule(call))
             found = [b if is_better(b, a) else a for a, b in pad(list(found), ours, len(node.output))]
         if not found and domain == "" and node.op_type == "Constant":
@@ -380,8 +385,8 @@ class Inference:
         """Return a function's result types for argument types and attributes. Inner types are kept for the first
         call.
         """
-        before = {} if first else {id(graph): self._found.pop(id(graph), {}) for graph in _walk(function)}
-        imports = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in function.opset_import}
+        before = {} if first else {id(graph): self._found.pop(id(graph), {}) for graph in walk(function)}
+        imports = _versions(function.opset_import)
         self._found[id(function)] = formal
         outer = self._told, self._again
         self._told = {a.name: a for a in (*function.attribute_proto, *given)}
@@ -433,7 +438,7 @@ class Inference:
     ) -> list[Type | None]:
         """Infer a Loop: carried values keep the sizes that are invariant over an iteration."""
         carried = [surely_sized(visible.get(name)) for name in node.input[2:]]
-        before = {id(graph): dict(self._types(graph)) for graph in _walk(body)}
+        before = {id(graph): dict(self._types(graph)) for graph in walk(body)}
         was_improved, faults = self._improved, dict(self._faults.found)
         for _ in range(_LOOP_TRIALS):
             results = self._infer_body(body, [*_TURN, *carried], visible, imports, depth)
@@ -446,24 +451,16 @@ class Inference:
         return self._infer_body(body, [*_TURN, *map(without_dims, carried)], visible, imports, depth)
 
 
+def _versions(imports: Iterable[Any]) -> dict[str, int]:
+    """Operator set versions by domain."""
+    return {("" if o.domain == "ai.onnx" else o.domain): o.version for o in imports}
+
+
 def _domain(node: Any) -> str:
     return "" if node.domain == "ai.onnx" else str(node.domain)
 
 
 # -- messages -------------------------------------------------------------------------------------------------
-
-
-def _slices_from_somewhere(graphs: Collection[Any]) -> Iterator[Any]:
-    """Return the Slice nodes whose end is constant and whose start is not."""
-    constants = {tensor.name for graph in graphs for tensor in getattr(graph, "initializer", ())}
-    constants.update(
-        name for graph in graphs for node in graph.node if node.op_type == "Constant" for name in node.output
-    )
-    for graph in graphs:
-        for node in graph.node:
-            bounds: Sequence[str] = node.input[_STARTS : _ENDS + 1] if node.op_type == "Slice" else ()
-            if len(bounds) == 2 and bounds[0] not in constants and bounds[1] in constants:
-                yield node
 
 
 def _nodes_run(model: Any) -> int:
@@ -487,7 +484,7 @@ def _nodes_run(model: Any) -> int:
 
 
 def _operators(root: Any) -> Counter[tuple[str, str, str]]:
-    return Counter((node.domain, node.op_type, node.overload) for graph in _walk(root) for node in graph.node)
+    return Counter((node.domain, node.op_type, node.overload) for graph in walk(root) for node in graph.node)
 
 
 def _without_functions(model: Any) -> Any:
@@ -495,16 +492,6 @@ def _without_functions(model: Any) -> Any:
     copy.CopyFrom(model)
     del copy.functions[:]
     return copy
-
-
-def _walk(root: Any) -> Iterator[Any]:
-    """Yield a graph or function and its subgraphs, in the order of model.ir.graph.Graph.walk."""
-    pending = [root]
-    while pending:
-        graph = pending.pop()
-        yield graph
-        inner = [body for node in graph.node for body in bodies(node)]
-        pending.extend(reversed(inner))
 
 
 def _adopt_types(ours: Sequence[Any], theirs: Sequence[Any]) -> None:

@@ -35,7 +35,7 @@ _IR_VERSION = 10  # for functions in a model, unknown to single nodes
 def infer_model(model: ModelProto) -> ModelProto | None:
     """Infer the types of inner values and outputs of a model; None where onnx cannot process it as a whole."""
     with suppress(Exception):  # errors of its own and plain RuntimeErrors
-        found = library().shape_inference.infer_shapes(model.SerializeToString(), False, False, True)  # data_prop
+        found = library().shape_inference.infer_shapes(model.SerializeToString())  # without data propagation
         return ModelProto.FromString(found)
     return None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from onnx_workbench.model.analysis.symbolic import sliced
@@ -17,6 +18,11 @@ from onnx_workbench.model.ir.types import Dimension, ElementType, Shape, TensorT
 
 _LARGEST = 64  # more entries are no shape
 _INTEGER_TYPES = frozenset({ElementType.INT32, ElementType.INT64})
+_RANGES: Mapping[int, int] = {ElementType.INT32: 1 << 31, ElementType.INT64: 1 << 63}
+_COMPARING = frozenset({"Equal", "Less", "Greater"})
+
+#: Exceptions of rules for an invalid node, which checks report, or of a faulty rule.
+CANNOT_RUN = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 Values = tuple[Dimension, ...]
 
@@ -62,9 +68,10 @@ class ShapeValues:
             return
         follow = _FOLLOW.get(node.op_type)
         if follow is not None:
-            result = follow(self, node, types)
-            if result is not None and len(result) <= _LARGEST and all(map(_fits, result)):
-                self.known[name] = result
+            with suppress(*CANNOT_RUN):
+                result = follow(self, node, types)
+                if result is not None and len(result) <= _LARGEST:
+                    self.known[name] = tuple(_held_as(size, _result_type(node, types)) for size in result)
 
     def of(self, node: Any, index: int) -> Values | None:
         """Return the known contents of an input."""
@@ -98,9 +105,29 @@ class ShapeValues:
         return None if dims is None else TensorType(data.element_type, Shape(dims))
 
 
-def _fits(size: Dimension) -> bool:
-    """Return whether a number is in the range of int64: beyond it results depend on the runtime."""
-    return not isinstance(size, int) or -(1 << 63) <= size < 1 << 63
+def _result_type(node: Any, types: Mapping[str, Type]) -> int:
+    """Return the element type of a node's first output, or else of its first input; 0 if both are unknown."""
+    if node.op_type == "Cast":
+        return next((int(a.i) for a in node.attribute if a.name == "to"), 0)
+    if node.op_type == "Shape":
+        return ElementType.INT64
+    if node.op_type in _COMPARING:
+        return ElementType.BOOL
+    for name in (node.output[0], *node.input[:1]):
+        kind = types.get(name)
+        if isinstance(kind, TensorType) and kind.element_type:
+            return kind.element_type
+    return 0
+
+
+def _held_as(size: Dimension, element: int) -> Dimension:
+    """Return a number or symbol as a tensor of an element type holds it; None where it overflows or is rounded."""
+    if element == ElementType.BOOL:
+        return bool(size) if isinstance(size, int) else None
+    limit = _RANGES.get(element, 0)
+    if isinstance(size, int):
+        return int(size) if -limit <= size < limit else None
+    return size if limit else None
 
 
 def _held(proto: TensorProto) -> tuple[int, ...]:
@@ -212,7 +239,7 @@ def _arithmetic(operation: Callable[[int, int], int]) -> Callable[..., Values | 
         a, b = values.of(node, 0), values.of(node, 1)
         if a is None or b is None or (len(a) != len(b) and 1 not in (len(a), len(b))):
             return None
-        length = max(len(a), len(b))
+        length = len(b) if len(a) == 1 else len(a)
         a, b = a * (length if len(a) == 1 else 1), b * (length if len(b) == 1 else 1)
         return tuple(
             operation(x, y) if isinstance(x, int) and isinstance(y, int) else None for x, y in zip(a, b, strict=True)

@@ -58,11 +58,17 @@ class MatchContext:
         self._index: dict[str, dict[Node, None]] = {}
         self._fewest: dict[tuple[str, int], tuple[int, int] | None] = {}  # inputs and outputs; None: no such operator
         self.facts = KnownValues({value: kind for value, kind in types.items() if self._is_main(value.graph)})
+        self.graphs: list[Graph] = []
+        self.index_graphs()
+        self.learn()
+
+    def index_graphs(self) -> None:
+        """Find the graphs that are simplified, and their nodes by operator, as the model is now."""
         self.graphs = [g for root in self._roots() for g in root.walk()]
+        self._index.clear()
         for graph in self.graphs:
             for node in graph.nodes:
                 self.add_to_index(node)
-        self.learn()
 
     def _roots(self) -> Iterator[Graph]:
         """Return the graphs to simplify. Training graphs are skipped."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: Computes a node from its inputs (None where left out) under an opset; None when it cannot or must not, or when a
 #: result would exceed the given bytes. exec.engine.constant_folding has one; model knows no kernels.
-Evaluate = Callable[[Node, Sequence["NDArray[Any] | None"], int, int], "list[NDArray[Any]] | None"]
+Evaluate = Callable[[Node, Sequence["NDArray[Any] | None"], int, int], "list[NDArray[Any] | None] | None"]
 
 
 @dataclass(frozen=True, slots=True)

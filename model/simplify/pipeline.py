@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.errors import ModelError, errors_to
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetField, SetInitializer, Step
 from onnx_workbench.model.inference.infer import InferredTypes, answer, request
 from onnx_workbench.model.ir.graph import Model, Value
 from onnx_workbench.model.ir.types import Type
-from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Evaluate, Match, Pass, PassRefusal, SimplifyOptions, is_there
 from onnx_workbench.model.simplify.rewriter import GraphRewriter, RewriterNames
@@ -44,12 +45,16 @@ class ModelFigures:
 
 @dataclass(slots=True)
 class SimplifyReport:
-    """Result of a simplification. `applied` counts matches by pass id, in the order passes first applied."""
+    """Result of a simplification. `applied` counts matches by pass id, in the order passes first applied.
+
+    `failed` holds the error of each pass that raised: its changes in that run were rolled back and it was skipped.
+    """
 
     before: ModelFigures
     after: ModelFigures
     applied: dict[str, int] = field(default_factory=dict)
     refusals: list[PassRefusal] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
     rounds: int = 0
 
 
@@ -78,8 +83,14 @@ def simplify(
     for round_ in range(_ROUNDS):
         changed = False
         for number, one in enumerate(chosen):
+            if one.id in report.failed:
+                continue
             progress.report(number, len(chosen), f"Round {round_ + 1}: {one.title}")
-            count = _run(document, context, names, one)
+            count = 0
+            with _skipping(one, report.failed):
+                count = _run(document, context, names, one)
+            if one.id in report.failed:
+                context.index_graphs()  # what the pass did was taken back
             if count:
                 report.applied[one.id] = report.applied.get(one.id, 0) + count
                 changed = True
@@ -90,6 +101,19 @@ def simplify(
     report.refusals = [r for r in context.refusals.values() if is_there(r.place)]
     report.after = figures(model)
     return report
+
+
+@contextmanager
+def _skipping(one: Pass, failed: dict[str, str]) -> Iterator[None]:
+    """Note an error of a pass and go on behind the block: a rule that raises costs that rule, not the command."""
+
+    def note(error: BaseException) -> None:
+        if isinstance(error, (Cancelled, MemoryError)):
+            raise error
+        failed[one.id] = f"{type(error).__name__}: {error}"
+
+    with errors_to(note):
+        yield
 
 
 def _run(document: Document, context: MatchContext, names: RewriterNames, one: Pass) -> int:
@@ -125,7 +149,9 @@ def survey(
     chosen = PASSES if passes is None else passes
     for number, one in enumerate(chosen):
         progress.report(number, len(chosen), one.title)
-        found[one.id] = list(_checked(one.find(context), progress))
+        found[one.id] = []
+        with _skipping(one, {}):
+            found[one.id] = list(_checked(one.find(context), progress))
     return found, list(context.refusals.values())
 
 

@@ -75,6 +75,7 @@ def _facts(simplified: Simplified) -> dict[str, object]:
         "after": _counts(report.after),
         "applied": report.applied,
         "refused": [{"pass": r.pass_id, "place": _place(r.place), "reason": r.reason} for r in report.refusals],
+        "failed": report.failed,
         "check": asdict(simplified.agreement),
     }
 
@@ -100,4 +101,6 @@ def _print(simplified: Simplified) -> None:
     print_table(size_table(report))
     for (identifier, reason), count in refusal_counts(report).items():
         print(display(f"not done: {identifier}: {reason}" + (f" ({count} times)" if count > 1 else ""), 300))
+    for identifier, reason in report.failed.items():
+        print(display(f"warning: {identifier} failed and was skipped ({reason})", 300))
     print(display(str(simplified.agreement), 500))

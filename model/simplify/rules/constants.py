@@ -139,8 +139,11 @@ def _keeps_precision(context: MatchContext, node: Node) -> bool:
     return True
 
 
-def compute(context: MatchContext, node: Node) -> list[Tensor] | None:
-    """Return the outputs of a node with constant inputs; None, with a refusal recorded, where limits forbid it."""
+def compute(context: MatchContext, node: Node) -> list[Tensor | None] | None:
+    """Return the outputs of a node with constant inputs, None for absent ones.
+
+    None as a whole, with a refusal recorded, where limits forbid it.
+    """
     options = context.options
     read = [t for v in node.inputs if (t := context.constant(v)) is not None]
     if sum(t.nbytes for t in read) > options.work_limit:
@@ -163,7 +166,7 @@ def compute(context: MatchContext, node: Node) -> list[Tensor] | None:
         context.refuse(FOLD, node, "it cannot be computed here, or not within the limits")
         return None
     tensors = _tensors(context, node, found)
-    if tensors is not None and sum(t.nbytes for t in tensors) > max(most, 64):
+    if tensors is not None and sum(t.nbytes for t in tensors if t is not None) > max(most, 64):
         _refuse_size(context, node, freed)
         return None
     return tensors
@@ -184,9 +187,12 @@ def _freed(context: MatchContext, node: Node) -> int:
     return freed
 
 
-def _tensors(context: MatchContext, node: Node, found: list[NDArray[Any]]) -> list[Tensor] | None:
-    tensors: list[Tensor] = []
+def _tensors(context: MatchContext, node: Node, found: list[NDArray[Any] | None]) -> list[Tensor | None] | None:
+    tensors: list[Tensor | None] = []
     for value, array in zip(node.outputs, found, strict=False):
+        if array is None:
+            tensors.append(None)
+            continue
         kind = context.element_type(value)
         try:
             if kind is not None and kind is not ElementType.STRING and array.dtype != kind.numpy_dtype:
@@ -197,8 +203,8 @@ def _tensors(context: MatchContext, node: Node, found: list[NDArray[Any]]) -> li
     return tensors if len(tensors) >= len(node.outputs) else None
 
 
-def _put(node: Node, tensors: list[Tensor], rewriter: GraphRewriter) -> None:
-    used = [t for v, t in zip(node.outputs, tensors, strict=False) if v is not None and v.uses]
+def _put(node: Node, tensors: list[Tensor | None], rewriter: GraphRewriter) -> None:
+    used = [t for v, t in zip(node.outputs, tensors, strict=False) if v is not None and v.uses and t is not None]
     rewriter.context.growth += sum(t.nbytes for t in used) - _freed(rewriter.context, node)
     rewriter.fold(node, tensors)
 

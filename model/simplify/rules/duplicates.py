@@ -117,7 +117,10 @@ def _equal_sizes(context: MatchContext) -> Iterator[Match]:
             contents = context.facts.contents.get(value)
             if contents is None or not any(isinstance(c, Size) for c in contents.reshape(-1)):
                 continue
-            key = (context.element_type(value), contents.shape, tuple(contents.reshape(-1).tolist()))
+            kind = context.element_type(value)
+            if kind is None:  # two of unknown type are not of the same type
+                continue
+            key = (kind, contents.shape, tuple(contents.reshape(-1).tolist()))
             other = first.setdefault(key, value)
             if other is not value and other.producer is not None and context.can_replace(value, other):
                 yield Match(

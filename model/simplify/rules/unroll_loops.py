@@ -152,9 +152,10 @@ def _computed(context: MatchContext, node: Node, known: Known) -> bool:
     if any(v is not None and a is None for v, a in zip(node.inputs, arrays, strict=True)):
         return False
     found = context.evaluate(node, arrays, context.opset(node), _MOST_BYTES)
-    if found is None or len(found) < len(node.outputs) or not all(map(_is_followed, found)):
+    if found is None or len(found) < len(node.outputs) or not all(a is None or _is_followed(a) for a in found):
         return False
-    known.update({v: np.array(a) for v, a in zip(node.outputs, found, strict=False) if v is not None})
+    made = zip(node.outputs, found, strict=False)
+    known.update({v: np.array(a) for v, a in made if v is not None and a is not None})
     return True
 
 

@@ -12,6 +12,7 @@ from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import InsertNode, SetGraphOutputs
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.simplify.pass_list import PASSES
+from onnx_workbench.model.simplify.passes import Match, Pass
 from onnx_workbench.model.simplify.pipeline import chosen_passes, simplify, survey
 from tests.model import builders
 
@@ -390,3 +391,29 @@ def test_only_chosen_nodes_are_touched() -> None:
     simplify(document, evaluate=evaluate, options=options)
     assert [n.name for n in document.model.graph.nodes][:1] == ["one"]
     assert left(document) == {"Identity": 1, "Relu": 1}
+
+
+def test_a_pass_that_raises_is_taken_back_and_skipped():
+    def find(context):
+        for node in context.nodes("Relu"):
+            yield Match("half done", (node,), break_off)
+
+    def break_off(rewriter):
+        rewriter.set_attribute(next(rewriter.context.nodes("Relu")), "alpha", 1.0)
+        raise AttributeError("no such thing")
+
+    broken = Pass("broken", "Broken", "Raises in the middle.", find)
+    document = Document(builders.model(text("a = Identity(x) b = Relu(a) y = Identity(b)")))
+    report = simplify(document, [broken, *chosen_passes(["eliminate_identity"])], evaluate=evaluate)
+    assert report.failed == {"broken": "AttributeError: no such thing"}
+    assert left(document) == {"Relu": 1}
+    assert all(not node.attributes for node in document.model.graph.nodes)
+
+
+def test_a_pass_that_raises_while_it_looks_is_skipped_in_a_survey():
+    def find(context):
+        raise ValueError(context)
+        yield
+
+    found, _ = survey(builders.model(text("a = Identity(x) y = Relu(a)")), [Pass("broken", "Broken", "Raises.", find)])
+    assert found == {"broken": []}

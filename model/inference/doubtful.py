@@ -1,0 +1,66 @@
+"""Operators of which onnx's own inference tells wrong types in some versions, and what is asked instead.
+
+Each entry is a test in tests/model/inference/test_doubtful.py, which fails when onnx's inference becomes right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from onnx_workbench.model.io.reader.decode import bodies
+
+_POOLS = frozenset({"AveragePool", "LpPool", "MaxPool"})
+_SORTS_AXES_SINCE = 11  # Squeeze takes its axes for sorted before
+_CUTS_SYMBOLS_SINCE = 11  # Slice keeps the name of an axis that it cuts before
+_CUTS_WINDOWS_SINCE = 22  # pooling with ceil_mode counts windows that begin in the padding at the end before
+
+
+def doubtful_nodes(root: Any, imports: Mapping[str, int]) -> Iterator[Any]:
+    """The nodes of a graph or function, bodies included, that are to be hidden from inference of a whole model.
+
+    The axes of a Squeeze are sorted instead, as their order means nothing.
+    """
+    version = imports.get("", 1)
+    for graph in walk(root):
+        for node in graph.node:
+            if node.op_type == "Squeeze" and version < _SORTS_AXES_SINCE and _is_standard(node):
+                _sort_axes(node)
+            elif _asked_as(node, version) != version:
+                yield node
+
+
+def imports_for(node: Any, imports: Mapping[str, int]) -> Mapping[str, int]:
+    """The imports with which onnx tells the right types of a node: its version, or a later one that means the same."""
+    version = imports.get("", 1)
+    asked = _asked_as(node, version)
+    return imports if asked == version else {**imports, "": asked}
+
+
+def _asked_as(node: Any, version: int) -> int:
+    if node.op_type == "Slice" and version == _CUTS_SYMBOLS_SINCE - 1 and _is_standard(node):
+        return _CUTS_SYMBOLS_SINCE
+    if node.op_type in _POOLS and version < _CUTS_WINDOWS_SINCE and _is_standard(node):
+        rounds_up = any(attribute.name == "ceil_mode" and attribute.i for attribute in node.attribute)
+        return _CUTS_WINDOWS_SINCE if rounds_up else version
+    return version
+
+
+def _is_standard(node: Any) -> bool:
+    return node.domain in ("", "ai.onnx")
+
+
+def _sort_axes(node: Any) -> None:
+    for attribute in node.attribute:
+        if attribute.name == "axes":
+            attribute.ints[:] = sorted(attribute.ints)
+
+
+def walk(root: Any) -> Iterator[Any]:
+    """A graph or function and the bodies inside, in the order of model.graph.Graph.walk."""
+    pending = [root]
+    while pending:
+        graph = pending.pop()
+        yield graph
+        inner = [body for node in graph.node for body in bodies(node)]
+        pending.extend(reversed(inner))

@@ -1,0 +1,43 @@
+"""Where onnx's inference contradicts ours, ours counts: each entry of `doubtful`, and that it is still needed."""
+
+import onnx
+import pytest
+
+from onnx_workbench.model.inference import infer
+from tests.model import builders
+
+SLICE = "(float[M, 6] x) => (float[a, b] y) <int64[1] st = {0}, int64[1] en = {1}> { y = Slice (x, st, en) }"
+SQUEEZE = "(float[1, 3, 1, 4] x) => (float[a, b] y) { y = Squeeze <axes = [2, 0]> (x) }"
+POOL = "(float[1, 3, 4] x) => (float[a, b, c] y) {{ y = {} <ceil_mode = 1, kernel_shape = [1], strides = [2]> (x) }}"
+
+CASES = [
+    (SLICE, 10, lambda dims: dims[0] != "M"),
+    (SQUEEZE, 1, lambda dims: dims == (3, 4)),
+    (SQUEEZE, 10, lambda dims: dims == (3, 4)),
+    *((POOL.format(name), opset, lambda dims: dims == (1, 3, 2))
+      for name in ("AveragePool", "MaxPool") for opset in (10, 13, 21)),
+    (POOL.format("LpPool"), 18, lambda dims: dims == (1, 3, 2)),
+]  # fmt: skip
+
+
+def text(body: str, opset: int) -> str:
+    return f'<ir_version: 5, opset_import: ["" : {opset}]> g {body}'
+
+
+@pytest.mark.parametrize(("body", "opset", "is_right"), CASES)
+def test_what_onnx_infers_wrongly_is_right(body, opset, is_right):
+    model = builders.model(text(body, opset))
+    found = infer(model)
+    assert found.problem == ""
+    assert is_right(found.types[builders.value(model, "y")].shape.dims)
+
+
+@pytest.mark.parametrize(("body", "opset", "is_right"), CASES)
+def test_onnx_is_still_wrong(body, opset, is_right):
+    """Where this fails the entry has nothing left to do."""
+    proto = onnx.parser.parse_model(text(body, opset))
+    del proto.graph.output[0].type.tensor_type.shape.dim[:]
+    proto.graph.output[0].type.tensor_type.ClearField("shape")
+    (output,) = onnx.shape_inference.infer_shapes(proto).graph.output
+    dims = tuple(d.dim_param or d.dim_value for d in output.type.tensor_type.shape.dim)
+    assert not is_right(dims)
