@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.inputs.sources import make_feeds
+from onnx_workbench.exec.inputs.sources import make_feeds, symbols
 from onnx_workbench.exec.inspect.compare import ValueDifference, compare_values, is_close
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.analysis.node_constants import constant_tensor
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.ir.graph import Model
+from onnx_workbench.model.ir.graph import Graph, Model
 from onnx_workbench.model.ir.types import ElementType, TensorType
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.simplify.context import STOCHASTIC
 
 _RTOL, _ATOL = 1e-3, 1e-5  # tolerance for reordered float arithmetic
+#: Sizes of symbolic dimensions after the first run, another one first for each symbol: 1 hides what is broadcast.
+_SIZES = (2, 3, 1, 7)
 #: Relative output tolerance of models with fewer bits.
 _COARSE = {ElementType.FLOAT16: 0.05, ElementType.BFLOAT16: 0.2}
 
@@ -58,22 +61,23 @@ def compare_models(
 ) -> Equivalence:
     """Run both on the same random inputs and compare outputs by name. Reads both models: their thread only.
 
-    Inputs are as `feeding` declares them (default `before`), cast for a model of another precision. Non-finite outputs
+    Inputs are as `feeding` declares them (default `before`), cast for a model of another precision. Symbolic
+    dimensions have their usual sizes in the first run and others, different from each other, in the next, where the
+    first model runs on them. Outputs declared alike must have the same element type. Non-finite outputs
     are compared elsewhere; the tolerance follows the coarsest weight precision of either model, relative to the output.
     A model that does not run before cannot be compared.
     """
     if any(n.op_type in STOCHASTIC and not n.domain for g in before.graphs() for n in g.nodes):
         return Equivalence(None, reason="the model is random")
     first, second = Session(before), Session(after)
+    options: dict[str, Any] = {"values": "outputs", "seed": seed, "time_limit": time_limit, "progress": progress}
+    fixed = _of_one_type(before, after)
     worst, tolerance = 0.0, max(map(_tolerance, (before, after)))
     for number in range(runs):
         progress.report(number, runs, "Comparing outputs")
         try:
-            feeds = make_feeds((feeding or before).graph, seed=seed + number)
-            ours, theirs = (
-                session.run(_cast(model, feeds), values="outputs", seed=seed, time_limit=time_limit, progress=progress)
-                for session, model in ((first, before), (second, after))
-            )
+            feeds, ours = _first_run(first, before, (feeding or before).graph, number, options)
+            theirs = second.run(_cast(after, feeds), **options)
         except ModelError as error:
             return Equivalence(None, number, reason=str(error))
         if not ours.ok or ours.stopped:
@@ -81,21 +85,56 @@ def compare_models(
         if not theirs.ok or theirs.stopped:
             reason = f"the model does not run any more ({_why(theirs)})"
             return Equivalence(False, number, reason=reason, fails=not theirs.stopped)
-        differs, largest = _compared(ours.outputs, theirs.outputs, tolerance)
+        differs, largest = _compared(ours.outputs, theirs.outputs, tolerance, fixed)
         if differs:
             return Equivalence(False, number, reason=differs)
         worst = max(worst, largest)
     return Equivalence(True, runs, worst)
 
 
+def _first_run(
+    session: Session, model: Model, graph: Graph, number: int, options: Mapping[str, Any]
+) -> tuple[Mapping[str, RuntimeValue], RunResult]:
+    """Return feeds of one run and the first model's result, of the usual sizes where it does not run on others."""
+    seed = options["seed"] + number
+    names = list(symbols(graph)) if number else []
+    if names:
+        sizes = {name: _SIZES[(number + place - 1) % len(_SIZES)] for place, name in enumerate(names)}
+        try:
+            feeds = make_feeds(graph, seed=seed, sizes=sizes)
+            result = session.run(_cast(model, feeds), **options)
+        except ModelError:  # such sizes contradict each other
+            pass
+        else:
+            if result.ok and not result.stopped:
+                return feeds, result
+    feeds = make_feeds(graph, seed=seed)
+    return feeds, session.run(_cast(model, feeds), **options)
+
+
+def _of_one_type(before: Model, after: Model) -> frozenset[str]:
+    """Return the outputs that both models declare as tensors of the same element type."""
+    declared = [
+        {v.name: v.type.element_type for v in model.graph.outputs if isinstance(v.type, TensorType)}
+        for model in (before, after)
+    ]
+    return frozenset(name for name, kind in declared[0].items() if kind and declared[1].get(name) == kind)
+
+
 def _compared(
-    expected: Mapping[str, RuntimeValue], found: Mapping[str, RuntimeValue], tolerance: float
+    expected: Mapping[str, RuntimeValue],
+    found: Mapping[str, RuntimeValue],
+    tolerance: float,
+    fixed: Collection[str] = (),
 ) -> tuple[str, float]:
     """Return which output differs, and how, or nothing; and the largest error found."""
     worst = 0.0
     for name, value in expected.items():
         if name not in found:
             return f"output {name} is gone", worst
+        types = [v.dtype if isinstance(v, np.ndarray) else None for v in (value, found[name])]
+        if name in fixed and types[0] != types[1]:
+            return f"output {name} is of type {types[1]}, and was {types[0]}", worst
         own = _in_type_of(found[name], value)
         difference = compare_values(own, value)
         if not is_close(own, value, tolerance, _ATOL + tolerance * _scale(value)):

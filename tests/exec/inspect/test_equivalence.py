@@ -44,3 +44,24 @@ def test_a_value_that_nothing_gives_is_the_reason():
     found = compare_models(whole, broken)
     assert (found.agrees, found.fails) == (False, True)
     assert str(found) == "the model does not run any more (nothing defines 'nowhere')"
+
+
+def test_sizes_vary_from_run_to_run():
+    """A batch of 1 does not tell broadcasting from a sum over the batch."""
+    text = '<ir_version: 10, opset_import: ["" : 22]> g (float[batch, M] x) => (float[a, b] y) {{ {} }}'
+    whole = builders.model(text.format("y = Identity(x)"))
+    summed = builders.model(text.format("z = Constant<value_ints = [0]>() y = ReduceSum(x, z)"))
+    found = compare_models(whole, summed)
+    assert (found.agrees, found.runs) == (False, 1)
+
+
+def test_a_model_that_bears_one_size_alone_is_compared_at_that():
+    text = """<ir_version: 10, opset_import: ["" : 22]> g (float[1, M] x) => (float[a, b] y)
+        <float[8] w = {1., 2., 3., 4., 5., 6., 7., 8.}> { y = Add(x, w) z = Concat<axis = 0>(x, y) }"""
+    assert compare_models(builders.model(text), builders.model(text.replace("Add(x, w)", "Add(w, x)"))).agrees
+
+
+def test_an_output_of_another_type_than_declared_differs():
+    text = '<ir_version: 10, opset_import: ["" : 22]> g (double[4] x) => (double[4] y) {{ y = {} (x) }}'
+    whole, other = (builders.model(text.format(op)) for op in ("Identity", "Cast <to = 1>"))
+    assert compare_models(whole, other).reason == "output y is of type float32, and was float64"
