@@ -46,8 +46,9 @@ def check_target(path: Path, kind: Kind, *, own: Model | None = None, others: It
 
     Refused are a name that says another kind (``run -o model.onnx``), a file that holds tensors of a model, the file
     of one of the `others` that are open, and a file that is there under a name that says nothing and holds something
-    else. `own` is the model that is to be written, which may replace its own file. Reads the head of a file that is
-    there, and goes through the nodes of the models if it is not that of `own`.
+    else. `own` is the model to write, which may replace its own file unless that is where it says its tensors are.
+    Reads the head of a file that is there, and goes through the nodes of `own`, and of the `others` if the file is not
+    that of `own`.
     """
     suffix = path.suffix.lower()
     if suffix not in _SUFFIXES[kind]:
@@ -61,10 +62,13 @@ def check_target(path: Path, kind: Kind, *, own: Model | None = None, others: It
                 )
     if not os.path.isfile(path) or not path.stat().st_size:  # noqa: PTH113 - Path raises for names that are too long
         return
-    if own is not None and _is_file_of(own, path):
-        return
-    for model in dict.fromkeys((*(() if own is None else (own,)), *others)):
-        _check_read_by(model, path, is_own=model is own)
+    if own is not None:
+        _check_read_by(own, path, is_own=True)
+        if _is_file_of(own, path):
+            return
+    for model in others:
+        if model is not own:
+            _check_read_by(model, path, is_own=False)
     if suffix not in _SUFFIXES[kind] and not (kind == "model" and _is_model(path)):
         raise ModelError(
             f"{path.name} is not {_NAMES[kind]}",

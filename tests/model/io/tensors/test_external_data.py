@@ -186,7 +186,7 @@ def test_an_empty_folder_name_means_the_working_folder(folder):
         "from onnx_workbench.model.io.tensors.external_data import *\n"
         "for location in ('w.bin', '../secret', 'link'):\n"
         "    try: print(open_external('', location).size)\n"
-        "    except Refused as error: print('refused')\n"
+        "    except ExternalDataRefused: print('refused')\n"
     )
     (folder / "link").symlink_to(folder.parent / "secret")
     found = subprocess.run(

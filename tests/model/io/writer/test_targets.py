@@ -69,6 +69,18 @@ def test_a_model_does_not_replace_the_file_its_weights_are_in(path):
     assert path.with_name("w.bin").read_bytes() == before
 
 
+def test_nor_its_own_file_if_that_is_where_it_says_its_weights_are(path):
+    model = onnx.helper.make_model(graph([onnx.helper.make_node("Neg", ["w"], ["y"])], [weights("w", "m.onnx")]))
+    path.write_bytes(model.SerializeToString() + bytes((0x7A, 0xA0, 0x1F)) + b"k" * 4000)  # data in an unknown field
+    before = path.read_bytes()
+    with pytest.raises(ModelError, match=r"m.onnx holds weights of m.onnx") as refused:
+        save(load(path), path)
+    assert "another name" in refused.value.detail
+    assert path.read_bytes() == before
+    save(load(path), path.with_name("copy.onnx"))
+    assert load(path.with_name("copy.onnx")).graph.name == "g"
+
+
 @pytest.mark.skipif(not hasattr(os, "link"), reason="no links here")
 def test_not_by_another_name_of_that_file_either(path):
     path.with_name("link.onnx").symlink_to("w.bin")
