@@ -1,4 +1,4 @@
-"""What earlier runs of a session computed, by token: the values of steps, those in their bodies, summaries."""
+"""Value cache of a session, keyed by token: outputs of steps, values inside their bodies, summaries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REMEMBERED = 64
 
 @dataclass(slots=True)
 class CacheEntry:
-    """What a step gave in an earlier run."""
+    """Result of one step in an earlier run."""
 
     values: tuple[RuntimeValue, ...]
     seconds: float
@@ -38,7 +38,7 @@ class CacheEntry:
 
 @dataclass(slots=True)
 class CacheOutline:
-    """What stays of a step whose values did not fit the budget."""
+    """Summary of a step whose values did not fit the memory budget."""
 
     summaries: tuple[Summary | None, ...]
     seconds: float
@@ -48,8 +48,11 @@ class CacheOutline:
 
 @dataclass(slots=True)
 class ValueCache:
-    """What earlier runs computed, by token. Executions refer to this, never to the engine: no cycle may keep
-    hundreds of megabytes alive until the garbage collector comes by."""
+    """LRU cache of values computed by earlier runs, keyed by token.
+
+    Executions refer to this, never to the engine: a reference cycle would keep hundreds of megabytes alive until the
+    garbage collector runs.
+    """
 
     budget: int
     entries: dict[int, CacheEntry] = field(default_factory=dict)

@@ -284,7 +284,7 @@ def _wanted(plan: Plan, targets: set[int] | None) -> bytearray:
 
 
 def _targets(plan: Plan, options: ExecutionOptions) -> set[int] | None:
-    """Indices of the steps whose values are asked for; None: all."""
+    """Return the indices of the steps whose values are requested; None: all."""
     if options.until is not None:
         step = plan.step_of(options.until[1], options.until[0])
         if step is None:

@@ -71,7 +71,7 @@ class Execution:
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to run."""
+        """Return whether nothing is left to run."""
         return bool(self.run.stopped) or self.next_step is None
 
     def prepare(self, needed: list[Step], targets: set[int] | None) -> None:
@@ -215,7 +215,7 @@ class Execution:
         )
 
     def _inside(self) -> SubgraphRecord:
-        """What was computed in bodies, also in those of nodes that were kept."""
+        """Return the values computed in bodies, including those of nodes whose results were reused."""
         found = SubgraphRecord()
         for step in map(self.plan.steps.__getitem__, self.plan.bodied):
             if step.index not in self._kept:
@@ -256,7 +256,7 @@ class Execution:
         store.trim()
 
     def nodes(self) -> NodeTable:
-        """What became of each node."""
+        """Return the outcome of each node."""
         run, steps = self.run, self.plan.steps
         table = NodeTable.blank(self.state.layout.steps.keys, State.UNNEEDED, lambda place: steps[place].row())
         if self._kept:

@@ -51,7 +51,7 @@ Observer = Callable[[NodeTable], None]
 
 @dataclass(slots=True, eq=False)
 class Pass:
-    """How far the loop is in the graph, or in one iteration of a body."""
+    """Progress of the loop through the graph, or through one iteration of a body."""
 
     slots: list[RuntimeValue]
     stamps: list[float]  # when each step was finished
@@ -113,10 +113,10 @@ class Executor:
         self.skipped.clear()
 
     def execute(self, count: int | None = None, expected: Estimate | None = None) -> None:
-        """Run the steps of `code` that are left, or the next `count` of them; `stopped` says why it ended early.
+        """Run the remaining steps of `code`, or the next `count` of them; `stopped` says why it ended early.
 
-        Of the last of `count` steps the observer hears with the next ones, or when someone calls `tell`.
-        `expected(n)` gives the seconds the first n steps are expected to take, and all, for the progress.
+        The last of `count` steps are reported to the observer together with the next ones, or by a call of `tell`.
+        `expected(n)` gives the seconds that the first n steps and all steps are expected to take, for the progress.
         """
         self._expected = expected  # only meanwhile: it refers to who refers to this
         self.walk.begin()
@@ -211,7 +211,7 @@ class Executor:
         return deadline is not None and time.monotonic() > deadline
 
     def _check_limits(self, now: float) -> None:
-        """Raise Cancelled or LimitError past a limit, make room in memory, tell the listeners."""
+        """Raise Cancelled or LimitError past a limit, make room in memory, notify the listeners."""
         self._tick = now + TICK
         self._check()
         if self.main.held > self.main.ceiling:
@@ -219,7 +219,7 @@ class Executor:
         self.tell()
 
     def tell(self) -> None:
-        """Tell the observer which nodes were finished since the last time, and the progress. Any thread."""
+        """Report the nodes finished since the last call, and the progress, to the observer. Any thread."""
         done = len(self.stamps)
         with self._telling:
             begun, self._told = self._told, max(done, self._told)
@@ -232,7 +232,7 @@ class Executor:
                 self.limits.progress.report(spent, total, f"{done} of {len(self.code)} nodes")
 
     def finished(self, begin: int, end: int) -> NodeTable:
-        """What became of the steps of `code` from one position to another, all of which have been gone through."""
+        """Return the outcomes of the steps of `code` in a range of positions, all of which have been processed."""
         steps = [code.step for code in self.code[begin:end]]
         keys = SlotKeys.of((step.node.node, step.path) for step in steps)
         table = NodeTable.blank(keys, State.DONE, lambda place: steps[place].row())
@@ -247,7 +247,7 @@ class Executor:
         return table
 
     def _times(self, begin: int, end: int) -> NDArray[np.float64]:
-        """How long each step took."""
+        """Return the time of each step."""
         stamps = np.array(self.stamps[max(begin - 1, 0) : end], np.float64)
         if not begin:
             stamps = np.concatenate([stamps[:1], stamps])  # a clock stands in for what was before the first
@@ -259,7 +259,7 @@ class Executor:
         return stamps[1:] - begun
 
     def seconds(self, position: int) -> float:
-        """How long the step at a position of `code` took."""
+        """Return the seconds that the step at a position of `code` took."""
         begun = self._gaps.get(position)
         if begun is None:
             begun = self.stamps[position - 1]
@@ -275,9 +275,9 @@ class Executor:
         return size
 
     def _make_room(self) -> None:
-        """Past the budget: let go of values nobody reads any more, largest first, and keep a summary of each.
+        """Past the budget, release values that no later step reads, largest first, and keep a summary of each.
 
-        Weights and inputs do not count, nor what is a view of them: letting go of values would not free them.
+        Weights, inputs and views of them do not count: releasing those values would free no memory.
         """
         plan, slots, main = self.plan, self.slots, self.main
         main.peak = max(main.peak, main.held)
@@ -310,7 +310,7 @@ class Executor:
     # -- bodies ----------------------------------------------------------------------------------------------
 
     def _activate(self, state: PlanState, slots: list[RuntimeValue]) -> None:
-        """Tell the kernels of a plan that run bodies or regions which values are around them."""
+        """Pass the values in scope to the kernels of a plan that run bodies or regions."""
         activation = state.activation
         activation.executor, activation.state, activation.slots = self, state, slots
 
@@ -374,7 +374,7 @@ class Executor:
                     continue
                 except (Cancelled, LimitError):
                     raise
-                except Exception:  # noqa: BLE001 - it fails again, and is told, if the body ever gets there
+                except Exception:  # noqa: BLE001 - it fails again, and is reported, if the body ever gets there
                     state.tokens[step.index] = 0
             rest.append(step)
         state.prepare_weights(rest)
@@ -421,7 +421,7 @@ class Executor:
             raise LimitError(msg)
 
     def inside(self, steps: Iterable[Step]) -> SubgraphRecord:
-        """What this run has computed in the bodies of steps so far. Any thread."""
+        """Return the values this run has computed in the bodies of steps so far. Any thread."""
         return inside(steps, self._frames.copy())
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def has_body(op_type: str, opset: int, domain: str) -> bool:
-    """Whether the operator's specification at an opset has a function body."""
+    """Return whether the operator's specification at an opset has a function body."""
     schema = _schema(op_type, opset, domain)
     return schema is not None and bool(schema.has_function or schema.has_context_dependent_function)
 

@@ -1,6 +1,6 @@
-"""What an operator's signature says of its inputs: whether it takes their types, and why a kernel could not use them.
+"""Type checks of inputs against operator signatures, and messages for operands that a kernel cannot use.
 
-Kernels do not ask: many would compute something of texts, of complex numbers or of types that do not go together.
+Kernels do not check: many would compute something from strings, complex numbers or mismatched types.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _LONGEST = 60
 
 
 class KernelGuard:
-    """A kernel that is asked only when some version of the operator takes inputs of these types; else KernelError.
+    """Kernel that is called only if some version of the operator accepts inputs of these types; else KernelError.
 
-    Files in the wild have operators that took more types only in a later version, and other programs compute them.
-    So this version's own types are what the message names, but no reason to refuse.
+    Files in the wild use types that an operator accepts only in a later version, and other programs compute them. So
+    the message names this version's own types, but they are no reason to refuse.
     """
 
     __slots__ = ("_call", "_name")
@@ -48,7 +48,7 @@ class KernelGuard:
         self._name = op_type, opset, domain
 
     def __call__(self, *inputs: RuntimeValue) -> Any:
-        """What the kernel gives."""
+        """Call the kernel."""
         problem = _refusal(*self._name, tuple([kind_of(value) for value in inputs]))
         if problem:
             raise KernelError(problem)
@@ -67,7 +67,7 @@ def kind_of(value: RuntimeValue) -> Kind:
 
 @lru_cache(4096)
 def _refusal(op_type: str, opset: int, domain: str, kinds: tuple[Kind, ...]) -> str:
-    """Why no version of an operator takes inputs of these kinds, in the words of the one at hand; empty: one does."""
+    """Return why no version of an operator takes inputs of these kinds, citing the one at hand; empty: one does."""
     own = find(op_type, opset, domain)
     if own is None:
         return ""
@@ -112,7 +112,7 @@ def _type_misfit(schema: Schema, given: Sequence[Type | str | None]) -> str:
 
 
 def expected_inputs(op_type: str, opset: int, domain: str) -> str:
-    """What an operator takes, to put behind a problem: its inputs with their types; empty where nobody knows."""
+    """Describe the inputs of an operator with their types, for an error message; empty if unknown."""
     schema = find(op_type, opset, domain)
     if schema is None:
         return _expected_by_kernel(op_type, opset, domain)
@@ -124,7 +124,7 @@ def expected_inputs(op_type: str, opset: int, domain: str) -> str:
 
 
 def _expected_by_kernel(op_type: str, opset: int, domain: str) -> str:
-    """What the kernel of an operator that no specification has takes: those there are of ONNX Runtime take numbers."""
+    """Describe the inputs of an operator without a specification: those of ONNX Runtime take numbers."""
     try:
         entry = kernel_of(op_type, opset, domain)
     except MissingKernelError:
@@ -135,9 +135,9 @@ def _expected_by_kernel(op_type: str, opset: int, domain: str) -> str:
 
 
 def attribute_misfit(op_type: str, opset: int, domain: str, name: str, kind: AttributeKind) -> str:
-    """Why no version of an operator takes an attribute of a kind; empty: one does, or has none of that name.
+    """Return why no version of an operator takes an attribute of a kind; empty: one does, or has none of that name.
 
-    A whole number may stand for one with a fraction.
+    An integer is accepted for a float.
     """
     own = find(op_type, opset, domain)
     formal = own.attributes.get(name) if own is not None else None
@@ -151,7 +151,7 @@ def attribute_misfit(op_type: str, opset: int, domain: str, name: str, kind: Att
 
 
 def unforeseen(error: Exception, attributes: Mapping[str, Any]) -> str:
-    """What to tell of an exception that a kernel did not mean to raise, where the signature explains nothing."""
+    """Describe an exception that a kernel did not raise on purpose, where the signature explains nothing."""
     told = ", ".join(f"{name} {_brief(value)}" for name, value in attributes.items())
     with_ = f"inputs and attributes ({told})" if told else "inputs"
     meaning = in_plain_words(error)
@@ -175,7 +175,7 @@ _WRITTEN: dict[str, str | tuple[str, ...]] = {
 
 
 def _type_of(kind: Kind) -> Type | str | None:
-    """The type of values of a kind without its shape, else what to call them; None where they tell nothing."""
+    """Return the type of values of a kind without its shape, else a description; None if it is unknown."""
     if isinstance(kind, np.dtype):
         return TensorType(ElementType.from_numpy(kind))
     if isinstance(kind, tuple):

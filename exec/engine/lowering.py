@@ -290,7 +290,9 @@ class Compiler:
         self._emit(node, scope, operation, tuple(kernel.arguments(ins)), captured, bodies)
 
     def _label(self, node: NodeSnapshot, scope: LoweringScope) -> str:
-        """What the random numbers of a node depend on: the calls around it, its name or else its number."""
+        """Return the label that seeds the random numbers of a node: the calls around it, its name or else its
+        number.
+        """
         number = node.node if node.node > 0 else len(self.steps)  # others are not the same in another session
         return "/".join([*filter(None, [self.label]), *map(str, scope.path), node.name or f"#{number}"])
 

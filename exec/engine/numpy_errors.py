@@ -1,4 +1,4 @@
-"""What numpy and Python say of operands that do not fit, in words for people who know neither."""
+"""Messages of numpy and Python about operands that do not fit, translated for users who know neither."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def with_lists(message: str) -> str:
 
 
 def in_plain_words(error: Exception) -> str:
-    """What an exception of a calculation means; empty where that is not known."""
+    """Explain an exception of a calculation; empty if it is not a known one."""
     text = str(error)
     for pattern, meaning in _PATTERNS:
         found = pattern.search(text)

@@ -1,4 +1,4 @@
-"""What a node does, settled once per content: its kernel, its attribute values, or why it cannot run."""
+"""Operation of a node, resolved once per content: its kernel, its attribute values, or why it cannot run."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Operation:
 
     @property
     def takes_context(self) -> bool:
-        """Whether the kernel asks for a Context."""
+        """Return whether the kernel takes a Context."""
         return self.kernel is not None and self.kernel.takes_context
 
 
@@ -75,9 +75,9 @@ class Prepared(NamedTuple):
 
 
 class Library:
-    """What the plans of one model share: constants read from the file, kernels found, weights prepared.
+    """Data shared by the plans of one model: constants read from the file, kernels found, weights prepared.
 
-    Not for several threads at once.
+    Not thread-safe.
     """
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class Library:
 
     @property
     def is_grown(self) -> bool:
-        """Whether enough was added for `retain` to be worth its time."""
+        """Return whether enough was added for `retain` to be worth its time."""
         folded, weights, prepared, arrays, tokens = self._kept
         return (
             self.folded_bytes > 2 * folded + _GROWTH_BYTES
@@ -254,7 +254,7 @@ class Library:
             operation.notes = (f"ignored unknown attributes: {', '.join(ignored)}",)
 
     def attribute_value(self, value: Any) -> Any:
-        """What a kernel gets for the value of an attribute."""
+        """Convert the value of an attribute to the argument of a kernel."""
         if isinstance(value, TensorReference):
             return self.constant(value.number)
         if isinstance(value, tuple) and value and isinstance(value[0], TensorReference):

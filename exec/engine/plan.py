@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Missing:
-    """What a slot holds when there is no value; None is a value (an empty optional)."""
+    """Marker of a slot without a value; None is a value (an empty optional)."""
 
     __slots__ = ()
 
@@ -37,7 +37,7 @@ NONE_SLOT = 0
 
 
 class StepContext(NamedTuple):
-    """What a Context is made of beside the node: the label its random numbers depend on, the seed, the opsets."""
+    """Parts of a Context beside the node: the label that seeds its random numbers, the seed, the opsets."""
 
     label: str
     seed: int

@@ -1,4 +1,4 @@
-"""What runs find out about a plan and keep for the next run: constants, kernels bound to weights, code for the loop.
+"""State that runs add to a plan and keep for the next run: constants, kernels bound to weights, loop code.
 
 A PlanState belongs to one engine and is written by the executor only. Plans of bodies and of expanded operators have
 states of their own, held by the callables that stand for them.
@@ -84,7 +84,7 @@ class TokenTable:
 
 @dataclass(slots=True)
 class Schedule:
-    """What a run of all values computes once constants are folded: the steps, their code, the folded steps."""
+    """Schedule of a run of all values after constant folding: the steps, their code, the folded steps."""
 
     steps: list[Step]
     code: list[Code]
@@ -92,7 +92,7 @@ class Schedule:
 
 
 class PlanState:
-    """What has been found out about one plan. `template` is what the slots hold before a run.
+    """Cached state of one plan. `template` holds the contents of the slots before a run.
 
     By index of the step: `tokens` (of constant steps, 0 for others and for those that cannot be computed), `folded`
     (its outputs are in the template) and `bound` (its call is for the weights it reads).
@@ -230,7 +230,9 @@ class PlanState:
         return self._guarded
 
     def accepts(self, kinds: Kinds) -> bool:
-        """Whether the inputs of all steps are known to be of types their operators take, for inputs of these kinds."""
+        """Return whether the inputs of all steps are known to be of types their operators take, for inputs of these
+        kinds.
+        """
         return kinds == self._accepted
 
     def accept(self, kinds: Kinds) -> None:
@@ -324,7 +326,7 @@ class PlanState:
         return found + [state for expansion in self.expansions.values() for state in expansion.states.values()]
 
     def reset_random(self) -> None:
-        """Let random operators begin anew, those in bodies too."""
+        """Reset the generators of random operators, including those in bodies."""
         for context in self.contexts.values():
             context.drawn = 0
         for state in self.inner():
@@ -332,7 +334,7 @@ class PlanState:
 
     @property
     def has_drawn(self) -> bool:
-        """Whether random numbers have been drawn in the plan, or in the bodies in it."""
+        """Return whether random numbers have been drawn in the plan, or in the bodies in it."""
         if any(context.drawn for context in self.contexts.values()):
             return True
         return any(body.state.has_drawn for bodies in self.bodies.values() for body in bodies)
@@ -383,7 +385,7 @@ class BodyCall:
         return executor.run_body(self, self._around.slots, inputs)
 
     def loop(self, state: T) -> AbstractContextManager[T]:
-        """What a kernel that runs it turn by turn keeps between turns: `state`, or where it was stopped in before."""
+        """Return the state that its kernel keeps between iterations: `state`, or the one of an interrupted call."""
         executor = self._around.executor
         if executor is None or executor.walk.watch is None:
             return nullcontext(state)

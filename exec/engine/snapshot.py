@@ -71,7 +71,7 @@ class NodeSnapshot:
 
     @property
     def title(self) -> str:
-        """What to call it in a message."""
+        """Return the title for messages."""
         return self.name or self.op_type
 
     @property
@@ -119,7 +119,7 @@ class ModelSnapshot:
     names: Mapping[int, str]
     tensors: Mapping[int, Tensor | SparseTensor]
     input_types: Mapping[int, Type | None]
-    state: int = 0  # of the document, when the taker was told
+    state: int = 0  # of the document, when the snapshot was taken
 
 
 #: What a node consists of. The model replaces these objects on every change, so comparing them is quick; the id of the
@@ -131,7 +131,7 @@ _Part = tuple[
 
 @dataclass(slots=True)
 class _Seen:
-    """What a graph looked like when its snapshot was taken."""
+    """State of a graph when its snapshot was taken."""
 
     header: list[Any]
     pieces: list[list[_Part]]  # of _PIECE nodes each, the last one of those that are left
@@ -184,7 +184,7 @@ class NameTable(Mapping[int, str]):
         return len(self._values._objects) - 1
 
     def values(self) -> ValuesView[str]:
-        """The names by themselves, quickly: a run looks at all of them."""
+        """Return the names alone; fast, since a run reads all of them."""
         return _Texts(self)
 
 
@@ -317,7 +317,7 @@ class SnapshotCache:
         return snapshot
 
     def _pieces(self, graph: Graph, before: list[list[_Part]]) -> list[list[_Part]]:
-        """What is read of the nodes; the very pieces of the last time where nothing changed."""
+        """Read the nodes in pieces; unchanged pieces are shared with the previous snapshot (copy-on-write)."""
         found: list[list[_Part]] = []
         nodes = iter(graph.nodes)
         while some := list(islice(nodes, _PIECE)):
@@ -408,19 +408,21 @@ class SnapshotCache:
 
 
 def _digest(numbers: Iterable[int]) -> bytes:
-    """What stands for many: the history of a long session would otherwise hold every list of nodes there ever was."""
+    """Return a digest that replaces long lists: the history of a long session would otherwise hold every list of
+    nodes.
+    """
     return blake2b(array("q", numbers).tobytes(), digest_size=16).digest()
 
 
 def attribute_key(attribute: AttributeSnapshot) -> Hashable:
-    """What is equal for attributes that make a kernel compute the same."""
+    """Return a key that is equal for attributes that make a kernel compute the same."""
     value = attribute.value
     if isinstance(value, GraphSnapshot):
         value = value.uid
     elif attribute.kind is AttributeKind.GRAPHS and value is not None:
         value = tuple(g.uid for g in value)
     elif isinstance(value, float):
-        value = repr(value)  # tells -0.0 from 0.0, and nan equals nan
+        value = repr(value)  # distinguishes -0.0 from 0.0, and nan equals nan
     elif attribute.kind is AttributeKind.FLOATS:
         value = repr(value)
     return attribute.name, int(attribute.kind), value, attribute.reference

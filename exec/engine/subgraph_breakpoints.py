@@ -1,4 +1,4 @@
-"""Breakpoints inside bodies: a run that is watched is asked before, between and after their steps."""
+"""Breakpoints inside bodies: the observer of a run is called before, between and after their steps."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class BreakpointHit(Exception):
 
 @dataclass(slots=True)
 class SubgraphStepper:
-    """Position of a run in the bodies of the step that is next.
+    """Position of a run in the bodies of the next step.
 
-    A step that was stopped in is computed from its beginning by the next call, its loops from the iteration they were
-    in; `watch` is not asked again about positions that an earlier call has passed.
+    A step that was interrupted is computed from its beginning by the next call, its loops from the iteration they
+    were in; `watch` is not called again for positions that an earlier call has passed.
     """
 
-    watch: SubgraphObserver | None = None  # asked at each position; None: no stops in bodies
+    watch: SubgraphObserver | None = None  # called at each position; None: no stops in bodies
     passed: int = 0  # positions that earlier calls have passed
     places: int = 0  # positions that this call has reached, loops among them
     halted: str = ""  # why `watch` stopped this call
@@ -63,7 +63,7 @@ class SubgraphStepper:
         self.passed = self.places if self.halted else 0
 
     def steps(self, state: PlanState, slots: list[RuntimeValue], watch: SubgraphObserver) -> Iterator[Code]:
-        """The steps of a body that are not constant; asks `watch` before, between and after all of them."""
+        """Yield the steps of a body that are not constant; calls `watch` before, between and after them."""
         plan = state.plan
         self._turns[self._depth :] = [self.places]
         self._depth += 1
@@ -82,14 +82,14 @@ class SubgraphStepper:
 
         The kernel changes it between iterations only.
         """
-        self.places += 1  # a place of its own: a kernel may loop several times, also without a turn
+        self.places += 1  # a position of its own: a kernel may loop several times, also without an iteration
         before, depth = self.places, self._depth
         if before in self._loops:
             state, self.places = self._loops.pop(before)
         try:
             yield state
         except BreakpointHit:
-            if not body.has_drawn:  # else its generators would begin anew, which is right for the first iteration only
+            if not body.has_drawn:  # else its generators would be reset, which is right for the first iteration only
                 self._loops[before] = state, self._turns[depth]
             raise
 

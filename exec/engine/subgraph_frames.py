@@ -1,4 +1,4 @@
-"""What a run keeps of bodies: the values of their last iteration and the time of their nodes over all of them."""
+"""Values of the last iteration of bodies, and the time of their nodes summed over all iterations."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class SubgraphRecord:
-    """What was computed in bodies: the values of their last iteration by path and number, and their nodes.
+    """Values computed in bodies in their last iteration, by path and number, and their nodes.
 
-    `made` are those of the values that are not constants: keeping them costs memory.
+    `made` are the values that are not constants: keeping them costs memory.
     """
 
     values: dict[Path, dict[int, RuntimeValue]] = field(default_factory=dict)
@@ -84,8 +84,10 @@ class SubgraphRecord:
 
 
 def inside(steps: Iterable[Step], frames: Mapping[int, Frame]) -> SubgraphRecord:
-    """What was computed in the bodies of steps, and deeper; nodes in the order of the file, those of a body after the
-    node it is of."""
+    """Return the values computed in the bodies of steps, at any depth.
+
+    Nodes are in file order, those of a body after the node that owns it.
+    """
     found = SubgraphRecord()
     pending: list[tuple[Step, Path]] = [(step, ()) for step in steps]
     pending.reverse()

@@ -69,7 +69,7 @@ class GraphView(HighlightedSurface):
     def __init__(self, workspace: DocumentContext, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.workspace: DocumentContext = workspace
-        self.is_fixed = False  # whether no wire can be drawn: the model is there to be looked at
+        self.is_fixed = False  # no wire can be drawn: the model is read-only
         self.hands = InputHandler(self)
         self.travel: Navigator = Navigator(self)
         self._places: dict[Graph, GraphViewState] = {}
@@ -112,7 +112,7 @@ class GraphView(HighlightedSurface):
 
     @property
     def options(self) -> DrawingOptions:
-        """What is drawn and how, from the settings."""
+        """Drawing options from the settings."""
         get = self.workspace.settings.get
         direction: Direction = "right" if get(DIRECTION) == "right" else "down"
         return DrawingOptions(
@@ -126,17 +126,17 @@ class GraphView(HighlightedSurface):
 
     @property
     def is_busy(self) -> bool:
-        """Whether a newer scene is on its way."""
+        """Return whether a newer scene is on its way."""
         return self._loader.is_busy or self._following.is_due
 
     @property
     def hint(self) -> str:
-        """What stands where there are no nodes yet."""
+        """Text shown while there are no nodes."""
         return super().hint if self.is_fixed else f"{super().hint} Press Ctrl+Shift+A to add one."
 
     @property
     def notice(self) -> str:
-        """What to tell about a scene on its way, or one that was stopped; empty when there is nothing to tell."""
+        """Notice about a scene that is being made or was stopped; empty if there is none."""
         return self._loader.state
 
     @property
@@ -147,7 +147,9 @@ class GraphView(HighlightedSurface):
         return place
 
     def _expanded(self) -> set[Hashable]:
-        """What is open in the graph shown. Asked when its groups are known: they decide what is open at first."""
+        """Return the expanded groups of the graph shown; called once its groups are known, which decide the initial
+        ones.
+        """
         place, grouping = self._place, self.workspace.grouping
         if place.is_new and self.options.are_grouped(self._graph):
             place.is_new = False
@@ -156,7 +158,7 @@ class GraphView(HighlightedSurface):
         return place.expanded
 
     def reload(self) -> None:
-        """Draw and lay out anew; what is in the middle or selected stays where it is."""
+        """Draw and lay out from scratch; the middle of the view and the selection stay where they are."""
         self.keep_place()
         self._load()
 
@@ -197,7 +199,7 @@ class GraphView(HighlightedSurface):
         is_first = self.scene is None
         pending, self._pending = self._pending, Pending()
         if pending.anchor is not None and pending.anchor.seen_from != self._position():
-            pending.anchor = self._find_anchor()  # the person went elsewhere meanwhile
+            pending.anchor = self._find_anchor()  # the user navigated elsewhere meanwhile
         self.set_scene(scene)
         self._on_selection()
         self._on_hover()
@@ -219,7 +221,7 @@ class GraphView(HighlightedSurface):
         self.loaded.emit()
 
     def _show_place(self) -> None:
-        """Where this graph was left, else the whole graph, else its beginning in a readable size."""
+        """Show the last position of this graph, else the whole graph, else its beginning at a readable size."""
         place, scene = self._place, self.scene
         assert scene is not None
         if place.scale:
@@ -274,11 +276,11 @@ class GraphView(HighlightedSurface):
         return (self._types(value) if self._types is not None else None) or value.type
 
     def note_of(self, value: Value) -> EdgeNote | None:
-        """What a run says beside the edges of a value."""
+        """Return the note of a run beside the edges of a value."""
         return self.workspace.note_of(value)
 
     def _on_noted(self, values: set[Value] | None) -> None:
-        """Write anew what a run says of some values, or of any."""
+        """Rewrite the notes of some values, or of all."""
         if values is None:
             self.repaint_labels()
         elif self.scene is not None and values:
@@ -299,7 +301,7 @@ class GraphView(HighlightedSurface):
 
     @property
     def is_grouped(self) -> bool:
-        """Whether groups are drawn."""
+        """Return whether groups are drawn."""
         return self.scene is not None and self.scene.drawing.has_groups
 
     # -- groups, bodies, functions ---------------------------------------------------------------------------
@@ -382,7 +384,7 @@ class GraphView(HighlightedSurface):
             selection.add(items)
 
     def is_ground(self, hit: Hit) -> bool:
-        """Whether a hit is the ground of a container, which counts as canvas."""
+        """Return whether a hit is the background of a container, which counts as canvas."""
         if self.scene is None or hit.box < 0:
             return False
         return hit.part == "body" and self.scene.boxes[hit.box].kind is Kind.CONTAINER
@@ -393,7 +395,7 @@ class GraphView(HighlightedSurface):
         (self.workspace.selection.add if extend else self.workspace.selection.set)(items)
 
     def _describe(self) -> None:
-        """Tell screen readers what is shown and selected."""
+        """Set the accessible description: the graph shown and the selection."""
         shown = plural(len(self.scene.boxes), "box", "boxes") if self.scene is not None else "nothing"
         current = self.workspace.selection.current
         selected = f"; selected: {place_text(current)}" if current is not None else ""
@@ -459,7 +461,7 @@ class GraphView(HighlightedSurface):
     # -- state kept between starts ---------------------------------------------------------------------------
 
     def view_state(self) -> dict[str, float]:
-        """Where the view is, to be kept with the file."""
+        """Position of the view, saved with the file."""
         x, y = self.viewport.to_scene(self.width() / 2, self.height() / 2)
         return {"scale": self.viewport.scale, "x": x, "y": y}
 
@@ -483,7 +485,7 @@ class GraphView(HighlightedSurface):
             painter.end()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the middle, and in view what is selected there; while nobody moved it, show what is to be seen first."""
+        """Keep the middle and the selection in view; if the user has not moved the view, restore the initial one."""
         was_tiny = not event.oldSize().isValid() or event.oldSize().width() < 8
         is_untouched = self._shown_first == self._position()
         selected = self._selected_in_view()
@@ -496,7 +498,7 @@ class GraphView(HighlightedSurface):
             self.show_area(selected, 8.0)
 
     def _selected_in_view(self) -> Area | None:
-        """Where that is which was selected last, if all of it is seen."""
+        """Return the rectangle of the last selection if all of it is visible."""
         selected = self.workspace.selection.current
         if self.scene is None or selected is None:
             return None
@@ -508,7 +510,7 @@ class GraphView(HighlightedSurface):
     # -- mouse and keys: see Hands ---------------------------------------------------------------------------
 
     def hit(self, position: QPointF) -> Hit | None:
-        """What lies at a point of the widget."""
+        """Return the hit at a point of the widget."""
         if self.scene is None:
             return None
         x, y = self.viewport.to_scene(position.x(), position.y())
@@ -547,7 +549,7 @@ class GraphView(HighlightedSurface):
         self.hands.wheel(event)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """Ask for the menu that fits what is under the pointer."""
+        """Request the context menu that fits what is under the pointer."""
         self.hands.menu(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -567,5 +569,5 @@ class GraphView(HighlightedSurface):
         super().focusOutEvent(event)
 
     def event(self, event: QEvent) -> bool:
-        """What has no handler of its own: pinches, tooltips, keys before they are shortcuts."""
+        """Handle events without a handler of their own: pinches, tooltips, keys before they are shortcuts."""
         return (isinstance(event, EVENTS) and self.hands.event(event)) or super().event(event)

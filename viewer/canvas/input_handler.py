@@ -148,7 +148,7 @@ class InputHandler:
         return True
 
     def menu(self, event: QContextMenuEvent) -> None:
-        """Select what is under the pointer, unless it is selected, and ask for the menu that fits."""
+        """Select what is under the pointer, unless it is selected, and request the context menu."""
         view = self._view
         if event.reason() == QContextMenuEvent.Reason.Keyboard:
             self._menu_at_current()
@@ -205,7 +205,7 @@ class InputHandler:
         return True
 
     def _tip(self, event: QHelpEvent) -> None:
-        """Tell more about what is under the pointer."""
+        """Show the tooltip of what is under the pointer."""
         view = self._view
         hit = view.hit(QPointF(event.pos()))
         text = tip_of(view.scene, hit, view.type_of) if view.scene is not None and hit is not None else ""
@@ -217,7 +217,7 @@ class InputHandler:
 
 
 def _is_space(event: QKeyEvent) -> bool:
-    """Whether it is the space bar alone."""
+    """Return whether it is the space bar alone."""
     return event.key() == Qt.Key.Key_Space and event.modifiers() == _NONE
 
 

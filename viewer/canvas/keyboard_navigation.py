@@ -52,7 +52,7 @@ def _sibling(scene: Scene, box: int, across: int, *, after: bool) -> int:
 
 
 def first_box(scene: Scene) -> int:
-    """Where walking begins: the first input, or the topmost box; -1 in an empty scene."""
+    """Return the first box of keyboard navigation: the first input, or the topmost box; -1 in an empty scene."""
     if not len(scene.rects):
         return -1
     inputs = np.flatnonzero(scene.kinds == Kind.INPUT)

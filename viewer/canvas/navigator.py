@@ -114,7 +114,7 @@ class Navigator:
                 return
 
     def open(self, hit: Hit) -> None:
-        """What a double-click does: into bodies, functions and groups, out of a body to where an outer value is made.
+        """Open the target of a double-click: a body, function or group, or the producer of an outer value.
 
         Attributes, other values and plain nodes go to `opened`.
         """
@@ -161,7 +161,7 @@ class Navigator:
         return [(box.title, box.subject) for box in found if box.subject is not selection.current]
 
     def draws(self, graph: Graph) -> bool:
-        """Whether a graph is drawn now: the one shown, or a body or function that is open inside it."""
+        """Return whether a graph is drawn now: the one shown, or a body or function that is open inside it."""
         scene = self._view.scene
         return scene is not None and graph in scene.drawing.graphs
 
@@ -180,7 +180,7 @@ class Navigator:
         return ViewPosition(view.zoom, (x, y), scene.boxes[box].key, (x - left - width / 2, y - top))
 
     def to_spot(self, spot: ViewPosition) -> None:
-        """Bring a part of the graph into view again, also where the graph was laid out anew meanwhile."""
+        """Bring a part of the graph into view again, also if the graph was laid out again meanwhile."""
         view, scene = self._view, self._view.scene
         if scene is None:
             return
@@ -195,7 +195,7 @@ class Navigator:
 
 
 def _parts_of(selection: Selection, drawing: Drawing) -> Iterator[list[int]]:
-    """The boxes of what is selected, some at a time: there may be very many, and the first few tell most."""
+    """Return the boxes of the selection, in chunks: there may be very many, and the first few matter most."""
     nodes = selection.nodes
     for start in range(0, len(nodes), _PART):
         yield drawing.boxes_of_nodes(nodes[start : start + _PART])

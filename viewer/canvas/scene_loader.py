@@ -36,12 +36,12 @@ from onnx_workbench.viewer.style.formatting import plural
 AT_ONCE = 150
 
 _LARGE = 20_000
-_FEW_RESIZED = 16  # boxes: each costs a look at all edges
+_FEW_RESIZED = 16  # boxes: each costs a pass over all edges
 
 
 @dataclass(frozen=True, eq=False)
 class _Wanted:
-    """What to draw next."""
+    """Request of the next scene."""
 
     graph: Graph
     options: DrawingOptions
@@ -70,11 +70,11 @@ class SceneLoader(QObject):
         self._drawing = QTimer(self, interval=0)
         self._drawing.timeout.connect(self._go_on)
         self._waiting: _Wanted | None = None
-        self.state = ""  # what to tell while there is no scene yet
+        self.state = ""  # notice while there is no scene yet
 
     @property
     def is_busy(self) -> bool:
-        """Whether a scene is on its way."""
+        """Return whether a scene is on its way."""
         under_way = (self._steps, self._job, self._waiting)
         return self._workspace.grouping.is_searching or any(part is not None for part in under_way)
 
@@ -88,7 +88,7 @@ class SceneLoader(QObject):
     ) -> None:
         """Draw a graph and lay it out; `scene_ready` follows, at once for a small one.
 
-        `expanded` is asked which groups are open when it is known which there are.
+        `expanded` is called for the open groups once the groups are known.
         """
         self.stop()
         self._layout = previous
@@ -146,7 +146,7 @@ class SceneLoader(QObject):
             self._job = None
 
     def forget(self, nodes: Collection[Node], values: Collection[Value] = ()) -> None:
-        """These changed; their cards are made anew. Of very many all are, which takes no longer than one."""
+        """Invalidate the boxes of changed objects. Of very many all are, which takes no longer than one."""
         if self._cards is not None and is_large(nodes, values):
             self._cards = BoxFactory(self._fonts, self._cards.options)
         elif self._cards is not None:
@@ -163,13 +163,13 @@ class SceneLoader(QObject):
                         self._cards.forget(output.consumers if output is not None else ())
 
     def patch(self, drawing: Drawing, touched: ChangeSet) -> DrawingPatch | None:
-        """What an edit that `can_patch` allows does to boxes of a drawing; None where it has to be drawn anew."""
+        """Return the changes to boxes of a drawing by an edit that `can_patch` allows; None if it has to be redrawn."""
         if self._cards is None or self._cards.options != drawing.options:
             return None
         return patch(drawing, touched, self._cards, self._type_of)
 
     def retyped(self, scene: Scene, indices: Iterable[int]) -> DrawingPatch | None:
-        """What other types of values do to pills of a scene; None where it has to be drawn anew."""
+        """Return the changes to pills of a scene by new types of values; None if it has to be redrawn."""
         if self._cards is None or self._cards.options != scene.drawing.options:
             return None
         return retyped(scene.drawing, indices, self._cards, self._type_of)
@@ -238,9 +238,10 @@ class SceneLoader(QObject):
 
 
 def place(drawing: Drawing, previous: Layout | None = None, progress: Progress = SILENT) -> Scene:
-    """Lay out from scratch, or after a small change from the layout before. Any thread, if nothing changes meanwhile.
+    """Lay out from scratch, or after a small change from the layout before. Any thread, while the model is
+    unchanged.
 
-    A large scene comes with all that is looked up in it, so that whoever shows it need not wait for that.
+    A large scene is returned with its lookup tables built, so that the GUI thread need not wait for them.
     """
     wanted = request(drawing)
     scene = Scene(drawing, layout(wanted, progress) if previous is None else relayout(previous, wanted, progress))
@@ -258,12 +259,14 @@ def _return_memory() -> None:
 
 
 def _is_small_step(previous: Layout | None, boxes: int) -> bool:
-    """Whether the layout before leaves so little to do that the edit may show at once."""
+    """Return whether the layout before leaves so little to do that the edit may show at once."""
     return previous is not None and abs(len(previous.positions) - boxes) <= 3 and boxes <= _LARGE
 
 
 def concerns(drawing: Drawing, touched: ChangeSet) -> bool:
-    """Whether a change touched anything drawn: in the graph shown, in its bodies, or in a function expanded in it."""
+    """Return whether a change touched anything drawn: in the graph shown, in its bodies, or in a function expanded
+    in it.
+    """
     if touched.model or touched.removed:
         return True
     graphs: set[Graph | None] = set(touched.structure)

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 class SceneUpdater(QObject):
-    """What a canvas does about edits of its model and about types that become known. GUI thread only.
+    """Updater of a canvas after edits of its model and newly inferred types. GUI thread only.
 
-    Boxes that say something else are exchanged where they stand; of very many some at a time. Where boxes or edges come
-    or go, what the edit touched is drawn anew at the next turn, or else everything.
+    Boxes with changed texts are replaced in place, very many of them in chunks. Where boxes or edges are added or
+    removed, what the edit touched is redrawn in the next event loop iteration, or else everything.
     """
 
     def __init__(self, view: GraphView, loader: SceneLoader) -> None:
@@ -46,7 +46,7 @@ class SceneUpdater(QObject):
 
     @property
     def is_due(self) -> bool:
-        """Whether the scene is about to be made anew."""
+        """Return whether the scene is about to be made anew."""
         return self._rebuild.isActive()
 
     def draw_anew(self) -> None:
@@ -55,7 +55,7 @@ class SceneUpdater(QObject):
         self._rebuild.start()
 
     def forget(self) -> None:
-        """Everything is being drawn anew."""
+        """Drop pending updates: everything is being redrawn."""
         self._backlog.clear()
 
     def _on_change(self, change: Change) -> None:
@@ -74,7 +74,7 @@ class SceneUpdater(QObject):
         scene = self._view.scene
         if scene is not None:
             patch = self._loader.patch(scene.drawing, touched)
-            is_small = patch is not None and not patch.resized  # else anew: each piece would move the others
+            is_small = patch is not None and not patch.resized  # else from scratch: each piece would move the others
             self._follow(scene, patch if is_small else None)
 
     def _on_rebuild(self) -> None:

@@ -23,7 +23,7 @@ _BUTTONS = {"+": "Open in place", "−": "Close", "ƒ": "Show the function", "�
 
 
 def tip_of(scene: Scene, hit: Hit, type_of: TypeOf) -> str:
-    """What to say about a hit, in a few lines; empty for nothing."""
+    """Return the tooltip of a hit, in a few lines; empty for nothing."""
     if hit.button is not None:
         return _BUTTONS[hit.button]
     value = scene.value_at(hit)
@@ -68,7 +68,9 @@ def _value_tip(scene: Scene, hit: Hit, value: Value, type_of: TypeOf) -> str:
 
 
 def sharding_lines(value: Value) -> list[str]:
-    """How device configurations of the nodes around it spread a value over devices, a line each, without repeats."""
+    """Return how device configurations of the nodes around it spread a value over devices, a line each, without
+    repeats.
+    """
     nodes = [value.producer, *islice(value.consumers, _MOST_CONSUMERS)]
     lines: dict[str, None] = {}
     for node in nodes:

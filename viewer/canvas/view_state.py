@@ -1,4 +1,4 @@
-"""How a graph is shown, kept while another is; and what holds still while its scene is made anew."""
+"""View state of each graph, kept while another is shown; and anchors that hold still while a scene is rebuilt."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _FARTHEST = 1e9  # px; NaN is not below it either
 
 @dataclass
 class GraphViewState:
-    """Where one graph was left, and what is open in it. `scale` 0: not shown before.
+    """Last position in one graph, and its expanded groups. `scale` 0: not shown before.
 
-    `is_new`: which groups are open at first is still to be found out.
+    `is_new`: the initially expanded groups are still to be determined.
     """
 
     expanded: set[Hashable]
@@ -40,9 +40,9 @@ class GraphViewState:
 
 @dataclass(frozen=True)
 class ViewPosition:
-    """The part of a graph in view: a point of the scene in the middle. `offset` is how far that lies from a box.
+    """The part of a graph in view: a point of the scene in the middle. `offset` is its distance from a box.
 
-    The box finds the spot again when the graph was laid out anew meanwhile.
+    The box finds the spot again when the graph was laid out again meanwhile.
     """
 
     scale: float
@@ -53,7 +53,7 @@ class ViewPosition:
 
 @dataclass(frozen=True)
 class Anchor:
-    """A box the middle of whose upper side stays at a point of the widget, if nobody moves the view meanwhile."""
+    """A box the middle of whose upper side stays at a point of the widget, unless the user moves the view meanwhile."""
 
     key: Hashable
     x: float
@@ -63,11 +63,11 @@ class Anchor:
 
 @dataclass
 class Pending:
-    """What to do when the scene on its way is there. `fit`: show its beginning where the whole cannot be read."""
+    """Actions to take when the requested scene is ready. `fit`: show its beginning if the whole is not readable."""
 
     anchor: Anchor | None = None
     reveal: list[Item] = field(default_factory=list)
     fit: bool = False
     whole: bool = False  # show all of it, as all was seen before
     spot: ViewPosition | None = None
-    types: bool = False  # write the types anew, they changed meanwhile
+    types: bool = False  # rewrite the types, they changed meanwhile

@@ -1,4 +1,4 @@
-"""Layered graph layout: positions for nodes and splines for edges, from 1 to 100,000 nodes.
+"""Layered graph layout (Sugiyama): positions for nodes and splines for edges, from 1 to 100,000 nodes.
 
     request = LayoutRequest(sizes, edges, parents=parents, node_ids=ids)
     result = layout(request, progress)                    # from scratch

@@ -16,13 +16,13 @@ from onnx_workbench.viewer.canvas.layout.request import Floats, Ints, Layout, La
 from onnx_workbench.viewer.canvas.layout.resize_in_place import ResizeInPlace
 
 _MUCH = 0.25  # of the nodes
-_FEW_CHANGES = 32  # new nodes and edges up to which working them in beats laying out anew
+_FEW_CHANGES = 32  # new nodes and edges up to which an incremental layout beats one from scratch
 _LOOKS = 1 << 20  # at edges while nodes are resized in place, which take some 30 ms
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What `relayout` goes on from."""
+    """Data that `relayout` continues from."""
 
     request: LayoutRequest
     graph: LayoutGraph
@@ -47,13 +47,12 @@ def layout(request: LayoutRequest, progress: Progress = SILENT, previous: Layout
 
 
 def relayout(previous: Layout, request: LayoutRequest, progress: Progress = SILENT) -> Layout:
-    """Lay a graph out that an edit made from the one of `previous`; what the edit did not touch stays in place.
+    """Lay out the graph that results from an edit; what the edit did not touch stays where it is in `previous`.
 
-    New nodes get a place where there is room, or a rank of their own, below which everything moves down alike;
-    milliseconds for 10,000 nodes. Where that cannot be, for many changes at once and with expanded containers
-    the graph gets ranks anew, and along them everything stays as near as can be to where it was. A graph of which
-    much is gone is laid out from scratch. Nodes are known again by `node_ids`; bounds need not begin at 0, 0
-    afterwards.
+    New nodes are placed in free space, or in a rank of their own, below which everything moves down equally;
+    milliseconds for 10,000 nodes. Where that is impossible, for many changes at once and with expanded containers,
+    the ranks are recomputed and everything stays as near as possible to its old position. A graph that lost many
+    nodes is laid out from scratch. Nodes are matched by `node_ids`; afterwards bounds need not begin at 0, 0.
     """
     state = previous.state
     if not isinstance(state, _State) or not len(request.sizes):
@@ -76,7 +75,7 @@ def relayout(previous: Layout, request: LayoutRequest, progress: Progress = SILE
 
 
 def _is_depleted(old: LayoutGraph, node: Index) -> bool:
-    """Whether a good part of the outermost nodes is gone: what is left would stand in the gaps."""
+    """Return whether many of the outermost nodes are gone: the rest would be surrounded by gaps."""
     outermost = old.parent < 0
     left = np.zeros(len(outermost), bool)
     left[node[node >= 0]] = True
@@ -94,11 +93,11 @@ class Resized:
 def resize(
     previous: Layout, nodes: Ints, sizes: Floats, source_ports: Floats | None, target_ports: Floats | None
 ) -> Resized | None:
-    """Give some nodes other sizes [K, 2] where they stand; None where others would have to move.
+    """Resize some nodes to sizes [K, 2] in place; None where others would have to move.
 
-    A node takes from the free space beside and below it. Edges keep where they touch it until it is laid out anew;
-    the ports [E] are for then. Routes have as many points as before. Each costs a look at every edge, so that for very
-    many it is None, too.
+    A node takes from the free space beside and below it. Edges keep their ends on it until the next layout, which
+    uses the ports [E]. Routes keep their number of points. Each node costs a pass over all edges, so the result is
+    None for very many, too.
     """
     state = previous.state
     if not isinstance(state, _State) or (len(nodes) > 1 and len(nodes) * len(state.request.edges) > _LOOKS):
@@ -131,14 +130,14 @@ def resize(
 
 
 def _are_drawable(lines: routes.Polylines) -> bool:
-    """Whether no two points of a route have come together."""
+    """Return whether no two points of a route coincide."""
     owner = lines.owners()
     step = np.abs(np.diff(lines.points, axis=0)).max(1)
     return bool((step[owner[1:] == owner[:-1]] > 0.5).all())
 
 
 def _turned(points: Real, request: LayoutRequest) -> Real:
-    """Points of the algorithm's orientation as they were asked for, or back."""
+    """Transpose points between the orientation of the algorithm and the requested one."""
     return points[:, ::-1] if request.direction == "right" else points
 
 
@@ -189,7 +188,7 @@ def _match_nodes(old: LayoutRequest, new: LayoutRequest) -> Index:
 
 
 def _find(old: Index, new: Index) -> Index:
-    """Where each of `new` stands in `old`, -1 where nowhere."""
+    """Return the index of each of `new` in `old`, -1 if absent."""
     if not len(old):
         return np.full(len(new), -1)
     order = np.argsort(old, kind="stable")
@@ -233,7 +232,7 @@ def _match_ends(old: LayoutGraph, a: Index, b: Index) -> Index:
 
 
 def _before(graph: LayoutGraph, state: _State, node: Index) -> PreviousOrder:
-    """What the old layout says of the graph; new nodes are sought next to what they are joined to."""
+    """Return the old layout as constraints of the graph; new nodes are sought next to their neighbours."""
     old = state.placed
     keys = np.where(node >= 0, (old.x + old.width / 2)[np.maximum(node, 0)], np.nan)
     for _ in range(3):
@@ -251,7 +250,7 @@ def _empty() -> Layout:
 
 
 def _finished(request: LayoutRequest, graph: LayoutGraph, placed: PlacedGraph, settle: bool) -> Layout:
-    """Turn the result the way it was asked for; `settle` moves the content to 0, 0."""
+    """Transpose the result to the requested direction; `settle` moves the content to 0, 0."""
     points, starts = routes.splines(placed.lines)
     positions = np.stack([placed.x, placed.y], 1)
     sizes = np.stack([placed.width, placed.height], 1)

@@ -42,10 +42,10 @@ class _Pieces:
 
 
 class _Border:
-    """Where edges cross borders of containers: one point per container, direction and value.
+    """Crossings of container borders by edges: one point per container, direction and value.
 
-    `home` [edges] tells the container of every edge that crosses, the first `leaving` of them on their way out;
-    points are numbered after the level's `nodes` nodes.
+    `home` [edges] is the container of every edge that crosses, the first `leaving` of them on their way out; points
+    are numbered after the level's `nodes` nodes.
     """
 
     def __init__(self, nodes: int, home: Index, leaving: int, value: Index) -> None:
@@ -196,7 +196,7 @@ class Nesting:
     def _level_before(
         self, before: PreviousOrder, nodes: Index, across: Index, out: Index, into: Index, border: _Border
     ) -> Level:
-        """What the old layout says of a level; border points were where routes crossed the border."""
+        """Return the old layout of a level; border points were where routes crossed the border."""
         count = len(border.home)
         edges = np.concatenate([out, into])
         inner = np.concatenate([self.head[out], self.tail[into]])

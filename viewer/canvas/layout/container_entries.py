@@ -1,4 +1,4 @@
-"""Where edges enter containers: beside the title, whose text they would cross out.
+"""Entry points of edges into containers: beside the title, which they would cross out.
 
 Points on a container's border are alone in their rank. So a point may stand elsewhere than the inside expects it, as
 long as all keep their order: the edge swings over in the gap before the first rank of nodes, where there is no node.

@@ -1,10 +1,10 @@
-"""Positions along the ranks after Brandes and Köpf: long straight lines, real widths, ports.
+"""Coordinates along the ranks (Brandes–Köpf): long straight lines, real widths, ports.
 
-Four times (from above or below, leaning left or right) every vertex is aligned with its median neighbour;
-aligned vertices form blocks that move as one, and blocks are packed by longest paths, which is exact on chains
-of any length. A segment aligns only if it is the middle one of both its ends: else every fork would lean one way
-and every join the other, and a deep graph would drift off sideways. What drifts all the same is tried with its
-heaviest paths upright before all else: the main chain is what a person follows.
+Four times (from above or below, leaning left or right) every vertex is aligned with its median neighbour; aligned
+vertices form blocks that move as one, and blocks are packed by longest paths, which is exact on chains of any length.
+A segment aligns only if it is the middle one of both its ends: else every fork would lean one way and every join the
+other, and a deep graph would drift off sideways. If it drifts all the same, its heaviest paths are aligned first: the
+main chain is what the user follows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NARROW = 4000.0  # px up to which width is no matter
 
 @dataclass(slots=True)
 class Extent:
-    """What every vertex needs to both sides of its reference point, and beyond that from its neighbour."""
+    """Space that every vertex needs on both sides of its reference point, and its distance to the neighbour."""
 
     left: Real  # [V]
     right: Real  # [V]
@@ -101,7 +101,7 @@ def keep(graph: Layered, order: Index, known: Real, extent: Extent) -> Real:
     need = np.zeros(len(order))
     need[1:] = np.where(new[1:], 0.0, extent.separation(order[:-1], order[1:]))
     room = np.cumsum(need)
-    free = known[order] - (room - room[np.minimum(starts, len(order) - 1)])  # as if nobody needed any room
+    free = known[order] - (room - room[np.minimum(starts, len(order) - 1)])  # as if no vertex needed any room
     # Made ascending from the left by pushing right, and from the right by pushing left; half of both is ascending too.
     lift = rank * (4.0 * float(np.abs(free).max(initial=0.0)) + 1.0)
     right = np.maximum.accumulate(free + lift)
@@ -257,7 +257,7 @@ def _align(graph: Layered, slot: Index, bends: _Bends, free: Mask, from_above: b
 
 
 def _median(usable: Index, slot: Index, own: Index, other: Index, offset: Real, left: bool) -> Index:
-    """Which of the usable segments is the middle one of those of its own vertex, for every such vertex."""
+    """Return the middle one of the usable segments of each vertex, for every segment's own vertex."""
     order = np.lexsort((offset[usable], slot[other[usable]], slot[own[usable]]))
     counts = np.bincount(slot[own[usable]])
     first = np.cumsum(counts) - counts

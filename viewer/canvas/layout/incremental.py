@@ -1,8 +1,8 @@
-"""After an edit: new nodes and edges are worked into the layout that is there; everything else stays.
+"""Incremental layout after an edit: new nodes and edges are inserted; everything else stays.
 
-What makes this cheap and safe is the shape of routes: at the height of a rank's band every route is upright. So a
-new band can be cut in anywhere by stretching what is below, and a route is known by its x at each band it passes.
-`Unfit` says that an edit does not fit in; then the caller lays out anew.
+It is cheap and safe because every route is vertical at the height of a rank's band. So a new band can be inserted
+anywhere by stretching what is below, and a route is known by its x at each band it passes. `Unfit` says that an edit
+does not fit in; then the caller lays out from scratch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from onnx_workbench.viewer.canvas.layout.graph import LayoutGraph, PlacedGraph
 
 _NEAR = 0.25  # px within which heights count as equal
 _FREE = 300.0  # px a new node may lie beside where it would like to be, rather than get a rank of its own
-_MOST_SIZED = 256  # nodes of other sizes: each is a look at all edges, and at those of all it pushes aside
+_MOST_SIZED = 256  # nodes of other sizes: each costs a pass over all edges, and one for each that it pushes aside
 
 
 class Unfit(Exception):
@@ -28,7 +28,7 @@ class Unfit(Exception):
 
 @dataclass(slots=True)
 class LayoutMatching:
-    """Which old node and edge each new one is, -1 for new ones."""
+    """Old index of each new node and edge, -1 for added ones."""
 
     node: Index  # [N]
     edge: Index  # [E]

@@ -45,7 +45,7 @@ class Layered:
 
     @property
     def vertices(self) -> int:
-        """How many vertices there are."""
+        """Number of vertices."""
         return len(self.rank)
 
 
@@ -186,7 +186,7 @@ def _longest(value: Index, span: Index, lanes: Mask, n: int) -> int:
 
 @dataclass(slots=True)
 class Ports:
-    """Where edges touch their nodes: the rank of the port among the node's, and px from the node's middle."""
+    """Points where edges touch their nodes: the rank of the port among the node's, and px from the node's middle."""
 
     source_index: Index  # [E]
     target_index: Index
@@ -195,7 +195,7 @@ class Ports:
 
 
 def fixed_ports(width: Real, source: Index, target: Index, source_ports: Real, target_ports: Real) -> Ports:
-    """Ports where they were asked for."""
+    """Return the ports at their requested positions."""
     source_index, source_offset = _fixed(width, source, source_ports)
     target_index, target_offset = _fixed(width, target, target_ports)
     return Ports(source_index, target_index, source_offset, target_offset)

@@ -1,4 +1,4 @@
-"""Where things were in a layout before, along the ranks: what a new layout keeps the order of."""
+"""Order along the ranks in the previous layout, which a new layout keeps."""
 
 from __future__ import annotations
 

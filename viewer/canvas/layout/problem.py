@@ -13,7 +13,7 @@ from onnx_workbench.viewer.canvas.layout.request import Spacing
 
 @dataclass(slots=True)
 class Level:
-    """What an old layout says of a level."""
+    """Previous layout of one nesting level."""
 
     before: PreviousOrder
     node: Index  # [N] old numbers, -1 for new nodes and border points

@@ -153,7 +153,7 @@ def narrow(graph: Digraph, rank: Index, width: Real, limit: float) -> Index:
 
 
 class _Rows:
-    """How full ranks are, and where to look instead of a full one."""
+    """Fill level of ranks, and the replacement of a full one (union-find)."""
 
     def __init__(self, limit: float) -> None:
         self.limit = limit
@@ -170,7 +170,7 @@ class _Rows:
         return rank
 
     def _follow(self, rank: int) -> int:
-        """Where a chain of pointers ends; they point there directly afterwards."""
+        """Return the end of a chain of pointers; afterwards they point there directly (path compression)."""
         trail = []
         while rank in self.onward:
             trail.append(rank)

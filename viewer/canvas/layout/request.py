@@ -1,4 +1,4 @@
-"""What a layout is asked for and what it answers: plain arrays, nothing of Qt and nothing of models."""
+"""Request and result of a layout: plain arrays, independent of Qt and of models."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class LayoutRequest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """Where everything lies, in px, y down; the content's left top corner is (0, 0).
+    """Positions in px, y down; the content's left top corner is (0, 0).
 
     Route e is `route_points[route_starts[e]:route_starts[e + 1]]`: a cubic Bézier spline
     anchor, control, control, anchor, control, control, anchor … (3k + 1 points; straight runs are cubics too), from
@@ -89,7 +89,7 @@ class Layout:
     """
 
     positions: Floats  # [N, 2] left, top
-    sizes: Floats  # [N, 2] as asked for; expanded containers: computed
+    sizes: Floats  # [N, 2] as requested; expanded containers: computed
     route_points: Floats  # [P, 2]
     route_starts: Ints  # [E + 1]
     bounds: tuple[float, float, float, float]  # left, top, right, bottom of nodes and routes

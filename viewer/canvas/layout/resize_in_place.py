@@ -17,7 +17,7 @@ from onnx_workbench.viewer.canvas.layout.graph import LayoutGraph, PlacedGraph
 _NEAR = 0.25  # px within which heights count as equal
 _GAP_LEFT = 0.35  # of the least distance between ranks, when a node has grown into it
 _CLEAR = 4.0  # px between a grown node and a route that swings by
-_STEPS = 64  # points at which such a route is looked at
+_STEPS = 64  # points at which such a route is sampled
 
 
 class ResizeInPlace:
@@ -83,14 +83,14 @@ class ResizeInPlace:
         return min(max((x + right - width) / 2, low), high - width)
 
     def _ends(self, node: int) -> Real:
-        """Where along the node its edges start and end."""
+        """Return where along the node its edges start and end."""
         lines = self.placed.lines
         starts = lines.starts[:-1][self.graph.source == node]
         ends = lines.starts[1:][self.graph.target == node] - 1
         return np.asarray(lines.points[np.concatenate([starts, ends]), 0])
 
     def _free(self, node: int, level: Mask) -> tuple[float, float]:
-        """How far to the left and to the right nothing stands or passes."""
+        """Return the free distances to the left and to the right."""
         graph, placed = self.graph, self.placed
         spacing = graph.spacing
         part, rank = placed.part[node], placed.rank[node]
@@ -149,7 +149,7 @@ class ResizeInPlace:
         return True
 
     def _is_clear(self, node: int, level: Mask) -> bool:
-        """Whether no foreign route swings through the node; those that start at the old height of its band may."""
+        """Return whether no foreign route swings through the node; those starting at the old height of its band may."""
         graph, placed = self.graph, self.placed
         points, owner = placed.lines.points, self.owner
         left, right = placed.x[node] - _CLEAR, placed.x[node] + placed.width[node] + _CLEAR

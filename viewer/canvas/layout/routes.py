@@ -9,7 +9,7 @@ import numpy as np
 from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, offsets, spans
 
 STRAIGHT = 0.01  # px by which an upright run may waver
-_BOW = 24.0  # px between the ends of a turn and its control points; it reaches three quarters of that
+_BOW = 24.0  # px between the ends of a bend and its control points; it reaches three quarters of that
 
 
 @dataclass(slots=True)

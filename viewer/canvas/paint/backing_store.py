@@ -42,16 +42,16 @@ class BackingStore:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is left to paint."""
+        """Return whether nothing is left to paint."""
         return self.pending.isEmpty()
 
     @property
     def pending(self) -> QRegion:
-        """What is left to paint."""
+        """Area left to paint."""
         return QRegion(self._rect).subtracted(self.done)
 
     def pending_in(self, seen: QRegion) -> QRegion:
-        """What is left to paint of what is seen of the widget, in its px."""
+        """Return the visible part of the area left to paint, in px of the widget."""
         missing = QRegion()
         for rect in _rects(self.pending):
             left, top = rect.left() / self.ratio, rect.top() / self.ratio
@@ -60,12 +60,12 @@ class BackingStore:
 
     @property
     def share(self) -> float:
-        """How much is painted, 0 to 1."""
+        """Painted share, 0 to 1."""
         painted = sum(rect.width() * rect.height() for rect in _rects(self.done))
         return float(painted) / max(self._rect.width() * self._rect.height(), 1)
 
     def fits(self, viewport: Viewport) -> bool:
-        """Whether it can show a viewport after being moved: same scale, same size."""
+        """Return whether it can show a viewport after being moved: same scale, same size."""
         return (
             self.scale == viewport.device_scale
             and self.ratio == viewport.ratio
@@ -85,7 +85,7 @@ class BackingStore:
         self.done = self.done.translated(dx, dy).intersected(self._rect)
 
     def invalidate(self, area: Area | None = None) -> None:
-        """What is painted there is no longer right."""
+        """Mark an area as outdated."""
         if area is None:
             self.done = QRegion()
             return
@@ -117,12 +117,12 @@ class BackingStore:
         self._strip = max(self._touched(wide, _LEAST_ROWS), min(wanted, most))
 
     def _touched(self, width: int, rows: int) -> float:
-        """How much of the scene, in device px, painting a strip goes through."""
+        """Return how much of the scene, in device px, painting a strip traverses."""
         around = _AROUND * self.scale
         return (width + around) * (rows + around)
 
     def _rows_of(self, rect: QRect) -> int:
-        """How many rows of what is pending the next strip takes; all, where a thin rest would cost another strip."""
+        """Return how many pending rows the next strip takes; all, where a thin rest would cost another strip."""
         around = _AROUND * self.scale
         rows = max(int(self._strip / (rect.width() + around) - around + 1e-6), 1)
         return rect.height() if self._touched(rect.width(), rect.height()) <= _REST * self._strip else rows

@@ -119,7 +119,7 @@ _SPLIT = _split(_PARTS)
 
 
 def curve_path(pieces: Real) -> QPainterPath:
-    """One path through cubic pieces [P, 4, 2]; a piece that does not continue the one before starts anew."""
+    """Return one path through cubic pieces [P, 4, 2]; a piece not connected to the one before starts a new subpath."""
     path = QPainterPath()
     end: tuple[float, float] | None = None
     for (x0, y0), (x1, y1), (x2, y2), (x3, y3) in pieces.tolist():

@@ -1,4 +1,4 @@
-"""Where a run stops, as seen on the graph: breakpoints of nodes and values, and the node that is computed next."""
+"""Markers of breakpoints at nodes and values, and of the node that is computed next."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ _POINTS = 0.75  # of a px at 96 dpi
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What was written: its size in px (PDF: points), and how far it had to be shrunk (1.0: not at all)."""
+    """Size of the written picture in px (PDF: points), and the factor it was shrunk by (1.0: not at all)."""
 
     path: Path
     width: int
@@ -71,7 +71,7 @@ class Exported:
 
     @property
     def loss(self) -> str:
-        """What was lost by shrinking, and how to keep it; empty where nothing was."""
+        """Describe the detail lost by shrinking, and how to keep it; empty if none was."""
         if self.scale >= 1:
             return ""
         format_ = self.path.suffix.lower().removeprefix(".").upper()
@@ -147,9 +147,9 @@ def export_scene(
 def part_of(
     surface: Surface, which: Literal["all", "view", "selection"], selected: Iterable[object] = ()
 ) -> tuple[Scene, Area | None, Coloring | None]:
-    """What of a canvas to export: a scene, the area of it to show (None: all), and its colours (None: the usual).
+    """Return the exported part of a canvas: a scene, the area (None: all), and its colours (None: the usual).
 
-    ModelError when there is nothing.
+    ModelError if there is nothing to export.
     """
     scene = surface.scene
     if scene is None:

@@ -52,7 +52,7 @@ class Fonts:
         return self._ascents[style]
 
     def width(self, text: str, style: Style) -> float:
-        """How far a text reaches."""
+        """Return the width of a text."""
         widths = self._widths[style]
         width = widths.get(text)
         if width is None:

@@ -93,7 +93,7 @@ class HighlightedSurface(Surface):
 
     @property
     def shows_devices(self) -> bool:
-        """Whether nodes have the colour of their device or pipeline stage."""
+        """Return whether nodes have the colour of their device or pipeline stage."""
         return self._shows_devices
 
     def _set_shades(self, shades: Callable[[Scene], Coloring] | None) -> None:
@@ -171,5 +171,5 @@ class HighlightedSurface(Surface):
 
     @property
     def is_traced(self) -> bool:
-        """Whether all but a trace is dimmed."""
+        """Return whether all but a trace is dimmed."""
         return bool(self._marked.get("traced")) or "traced" in self._searches

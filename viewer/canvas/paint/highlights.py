@@ -1,4 +1,4 @@
-"""What is drawn over the picture in every frame: hover, selection, search matches, problems, stale and changed.
+"""Highlights drawn over the picture in every frame: hover, selection, search matches, problems, stale, changed.
 
 Marks are sets of model objects; here they become boxes and edges of the scene that is shown.
 """
@@ -90,7 +90,7 @@ class SceneHighlights:
     ) -> None:
         """Draw all marks in an area; the painter is in scene coordinates, `scale` in device px per scene px.
 
-        `write` gets the pieces of edges that were drawn over, to write anew what stands on them.
+        `write` gets the pieces of edges that were drawn over, to repaint their labels.
         """
         if self._has("traced"):
             in_view = self.scene.box_grid.in_rect(*area)
@@ -259,7 +259,7 @@ class SceneHighlights:
             painter.drawEllipse(QPointF(left + 1, top + 1), radius, radius)
 
     def _signs(self, painter: QPainter, boxes: Ids, sign: str, theme: Theme, scale: float) -> None:
-        """The same size at every zoom, so that they can be told apart."""
+        """Draw markers at the same size at every zoom, so that they stay distinguishable."""
         half = _BADGE / min(scale, 1.0)
         font = QFont(painter.font())
         font.setPixelSize(round(1.9 * half))

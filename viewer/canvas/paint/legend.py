@@ -1,4 +1,4 @@
-"""What the colours of a canvas mean, in its lower left corner; folded to its title where it would take much room."""
+"""Colour legend in the lower left corner of a canvas; collapsed to its title where it would take much room."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from onnx_workbench.viewer.style.tooltips import plain_tip
 if TYPE_CHECKING:
     from onnx_workbench.viewer.canvas.paint.surface import Surface
 
-_SHARE = 10  # a legend that takes more than this part of the canvas is folded until a person opens it
+_SHARE = 10  # a legend that takes more than this part of the canvas is collapsed until the user opens it
 _TRIANGLE = 8.0
 _PADDING = 8.0
 
 
 class LegendCard(QAbstractButton):
-    """Folds and opens when it is clicked, and stays as a person has put it."""
+    """Legend that expands and collapses on a click, and keeps the user's choice."""
 
     def __init__(self, surface: Surface) -> None:
         super().__init__(surface)
         self._surface = surface
         self._legend: Legend | None = None
-        self._chosen: bool | None = None  # folded, as a person has put it
+        self._chosen: bool | None = None  # collapsed, as chosen by the user
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setCursor(Qt.CursorShape.ArrowCursor)
         self.clicked.connect(self._turn)
@@ -47,7 +47,7 @@ class LegendCard(QAbstractButton):
 
     @property
     def is_folded(self) -> bool:
-        """Whether only the title shows."""
+        """Return whether only the title shows."""
         if self._chosen is not None or self._legend is None:
             return bool(self._chosen)
         wide, high = legend_size(self._legend, self._surface.fonts)

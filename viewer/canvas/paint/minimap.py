@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _LONG = 190
 _SHORT = 96
 _PART = 16  # of the canvas: it covers no more, for there are nodes below
-_LEAST = 36  # px: smaller, nothing can be told from it
+_LEAST = 36  # px: smaller, no detail is visible
 _MARGIN = 12
 _PADDING = 5.0
 _LEAST_FRAME = 6.0
@@ -58,7 +58,7 @@ class Minimap(QWidget):
 
     @property
     def wanted(self) -> bool:
-        """Whether it shows where it makes sense."""
+        """Return whether it is enabled; it shows where it is useful."""
         return self._wanted
 
     def set_wanted(self, wanted: bool) -> None:
@@ -92,7 +92,7 @@ class Minimap(QWidget):
         self._look_below()
 
     def _settle(self) -> None:
-        """The canvas rests: in one of another size, choose the corner anew."""
+        """Choose the corner again when the canvas has stopped moving with another size."""
         if self._surface.scene is not None and self.isVisible() and self._room != self._surface.size():
             self._come()
         else:
@@ -113,7 +113,7 @@ class Minimap(QWidget):
         return legend.isVisible() and legend.geometry().intersects(QRect(self._spot(corner), self.size()))
 
     def _covers(self, corner: tuple[int, int]) -> bool:
-        """Whether there is something to see below that corner."""
+        """Return whether the corner would cover content of the scene."""
         scene = self._surface.scene
         assert scene is not None
         if self._is_legend_at(corner):
@@ -128,7 +128,7 @@ class Minimap(QWidget):
         self.update()
 
     def _follow(self) -> None:
-        """The surface is painted anew, and this with it: painted by itself, it would have all below painted twice."""
+        """Repaint together with the surface: repainted alone, it would paint all below it twice."""
         scene = self._surface.scene
         visible = False
         if scene is not None and self._wanted and len(scene.rects):
@@ -214,12 +214,12 @@ class Minimap(QWidget):
         return super().eventFilter(watched, event)
 
     def enterEvent(self, event: QEnterEvent) -> None:
-        """It is looked at."""
+        """Show the minimap at full strength."""
         self.update()
         super().enterEvent(event)
 
     def leaveEvent(self, event: QEvent) -> None:
-        """The nodes are looked at."""
+        """Let the nodes show through again."""
         self._rest.start()
         self.update()
         super().leaveEvent(event)

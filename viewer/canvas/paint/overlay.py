@@ -1,4 +1,4 @@
-"""What is written over the graph in widget coordinates, at a fixed size: group names from afar, legends, notices."""
+"""Texts over the graph in widget coordinates, at a fixed size: group names when zoomed out, legends, notices."""
 
 from __future__ import annotations
 
@@ -94,14 +94,14 @@ def legend_size(legend: Legend, fonts: Fonts) -> tuple[float, float]:
 
 
 def paint_legend_frame(painter: QPainter, rect: QRectF, panel: QColor, border: QColor) -> None:
-    """What a legend is painted on."""
+    """Paint the background of a legend."""
     painter.setPen(QPen(border, 1.0))
     painter.setBrush(panel)
     painter.drawRoundedRect(rect, 4, 4)
 
 
 def paint_legend_at(painter: QPainter, left: float, top: float, legend: Legend, fonts: Fonts, theme: Theme) -> None:
-    """What the colours mean, as large as `legend_size` says."""
+    """Paint the colour legend, as large as `legend_size` says."""
     wide = legend_size(legend, fonts)[0]
     line = fonts.height(Style.ROW) + 4.0
     x, y = left + 8, top + 6

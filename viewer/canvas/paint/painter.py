@@ -95,9 +95,9 @@ class ScenePainter:
             self._arrows.pop(piece, None)
 
     def paint(self, painter: QPainter, area: Area, scale: float, progress: Progress = SILENT) -> None:
-        """Paint what lies in an area (scene coordinates), for a scale in device pixels per scene px.
+        """Paint an area (scene coordinates), for a scale in device pixels per scene px.
 
-        With many boxes `progress` is told and asked now and then.
+        With many boxes `progress` is reported and checked for cancellation now and then.
         """
         reach = 4.0 / scale
         left, top, right, bottom = area[0] - reach, area[1] - reach, area[2] + reach, area[3] + reach
@@ -193,7 +193,7 @@ class ScenePainter:
         return title_ground(box, self._fonts, left + STRIPE if box.category else left, top)
 
     def _ground(self, frame: int) -> QColor:
-        """What lies behind the content of a container; of the canvas for -1."""
+        """Return the colour behind the content of a container; of the canvas for -1."""
         theme = self._theme
         if frame < 0:
             return theme.label
@@ -389,7 +389,7 @@ class ScenePainter:
             self._paint_note(painter, label.note, x, top, top + inset)
 
     def _paint_note(self, painter: QPainter, note: EdgeNote, x: float, top: float, line: float) -> None:
-        """What a run says of a value: what is wrong, an outline, words; left to right from x."""
+        """Paint the note of a run on a value: a warning, an outline, text; left to right from x."""
         theme, fonts = self._theme, self._fonts
         if note.alarm:
             self._text(painter, x, line, note.alarm, Style.LABEL, theme.muted if note.stale else theme.error)
@@ -428,7 +428,7 @@ class ScenePainter:
 
 
 def title_indent(box: Box, fonts: Fonts, width: float) -> float:
-    """Where a title begins: at the side, or in the middle of a box that is nothing but a title."""
+    """Return the x of a title: at the side, or centred in a box that is only a title."""
     if box.rows or box.note or box.buttons or box.kind is Kind.CONTAINER:
         return SIDE
     return (width - fonts.width(box.title, Style.HEADER)) / 2

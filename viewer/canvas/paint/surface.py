@@ -43,8 +43,8 @@ READABLE = 0.6
 _AROUND = 32.0  # px beside a route that moved: its arrowhead, and how far it was away
 _ROOM = 200  # px beside a dialog that are worth showing something there
 _MARKED = 10  # px around a box that a mark on it may take
-_MOST_APART = 50  # of more areas than this, all of a frame is painted anew
-_BLURRED = 2.5  # stretched further than this, the picture is painted anew even while zooming goes on
+_MOST_APART = 50  # of more areas than this, the whole frame is repainted
+_BLURRED = 2.5  # stretched further than this, the picture is repainted even while zooming goes on
 
 
 class Surface(QWidget):
@@ -81,12 +81,12 @@ class Surface(QWidget):
         return value.type
 
     def note_of(self, _value: Value) -> EdgeNote | None:
-        """What a run says beside the edges of a value."""
+        """Return the note of a run beside the edges of a value."""
         return None
 
     @property
     def hint(self) -> str:
-        """What stands where there are no nodes."""
+        """Text shown while there are no nodes."""
         return "This graph has no nodes."
 
     # -- what is shown ---------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ class Surface(QWidget):
         self.repaint_scene()
 
     def repaint_scene(self) -> None:
-        """Colours or labels changed: paint everything anew."""
+        """Repaint everything after colours or labels changed."""
         scene = self.scene
         self._painter = self._labels = None
         if scene is not None:
@@ -118,7 +118,7 @@ class Surface(QWidget):
         self._repaint_all()
 
     def repaint_boxes(self, boxes: Iterable[int], edges: Iterable[int]) -> None:
-        """What some boxes and the labels of some edges say changed, all else stayed: paint only those anew."""
+        """Repaint some boxes and the labels of some edges; everything else stayed."""
         scene = self.scene
         if scene is None or self._labels is None:
             return
@@ -131,7 +131,7 @@ class Surface(QWidget):
         self._repaint_areas(areas)
 
     def repaint_moved(self, boxes: Iterable[int], moved: Moved, edges: Iterable[int]) -> None:
-        """Some boxes changed their sizes where they stand: paint them and the routes around them anew."""
+        """Repaint boxes that changed their sizes in place, and the routes around them."""
         scene = self.scene
         if scene is None or self._painter is None:
             return
@@ -142,7 +142,7 @@ class Surface(QWidget):
         self.repaint_boxes(boxes, {*moved.edges, *edges})
 
     def _repaint_areas(self, areas: Collection[Area]) -> None:
-        """Paint some areas of the scene anew, and nothing beside them where they are few."""
+        """Repaint some areas of the scene, and nothing beside them where they are few."""
         picture, are_few = self._picture, len(areas) <= _MOST_APART
         for area in areas:
             if picture is not None:
@@ -159,7 +159,7 @@ class Surface(QWidget):
         return self._labels.edge_at(x, y)
 
     def repaint_labels(self) -> None:
-        """The types or notes of any values changed: write all labels anew."""
+        """Rewrite all labels after the types or notes of any values changed."""
         if self._labels is not None:
             self._labels.forget()
         if self._picture is None or self._picture.scale >= ROWS_FROM:  # from afar none is written
@@ -173,7 +173,7 @@ class Surface(QWidget):
 
     @property
     def colouring(self) -> Coloring | None:
-        """What `set_colouring` set."""
+        """Colouring set by `set_colouring`."""
         return self._colouring
 
     @property
@@ -235,14 +235,14 @@ class Surface(QWidget):
 
     @property
     def is_fitted(self) -> bool:
-        """Whether everything was brought into view and nobody moved since."""
+        """Return whether the view was fitted and not moved by the user since."""
         return self._fitted == self._position()
 
     def _position(self) -> tuple[float, float, float]:
         return self.viewport.x, self.viewport.y, self.viewport.scale
 
     def _taken_by_legend(self, scene: Scene) -> tuple[float, float] | None:
-        """Widths at the left and below to keep free of boxes; None when it covers none, or more than it tells of."""
+        """Return the widths at the left and below that boxes keep clear of; None if it covers none, or too much."""
         if self.legend.isHidden():
             return None
         viewport, size = self.viewport, self.legend.size()
@@ -263,7 +263,7 @@ class Surface(QWidget):
         self.centre_on(x, y)
 
     def show_beginning(self) -> None:
-        """Where the graph starts, in a readable size."""
+        """Show the beginning of the graph at a readable size."""
         scene = self.scene
         first = keyboard_navigation.first_box(scene) if scene is not None else -1
         if scene is None or first < 0:
@@ -329,7 +329,7 @@ class Surface(QWidget):
         return self._picture
 
     def _may_fill(self) -> bool:
-        """Whether to paint now, or to go on stretching while the wheel turns."""
+        """Return whether to paint now, or to go on stretching while the wheel moves."""
         stale = self._stale
         if stale is None or time.perf_counter() - self._zoomed_at > SETTLE_SECONDS:
             return True
@@ -363,10 +363,10 @@ class Surface(QWidget):
         painter.end()
 
     def _fill(self, picture: BackingStore, event: QPaintEvent) -> None:
-        """Paint what may be painted now; the rest comes in the frames that follow.
+        """Paint as much as fits this frame; the rest follows in the next frames.
 
-        Not where this is a part of a frame that does not show it, as something above the canvas asks for: others
-        would not show what was painted, and a frame that is shown in two parts would take twice as long.
+        Skipped in a paint of a part of a frame that a widget above the canvas requests: the new content would not be
+        shown there, and a frame shown in two parts would take twice as long.
         """
         if not self._may_fill():
             self._refresh.start(int(SETTLE_SECONDS * 1000) + 5)
@@ -420,7 +420,7 @@ class Surface(QWidget):
         self._moved()
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        """Who came by keyboard sees where the focus is; who clicked knows."""
+        """Show the focus after keyboard navigation, not after a click."""
         by_key = (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason, Qt.FocusReason.ShortcutFocusReason)
         self._focus_by_key = event.reason() in by_key
         super().focusInEvent(event)

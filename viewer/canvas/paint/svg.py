@@ -237,7 +237,7 @@ class SvgWriter:
             yield "".join(lines)
 
     def _note(self, note: EdgeNote, x: float, y: float) -> Iterator[str]:
-        """What a run says of a value; see ScenePainter."""
+        """Write the note of a run on a value; see ScenePainter."""
         line, width_of = y + HEIGHT / 2 + self._rise[Style.LABEL], self._fonts.width
         if note.alarm:
             yield _text("lm" if note.stale else "lal", x, line, note.alarm)
@@ -251,7 +251,7 @@ class SvgWriter:
             yield _text("lm" if note.stale else "lt", x, line, note.text)
 
     def _legend(self, area: Area, left: float, top: float) -> Iterator[str]:
-        """What the colours mean, over the strip that is kept for it; see paint_legend_at."""
+        """Write the colour legend over the strip reserved for it; see paint_legend_at."""
         legend, fonts = self._colouring.legend, self._fonts
         if legend is None:
             return

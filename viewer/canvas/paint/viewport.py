@@ -1,4 +1,4 @@
-"""Which part of a scene is seen: scale and place, always on whole device pixels so that the picture can be moved."""
+"""Visible part of a scene: scale and offset, always on whole device pixels so that the picture can be scrolled."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Viewport:
 
     @property
     def area(self) -> Area:
-        """What is seen, in scene coordinates."""
+        """Visible area in scene coordinates."""
         left, top = self.to_scene(0, 0)
         right, bottom = self.to_scene(self.width, self.height)
         return left, top, right, bottom
@@ -91,7 +91,7 @@ class Viewport:
 
 
 def _excess(low: float, high: float, size: float, rest: float) -> float:
-    """How far to move the view so that low..high overlaps 0..size by `rest`."""
+    """Return how far to move the view so that low..high overlaps 0..size by `rest`."""
     if high < rest:
         return high - rest
     if low > size - rest:

@@ -1,1 +1,1 @@
-"""What the canvas shows: boxes with their texts and sizes, edges, and where they are."""
+"""Scene of the canvas: boxes with their texts and sizes, edges, and their positions."""

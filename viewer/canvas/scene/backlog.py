@@ -1,4 +1,4 @@
-"""What an edit of very many objects touched, brought up to date in the picture a little in each turn."""
+"""Queue that updates the picture after an edit of very many objects, in chunks between events."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.core.event_loop import CHUNK_SECONDS
 from onnx_workbench.viewer.core.model_signals import ChangeSet
 
-_PIECE = 100  # objects between two looks at the clock
+_PIECE = 100  # objects between two reads of the clock
 
 
 class Backlog(QObject):
-    """Hands to `look` what is to be looked at again, some at a time, except while `is_busy`.
+    """Queue of objects passed to `look` in chunks, except while `is_busy`.
 
-    Objects may have changed again since, or be gone: whoever looks takes them as they are now. GUI thread only.
+    Objects may have changed again or be gone by then: `look` reads their current state. GUI thread only.
     """
 
     def __init__(
@@ -31,12 +31,12 @@ class Backlog(QObject):
         self._timer.timeout.connect(self._work)
 
     def add(self, objects: Iterable[Node | Value]) -> None:
-        """Have these looked at, each once, in no order."""
+        """Queue these, each once, in no order."""
         self._objects.update(dict.fromkeys(objects))
         self._timer.start()
 
     def clear(self) -> None:
-        """Everything is drawn anew, or nothing any more."""
+        """Empty the queue: everything is redrawn, or nothing."""
         self._objects = {}
         self._timer.stop()
 

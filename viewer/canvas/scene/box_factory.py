@@ -36,7 +36,7 @@ _TITLE_LIMIT = 200
 
 
 class BoxFactory:
-    """Makes boxes, and remembers those of nodes until told that they changed: texts are looked up once."""
+    """Factory of boxes with a cache for nodes, invalidated by `forget`: texts are looked up once."""
 
     def __init__(self, measure: TextMeasure, options: DrawingOptions) -> None:
         self._measure = measure
@@ -46,11 +46,11 @@ class BoxFactory:
 
     @property
     def options(self) -> DrawingOptions:
-        """What they were made for."""
+        """Options the boxes were made for."""
         return self._options
 
     def forget(self, nodes: Iterable[Node]) -> None:
-        """These changed: look at them anew."""
+        """Invalidate the boxes of these objects."""
         for node in nodes:
             self._nodes.pop(node, None)
 

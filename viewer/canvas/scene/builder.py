@@ -53,7 +53,7 @@ class _Level:
     """One graph being drawn: the shown one, or the content of an expanded body or function."""
 
     graph: Graph
-    instance: Hashable  # () for the shown graph; tells apart the expansions of a function
+    instance: Hashable  # () for the shown graph; distinguishes the expansions of a function
     container: int  # box index, -1 for the shown graph
     outer: _Level | None  # where values of outer graphs are found; None inside a function
     tree: ScopeTree | None
@@ -75,7 +75,9 @@ class EdgeList:
 
 
 class DrawingBuilder:
-    """Draws one graph. `expanded` are the keys of opened groups, bodies and functions; `tree_of` tells the groups."""
+    """Builder of the drawing of one graph. `expanded` are the keys of open groups, bodies and functions; `tree_of`
+    gives the groups.
+    """
 
     def __init__(
         self,
@@ -150,7 +152,7 @@ class DrawingBuilder:
     def amend(
         self, boxes: list[Box], nodes: Mapping[Node, list[int]], boxes_of: Callable[[object], list[int]]
     ) -> EdgeList:
-        """Draw some nodes of the shown graph anew among the boxes it has; the result is the edges that end at them.
+        """Redraw some nodes of the shown graph among its existing boxes; returns the edges that end at them.
 
         `boxes` gets their cards: at the end, or at their old numbers, which `nodes` has.
         """
@@ -267,7 +269,7 @@ class DrawingBuilder:
         return place
 
     def _is_folded(self, node: Node) -> bool:
-        """Whether a Constant is shown as a row of its consumers."""
+        """Return whether a Constant is shown as a row of its consumers."""
         if node.op_type != "Constant" or node.domain or len(node.outputs) != 1 or node.outputs[0] is None:
             return False
         uses = node.outputs[0].uses
@@ -322,7 +324,7 @@ class DrawingBuilder:
             if found is not None:
                 return found, True
             outer = outer.outer
-        # A body shown on its own sees outer values; a broken file uses names nobody defines.
+        # A body shown on its own sees outer values; a broken file uses names that are not defined.
         key = (level.instance, value, "outer")
         pill = self._add(self._cards.pill(Kind.OUTER, value, key, level.container, self._type_of(value)))
         level.sources[value] = pill
@@ -354,7 +356,7 @@ class DrawingBuilder:
         self._inputs.extend((-1, 0) if at is None else at)
 
     def _side(self, box: int) -> float:
-        """How long the side of a box is that edges touch; NaN for groups, where they touch it anywhere."""
+        """Return the length of the side of a box that edges touch; NaN for groups, where they touch it anywhere."""
         touched = self._boxes[box]
         if touched.kind is Kind.GROUP:
             return math.nan
@@ -387,7 +389,7 @@ def build(
 
 
 def inner_graph(subject: object, model: Model | None) -> Graph | None:
-    """What there is to enter in an object: a graph itself, a node's first body, the function a node calls."""
+    """Return the graph to enter from an object: a graph itself, a node's first body, the function a node calls."""
     if isinstance(subject, Graph):
         return subject
     if not isinstance(subject, Node):
@@ -399,7 +401,7 @@ def inner_graph(subject: object, model: Model | None) -> Graph | None:
 
 
 def initial_expansion(tree: ScopeTree, most: int = 24) -> set[Hashable]:
-    """Which groups to open at first so that a model reads as its blocks: outermost first, while few boxes result."""
+    """Return the groups expanded at first so that a model reads as its blocks: outermost first, while boxes are few."""
     opened: set[Hashable] = set()
     top = tree.root
     while (main := _main_scope(top)) is not None:  # a model whose nodes are all in "model" shows what is in it
@@ -428,7 +430,7 @@ def _main_scope(scope: Scope) -> Scope | None:
 
 
 def _takes_any_order(node: Node) -> bool:
-    """Whether a node's edges may arrive in any order: then none of them has a place of its own."""
+    """Return whether a node's edges may arrive in any order: then none of them has a fixed port."""
     if node.op_type not in COMMUTATIVE or node.domain:
         return False
     wired = [value for value in node.inputs if value is not None and value.initializer is None]

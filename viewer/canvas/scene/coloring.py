@@ -1,4 +1,4 @@
-"""Which colour each box's header has: by operator category, by heat of a number per node, or by device."""
+"""Colours of box headers: by operator category, by heat of a number per node, or by device."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DEVICES = ("#00629b", "#a34a00", "#00735a", "#8a4a76", "#63661a", "#4d5763", "#
 
 @dataclass(frozen=True)
 class Legend:
-    """What the colours mean: a title with a range (heat), or an entry for each colour."""
+    """Legend of the colours: a title with a range (heat), or an entry for each colour."""
 
     title: str
     low: str = ""
@@ -112,7 +112,7 @@ def heat_colors() -> tuple[QColor, ...]:
 
 
 def device_keys(nodes: Mapping[Node, object] | list[Node]) -> dict[Node, str]:
-    """Where a model's device configurations put each node: its pipeline stage, else its devices."""
+    """Return the device of each node by a model's device configurations: its pipeline stage, else its devices."""
     keys: dict[Node, str] = {}
     for node in nodes:
         for configuration in node.device_configurations:

@@ -1,4 +1,4 @@
-"""What is drawn of a graph before it has a place: boxes with their texts and sizes, and the edges between them.
+"""Drawing of a graph before layout: boxes with their texts and sizes, and the edges between them.
 
 Plain data, no Qt: built by `viewer.canvas.scene.builder`, placed by the layout, painted and exported from
 `viewer.canvas.scene.scene`.
@@ -41,7 +41,7 @@ COMMUTATIVE = frozenset(
 
 
 class Style(enum.IntEnum):
-    """What a text is for."""
+    """Purpose of a text."""
 
     HEADER = 0
     NAME = 1  # of a row, of a pill
@@ -50,7 +50,7 @@ class Style(enum.IntEnum):
 
 
 class Kind(enum.IntEnum):
-    """What sort of box it is."""
+    """Kind of a box."""
 
     NODE = 0
     INPUT = 1  # pill of a graph input
@@ -86,10 +86,10 @@ class Box:
 
 
 class TextMeasure(Protocol):
-    """How wide texts are; see viewer.canvas.paint.fonts."""
+    """Protocol that measures texts; see viewer.canvas.paint.fonts."""
 
     def width(self, text: str, style: Style) -> float:
-        """How far a text reaches."""
+        """Return the width of a text."""
 
     def elided(self, text: str, style: Style, width: float, *, middle: bool = False) -> str:
         """The text, shortened where it is too wide."""
@@ -97,7 +97,7 @@ class TextMeasure(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DrawingOptions:
-    """What to draw and how. `groups` None: only in graphs of more than `many` nodes."""
+    """Options of a drawing. `groups` None: only in graphs of more than `many` nodes."""
 
     attributes: bool = True
     initializers: bool = True
@@ -108,12 +108,12 @@ class DrawingOptions:
     direction: Direction = "down"
 
     def are_grouped(self, graph: Graph) -> bool:
-        """Whether groups decide which boxes a graph has."""
+        """Return whether groups decide which boxes a graph has."""
         return self.groups if self.groups is not None else len(graph.nodes) > self.many
 
 
 class _Places:
-    """Where each of many objects is: at one number nearly all of them, so that lists are made for few."""
+    """Numbers of many objects: nearly all have one, so that lists are made for few."""
 
     def __init__(self, pairs: Iterable[tuple[object, int]]) -> None:
         self._first: dict[object, int] = {}
@@ -190,7 +190,7 @@ class Drawing:
         return np.fromiter((box.parent for box in self.boxes), np.int32, len(self.boxes))
 
     def boxes_of(self, subject: object) -> list[int]:
-        """Where an object is drawn: once, or for each time a function is expanded. Its group, while that is closed."""
+        """Return the boxes of an object: one, or one per expansion of a function. Its group, while that is closed."""
         found = self._places().of(subject)
         if found:
             return found
@@ -224,7 +224,9 @@ class Drawing:
         return next((index for index, box in enumerate(self.boxes) if box.key == key), -1) if key is not None else -1
 
     def boxes_for(self, subject: object) -> list[int]:
-        """The boxes to look at for an object: its own, or those a value's edges join, or that hold its constant."""
+        """Return the boxes to update for an object: its own, or those a value's edges join, or that hold its
+        constant.
+        """
         found = self.boxes_of(subject)
         if found or not isinstance(subject, Value):
             return found

@@ -1,4 +1,4 @@
-"""Where the type of a value is written beside its edges, so that no label covers a box or another label."""
+"""Positions of type labels beside edges, so that no label covers a box or another label."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class EdgeLabel:
     `box` is the number of the box it stands at. `short` is what to show instead where there is no room for this.
     """
 
-    spot: int  # tells labels apart; earlier ones are shown where two would overlap
+    spot: int  # distinguishes labels; earlier ones are shown where two would overlap
     edge: int
     box: int
     text: str
@@ -48,11 +48,11 @@ class EdgeLabel:
 
 
 class EdgeLabels:
-    """The labels of a scene, placed where they are looked at: where a value leaves its box, and, for who stands at
-    the other end of a long edge, once more where it arrives.
+    """Labels of a scene, placed lazily when visible: where a value leaves its box, and again at the end of a long
+    edge.
 
-    Whether a label is shown depends on the boxes and on earlier edges only, not on the area asked for, so that
-    none comes or goes while panning.
+    Whether a label is shown depends on the boxes and on earlier edges only, not on the visible area, so that none
+    comes or goes while panning.
     """
 
     def __init__(self, scene: Scene, measure: TextMeasure, type_of: TypeOf, note_of: NoteOf = no_note) -> None:
@@ -70,7 +70,7 @@ class EdgeLabels:
         self._spots, self._grid = scene.label_spots
 
     def forget(self, edges: Iterable[int] | None = None) -> None:
-        """The types or notes of these edges' values changed (None: any): place their labels anew."""
+        """Invalidate the labels of values (None: any) whose types or notes changed."""
         if edges is None:
             self._placed.clear()
         for edge in edges or ():
@@ -80,7 +80,9 @@ class EdgeLabels:
 
     @property
     def reach(self) -> float:
-        """How far around an edge's start labels may change with its own: a longer one makes neighbours shorter."""
+        """Return how far around an edge's start labels may change with its own: a longer one makes neighbours
+        shorter.
+        """
         return 3 * MARGIN if self._has_notes else MARGIN
 
     def in_rect(self, left: float, top: float, right: float, bottom: float) -> list[EdgeLabel]:
@@ -185,14 +187,14 @@ class EdgeLabels:
         )
 
     def _box(self, points: Real, width: float, lines: int = 1) -> Rect:
-        """Where a label with a text of this width lies on an edge with these pieces."""
+        """Return the box of a label with a text of this width on an edge with these pieces."""
         width, height = width + 2 * PADDING, lines * HEIGHT
         away = _AWAY if self._is_down else width / 2 + 8.0
         x, y = _point_after(points, away, axis=1 if self._is_down else 0)
         return round(x - width / 2), round(y - height / 2), width, height
 
     def _decide(self, new: list[EdgeLabel], near: list[EdgeLabel]) -> None:
-        """What is shown of some labels: what covers no box, and no label of an earlier edge."""
+        """Choose the visible ones of some labels: those that cover no box, and no label of an earlier edge."""
         scene = self._scene
         low, high = _corners(near)
         boxes = scene.box_grid.in_rect(*low.min(0).tolist(), *high.max(0).tolist())

@@ -1,4 +1,4 @@
-"""What a node says about itself on the canvas: its rows for attributes and constants, as short plain texts. No Qt."""
+"""Texts of a node on the canvas: its rows for attributes and constants, as short plain texts. No Qt."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TYPE_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "stash_type", "soft
 
 
 class NodeRow(NamedTuple):
-    """One line in a node: `subject` is the attribute or the value it tells about, None for "3 more"."""
+    """One line in a node: `subject` is the attribute or the value it describes, None for "3 more"."""
 
     name: str
     text: str
@@ -39,7 +39,7 @@ class NodeRow(NamedTuple):
 
     @property
     def is_constant(self) -> bool:
-        """Whether it stands for an input that holds a constant."""
+        """Return whether it stands for an input that holds a constant."""
         return isinstance(self.subject, Value)
 
 
@@ -54,7 +54,7 @@ def attribute_rows(node: Node, schema: Schema | None) -> list[NodeRow]:
 
 
 def _is_default(attribute: Attribute, schema: Schema) -> bool:
-    """Whether it says no more than leaving it out would, also where the specification says so only in words."""
+    """Return whether it equals the default, also where the specification gives that only in words."""
     if schema.is_default(attribute):
         return True
     implied = _IMPLIED.get(attribute.name)
@@ -133,7 +133,7 @@ def _values_text(tensor: Tensor) -> str | None:
     try:
         values = tensor.numpy().reshape(-1).tolist()
     except (ModelError, ValueError):
-        return None  # the shape is shown instead; the problem is told where the tensor is looked at
+        return None  # the shape is shown instead; the problem is shown where the tensor is viewed
     texts = [_scalar_text(value) for value in values[:SMALL]]
     joined = ", ".join(texts)
     return joined if not tensor.shape else f"[{joined}]"
@@ -159,9 +159,9 @@ def short_shape(shape: Shape | None) -> str:
 
 
 def split_text(value: Value, nodes: Iterable[Node | None] | None = None) -> str:
-    """How the first device configuration that says so splits a value: ``axis 0 ÷ 2``; empty where none does.
+    """Return how the first device configuration that splits a value does: ``axis 0 ÷ 2``; empty if none does.
 
-    Asks the nodes given, or all that make or use the value.
+    Reads the nodes given, or all that make or use the value.
     """
     for node in (value.producer, *islice(value.consumers, _MOST_CONSUMERS)) if nodes is None else nodes:
         for configuration in node.device_configurations if node is not None else ():
@@ -172,7 +172,7 @@ def split_text(value: Value, nodes: Iterable[Node | None] | None = None) -> str:
 
 
 def cut_text(spec: ShardingSpec) -> str:
-    """How a value is cut: ``axis 0 ÷ 2``."""
+    """Return how a value is split: ``axis 0 ÷ 2``."""
     axes = [(d.axis, " and ".join(str(n) for _, n in d.shards[:4])) for d in spec.dimensions[:4]]
     return ", ".join(f"axis {axis} ÷ {parts}" for axis, parts in axes) or "on every device"
 
@@ -190,7 +190,7 @@ def value_text(value: Value, type_: Type | None = None) -> str:
 
 
 def short_type(type_: Type | None) -> str:
-    """What is written beside an edge: the shape; the element type too where it is not the usual float."""
+    """Return the text beside an edge: the shape; the element type too unless it is the usual float."""
     if isinstance(type_, TensorType):
         shape = short_shape(type_.shape)
         element = "" if type_.element_type == 1 and shape else element_type_text(type_.element_type)

@@ -38,7 +38,7 @@ class DrawingPatch:
 
 
 def can_patch(drawing: Drawing, change: Change, touched: ChangeSet) -> bool:
-    """Whether a change leaves boxes, edges and groups what they are."""
+    """Return whether a change keeps the set of boxes, edges and groups."""
     if touched.structure or touched.removed:
         return False
     for step in change.steps:
@@ -60,9 +60,9 @@ def can_patch(drawing: Drawing, change: Change, touched: ChangeSet) -> bool:
 
 
 def patch(drawing: Drawing, touched: ChangeSet, cards: BoxFactory, type_of: TypeOf) -> DrawingPatch | None:
-    """What a change for which `can_patch` holds does to a drawing; None where it has to be drawn anew.
+    """Apply a change for which `can_patch` holds to a drawing; None if it has to be redrawn.
 
-    The cards must have been told to forget what changed. Costs the size of the change.
+    The box factory must have forgotten the changed objects. Costs the size of the change.
     """
     nodes = dict.fromkeys(touched.nodes)
     for node in touched.nodes:
@@ -94,7 +94,7 @@ def pills(scene: Scene) -> list[int]:
 
 
 def retyped(drawing: Drawing, indices: Iterable[int], cards: BoxFactory, type_of: TypeOf) -> DrawingPatch:
-    """What other types of their values do to pills of a drawing."""
+    """Return the pills of a drawing changed by new types of their values."""
     result = DrawingPatch()
     _add_pills(result, drawing, indices, cards, type_of)
     return result

@@ -43,7 +43,7 @@ _BERNSTEIN = np.stack([(1 - _T) ** 3, 3 * _T * (1 - _T) ** 2, 3 * _T**2 * (1 - _
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """What lies under a point: a box and which part of it, or an edge.
+    """Result of a hit test: a box and which part of it, or an edge.
 
     `row` for part "row", `button` for part "button". For "input" and "output" (ports) `edge` is the wire there, -1
     when none is, and `port` the index among the node's inputs or outputs.
@@ -59,7 +59,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What is to be painted anew where boxes changed their sizes."""
+    """Areas to repaint after boxes changed their sizes."""
 
     before: Real  # [K, 4] the corners that the boxes had
     pieces: Ids  # of edges
@@ -67,7 +67,7 @@ class Moved:
 
 
 def request(drawing: Drawing, *, labels: bool = True) -> LayoutRequest:
-    """What to ask the layout for: plain arrays, so that it may run in a thread."""
+    """Return the layout request: plain arrays, so that it may run in a thread."""
     direction = drawing.options.direction
     kinds = drawing.kinds
     rank = 40.0 if direction == "down" or not labels else 110.0
@@ -179,10 +179,10 @@ class Scene:
 
     @cached_property
     def label_spots(self) -> tuple[Ids, Grid]:
-        """Where labels stand: the number of an edge where it starts, by so many more as there are where it ends.
+        """Return the positions of labels: the number of an edge at its start, plus an offset at its end.
 
-        One for each value that leaves a box, pills aside, which say their type themselves; and one where a long edge
-        arrives. The grid finds them by place.
+        One for each value that leaves a box, pills aside, which show their type themselves; and one at the end of a
+        long edge. The spatial index finds them by position.
         """
         points, starts = self.layout.route_points.astype(np.float64), self.layout.route_starts
         begin, end = points[starts[:-1]], points[starts[1:] - 1]
@@ -218,7 +218,7 @@ class Scene:
         self.drawing.prepare()
 
     def pieces_of(self, edge: int) -> slice:
-        """Which pieces make up an edge."""
+        """Return the pieces of an edge."""
         return slice(int(self._piece_starts[edge]), int(self._piece_starts[edge + 1]))
 
     def pieces_of_all(self, edges: Ids) -> Ids:
@@ -268,7 +268,7 @@ class Scene:
         return Moved(before, pieces, edges.tolist())
 
     def _move(self, grid: str, ids: Ids, boxes: Real) -> None:
-        """Tell a grid, where it has been made; it is made again when too many have moved."""
+        """Update a spatial index if it has been built; it is rebuilt when too many entries have moved."""
         found = self.__dict__.get(grid)
         if isinstance(found, Grid) and not found.move(ids, boxes):
             del self.__dict__[grid]
@@ -317,9 +317,9 @@ class Scene:
     # -- what is where ---------------------------------------------------------------------------------------
 
     def hit(self, x: float, y: float, reach: float = REACH, *, details: bool = True) -> Hit | None:
-        """What a click at a point means: port, button, row, box, then edge; containers only by their frame.
+        """Return the hit at a point: port, button, row, box, then edge; containers only by their frame.
 
-        `details` False: from so far that ports, buttons and rows cannot be told from their box.
+        `details` False: zoomed out so far that ports, buttons and rows cannot be distinguished from their box.
         """
         for index in reversed(self.box_grid.at(x, y, reach)):
             box = self.boxes[index]
@@ -389,14 +389,14 @@ class Scene:
         return None
 
     def is_well_inside(self, box: int, x: float, y: float, margin: float) -> bool:
-        """Whether a point in a box keeps off the sides that have the ports."""
+        """Return whether a point in a box keeps off the sides that have the ports."""
         left, top, right, bottom = self.corners[box].tolist()
         if self.drawing.options.direction == "down":
             return bool(left < x < right and top + margin < y < bottom - margin)
         return bool(left + margin < x < right - margin and top < y < bottom)
 
     def inputs(self, box: int) -> list[tuple[int, tuple[float, float]]]:
-        """Where a node's wired inputs are: (index of the input, point)."""
+        """Return the positions of a node's wired inputs: (index of the input, point)."""
         node = self.boxes[box].subject
         if not isinstance(node, Node):
             return []
@@ -404,7 +404,7 @@ class Scene:
         return self._arrivals(box, node, wired) or self._ports(box, wired, start=True)
 
     def _arrivals(self, box: int, node: Node, wired: list[int]) -> list[tuple[int, tuple[float, float]]]:
-        """Where the layout let the edges of a node arrive whose inputs it may place; none for others."""
+        """Return the positions where the layout placed the ends of a node's edges, if it may choose them."""
         into = self.arrivals(box).tolist()
         placed = len(into) > 1 and bool(np.isnan(self.drawing.target_ports[into]).all())
         if len(into) != len(wired) or not (placed or self.boxes[box].kind is Kind.CONTAINER):
@@ -427,7 +427,7 @@ class Scene:
         return np.argsort(target, kind="stable"), np.concatenate([[0], np.cumsum(counts)])
 
     def _is_wired(self, value: Value) -> bool:
-        """Whether an edge brings it, and not a row."""
+        """Return whether an edge brings it, and not a row."""
         if value.initializer is not None:
             return False
         producer = value.producer
@@ -437,7 +437,7 @@ class Scene:
         return place is None or self.boxes[place].kind is Kind.GROUP
 
     def outputs(self, box: int) -> list[tuple[int, tuple[float, float]]]:
-        """Where a node's outputs are: (index of the output, point)."""
+        """Return the positions of a node's outputs: (index of the output, point)."""
         node = self.boxes[box].subject
         return self._ports(box, list(range(len(node.outputs))), start=False) if isinstance(node, Node) else []
 

@@ -23,7 +23,7 @@ class Grid:
 
     def __init__(self, boxes: Boxes) -> None:
         self.boxes = boxes
-        self._moved: Ids = np.zeros(0, np.intp)  # looked at by every query, wherever they are
+        self._moved: Ids = np.zeros(0, np.intp)  # scanned by every query, wherever they are
         n = len(boxes)
         if not n:
             self._levels: list[_Level] = []

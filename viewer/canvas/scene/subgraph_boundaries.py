@@ -1,4 +1,4 @@
-"""Where values cross the frames of bodies and functions opened in place: there they change their name. No Qt."""
+"""Values at the frames of bodies and functions expanded in place, where they change their name. No Qt."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SubgraphBoundaries:
             self._partners.setdefault(outer, []).append(inner)
 
     def beyond(self, values: Iterable[Value]) -> list[Value]:
-        """What these values are called on other sides of frames, and on from there."""
+        """Return the names of these values on the other sides of frames, transitively."""
         reached = dict.fromkeys(values)
         start = len(reached)
         pending = deque(reached)

@@ -1,6 +1,6 @@
-"""Brings a drawing up to date after nodes came, went or were wired otherwise: only what these touch is drawn anew.
+"""Incremental update of a drawing after nodes were added, removed or rewired: only what these touch is redrawn.
 
-For graphs drawn flat, which may be large; where groups are closed there are few boxes, and all are drawn anew.
+For graphs drawn flat, which may be large; where groups are closed there are few boxes, and all are redrawn.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from onnx_workbench.viewer.canvas.scene.builder import DrawingBuilder, Ids
 from onnx_workbench.viewer.canvas.scene.drawing import Drawing, Kind
 from onnx_workbench.viewer.core.model_signals import ChangeSet
 
-_MOST = 500  # nodes whose edges are drawn anew
+_MOST = 500  # nodes whose edges are redrawn
 
 
 def restructured(drawing: Drawing, touched: ChangeSet, cards: BoxFactory, ids: Ids, type_of: TypeOf) -> Drawing | None:
-    """The drawing after a change; None where it has to be drawn from the beginning.
+    """Return the drawing after a change; None if it has to be drawn from scratch.
 
-    The cards must have been told to forget what changed. Boxes keep their numbers, but for those that take the
-    places of boxes that are gone. Costs the size of the change, and a copy of the drawing.
+    The box factory must have forgotten the changed objects. Boxes keep their numbers, but for those that take the
+    numbers of boxes that are gone. Costs the size of the change, and a copy of the drawing.
     """
     graph = drawing.graph
     if not _is_simple(drawing, touched) or not _are_interface(drawing, graph):
@@ -45,7 +45,7 @@ def restructured(drawing: Drawing, touched: ChangeSet, cards: BoxFactory, ids: I
 
 
 def _is_simple(drawing: Drawing, touched: ChangeSet) -> bool:
-    """Whether the change is of the graph's own nodes, and these are drawn one by one."""
+    """Return whether the change is of the graph's own nodes, and these are drawn one by one."""
     graph = drawing.graph
     is_flat = not drawing.grouped and len(drawing.graphs) == 1 and not drawing.also
     own = all(node.graph is graph or node.graph is None for node in touched.nodes)
@@ -57,7 +57,7 @@ def _is_simple(drawing: Drawing, touched: ChangeSet) -> bool:
 
 
 def _are_interface(drawing: Drawing, graph: Graph) -> bool:
-    """Whether the pills there are stand for the graph's inputs and outputs, and for nothing from outside."""
+    """Return whether the pills there are stand for the graph's inputs and outputs, and for nothing from outside."""
     shown: dict[Kind, list[object]] = {Kind.INPUT: [], Kind.OUTPUT: [], Kind.OUTER: []}
     kinds = drawing.kinds
     for index in np.flatnonzero(np.isin(kinds, list(shown))).tolist():
@@ -68,7 +68,9 @@ def _are_interface(drawing: Drawing, graph: Graph) -> bool:
 
 
 def _is_plain(node: Node) -> bool:
-    """Whether a node has nothing inside, and all it takes comes from boxes of its own graph or stands in its rows."""
+    """Return whether a node has no inner graph, and all its inputs come from boxes of its own graph or are shown in
+    its rows.
+    """
     if node.bodies or node.op_type == "Constant" or called_by(node) is not None:
         return False
     return all(value is None or value.initializer is not None or _has_box(value, node) for value in node.inputs)
@@ -81,7 +83,7 @@ def _has_box(value: Value, user: Node) -> bool:
 
 
 class _Change:
-    """New boxes at the end of the old ones, and the edges of some nodes anew; then what is gone."""
+    """New boxes at the end of the old ones, and new edges of some nodes; then the removals."""
 
     def __init__(self, drawing: Drawing, builder: DrawingBuilder, wired: Iterable[Node]) -> None:
         self._old = drawing

@@ -1,4 +1,4 @@
-"""What a mouse interaction is: started by a press, ended by the release, cancelled by Esc."""
+"""Mouse interaction: started by a press, ended by the release, cancelled by Esc."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DRAG = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Press:
-    """Where and how the button went down; positions in the widget."""
+    """Press of a mouse button: positions in the widget, button and modifiers."""
 
     position: QPointF
     button: Qt.MouseButton
@@ -38,7 +38,7 @@ class Tool(ABC):
     @classmethod
     @abstractmethod
     def wants(cls, view: GraphView, press: Press) -> bool:
-        """Whether a press begins this interaction."""
+        """Return whether a press begins this interaction."""
 
     def start(self) -> None:  # noqa: B027 - most tools need nothing here
         """The button went down."""
@@ -58,5 +58,5 @@ class Tool(ABC):
         """Draw over the graph, in widget coordinates."""
 
     def moved(self, position: QPointF) -> bool:
-        """Whether the pointer is far enough from the press for a drag."""
+        """Return whether the pointer is far enough from the press for a drag."""
         return (position - self.press.position).manhattanLength() >= DRAG

@@ -1,8 +1,8 @@
-"""Drag from port to port: connects, and says all the way whether it may and why not.
+"""Tool that connects ports by dragging, and shows all the way whether the drop is allowed and why not.
 
 From an output or the pill of an input: a new wire. From a wired input: its end is moved to another input, or gets
-another source. Dropped on a node a free input is taken; dropped in the open, a new wire asks for an operator that
-takes it, and a moved end is disconnected.
+another source. Dropped on a node, a free input is taken; dropped in the open, a new wire offers the operators that
+take it, and a moved end is disconnected.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _OFFSET = 18.0  # of the text from the pointer
 
 @dataclass(frozen=True, slots=True)
 class WireTarget:
-    """What a drop here would do: `drop` is None where nothing would happen or it is refused."""
+    """Effect of a drop here: `drop` is None where nothing would happen or it is refused."""
 
     text: str
     drop: Callable[[], object] | None = None
@@ -65,7 +65,7 @@ class WireTool(Tool):
         self.value = value
         self.taken = taken  # the input whose end is moved
         self.target = WireTarget("")
-        self.text_box = QRectF()  # where what it does is told
+        self.text_box = QRectF()  # area of the text that describes the drop
         self._position = press.position
         self._dragging = False
         self._above: set[Node] | None = None
@@ -91,7 +91,7 @@ class WireTool(Tool):
         self.view.update()
 
     def end(self, position: QPointF) -> None:
-        """Do it; a refusal is told in words once more."""
+        """Apply the drop; a refusal is shown as a message once more."""
         self.view.unsetCursor()
         if not self._dragging:
             extend = bool(self.press.modifiers & Qt.KeyboardModifier.ControlModifier)
@@ -167,7 +167,7 @@ class WireTool(Tool):
         return "Connect to" if self.taken is None else "Move to"
 
     def _refusal(self, node: Node) -> str:
-        """Why the value must not feed a node. Everything above the value is found once per drag."""
+        """Return why the value must not feed a node. Everything above the value is found once per drag."""
         if node.graph is None or not is_visible(self.value, node.graph):
             return _told(why_not_connect(node, self.value))
         if self._above is None:
@@ -177,7 +177,7 @@ class WireTool(Tool):
         return _told(why_not_connect(node, self.value)) if anchor in self._above else ""
 
     def _shape_differs(self, node: Node, index: int) -> str:
-        """That the value has another shape than the one it would replace."""
+        """Return whether the value has another shape than the one it would replace."""
         present = node.inputs[index] if index < len(node.inputs) else None
         if present is None:
             return ""
@@ -287,7 +287,7 @@ class WireTool(Tool):
         self._edit(title, lambda edit: disconnect(edit, node, index))
 
     def _ask(self, node: Node, indices: list[int]) -> None:
-        """Let the person choose one of several inputs, beside the pointer."""
+        """Let the user choose one of several inputs, beside the pointer."""
         menu = QMenu(self.view)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         workspace = self.view.workspace
@@ -355,7 +355,7 @@ class WireTool(Tool):
         return colors.warning if self.target.doubtful else colors.accent
 
     def _start(self) -> QPointF:
-        """Where the value comes from on screen."""
+        """Return the position of the value's source on screen."""
         scene = self.view.scene
         if scene is None:
             return self.press.position
@@ -405,7 +405,7 @@ class WireTool(Tool):
                 painter.fillRect(QRectF(corner.x(), corner.y(), width * scale, height * scale), veil)
 
     def _may(self, node: Node, index: int) -> bool:
-        """Whether an input fits; index -1: whether the node may depend on the value at all. Remembered."""
+        """Return whether an input fits; index -1: whether the node may depend on the value at all. Cached."""
         known = self._fits.get((node, index))
         if known is None:
             if index < 0:
@@ -479,7 +479,7 @@ def _grip(view: GraphView, press: Press) -> tuple[Value | None, tuple[Node, int]
 
 
 def _exit(view: GraphView, box: int) -> tuple[float, float]:
-    """Where wires leave a pill or group."""
+    """Return the point where wires leave a pill or group."""
     assert view.scene is not None
     left, top, width, height = view.scene.rect(box)
     if view.options.direction == "down":
