@@ -1,109 +1,146 @@
-"""Receptive fields of operators that move or blend elements: scatters, sorts, resizing."""
+"""Receptive fields of operators that move or blend elements, found by running their own kernels.
+
+What only moves elements runs on their flat indices; resizing runs on one marked element after another.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.inspect.receptive_field.indices import ElementReach, EvaluatedNode, at_index, point, wider
+from onnx_workbench.exec.inspect.receptive_field.indices import (
+    ElementReach,
+    EvaluatedNode,
+    aligned,
+    at_index,
+    point,
+    wider,
+)
 from onnx_workbench.exec.kernels import load
 from onnx_workbench.exec.kernels.allocation import Array
+from onnx_workbench.exec.kernels.context import Context, Limits, current_limits, set_limits
 from onnx_workbench.exec.kernels.registry import find
 
 #: Elements along an axis up to which the weights of resizing are computed.
 _MOST_ALONG = 2048
 #: Weights up to this count as zero, for rounding errors.
 _ROUNDING = 1e-6
-#: Most rows of indices that are listed.
+#: Most updates of one element that are listed.
 _MOST_ROWS = 1000
+#: Most elements of the inputs and the output together that are numbered: half a gigabyte of int64.
+_MOST_ELEMENTS = 1 << 26
+#: Operator set that has the gathering operators, with all of their attributes.
+_GATHERS_SINCE = 13
 
 At = tuple[int, ...]
 
 
-def trilu(node: EvaluatedNode, at: At, _shape: At) -> list[ElementReach]:
-    """The element itself, inside the kept triangle."""
-    k = (node.numbers(1) or [0])[0]
-    offset = at[-1] - at[-2] - k
-    stays = offset >= 0 if int(node.attributes.get("upper", 1)) else offset <= 0
-    return [at_index(0, at)] if stays else []
+#: Operators that only move elements, and the inputs whose elements they move (none given: all of them).
+MOVED: Mapping[str, tuple[int, ...]] = {
+    **dict.fromkeys((
+        "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Split", "Slice", "Tile", "Expand", "Gather",
+        "GatherElements", "GatherND", "DepthToSpace", "SpaceToDepth", "Compress", "ReverseSequence", "Trilu",
+    ), (0,)),
+    "Concat": (),
+    "Pad": (0, 2),
+    "Where": (1, 2),
+    "OneHot": (2,),
+}  # fmt: skip
 
 
-def reverse_sequence(node: EvaluatedNode, at: At, _shape: At) -> list[ElementReach] | None:
-    """The element at the mirrored position of its sequence."""
-    lengths = node.numbers(1)
-    if lengths is None:
+def moved(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach] | None:
+    """The element found there when the kernel runs on the numbers of the elements, and what selected it."""
+    inputs, starts, total = list(node.inputs), [], 1  # 0 is what comes from no input: a border, the other triangle
+    for position in MOVED[node.op_type] or range(len(inputs)):
+        given = node.shape(position)
+        if given is not None:
+            starts.append((total, position, given))
+            total += prod(given)
+    if total + prod(shape) > _MOST_ELEMENTS:
         return None
-    time, batch = int(node.attributes.get("time_axis", 0)), int(node.attributes.get("batch_axis", 1))
-    length = lengths[at[batch]]
-    source = list(at)
-    if at[time] < length:
-        source[time] = length - 1 - at[time]
-    return [at_index(0, source), at_index(1, (at[batch],))]
-
-
-def compress(node: EvaluatedNode, at: At, _shape: At) -> list[ElementReach] | None:
-    """The element that the condition selected."""
-    x, chosen = node.shape(0), node.inputs[1]
-    if x is None or chosen is None:
+    for start, position, given in starts:
+        inputs[position] = np.arange(start, start + prod(given), dtype=np.int64).reshape(given)
+    attributes = {name: value for name, value in node.attributes.items() if name != "value"}  # the border of old Pads
+    result = _run(replace(node, inputs=inputs, attributes=attributes))
+    number = int(result[at]) if result.shape == shape else -1
+    if number < 0:
         return None
-    kept = np.flatnonzero(chosen)
-    axis = node.attributes.get("axis")
-    if axis is None:
-        return [at_index(0, tuple(int(i) for i in np.unravel_index(kept[at[0]], x)))]
-    source = list(at)
-    source[int(axis) % len(x)] = int(kept[at[int(axis) % len(x)]])
-    return [at_index(0, source)]
+    found = _selecting(node, at, shape)
+    for start, position, given in starts:
+        if start <= number < start + prod(given):
+            found.append(at_index(position, [int(i) for i in np.unravel_index(number - start, given)]))
+    return sorted(found, key=lambda one: one.input)
 
 
-def one_hot(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach] | None:
-    """The index, and which of the two values it selects."""
-    indices, depth = node.inputs[0], node.numbers(1)
-    if indices is None or depth is None:
-        return None
-    axis = int(node.attributes.get("axis", -1)) % len(shape)
-    place = (*at[:axis], *at[axis + 1 :])
-    index = int(indices[place])
-    is_on = -depth[0] <= index < depth[0] and index % depth[0] == at[axis]
-    return [at_index(0, place), at_index(2, (int(is_on),))]
+def _selecting(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach]:
+    """Return the indices, lengths or conditions that select the element to move."""
+    second, axis = node.shape(1) or (), int(node.attributes.get("axis", -1 if node.op_type == "OneHot" else 0))
+    match node.op_type:
+        case "Gather":
+            start = axis % len(node.shape(0) or ())
+            return [at_index(1, at[start : start + len(second)])]
+        case "GatherElements":
+            return [at_index(1, at)]
+        case "GatherND":
+            return [ElementReach(1, (*map(point, at[: len(second) - 1]), range(second[-1])))]
+        case "ReverseSequence":
+            return [at_index(1, (at[int(node.attributes.get("batch_axis", 1))],))]
+        case "Where":
+            return [aligned(0, node.shape(0) or (), at)]
+        case "OneHot":
+            return [at_index(0, (*at[: axis % len(shape)], *at[axis % len(shape) + 1 :]))]
+    return []
 
 
-def scatter_elements(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach] | None:
-    """The updates with this index; without any, or with a reduction, also the original element."""
-    indices = node.inputs[1]
-    if indices is None:
-        return None
-    axis = int(node.attributes.get("axis", 0)) % len(shape)
-    if any(i >= d for position, (i, d) in enumerate(zip(at, indices.shape, strict=True)) if position != axis):
-        return [at_index(0, at)]
-    along: Any = tuple(slice(None) if position == axis else i for position, i in enumerate(at))
-    found = np.flatnonzero(indices[along] % shape[axis] == at[axis]).tolist()
-    reduces, found = _of_updates(node, found)
-    updates = ElementReach(2, tuple(tuple(found) if position == axis else point(i) for position, i in enumerate(at)))
-    return [*([at_index(0, at)] if reduces or not found else []), *([updates] if found else [])]
+def scattered(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach] | None:
+    """The updates written there: those for which gathering by the same indices finds the element.
 
-
-def scatter_nd(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach] | None:
-    """The updates whose row of indices points here; without any, or with a reduction, also the original element."""
-    indices = node.inputs[1]
-    if indices is None:
-        return None
-    width = indices.shape[-1]
-    rows = indices.reshape(-1, width) % np.array(shape[:width], np.int64)
-    reduces, found = _of_updates(node, np.flatnonzero((rows == np.array(at[:width], np.int64)).all(1)).tolist())
-    if len(found) > _MOST_ROWS:
-        return None
-    places = [np.unravel_index(row, indices.shape[:-1]) for row in found]
-    updates = [at_index(2, (*map(int, place), *at[width:])) for place in places]
-    return [*([at_index(0, at)] if reduces or not updates else []), *updates]
-
-
-def _of_updates(node: EvaluatedNode, found: list[int]) -> tuple[bool, list[int]]:
-    """Return whether updates are combined with the original, and the effective ones: without a reduction the last
-    alone.
+    Without any, or with a reduction, also the original element; without a reduction only the last update.
     """
+    indices, updates = node.inputs[1], node.shape(2)
+    if indices is None or updates is None or prod(shape) + prod(updates) > _MOST_ELEMENTS:
+        return None
+    numbers = np.arange(prod(shape), dtype=np.int64).reshape(shape)
+    gather = replace(
+        node,
+        op_type="GatherND" if node.op_type == "ScatterND" else "GatherElements",
+        version=_GATHERS_SINCE,
+        inputs=[numbers, indices],
+        attributes={name: value for name, value in node.attributes.items() if name == "axis"},
+    )
+    places = _run(gather)
+    if places.shape != updates:
+        return None
+    found = np.flatnonzero(places == numbers[at])
     reduces = node.attributes.get("reduction", "none") != "none"
-    return reduces, found if reduces else found[-1:]
+    original = [at_index(0, at)] if reduces or not found.size else []
+    rows = np.unravel_index(found if reduces else found[-1:], updates)
+    axes = tuple(tuple(np.unique(row).tolist()) for row in rows)
+    if prod(map(len, axes)) == (found.size if reduces else min(found.size, 1)):
+        return [*original, ElementReach(2, axes)] if found.size else original
+    if found.size > _MOST_ROWS:
+        return None
+    return [*original, *(at_index(2, [int(i) for i in row]) for row in zip(*rows, strict=True))]
+
+
+def _run(node: EvaluatedNode) -> Array:
+    """Run the kernel of a node whose inputs are numbers of elements; MemoryError for a result that is too large."""
+    load()
+    kernel = find(node.op_type, node.version, node.domain)
+    wanted = [True] * len(node.outputs)
+    leading = (Context(node.op_type, node.version, domain=node.domain, wanted=wanted),) if kernel.takes_context else ()
+    attributes = {name: value for name, value in node.attributes.items() if name in kernel.attributes}
+    outer = current_limits()
+    set_limits(Limits(max_bytes=_MOST_ELEMENTS * 8, progress=outer.progress))
+    try:
+        result = kernel.function(*leading, *kernel.arguments(node.inputs), **attributes)
+    finally:
+        set_limits(outer)
+    return result[node.output] if isinstance(result, tuple) else np.asarray(result)
 
 
 def resize(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach] | None:

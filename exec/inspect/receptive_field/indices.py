@@ -88,6 +88,12 @@ def at_index(position: int, index: Sequence[int]) -> ElementReach:
     return ElementReach(position, tuple(point(i) for i in index))
 
 
+def aligned(position: int, shape: tuple[int, ...], at: tuple[int, ...]) -> ElementReach:
+    """Return the element that is broadcast to an output element."""
+    tail = at[len(at) - len(shape) :]
+    return at_index(position, [0 if d == 1 else i for d, i in zip(shape, tail, strict=True)])
+
+
 def wider(met: ElementReach, every: ElementReach, array: Array) -> ElementReach:
     """Return `every` where it has non-finite elements outside `met`, which zero does not cancel; else `met`."""
     return every if _non_finite(every.take(array)) > _non_finite(met.take(array)) else met

@@ -3,8 +3,8 @@
     reach(node, (0, 3, 5, 5))        [Reach(input=0, axes=(range(0, 1), range(0, 3), range(4, 7), range(4, 7))), …]
 
 It is a product of indices per axis: a window of a convolution, a row and a column of a matrix product, the slice a
-reduction runs over. Nothing is computed; values are looked at only where they are indices, or weights that meet
-padding.
+reduction runs over. Values are looked at only where they are indices, or weights that meet padding. Operators that
+only move elements run their kernels on the numbers of the elements.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from onnx_workbench.exec.inspect.receptive_field import data_movement, windows
 from onnx_workbench.exec.inspect.receptive_field.indices import (
     ElementReach,
     EvaluatedNode,
+    aligned,
     at_index,
     point,
     quantized_by,
@@ -41,10 +42,10 @@ def reach(node: EvaluatedNode, index: Sequence[int]) -> list[ElementReach]:
     if rule is not None:
         try:
             found = rule(node, at, shape)
-        except (IndexError, TypeError, ValueError, KeyError, ZeroDivisionError, KernelError):
-            found = None  # attributes or shapes are inconsistent: the node ran by other rules
+        except (IndexError, TypeError, ValueError, KeyError, ZeroDivisionError, MemoryError, KernelError):
+            found = None  # attributes or shapes are inconsistent (the node ran by other rules), or too large to number
     if found is None and is_known and _is_elementwise(node, shape):
-        found = [_aligned(i, s, at) for i in range(len(node.inputs)) if (s := node.shape(i)) is not None]
+        found = [aligned(i, s, at) for i in range(len(node.inputs)) if (s := node.shape(i)) is not None]
     if found is None:
         return [_all(i, s, exact=False) for i in range(len(node.inputs)) if (s := node.shape(i)) is not None]
     return [r for r in found if r.count]
@@ -52,12 +53,6 @@ def reach(node: EvaluatedNode, index: Sequence[int]) -> list[ElementReach]:
 
 def _all(position: int, shape: tuple[int, ...], *, exact: bool = True) -> ElementReach:
     return ElementReach(position, tuple(range(d) for d in shape), exact)
-
-
-def _aligned(position: int, shape: tuple[int, ...], at: tuple[int, ...]) -> ElementReach:
-    """Return the element that is broadcast to an output element."""
-    tail = at[len(at) - len(shape) :]
-    return at_index(position, [0 if d == 1 else i for d, i in zip(shape, tail, strict=True)])
 
 
 #: Domains whose operators are identified by name. Elsewhere a name means nothing: com.microsoft.nchwc stores elements
@@ -97,7 +92,7 @@ def _old_broadcast(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, .
     if second is None or len(second) >= len(shape) or not (is_old_slope or node.attributes.get("broadcast", 0)):
         return None
     start = 1 if is_old_slope else _axis(node, "axis", len(shape) - len(second), len(shape))
-    return [at_index(0, at), _aligned(1, second, at[: start + len(second)] if prod(second) > 1 else at)]
+    return [at_index(0, at), aligned(1, second, at[: start + len(second)] if prod(second) > 1 else at)]
 
 
 def _axis(node: EvaluatedNode, name: str, default: int, rank: int) -> int:
@@ -117,8 +112,8 @@ def _matmul(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -
     row = (point(at[-1 - (len(b) > 1)]),) if len(a) > 1 else ()
     column = (point(at[-1]),) if len(b) > 1 else ()
     inner = range(a[-1])
-    head_a = _aligned(0, a[:-2], batch).axes if len(a) > 2 else ()
-    head_b = _aligned(0, b[:-2], batch).axes if len(b) > 2 else ()
+    head_a = aligned(0, a[:-2], batch).axes if len(a) > 2 else ()
+    head_b = aligned(0, b[:-2], batch).axes if len(b) > 2 else ()
     found = [ElementReach(0, (*head_a, *row, inner)), ElementReach(b_at, (*head_b, inner, *column))]
     first, last = (at[-1 - (len(b) > 1)] if len(a) > 1 else 0), (at[-1] if len(b) > 1 else 0)
     for position, place in _MATMUL_SCALES.get(node.op_type, {}).items():
@@ -145,7 +140,7 @@ def _gemm(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> 
         ElementReach(1, (column, inner) if tb else (inner, column)),
     ]
     if c is not None:
-        found.append(_aligned(2, c, at))
+        found.append(aligned(2, c, at))
     return found
 
 
@@ -215,7 +210,7 @@ def _layer_norm(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]
         return None
     first = _axis(node, "axis", -1, len(shape))
     found = [_along(0, shape, at, range(first, len(shape)))]
-    return found + [_aligned(i, s, at) for i in (1, 2) if (s := node.shape(i)) is not None]
+    return found + [aligned(i, s, at) for i in (1, 2) if (s := node.shape(i)) is not None]
 
 
 def _channel_norm(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
@@ -265,7 +260,7 @@ def _skip_norm(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...])
     for i in range(len(node.inputs)):
         given = node.shape(i)
         if given is not None:
-            here = _aligned(i, given, at)
+            here = aligned(i, given, at)
             found.append(ElementReach(i, (*here.axes[:-1], range(shape[-1]))) if i in (0, 1, bias) else here)
     return found
 
@@ -334,165 +329,6 @@ def _cum_sum(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -
     return [ElementReach(0, tuple(run if i == axis else point(p) for i, p in enumerate(at)))]
 
 
-# --- moved elements --------------------------------------------------------------------------------------------
-
-
-def _reshape(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
-    x = node.shape(0)
-    if x is None or prod(x) != prod(shape):
-        return None
-    flat = int(np.ravel_multi_index(at, shape)) if shape else 0
-    return [at_index(0, [int(i) for i in np.unravel_index(flat, x)] if x else [])]
-
-
-def _transpose(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
-    order = list(node.attributes.get("perm") or range(len(shape))[::-1])
-    source = [0] * len(order)
-    for position, axis in enumerate(order):
-        source[axis] = at[position]
-    return [at_index(0, source)]
-
-
-def _concat(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
-    axis = _axis(node, "axis", 1, len(shape))
-    position = at[axis]
-    for i in range(len(node.inputs)):
-        size = (node.shape(i) or ())[axis]
-        if position < size:
-            return [at_index(i, (*at[:axis], position, *at[axis + 1 :]))]
-        position -= size
-    return None
-
-
-def _split(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
-    axis = _axis(node, "axis", 0, len(shape))
-    start = sum(s[axis] for s in node.outputs[: node.output])
-    return [at_index(0, (*at[:axis], at[axis] + start, *at[axis + 1 :]))]
-
-
-def _slice(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
-    x = node.shape(0)
-    starts, ends = node.numbers(1, "starts"), node.numbers(2, "ends")
-    if x is None or starts is None or ends is None:
-        return None
-    axes = node.numbers(3, "axes") or list(range(len(starts)))
-    steps = node.numbers(4) or [1] * len(starts)
-    source = list(at)
-    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        where = axis % len(x)
-        first = slice(start, end, step).indices(x[where])[0]
-        source[where] = first + at[where] * step
-    return [at_index(0, source)]
-
-
-def _pad(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
-    x = node.shape(0)
-    pads = node.numbers(1, "pads") or node.numbers(1, "paddings")
-    if x is None or pads is None:
-        return None
-    axes = node.numbers(3) or list(range(len(x)))
-    axes = [a % len(x) for a in axes]
-    source = list(at)
-    for position, axis in enumerate(axes):
-        source[axis] -= pads[position]
-    mode = node.attributes.get("mode", "constant")
-    for axis, size in enumerate(x):
-        i, begin, end = source[axis], 0, size  # negative pads cut away first
-        if axis in axes:
-            width = [pads[axes.index(axis)], pads[axes.index(axis) + len(axes)]]
-            begin, end = max(-width[0], 0), size - max(-width[1], 0)
-        if begin <= i < end:
-            continue
-        if mode == "constant":
-            return [ElementReach(2, tuple(map(range, node.shape(2) or ())))] if node.shape(2) is not None else []
-        source[axis] = begin + _folded(i - begin, end - begin, mode)
-    return [at_index(0, source)]
-
-
-def _folded(i: int, size: int, mode: str) -> int:
-    """Return the source position within an axis of a padded position outside it."""
-    if mode == "edge":
-        return min(max(i, 0), size - 1)
-    if mode == "wrap":
-        return i % size
-    period = max(1, 2 * (size - 1))
-    return min(i % period, period - i % period) if size > 1 else 0
-
-
-def _tile(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
-    x = node.shape(0)
-    return None if x is None else [at_index(0, [i % d for i, d in zip(at, x, strict=True)])]
-
-
-def _expand(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
-    x = node.shape(0)
-    return None if x is None else [_aligned(0, x, at)]
-
-
-def _gather(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
-    x, indices = node.shape(0), node.inputs[1]
-    if x is None or indices is None:
-        return None
-    axis = _axis(node, "axis", 0, len(x))
-    where = at[axis : axis + indices.ndim]
-    row = int(indices[where]) % x[axis]
-    return [at_index(0, (*at[:axis], row, *at[axis + indices.ndim :])), at_index(1, where)]
-
-
-def _gather_elements(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
-    x, indices = node.shape(0), node.inputs[1]
-    if x is None or indices is None:
-        return None
-    axis = _axis(node, "axis", 0, len(x))
-    return [at_index(0, (*at[:axis], int(indices[at]) % x[axis], *at[axis + 1 :])), at_index(1, at)]
-
-
-def _gather_nd(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
-    x, indices = node.shape(0), node.inputs[1]
-    if x is None or indices is None:
-        return None
-    batch = int(node.attributes.get("batch_dims", 0))
-    where = at[: indices.ndim - 1]
-    chosen = [int(i) % d for i, d in zip(indices[where], x[batch:], strict=False)]
-    return [
-        at_index(0, (*at[:batch], *chosen, *at[indices.ndim - 1 :])),
-        ElementReach(1, (*map(point, where), range(indices.shape[-1]))),
-    ]
-
-
-def _depth_to_space(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
-    x, size = node.shape(0), int(node.attributes["blocksize"])
-    if x is None:
-        return None
-    n, c, h, w = at
-    depth = x[1] // size**2
-    row, column = h % size, w % size
-    block = row * size + column
-    channel = block * depth + c if node.attributes.get("mode", "DCR") == "DCR" else c * size**2 + block
-    return [at_index(0, (n, channel, h // size, w // size))]
-
-
-def _space_to_depth(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
-    x, size = node.shape(0), int(node.attributes["blocksize"])
-    if x is None:
-        return None
-    n, c, h, w = at
-    by_depth = node.attributes.get("mode", "DCR") == "DCR"
-    block, channel = divmod(c, x[1]) if by_depth else divmod(c, size**2)[::-1]
-    return [at_index(0, (n, channel, h * size + block // size, w * size + block % size))]
-
-
-def _where(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
-    """The condition, and the input it selects."""
-    condition = node.inputs[0]
-    if condition is None:
-        return None
-    first = _aligned(0, condition.shape, at)
-    chosen = 1 if bool(first.take(condition).reshape(-1)[0]) else 2
-    shape = node.shape(chosen)
-    return None if shape is None else [first, _aligned(chosen, shape, at)]
-
-
 def _shape_of(_node: EvaluatedNode, _at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
     return []
 
@@ -526,28 +362,10 @@ _RULES: Mapping[str, Rule] = {
     "CastLike": _first,
     "TopK": _top_k,
     "CumSum": _cum_sum,
-    **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze"), _reshape),
-    "Transpose": _transpose,
-    "Concat": _concat,
-    "Split": _split,
-    "Slice": _slice,
-    "Pad": _pad,
-    "Tile": _tile,
-    "Expand": _expand,
-    "Where": _where,
-    "Gather": _gather,
-    "GatherElements": _gather_elements,
-    "GatherND": _gather_nd,
-    **dict.fromkeys(("Scatter", "ScatterElements"), data_movement.scatter_elements),
-    "ScatterND": data_movement.scatter_nd,
-    "OneHot": data_movement.one_hot,
-    "Compress": data_movement.compress,
-    "ReverseSequence": data_movement.reverse_sequence,
-    "Trilu": data_movement.trilu,
+    **dict.fromkeys(data_movement.MOVED, data_movement.moved),
+    **dict.fromkeys(("Scatter", "ScatterElements", "ScatterND"), data_movement.scattered),
     **dict.fromkeys(("Resize", "Upsample"), data_movement.resize),
     "Einsum": _einsum,
-    "DepthToSpace": _depth_to_space,
-    "SpaceToDepth": _space_to_depth,
     **dict.fromkeys((
         "Shape", "Size", "ConstantOfShape", "EyeLike", "RandomNormalLike", "RandomUniformLike",
     ), _shape_of),

@@ -173,6 +173,17 @@ def test_exactly_the_elements_that_reach_an_output_make_it_nan(case: Case) -> No
         ("Pad", "", 18, {"mode": "edge"}, [numbers(3, 4), whole(-1, 2, 2, -1)], 1),
         ("Pad", "", 18, {"mode": "reflect"}, [numbers(3, 4), whole(-1, 2, 2, -1)], 1),
         ("Pad", "", 19, {"mode": "wrap"}, [numbers(3, 4), whole(-1, 2, 2, -1)], 1),
+        ("Pad", "", 10, {"pads": [1, 0, 0, 2], "value": 5.0}, [numbers(3, 4)], 1),
+        ("Pad", "com.microsoft", 1, {}, [numbers(3, 4), whole(1, 0, 0, 2), numbers(1)], 1),
+        ("Slice", "", 9, {"starts": [1], "ends": [-1], "axes": [1]}, [numbers(2, 4)], 1),
+        ("Transpose", "", 13, {"stray": 1}, [numbers(2, 3)], 1),
+        ("Squeeze", "", 11, {"axes": [0]}, [numbers(1, 3)], 1),
+        ("Concat", "", 3, {}, [numbers(2, 3), numbers(2, 1)], 1),
+        ("Split", "", 11, {"split": [2, 3], "axis": 1}, [numbers(2, 5)], 2),
+        ("GatherND", "", 12, {"batch_dims": 1}, [numbers(2, 3, 2), np.array([[2], [-1]], np.int64)], 1),
+        ("Scatter", "", 10, {}, [numbers(3, 2), np.array([[2, 0]], np.int64), numbers(1, 2)], 1),
+        ("ScatterElements", "", 18, {"reduction": "add", "axis": 1},
+         [numbers(2, 3), np.array([[1, 1, 0, 1]], np.int64), numbers(1, 4)], 1),
         ("BatchNormalization", "", 8, {"spatial": 0}, [numbers(2, 3, 2), *[numbers(3, 2)] * 4], 1),
         ("BatchNormalization", "", 8, {}, [numbers(2, 3, 2), *[numbers(3)] * 4], 2),
         ("BatchNormalization", "", 6, {"is_test": 1}, [numbers(2, 3, 2), *[numbers(3)] * 4], 1),
@@ -289,6 +300,20 @@ def test_an_index_outside_of_the_output_is_refused() -> None:
 def test_attributes_that_do_not_fit_make_it_inexact_instead_of_failing() -> None:
     node = EvaluatedNode("Slice", "", {}, [numbers(4), whole(0, 0), whole(2)], [(2,)])
     assert [(r.input, r.exact) for r in reach(node, (1,))] == [(0, False), (1, False), (2, False)]
+
+
+def test_elements_that_are_too_many_to_number_make_it_inexact() -> None:
+    large = np.broadcast_to(F(1), (1 << 14, 1 << 13))
+    rows, updates = np.zeros((1, 1), np.int64), np.broadcast_to(F(1), (1, 1 << 13))
+    transposed = EvaluatedNode("Transpose", "", {}, [large], [(1 << 13, 1 << 14)])
+    scattered = EvaluatedNode("ScatterND", "", {}, [large, rows, updates], [large.shape])
+    for node in (transposed, scattered):
+        assert not any(r.exact for r in reach(node, (1, 2)))
+
+
+def test_a_shape_that_would_give_more_than_was_computed_makes_it_inexact() -> None:
+    node = EvaluatedNode("Expand", "", {}, [numbers(1), whole(1 << 40)], [(2,)])
+    assert not any(r.exact for r in reach(node, (1,)))
 
 
 def test_older_softmax_runs_over_everything_from_its_axis_on() -> None:
