@@ -179,7 +179,7 @@ def test_cases_with_hostile_numbers_end_in_a_result(data: st.DataObject) -> None
         ("Softmax", [X], {"axis": 1.5}, "attribute 'axis' is FLOAT; expected INT"),
         ("MaxPool", [X], {"kernel_shape": [1.5]}, "attribute 'kernel_shape' is FLOATS; expected INTS"),
         ("Add", [X, np.ones(2, np.float32)], {}, "[2, 3] and [2] cannot be broadcast together; expected equal lengths"),
-        ("PRelu", [X, np.ones(2, np.float32)], {}, "[2] cannot be broadcast to [2, 3]; expected its lengths"),
+        ("PRelu", [X, np.ones(2, np.float32)], {}, "[2, 3] and [2] cannot be broadcast together; expected equal"),
         ("MatMul", [X, X], {}, "cannot be multiplied as matrices; expected […, N, K] and […, K, M]"),
         ("Reshape", [X, np.array([4])], {}, "cannot reshape 6 elements of shape [2, 3] to [4]"),
         ("Relu", [X, X], {}, "it has 2 inputs; expected at most 1 (X)"),

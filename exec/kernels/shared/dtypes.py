@@ -6,6 +6,7 @@ and most of them are of kind "V", so dtype predicates are implemented here by na
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -195,7 +196,11 @@ def _to_e8m0(x: Array, saturate: bool, round_mode: str) -> Array:
 
 def _from_text(x: Array, to: np.dtype[Any], saturate: bool, round_mode: str) -> Array:
     whole = to.kind in "iu"
-    read = partial(_wrapped, to) if whole else float
+    read: Callable[[Any], float] = _real
+    if whole:
+        read = partial(_wrapped, to)
+    elif to.kind == "b" or is_integer(to):
+        read = _whole_or_decimal
     numbers = empty((x.size,), to if whole else np.float64)
     flat = x.reshape(-1)
     text: Any = None
@@ -224,11 +229,36 @@ def _wrapped(to: np.dtype[Any], text: Any) -> int:
 
 
 def _whole(text: Any) -> int:
-    """Parse the integer in a text: digits exactly, anything else truncated from its floating-point value."""
-    try:
-        return int(text)
-    except ValueError:
-        return int(float(text))
+    """Parse the integer in a text: digits exactly, another decimal number truncated."""
+    return int(_whole_or_decimal(text))
+
+
+def _whole_or_decimal(text: Any) -> float:
+    """Parse a decimal number that is all of a text, else the integer that it begins with, as C's strtoll does."""
+    text = _text(text)
+    found = _INTEGER.match(text)
+    if found and found.end() == len(text.rstrip()):
+        return int(found[0])
+    decimal = _DECIMAL.match(text)
+    if decimal and decimal.end() == len(text.rstrip()):
+        return float(decimal[0])
+    if found:
+        return int(found[0])
+    raise ValueError
+
+
+def _real(text: Any) -> float:
+    """Parse the number that a text begins with, as C's strtod does; the specification wants nothing after it."""
+    text = _text(text)
+    if found := _HEXADECIMAL.match(text):
+        return float.fromhex(found[0])
+    if found := _DECIMAL.match(text):
+        return float(found[0])
+    raise ValueError
+
+
+def _text(text: Any) -> str:
+    return text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
 
 
 def _to_text(x: Array) -> Array:
@@ -248,6 +278,10 @@ def _texts(numbers: Array) -> list[str]:
     return [str(v) for v in numbers.tolist()]
 
 
+_FLAGS = re.ASCII | re.IGNORECASE
+_INTEGER = re.compile(r"\s*[+-]?[0-9]+", re.ASCII)
+_DECIMAL = re.compile(r"\s*[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf(?:inity)?|nan)", _FLAGS)
+_HEXADECIMAL = re.compile(r"\s*[+-]?0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?[0-9]+)?", _FLAGS)
 # Messages show so many characters of a text.
 _LONGEST = 60
 # Texts read or written at a time.

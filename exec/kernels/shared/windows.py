@@ -115,11 +115,14 @@ def window(
     pads: Sequence[int] | None = None,
     auto_pad: str = "NOTSET",
     ceil_mode: int = 0,
+    may_overhang: bool = False,
 ) -> Window:
     """Return the window that the attributes of a convolution or pool describe; KernelError for invalid ones.
 
     SAME_UPPER and SAME_LOWER give ceil(size / stride) outputs and pad as much as that takes, VALID pads nothing. With
     ceil_mode a window may stick out at the end, but never start behind the input and its padding before it.
+    With `may_overhang` (pools) a window may be larger than the input: the count is then rounded towards zero, as in
+    ONNX Runtime, and is 1 where the window reaches out by less than a stride.
     """
     rank = len(sizes)
     strides = _attribute("strides", strides, rank, 1)
@@ -137,14 +140,16 @@ def window(
             msg = f"auto_pad is {auto_pad!r}, expected NOTSET, SAME_UPPER, SAME_LOWER or VALID"
             raise KernelError(msg)
     axes = zip(sizes, extents, strides, begin, end, strict=True)
-    output = [_places(*axis, is_up=bool(ceil_mode)) for axis in axes]
+    output = [_places(*axis, is_up=bool(ceil_mode), may_overhang=may_overhang) for axis in axes]
     return Window(tuple(sizes), kernel, strides, dilations, begin, end, tuple(output))
 
 
-def _places(size: int, extent: int, stride: int, before: int, after: int, *, is_up: bool) -> int:
+def _places(size: int, extent: int, stride: int, before: int, after: int, *, is_up: bool, may_overhang: bool) -> int:
     """Return the number of window positions along an axis; with `is_up` (ceil_mode) including a partial last one."""
     room = size + before + after - extent
-    if room < 0 and not (is_up and room + stride > 0):
+    if may_overhang and -stride <= room < 0:
+        is_up = True  # which is towards zero
+    elif room < 0 and not (is_up and room + stride > 0):
         given = f"a window of {extent} (kernel with dilation) does not fit an axis of {size}"
         msg = f"{given} padded by {before} and {after}; expected {extent} or more in all"
         raise KernelError(msg)

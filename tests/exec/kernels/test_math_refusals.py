@@ -29,7 +29,7 @@ REFUSED: dict[str, tuple[str, int, list[Any], dict[str, Any], str]] = {
     "Max of nothing": ("Max", 13, [], {}, "no input"),
     "Mod fmod": ("Mod", 13, [zeros(2), zeros(2)], {"fmod": 3}, "fmod is 3"),
     "Clip bound": ("Clip", 13, [zeros(2), zeros(3)], {}, r"min.*\[3\]"),
-    "PRelu slope": ("PRelu", 16, [zeros(2, 3), zeros(5, 2, 3)], {}, r"\[5, 2, 3\]"),
+    "PRelu slope": ("PRelu", 16, [zeros(2, 3), zeros(5, 2, 4)], {}, r"\[5, 2, 4\]"),
     "SwiGLU shapes": ("SwiGLU", 28, [zeros(2, 3), zeros(3)], {}, "differ in shape"),
     "Gelu approximate": ("Gelu", 20, [zeros(2)], {"approximate": "cubic"}, "cubic"),
     "Softmax axis": ("Softmax", 13, [zeros(2, 3)], {"axis": 2}, "axis is 2"),

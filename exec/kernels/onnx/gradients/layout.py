@@ -38,7 +38,9 @@ def joined(step: Step, grads: Sequence[Array]) -> Grads:
     """Split the gradient among the inputs."""
     axis = normal_axis(step.attribute("axis", 1), grads[0].ndim)
     ends = np.cumsum([x.shape[axis] for x in step.inputs])[:-1]
-    return list(np.split(grads[0], ends, axis))
+    parts = np.split(grads[0], ends, axis)
+    # An input without elements may have other sizes.
+    return [part.reshape(x.shape) for part, x in zip(parts, step.inputs, strict=True)]
 
 
 @rule("Split")

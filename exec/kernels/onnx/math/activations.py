@@ -12,7 +12,7 @@ from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.onnx.math.functions import exact_erf, tanh_erf
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.blocks import PARALLEL, apply, elementwise, temporary
-from onnx_workbench.exec.kernels.shared.broadcast import check_one_type, unidirectional
+from onnx_workbench.exec.kernels.shared.broadcast import broadcast_shape, check_one_type, unidirectional
 from onnx_workbench.exec.kernels.shared.dtypes import FLOAT64, compute_dtype, narrow, widen
 from onnx_workbench.exec.kernels.threads import threads
 
@@ -66,9 +66,9 @@ def thresholded_relu_10(x: Array, *, alpha: float = 1.0) -> Array:
 
 def _prelu(x: Array, slope: Array) -> Array:
     check_one_type(x, slope)
-    wide, factor = widen(x), widen(slope)
+    wide, factor = unidirectional(widen(x), broadcast_shape(x, slope)), widen(slope)
     negative = np.asarray(np.minimum(wide, 0))
-    np.multiply(negative, unidirectional(factor, x.shape), out=negative)
+    np.multiply(negative, factor, out=negative)
     result = np.asarray(np.maximum(wide, 0))
     np.add(result, negative, out=result)
     return narrow(result, x.dtype)
@@ -86,7 +86,10 @@ def prelu_1(x: Array, slope: Array) -> Array:
 
 @kernel("PRelu", since=7)
 def prelu_7(x: Array, slope: Array) -> Array:
-    """`x` where it is not negative, slope·x where it is; the slope is broadcast to the shape of `x`."""
+    """`x` where it is not negative, slope·x where it is.
+
+    The specification broadcasts the slope to `x`; here, as in ONNX Runtime, each is broadcast to the other.
+    """
     return _prelu(x, slope)
 
 

@@ -90,7 +90,12 @@ def stft_17(
     *,
     onesided: int = 1,
 ) -> Array:
-    """Fourier transforms of overlapping frames: [batch, signal, 1 or 2] to [batch, frames, bins, 2]."""
+    """Fourier transforms of overlapping frames: [batch, length, 1 or 2] to [batch, frames, bins, 2].
+
+    A real signal of [batch, length] is taken too: the specification wants the last axis, ONNX Runtime does not.
+    """
+    if signal.ndim == 2:
+        signal = signal[..., np.newaxis]
     if signal.ndim != 3:
         msg = f"signal has shape {list(signal.shape)}; expected [batch, length, 1 or 2]"
         raise KernelError(msg)

@@ -449,8 +449,11 @@ def rms_normalization_23(
 
 @kernel("MeanVarianceNormalization", since=9)
 def mean_variance_normalization_9(x: Array, *, axes: tuple[int, ...] = (0, 2, 3)) -> Array:
-    """Mean 0 and variance 1 over `axes`."""
-    along = normal_axes(axes, x.ndim)
+    """Mean 0 and variance 1 over `axes`.
+
+    Axes that `x` does not have are left out, as ONNX Runtime does: the default is meant for four dimensions.
+    """
+    along = normal_axes([axis for axis in axes if axis < x.ndim], x.ndim)
     source = widen(x)
     centred = source - mean_over(source, along)
     deviation = np.sqrt(mean_over(centred * centred, along))

@@ -177,6 +177,7 @@ def _window(
         pads=pads,
         auto_pad=auto_pad,
         ceil_mode=ceil_mode,
+        may_overhang=True,
     )
 
 

@@ -295,11 +295,14 @@ def _one_hot(indices: Array, depth: int, values: Array, axis: int) -> Array:
 
 @kernel("Compress", since=9)
 def compress_9(x: Array, condition: Array, *, axis: int | None = None) -> Array:
-    """The slices along `axis`, or elements of the flattened input, where the condition holds."""
-    keep = np.flatnonzero(condition)
+    """The slices along `axis`, or elements of the flattened input, where the condition holds.
+
+    The condition may be shorter; where it is longer, which the specification excludes, its tail is ignored as in ONNX
+    Runtime.
+    """
+    if condition.ndim != 1:
+        msg = f"condition has shape {list(condition.shape)}; expected one dimension"
+        raise KernelError(msg)
     flat = x.reshape(-1) if axis is None else x
     place = 0 if axis is None else normal_axis(axis, x.ndim)
-    if condition.ndim != 1 or (keep.size and keep[-1] >= flat.shape[place]):
-        msg = f"condition of shape {condition.shape} for length {flat.shape[place]}; expected no more in one dimension"
-        raise KernelError(msg)
-    return flat.take(keep, place)
+    return flat.take(np.flatnonzero(condition[: flat.shape[place]]), place)

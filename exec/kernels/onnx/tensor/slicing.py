@@ -167,15 +167,21 @@ def concat_4(*inputs: Array, axis: int) -> Array:
 
 
 def concat(parts: Sequence[Array], axis: int) -> Array:
-    """Concatenate along an axis; all other dimensions must be equal."""
+    """Concatenate along an axis; all other dimensions must be equal.
+
+    Tensors of the same rank without elements along the axis are left out, whatever their other sizes, as in ONNX
+    Runtime; where all are so, the first tells the shape.
+    """
     if not parts:
         msg = "nothing to join; expected one tensor or more"
         raise KernelError(msg)
-    first = parts[0]
-    axis = normal_axis(axis, first.ndim)
+    axis = normal_axis(axis, parts[0].ndim)
+    first = next((part for part in parts if part.ndim > axis and part.shape[axis]), parts[0])
     length = 0
+    joined = []
     for part in parts:
-        if (
+        is_left_out = part.ndim == first.ndim and not part.shape[axis]
+        if not is_left_out and (
             part.ndim != first.ndim
             or part.shape[:axis] != first.shape[:axis]
             or part.shape[axis + 1 :] != first.shape[axis + 1 :]
@@ -187,8 +193,10 @@ def concat(parts: Sequence[Array], axis: int) -> Array:
             msg = f"tensors of {describe(first)} and {describe(part)} cannot be joined; expected the same type"
             raise KernelError(msg)
         length += part.shape[axis]
+        if not is_left_out:
+            joined.append(part)
     check_size((*first.shape[:axis], length, *first.shape[axis + 1 :]), first.dtype)
-    return np.concatenate(parts, axis)
+    return np.concatenate(joined or [first], axis)
 
 
 @kernel("Tile", since=1)
