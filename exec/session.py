@@ -35,7 +35,7 @@ Wanted = Literal["all", "outputs"] | Iterable[str | Value]
 
 @dataclass(frozen=True, slots=True)
 class Breakpoint:
-    """Where to stop: before `node`, after `value` is computed, or, for `value` or any value, when a condition holds.
+    """Breakpoint: before `node`, after `value` is computed, or, for `value` or any value, when a condition holds.
 
     Conditions: ``non-finite``; ``above``: an element with |x| > `limit`; ``shape``: other than declared; and, for any
     value that a node makes, ``beginnings`` and ``nan``: NaN or an infinity, or NaN alone, begins there.
@@ -48,21 +48,21 @@ class Breakpoint:
 
 
 class RunQuestion(TypedDict, total=False):
-    """What a run may be asked for beside its inputs."""
+    """Options of a run beside its inputs."""
 
-    values: Wanted  # what to compute and keep; "all" unless told
+    values: Wanted  # what to compute and keep; "all" by default
     seed: int  # of random operators
-    memory_limit: int | None  # bytes of a single value; half of the machine's memory unless told
+    memory_limit: int | None  # bytes of a single value; half of the machine's memory by default
     time_limit: float | None  # seconds
     until: Node | None  # compute only what this node needs, and the node
     path: Path  # of the call of a function that `until` is in
-    breakpoints: Sequence[Breakpoint]  # with any, everything is computed anew: what is kept cannot be stopped at
-    fresh: bool  # compute everything anew
+    breakpoints: Sequence[Breakpoint]  # with any, everything is recomputed: a run cannot stop at cached values
+    fresh: bool  # recompute everything
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A run that has been asked for: made on the thread that owns the model, performed on any."""
+    """Request of a run: made on the thread that owns the model, performed on any."""
 
     snapshot: ModelSnapshot
     feeds: Feeds
@@ -71,7 +71,7 @@ class Request:
 
 
 class Runs:
-    """What sessions have in common: turning the model and what is asked into a request.
+    """Base of sessions: turns the model and the options into a request.
 
     `request` reads the model, so it belongs on the thread that owns it; `run` is `request` and performing it.
     """
@@ -81,7 +81,7 @@ class Runs:
         self.model = model.model if isinstance(model, Document) else model
         self.snapshots = SnapshotCache(self.model, graph)
         self._taken: tuple[int, ModelSnapshot] | None = None  # for which revision of the document
-        self._preparing = threading.RLock()  # a background reader may prepare what another thread asks for
+        self._preparing = threading.RLock()  # a background reader may prepare for a request of another thread
 
     @property
     def graph(self) -> Graph:
@@ -89,7 +89,8 @@ class Runs:
         return self.snapshots.graph or self.model.graph
 
     def request(self, feeds: Mapping[Any, Any] | None = None, **asked: Unpack[RunQuestion]) -> Request:
-        """What `perform` and `steps` take: the model as it is now, and values for the inputs by name or Value.
+        """Return the argument of `perform` and `steps`: the current model, and values for the inputs by name or
+        Value.
 
         ModelError when a value has another type than declared or belongs to no input. After an edit it costs about
         0.6 µs per node, the first time 8 µs, see `prepare`; without one nothing.
@@ -111,7 +112,7 @@ class Runs:
 
     @property
     def is_prepared(self) -> bool:
-        """Whether `request` has nothing to read: the document is as it was when it was read last."""
+        """Return whether `request` has nothing to read: the document is unchanged since the last read."""
         return self._taken is not None and self._document is not None and self._taken[0] == self._document.revision
 
     def prepare(self, progress: Progress = SILENT) -> ModelSnapshot:
@@ -158,7 +159,7 @@ class Session(Runs):
         return self.perform(self.request(feeds, **asked), progress=progress, observer=observer)
 
     def perform(self, request: Request, *, progress: Progress = SILENT, observer: Observer | None = None) -> RunResult:
-        """Run what was asked for, to the first breakpoint or the end."""
+        """Perform a request, to the first breakpoint or the end."""
         stepper = self.steps(request, progress=progress, observer=observer)
         stepper.go_on()
         return stepper.result()
@@ -223,17 +224,17 @@ class Stepper:
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to compute."""
+        """Return whether nothing is left to compute."""
         return self._execution.done
 
     @property
     def position(self) -> int:
-        """How many nodes have been gone through."""
+        """Number of nodes processed."""
         return len(self._execution.run.stamps)
 
     @property
     def total(self) -> int:
-        """How many nodes the run has."""
+        """Number of nodes of the run."""
         return len(self._execution.run.code)
 
     @property
@@ -255,7 +256,9 @@ class Stepper:
 
     @property
     def next_key(self) -> tuple[Path, int] | None:
-        """Path and number of the node `step` computes next; at the end of a turn of a body, of that it belongs to."""
+        """Path and number of the node `step` computes next; at the end of an iteration of a body, of the node that
+        owns it.
+        """
         inside = self._inside
         step = (inside and inside.following) or self._execution.next_step
         return None if step is None else (step.path, step.node.node)
@@ -267,7 +270,7 @@ class Stepper:
         return None if key is None else (key[0], self._node_of(key[1]))
 
     def tell(self) -> None:
-        """Tell the observer now what was finished, instead of when the node that is being computed is. Any thread."""
+        """Report finished nodes to the observer now, instead of when the current node is. Any thread."""
         self._execution.run.tell()
 
     def step(self) -> bool:
@@ -290,7 +293,7 @@ class Stepper:
         if not self._stops.conditions:
             self._execution.advance()
             return ""
-        standing = self._begun  # where a person has stopped, going on begins
+        standing = self._begun  # where the user has stopped, going on begins
         if not standing:
             self._begun = True
             self.reason = self._given()
@@ -321,7 +324,7 @@ class Stepper:
         return self._stops.after(self._execution.plan, step, run.slots)
 
     def _given(self) -> str:
-        """Why to stop before anything is computed: because of an input."""
+        """Return why to stop before anything is computed: because of an input."""
         slots, plan = self._execution.run.slots, self._execution.plan
         for breakpoint_, watched in self._stops.of(plan):
             for slot in watched.intersection(plan.inputs):
@@ -335,7 +338,7 @@ class Stepper:
             yield following[1]
 
     def result(self) -> RunResult:
-        """Everything computed so far; may be asked again and again."""
+        """Everything computed so far; may be called again and again."""
         result = self._execution.finish()
         result.number = self._number
         result.state = self._request.snapshot.state
@@ -380,11 +383,11 @@ class _Stops:
         return found
 
     def before(self, step: Step, previous: Step | None) -> str:
-        """Why to stop before a step that follows `previous`, or empty."""
+        """Return why to stop before a step that follows `previous`, or empty."""
         return f"before {step.node.title!r}" if any(c.before(step, previous) for c in self.conditions) else ""
 
     def after(self, plan: Plan, step: Step, slots: Sequence[RuntimeValue]) -> str:
-        """Why to stop after a step, or empty."""
+        """Return why to stop after a step, or empty."""
         found = (
             condition.after(plan, step, slots, watched)
             if condition.sought is None
@@ -394,7 +397,7 @@ class _Stops:
         return next(filter(None, found), "")
 
     def _begins(self, plan: Plan, step: Step, slots: Sequence[RuntimeValue], sought: Sought) -> str:
-        """Whether something that is not finite begins at a step; what is in bodies is asked there."""
+        """Return whether something that is not finite begins at a step; bodies are checked inside."""
         given = gives = 0
         for slot in step.outs:
             kinds = kinds_of(slots[slot]) if slot and slots[slot] is not MISSING else 0
@@ -414,7 +417,7 @@ class _Stops:
         return f"after {step.node.title!r}: {what} begins" if begins else ""
 
     def between(self, plan: Plan, place: SubgraphPosition, slots: list[RuntimeValue]) -> str:
-        """Why to stop between two steps of a body, or empty."""
+        """Return why to stop between two steps of a body, or empty."""
         previous, following, depth = place
         reason = "" if previous is None else self.after(plan, previous, slots)
         if reason or following is None:
@@ -434,18 +437,18 @@ class Condition:
 
     @property
     def sought(self) -> Sought | None:
-        """What is to begin, if it is that."""
+        """Return the condition if it is about a beginning."""
         return "nan" if self.condition == "nan" else "beginnings" if self.condition == "beginnings" else None
 
     def before(self, step: Step, previous: Step | None) -> bool:
-        """Whether to stop before a step that follows `previous`: that of the node, or the first of its call."""
+        """Return whether to stop before a step that follows `previous`: that of the node, or the first of its call."""
         if not self.node or step.node.node == self.node:
             return bool(self.node)
         call = _call(step, self.node)
         return bool(call) and (previous is None or _call(previous, self.node) != call)
 
     def after(self, plan: Plan, step: Step, slots: Sequence[RuntimeValue], watched: Collection[int]) -> str:
-        """Why to stop after a step, or empty; `watched` are the slots of `value`."""
+        """Return why to stop after a step, or empty; `watched` are the slots of `value`."""
         if self.node:
             return ""
         for number, slot in zip(step.node.outputs, step.outs, strict=True):
@@ -457,7 +460,7 @@ class Condition:
         return ""
 
     def holds(self, number: int, value: RuntimeValue) -> str:
-        """What the condition finds a value to be or have; `number` is of the value that was declared."""
+        """Return how a value meets the condition; `number` is of the value that was declared."""
         if not self.condition:
             return "is there"
         if not isinstance(value, np.ndarray):
@@ -499,7 +502,7 @@ def compile_breakpoint(breakpoint_: Breakpoint, snapshots: SnapshotCache) -> Con
 
 
 def shape_conflict(declared: Type | None, value: RuntimeValue) -> str:
-    """What a tensor is that contradicts its declared type; empty when it does not."""
+    """Return how a tensor contradicts its declared type; empty if it does not."""
     if not isinstance(declared, TensorType) or not isinstance(value, np.ndarray):
         return ""
     found = describe(value)
@@ -512,7 +515,7 @@ def shape_conflict(declared: Type | None, value: RuntimeValue) -> str:
 
 
 def wanted_keys(snapshots: SnapshotCache, values: Wanted) -> tuple[ValueKey | str, ...] | None:
-    """What `Options.values` holds for what a caller asked for."""
+    """Return the content of `Options.values` for a request."""
     if isinstance(values, str):
         return None if values == "all" else () if values == "outputs" else (values,)
     return tuple(v if isinstance(v, str) else ((), snapshots.values[v]) for v in values)
@@ -536,7 +539,7 @@ def feeds_by_number(snapshots: SnapshotCache, feeds: Mapping[Any, Any]) -> Feeds
 
 
 def physical_memory() -> int:
-    """Bytes of memory the machine has; 8 GB where it cannot be told."""
+    """Return the bytes of physical memory; 8 GB if unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -544,10 +547,10 @@ def physical_memory() -> int:
 
 
 def default_budget() -> int:
-    """How many bytes of values a session keeps unless told: a quarter of the machine's memory, at most 8 GB."""
+    """Return the default budget of a session's values in bytes: a quarter of the machine's memory, at most 8 GB."""
     return min(physical_memory() // 4, 8 << 30)
 
 
 def default_memory_limit() -> int:
-    """How large a single value may be unless told."""
+    """Return the default limit of a single value in bytes."""
     return physical_memory() // 2

@@ -317,7 +317,7 @@ class SnapshotCache:
         return snapshot
 
     def _pieces(self, graph: Graph, before: list[list[_Part]]) -> list[list[_Part]]:
-        """Read the nodes in pieces; unchanged pieces are shared with the previous snapshot (copy-on-write)."""
+        """Read the nodes in pieces; unchanged pieces are shared with the previous snapshot (structural sharing)."""
         found: list[list[_Part]] = []
         nodes = iter(graph.nodes)
         while some := list(islice(nodes, _PIECE)):

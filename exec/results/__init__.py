@@ -1,1 +1,1 @@
-"""What a run gave: values, nodes, times and failures, in memory and in files."""
+"""Results of a run: values, nodes, times and failures, in memory and in files."""

@@ -1,4 +1,4 @@
-"""What became of the nodes of a run: one row for each, kept by columns so that many thousands cost next to nothing."""
+"""Outcomes of the nodes of a run: one row for each, stored by columns so that many thousands cost next to nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from onnx_workbench.exec.results.slot_map import Path, SlotKeys
 
 
 class State(enum.Enum):
-    """What became of a node in a run."""
+    """Outcome of a node in a run."""
 
     DONE = "computed"
     KEPT = "kept from an earlier run"
@@ -33,7 +33,7 @@ CODES = {state: code for code, state in enumerate(STATES)}
 
 
 def _ranks(*states: State) -> NDArray[np.int64]:
-    """By code where a state is among these: the first tells of several nodes together, if one of them is in it."""
+    """Return the precedence of each state by code: the first of these that occurs stands for several nodes."""
     return np.argsort([CODES[state] for state in states])
 
 
@@ -44,7 +44,7 @@ _OVER_CALLS = _ranks(State.FAILED, State.SKIPPED, State.DONE, State.KEPT, State.
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a node gave no values. `inner` is what failed inside its body."""
+    """Failure of a node that gave no values. `inner` is the failure inside its body."""
 
     node: int
     path: Path
@@ -58,7 +58,7 @@ class Failure:
 
     @property
     def account(self) -> str:
-        """What was computed of what and why that failed, for where the node is named already."""
+        """Describe what was computed from what and why that failed, where the node is named already."""
         version = f" ({self._version})" if self._version else ""
         return f"{self.operator}{version}{self._reason}"
 
@@ -96,10 +96,10 @@ class NodeResult:
 
 @dataclass(eq=False)
 class NodeTable(Sequence[NodeResult]):
-    """Nodes in run order, by columns; a row is made when someone asks for it. Not written to once others have it.
+    """Nodes in run order, by columns; rows are made lazily. Immutable once shared.
 
-    `states` are numbers of STATES, `causes` places in `failures` or -1: the failure of a node that failed, or for
-    which a skipped one was skipped. `bare` makes a row of what is the same in every run; it does not travel.
+    `states` are indices in STATES, `causes` indices in `failures` or -1: the failure of a node that failed, or for
+    which a skipped one was skipped. `bare` makes a row of what is the same in every run; it is not serialised.
     """
 
     keys: SlotKeys
@@ -119,7 +119,7 @@ class NodeTable(Sequence[NodeResult]):
 
     @classmethod
     def of(cls, rows: Iterable[NodeResult]) -> NodeTable:
-        """That of rows made by someone else."""
+        """Return the table of existing rows."""
         known = list(rows)
         keys = SlotKeys.of((row.node, row.path) for row in known)
         failures = _Numbered()
@@ -190,7 +190,7 @@ class NodeTable(Sequence[NodeResult]):
 
     @cached_property
     def counts(self) -> Counter[State]:
-        """How many nodes there are of each state."""
+        """Number of nodes in each state."""
         counted = np.bincount(self.states, minlength=len(STATES)).tolist()
         return Counter({state: count for state, count in zip(STATES, counted, strict=True) if count})
 
@@ -239,7 +239,7 @@ class NodeTable(Sequence[NodeResult]):
 
 
 class ByNumber(Mapping[int, NodeResult]):
-    """What became of each node, by its number, in all calls of its function; those calls have the sums of its nodes."""
+    """Outcomes by node number over all calls of its function; calls have the sums of their nodes."""
 
     def __init__(self, table: NodeTable, inner: Iterable[NodeResult]) -> None:
         self._table = table
@@ -299,7 +299,7 @@ class _Items(ItemsView[int, NodeResult]):
 
 
 def _summed(rows: Sequence[NodeResult]) -> NodeResult:
-    """One node over several calls of its function: what is told first of its states, sums, and how often it ran."""
+    """Sum one node over several calls of its function: the first state by precedence, sums, and how often it ran."""
     first = min(rows, key=lambda one: _OVER_CALLS[CODES[one.state]])
     if len(rows) == 1:
         return first
@@ -319,7 +319,7 @@ class _Numbered:
         self._places = {id(failure): place for place, failure in enumerate(self.failures)}
 
     def place(self, failure: Failure | None) -> int:
-        """Where it is among `failures`, put there if it is new; -1: there is none."""
+        """Return its index in `failures`, appending it if it is new; -1: there is none."""
         if failure is None:
             return -1
         place = self._places.setdefault(id(failure), len(self.failures))

@@ -116,7 +116,7 @@ class NpzArchive:
 
 
 def stored_value(arrays: Mapping[str, Array], stored: Stored, depth: int = 0) -> RuntimeValue:
-    """The value that `Archive.add` told of, from the arrays of the file; KeyError, TypeError or ValueError if none."""
+    """Return a value stored by `Archive.add` from the arrays of the file; KeyError, TypeError or ValueError if none."""
     if depth > _DEEPEST:
         msg = f"a value is more than {_DEEPEST} sequences deep"
         raise ValueError(msg)

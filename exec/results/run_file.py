@@ -1,19 +1,19 @@
-"""A run in an .npz file: every value, those inside functions and bodies too, and what is needed to do it again.
+"""A run in an .npz file: every value, those inside functions and bodies too, and what is needed to repeat it.
 
-Each array is there for numpy alone. A value of the graph has its name as the key; one inside has the calls of
+Each array can be read with numpy alone. A value of the graph has its name as the key; one inside has the calls of
 functions and the bodies around it before its name, outermost first, as in ``block > loop.body > scores``. Of a body
-it is the value of the last turn. What numpy has no type for is stored as `exec.results.npz_files.Archive.add` says.
+it is the value of the last iteration. `exec.results.npz_files.Archive.add` says how types unknown to numpy are stored.
 
-``__run__`` is a text in JSON that tells them apart whatever they are called::
+``__run__`` is a JSON text that maps them to their addresses::
 
     {"seed": 0, "inputs": ["x"], "values": [[["x"], {"key": "x"}], [["block", "scores"], {"key": "block > scores"}]]}
 
 One array may be the value of several places: what a call gives is what the function in it gives.
 
-What the nodes took is in arrays of the same length: ``__nodes__`` has for each the calls and bodies around it and the
+Costs of nodes are in arrays of the same length: ``__nodes__`` has for each the calls and bodies around it and the
 name of its first output, as above, ``__states__`` a name of `State`, ``__seconds__``, ``__bytes__`` (of its outputs)
-and ``__turns__`` (how often it ran, if it is in a body) what it took. ``__run__`` has the keys they really have and
-the addresses as ``"profile"``; files that were written before do without.
+and ``__turns__`` (how often it ran, if it is in a body). ``__run__`` has their actual keys and
+the addresses as ``"profile"``; older files do without.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Address = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a node took in a run; see `NodeResult`."""
+    """Cost of a node in a run; see `NodeResult`."""
 
     state: State
     seconds: float
@@ -60,9 +60,9 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class SavedRun:
-    """What the file of a run holds. `is_run`: it was saved as one, so that addresses tell where values are.
+    """Content of the file of a run. `is_run`: it was saved as one, with the addresses of its values.
 
-    `costs` are by the first outputs of nodes; like `peak_bytes` they are missing in files of before.
+    `costs` are by the first outputs of nodes; like `peak_bytes` they are missing in older files.
     """
 
     inputs: dict[str, RuntimeValue]

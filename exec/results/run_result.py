@@ -1,4 +1,4 @@
-"""What a run gave, by value and by node."""
+"""Result of a run, by value and by node."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Moment:
 
     @property
     def alive(self) -> list[ValueKey]:
-        """What is alive now."""
+        """Values alive now."""
         all_ = self.lifetimes
         return [all_.keys[i] for i in np.flatnonzero((all_.first <= self.step) & (self.step <= all_.last)).tolist()]
 
@@ -86,14 +86,14 @@ class RunResult:
     fetch: Fetch | None = None
     measure: Callable[[ValueKey], Statistics | None] | None = None
     elsewhere: Callable[[Callable[..., Any], Sequence[Any], Progress], Any] | None = None  # see apply
-    asker: Progress = SILENT  # of whoever has a function work with it: see apply
+    asker: Progress = SILENT  # of the caller that has a function use it: see apply
     state: int = 0
     seed: int = 0
     seconds: float = 0.0
     peak_bytes: int = 0
     stopped: str = ""
     notes: tuple[str, ...] = ()
-    bodies: Mapping[Path, dict[int, RuntimeValue]] = field(default_factory=dict)  # values of the last turn
+    bodies: Mapping[Path, dict[int, RuntimeValue]] = field(default_factory=dict)  # values of the last iteration
     body_summaries: Mapping[Path, Mapping[int, Summary]] = field(default_factory=dict)
     inner: list[NodeResult] = field(default_factory=list)  # nodes in bodies, over all turns
 
@@ -109,7 +109,7 @@ class RunResult:
 
     @property
     def counts(self) -> Counter[State]:
-        """How many nodes there are of each state."""
+        """Number of nodes in each state."""
         return self.nodes.counts
 
     @cached_property
@@ -119,12 +119,12 @@ class RunResult:
 
     @property
     def ok(self) -> bool:
-        """Whether everything that was asked for was computed."""
+        """Return whether every requested value was computed."""
         return not self.stopped and not (self.counts[State.FAILED] or self.counts[State.SKIPPED])
 
     @property
     def early_end(self) -> str:
-        """Why the run ended before all was computed, and at which node; empty when it did not."""
+        """Return why the run ended early, and at which node; empty if it did not."""
         waiting = self.nodes.places(State.WAITING)[:1].tolist() if self.stopped else []
         if not waiting:
             return self.stopped
@@ -132,7 +132,7 @@ class RunResult:
         return f"{self.stopped}, at {node.title!r} ({node.operator})"
 
     def raise_for_failure(self) -> RunResult:
-        """Itself; ModelError with the first failure unless everything that was asked for was computed."""
+        """Return itself; ModelError with the first failure unless every requested value was computed."""
         if self.ok:
             return self
         cause = next((cause for n in self.nodes if (cause := n.failure or n.because) is not None), None)
@@ -162,11 +162,11 @@ class RunResult:
 
     @cached_property
     def missing_outputs(self) -> dict[str, str]:
-        """Why an output of the graph was not computed, by the names of those that were not. Cost: the nodes, if any."""
+        """Return why outputs of the graph were not computed, by name. Cost: the nodes, if any."""
         return self._missing([key for key in self.output_keys() if self.info(key) is None])
 
     def why_missing(self, value: Value | str | ValueKey) -> str:
-        """Why a value was not computed. Cost: the nodes."""
+        """Return why a value was not computed. Cost: the nodes."""
         key = self.key(value)
         return "the model has no such value" if key is None else next(iter(self._missing([key]).values()))
 
@@ -195,7 +195,7 @@ class RunResult:
 
     @property
     def computed(self) -> NDArray[np.bool_]:
-        """Which slots have been computed, be their values kept or not."""
+        """Return which slots have been computed, whether or not their values were kept."""
         found = np.fromiter(map(is_not, self.slots, repeat(MISSING)), bool, len(self.slots))
         found[np.fromiter(self.summaries, np.int64, len(self.summaries))] = True
         return found
@@ -233,9 +233,9 @@ class RunResult:
         return _protected(found)
 
     def value(self, value: Value | str | ValueKey, path: Path = (), *, progress: Progress = SILENT) -> RuntimeValue:
-        """A value, computed again if it was not kept; LookupError says why there is none.
+        """Return a value, computed again if it was not kept; LookupError says why there is none.
 
-        Cancelled where the `progress` of whoever asks is.
+        Cancelled if the `progress` of the caller is.
         """
         self.asker.check()
         found = self.find(value, path)
@@ -270,11 +270,12 @@ class RunResult:
         return None if key is None else self.measure(key)
 
     def apply(self, function: Callable[..., T], *arguments: Any, progress: Progress = SILENT) -> T:
-        """`function(self, *arguments)`, computed where the values are; any module-level function of this package.
+        """Return `function(self, *arguments)`, computed where the values are; any module-level function of this
+        package.
 
-        Arguments may be other results; where one of them is here, values of this one are brought as they are needed.
-        LookupError when the values are gone. Where `progress` is cancelled, no function gets a value any more; one that
-        takes long without may look at `asker`, and tell there how far it is.
+        Arguments may be other results; if one of them is here, values of this one are fetched as needed. LookupError
+        if the values are gone. Once `progress` is cancelled, no function gets a value any more; one that takes long
+        without may poll `asker`, and report its progress there.
         """
         if self.elsewhere is None or any(isinstance(a, RunResult) and a.elsewhere is None for a in arguments):
             return function(*(_heeding(a, progress) for a in (self, *arguments)))
@@ -291,7 +292,7 @@ class RunResult:
     # -- nodes and memory ------------------------------------------------------------------------------------
 
     def node(self, node: Node, path: Path = ()) -> NodeResult | None:
-        """What became of a node; for a call of a function, its last node that ran or failed."""
+        """Return the outcome of a node; for a call of a function, of its last node that ran or failed."""
         number = self.number(node)
         found = None
         for result in chain(self.nodes, self.inner):
@@ -303,7 +304,7 @@ class RunResult:
 
     @cached_property
     def by_node(self) -> ByNumber:
-        """What became of each node, by its number, in all calls of its function; calls have the sums of its nodes."""
+        """Outcomes by node number in all calls of its function; calls have the sums of their nodes."""
         return ByNumber(self.nodes, self.inner)
 
     @cached_property
@@ -321,7 +322,7 @@ class RunResult:
         return found
 
     def in_calls(self, number: int) -> list[ValueInfo]:
-        """What a value inside functions or bodies was in each of their calls."""
+        """Return a value inside functions or bodies in each of their calls."""
         infos = (self.info((path, number)) for path in self.calls_of.get(number, ()))
         return [info for info in infos if info is not None]
 
@@ -364,7 +365,7 @@ def _alive(
 
 
 class RunValues(Mapping[str, Any]):
-    """Values of the main graph by name; those that were not kept are computed again when asked for."""
+    """Values of the main graph by name; those that were not kept are computed again on access."""
 
     def __init__(self, result: RunResult) -> None:
         self._result = result
@@ -413,7 +414,7 @@ _MEANT = (KernelError, MissingKernelError, MemoryError, ModelError, StepError)
 
 
 def _heeding(result: T, progress: Progress) -> T:
-    """What is given to a function: a result that gives no value once that is cancelled, else what it is."""
+    """Wrap an argument of a function: a result that gives no value once that is cancelled, else the argument itself."""
     if progress is SILENT or not isinstance(result, RunResult):
         return result
     heeds = copy(result)
@@ -422,7 +423,7 @@ def _heeding(result: T, progress: Progress) -> T:
 
 
 def failure_of(plan: Plan, step: Step, slots: list[RuntimeValue], error: BaseException) -> Failure:
-    """What to tell about a step that raised."""
+    """Return the failure of a step that raised."""
     inner = error.failure if isinstance(error, StepError) else None
     reason, kind = str(error) or type(error).__name__, type(error).__name__
     if isinstance(error, Exception) and not isinstance(error, _MEANT):

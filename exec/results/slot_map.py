@@ -1,4 +1,4 @@
-"""Which value of a run is in which slot and which step fills it, by columns: light, and fit for another process."""
+"""Slots and steps of the values of a run, by columns: compact, and serialisable for another process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ValueKey = tuple[Path, int]
 
 @dataclass(eq=False)
 class SlotKeys:
-    """Which nodes, or values, the rows of a table are of: the number of each, and which of `paths` it is in."""
+    """Nodes, or values, of the rows of a table: the number of each, and the index of its path in `paths`."""
 
     numbers: NDArray[np.int64]
     calls: NDArray[np.int32]
@@ -79,7 +79,7 @@ class SlotKeys:
 
     @cached_property
     def is_first(self) -> NDArray[np.bool_]:
-        """Whether no row before is of the same node."""
+        """Return whether no earlier row is of the same node."""
         numbers, order = self._sorted
         found = np.ones(len(numbers), bool)
         found[order[1:]] = numbers[1:] != numbers[:-1]
@@ -132,14 +132,14 @@ class Lists:
         return np.repeat(np.arange(len(self)), np.diff(self.ends, prepend=0))
 
     def holders(self, slots: Iterable[int]) -> NDArray[np.int64]:
-        """Which lists have one of some slots, in order."""
+        """Return the indices of the lists that contain any of some slots, in order."""
         found = np.flatnonzero(np.isin(self.slots, np.fromiter(slots, np.int32)))
         return np.unique(np.searchsorted(self.ends, found, "right"))
 
 
 @dataclass(frozen=True, slots=True)
 class StepLayout:
-    """Where a step reads and writes."""
+    """Slots that a step reads and writes."""
 
     index: int
     node: int
@@ -151,7 +151,7 @@ class StepLayout:
 
 @dataclass(eq=False)
 class Steps(Sequence[StepLayout]):
-    """The steps of a plan in run order; a StepLayout is made when someone asks for it."""
+    """Steps of a plan in run order; a StepLayout is made on access."""
 
     keys: SlotKeys
     reads: Lists
@@ -261,7 +261,7 @@ class _Pairs(ItemsView[ValueKey, int]):
 
 @dataclass(eq=False)
 class SlotMap:
-    """Which value is in which slot, and which step fills it."""
+    """Slot of each value, and the step that fills it."""
 
     slots: Mapping[ValueKey, int]
     outputs: tuple[int, ...]

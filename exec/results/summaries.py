@@ -1,4 +1,4 @@
-"""What is known of the values of a run without having them: by columns, as there may be many thousands."""
+"""Summaries of the values of a run, kept without the values: by columns, as there may be many thousands."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def _nowhere() -> NDArray[np.int32]:
 
 @dataclass(eq=False)
 class SummaryTable(Mapping[int, Summary]):
-    """Summaries by slot; one is made when someone asks for it. Not written to once others have it.
+    """Summaries by slot, made on access. Immutable once shared.
 
-    `which` has for each slot the place in `infos`, -1 where there is none: few are different.
+    `which` has for each slot the index in `infos`, -1 where there is none: few are different.
     """
 
     which: NDArray[np.int32] = field(default_factory=_nowhere)

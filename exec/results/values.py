@@ -1,4 +1,4 @@
-"""Values of every kind: whether two are the same, copies that nobody else holds, and what they take in memory."""
+"""Values of every kind: bitwise equality, private copies, and their size in memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onnx_workbench.exec.kernels.context import RuntimeValue
 
 
 def same_value(a: RuntimeValue, b: RuntimeValue) -> bool:
-    """Whether two values are the same in type, shape and every bit."""
+    """Return whether two values are the same in type, shape and every bit."""
     if isinstance(a, np.ndarray):
         if not isinstance(b, np.ndarray) or a.dtype != b.dtype or a.shape != b.shape:
             return False

@@ -1,1 +1,1 @@
-"""Runs in a process of their own: the session the program asks, the worker that computes, what goes between."""
+"""Runs in a process of their own: the session of the program, the worker that computes, the protocols between."""

@@ -1,9 +1,9 @@
-"""How this process handles memory that is given back: kept for the next result instead of returned to the system.
+"""Memory allocator settings: freed memory is kept for the next result instead of returned to the system.
 
-A run that keeps its values allocates and frees hundreds of megabytes. Where every large array comes from the system
-anew, touching its pages for the first time costs more than many kernels (a fifth of ResNet-50). And where it lies in
-pages of 4 KB, finding these takes a tenth of the time of whole models: Linux gives pages of 2 MB to memory that is
-marked before it is touched. Only glibc offers the settings; elsewhere both functions do nothing.
+A run that keeps its values allocates and frees hundreds of megabytes. If every large array comes from the system,
+touching its pages for the first time costs more than many kernels (a fifth of ResNet-50). And in pages of 4 KB,
+address translation takes a tenth of the time of whole models: Linux gives pages of 2 MB to memory that is marked
+before it is touched. Only glibc offers the settings; elsewhere both functions do nothing.
 """
 
 from __future__ import annotations

@@ -46,11 +46,11 @@ _OVERHEAD = 4 << 30  # addresses that libraries reserve and hardly use
 
 
 class WorkerSession(Runs):
-    """Runs one graph of a model in a worker process. `start` warms it up; `close` ends it.
+    """Session that runs one graph of a model in a worker process. `start` warms it up; `close` ends it.
 
-    `request` belongs on the thread that owns the model; `perform`, and reading values of results, on any thread
-    that may wait. Values stay in the worker until someone looks; then large ones are mapped, not copied.
-    `memory` bounds the worker's address space in bytes (the machine's memory unless told).
+    `request` belongs on the thread that owns the model; `perform`, and reading values of results, on any thread that
+    may wait. Values stay in the worker until they are read; then large ones are mapped, not copied. `memory` bounds
+    the worker's address space in bytes (the machine's memory by default).
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class WorkerSession(Runs):
             return self._process
 
     def close(self) -> None:
-        """End the worker; values of results that were not looked at are gone."""
+        """End the worker; values of results that were not read are gone."""
         with self._starting:
             if self._process is not None:
                 self._process.kill()
@@ -100,12 +100,10 @@ class WorkerSession(Runs):
         return self.perform(self.request(feeds, **asked), progress=progress, observer=observer)
 
     def perform(self, request: Request, *, progress: Progress = SILENT, observer: Any = None) -> RunResult:
-        """Run what was asked for; `observer` gets a NodeTable of what has just finished.
+        """Perform a request; `observer` gets a NodeTable of the nodes that have just finished.
 
-        One run at a time; others wait.
-
-        A run that does not heed its cancellation or time limit is killed with the worker, and so is one that
-        crashes it: the result then names the node it was in.
+        One run at a time; others wait. A run that ignores its cancellation or time limit is killed with the worker,
+        and so is one that crashes it: the result then names the node it was in.
         """
         stepper = self.steps(request, progress=progress, observer=observer, stepping=False)
         return stepper.result()
@@ -131,9 +129,9 @@ class WorkerSession(Runs):
         return None if stepper is None else stepper.at
 
     def so_far(self) -> RunResult | None:
-        """What the run that goes on has computed up to now; None when none does. Any thread that may wait.
+        """Return the partial result of the current run; None if there is none. Any thread that may wait.
 
-        Values of nodes that were not finished when this was asked raise LookupError.
+        Values of nodes that were not finished at the time of the call raise LookupError.
         """
         stepper = self._latest()
         return None if stepper is None else stepper.so_far()
@@ -171,7 +169,7 @@ class RemoteStepper:
             self._begin(stepping)
 
     def _begin(self, stepping: bool) -> None:
-        """Send the model and what is asked; if the idle worker had died meanwhile, once more to a new one."""
+        """Send the model and the request; if the idle worker had died meanwhile, once more to a new one."""
         for attempt in range(2):
             process = self._process
             try:
@@ -188,7 +186,7 @@ class RemoteStepper:
                     process.kill()
                     detail = f"It was started twice and ended at once, with {process.exit_code}."
                     raise WorkerUnavailable("The process for runs does not live", detail) from None
-                process.kill()  # so that nobody takes it for alive
+                process.kill()  # so that it does not count as alive
                 self._run = 0
                 self._process = self._session.start()
 
@@ -251,7 +249,7 @@ class RemoteStepper:
             self._observer(self._titles.of(news))
 
     def _kill(self, why: str, run: int) -> None:
-        """End a worker that does not listen, but first ask it for what the run has computed."""
+        """Kill a worker that does not respond, but first request what the run has computed."""
         self._crash = why
         process = self._process
         nothing = WorkerDied, queue.Empty, ModelError, LookupError
@@ -273,22 +271,22 @@ class RemoteStepper:
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to compute."""
+        """Return whether nothing is left to compute."""
         return bool(self._crash) or self._tables is None or self._tables.head.next_node is None
 
     @property
     def reason(self) -> str:
-        """Why it stopped where it is."""
+        """Reason of the stop."""
         return "" if self._tables is None else self._tables.head.reason
 
     @property
     def position(self) -> int:
-        """How many nodes have been gone through."""
+        """Number of nodes processed."""
         return sum(map(len, self._finished)) if self._tables is None else self._tables.head.position
 
     @property
     def total(self) -> int:
-        """How many nodes the run has."""
+        """Number of nodes of the run."""
         return 0 if self._tables is None else self._tables.head.total
 
     @property
@@ -347,7 +345,7 @@ class RemoteStepper:
         return found
 
     def result(self) -> RunResult:
-        """Everything computed so far; values are fetched when someone looks."""
+        """Everything computed so far; values are fetched on access."""
         tables = self._tables
         if tables is None or (self._crash and not self._salvaged):
             return self._crashed()
@@ -387,7 +385,7 @@ class RemoteStepper:
         result.elsewhere = fetcher.apply
 
     def _crashed(self) -> RunResult:
-        """What is known without the worker: which nodes were finished, and which it must have been in."""
+        """Return the result as known without the worker: the finished nodes, and the one it must have been in."""
         snapshot = self._request.snapshot
         finished = {(one.path, one.node): one for some in self._finished for one in self._titles.of(some)}
         suspect = self._titles.nodes.get(self.at[1]) if self.at is not None else None
@@ -398,7 +396,7 @@ class RemoteStepper:
             rows.append(_blamed(suspect, self._crash))
         nodes = NodeTable.of(rows)
         if self._seen is not None:
-            # Values that somebody looked at are here.
+            # Values that were read before are here.
             return replace(self._seen, build_nodes=lambda: nodes, stopped=self._crash, summaries={}, body_summaries={})
         slots: dict[ValueKey, int] = {((), value): slot for slot, value in enumerate(_values(snapshot), 1)}
         return RunResult(
@@ -511,7 +509,7 @@ class _Fetcher:
 
 
 def _content(kind: str, content: Any) -> Any:
-    """That of an answer; raises what it tells of."""
+    """Return the content of an answer; raises the error it carries."""
     raise_answer(kind, content)
     return content
 

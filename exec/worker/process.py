@@ -1,4 +1,4 @@
-"""The worker process as the program sees it: started, asked, killed."""
+"""The worker process as seen by the program: starting, requests, killing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from onnx_workbench.exec.worker.snapshot_protocol import SnapshotSender
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 
-_POLL = 0.05  # seconds between two looks at whether an answer is still wanted
+_POLL = 0.05  # seconds between two polls whether an answer is still wanted
 
 
 class WorkerDied(Exception):
@@ -56,7 +56,7 @@ class Process:
         threading.Thread(target=_receive, args=(weakref.ref(self), self._connection), daemon=True).start()
 
     def send(self, kind: str, content: Any, number: int = 0) -> None:
-        """Send without waiting for an answer; Died when nobody is there."""
+        """Send without waiting for an answer; Died if the process is gone."""
         try:
             with self._sending:
                 self._connection.send((number, kind, content))
@@ -79,7 +79,7 @@ class Process:
 
     @contextlib.contextmanager
     def conversation(self, kind: str, content: Any) -> Iterator[tuple[int, queue.SimpleQueue[tuple[str, Any]]]]:
-        """Ask something; gives the number of the question and where its answers arrive."""
+        """Send a request; returns its number and the queue of its answers."""
         number = next(self._numbers)
         answers = self._answers[number] = queue.SimpleQueue()
         try:
@@ -89,7 +89,7 @@ class Process:
             self._answers.pop(number, None)
 
     def ask(self, kind: str, content: Any, progress: Progress = SILENT) -> Any:
-        """Ask something that has one answer; LookupError, ModelError or Died; Cancelled when it is wanted no longer."""
+        """Send a request that has one answer; LookupError, ModelError or Died; Cancelled if it is no longer wanted."""
         with self.conversation(kind, content) as (number, answers):
             try:
                 return self.wait(answers, progress)
@@ -98,7 +98,7 @@ class Process:
                 raise
 
     def wait(self, answers: queue.SimpleQueue[tuple[str, Any]], progress: Progress = SILENT) -> Any:
-        """The next answer that is one; raises what the worker told."""
+        """Return the next answer that is not news; raises the error that the worker reported."""
         patience = 1.0 if progress is SILENT else _POLL
         while True:
             progress.check()
@@ -118,7 +118,7 @@ class Process:
         """Called by the receiving thread."""
         self.is_ready = True
         if isinstance(content, ResultMessage):
-            content = self._listener.tables(content)  # also when nobody waits: the next builds on it
+            content = self._listener.tables(content)  # even without a waiting caller: the next builds on it
         answers = self._answers.get(number)
         if answers is not None:
             answers.put((kind, content))
@@ -139,13 +139,13 @@ class Process:
 
     @property
     def exit_code(self) -> int | None:
-        """What the process ended with; None while it lives."""
+        """Exit code of the process; None while it lives."""
         self._process.join(1.0)
         return self._process.exitcode
 
 
 def raise_answer(kind: str, content: Any) -> None:
-    """Raise what an answer tells of; returns for news that are no answer."""
+    """Raise the error that an answer carries; returns for news that are no answer."""
     match kind:
         case "error":
             raise ModelError(*content)
@@ -166,17 +166,17 @@ def _receive(process: weakref.ref[Process], connection: Connection) -> None:
             owner.deliver(*message)
             del owner
     except (EOFError, OSError, TypeError):
-        return  # nobody is there any more
-    finally:  # whatever it was: nobody waits for answers that cannot come
+        return  # the other side is gone
+    finally:  # whatever it was: no caller must wait for answers that cannot come
         owner = process()
         if owner is not None:
             owner.ended()
 
 
 def _finish_starting() -> None:
-    """Before this program ends: a worker that is being started gets the words that tell it what it is.
+    """Finish starting workers at exit: each gets its initial messages.
 
-    Its parent's end halfway through would be an error to it, which it would print.
+    The end of its parent halfway through would be an error to it, which it would print.
     """
     with _starting:
         pass

@@ -1,9 +1,9 @@
-"""What a run gave as messages from the worker to the program: only what differs from the message before.
+"""Messages with the result of a run from the worker to the program, with delta encoding.
 
-A result tells of every value and node, and a look at a run that goes on tells it all again. Most of it is as it was,
-so a `DeltaEncoder` sends what is not, and a `DeltaDecoder` puts it together again. Both have it by columns, which cost
-the program next to nothing to read; lists of rows travel in pieces, so that no other thread of the program has to wait
-for one of them to be read.
+A result describes every value and node, and each read of a running run describes them all again. Most of it is
+unchanged, so a `DeltaEncoder` sends the differences, and a `DeltaDecoder` applies them. Both store columns, which
+cost the program next to nothing to read; lists of rows are sent in pieces, so that no other thread of the program has
+to wait for one of them to be read.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _T = TypeVar("_T")
 
 @dataclass(slots=True)
 class ResultHead:
-    """What is told of a run as a whole, and where its Stepper stands."""
+    """State of a run as a whole, and the position of its Stepper."""
 
     seed: int
     seconds: float
@@ -52,7 +52,7 @@ class ResultHead:
 
 @dataclass(slots=True)
 class ResultTables:
-    """All of a result but its values, which are fetched when someone looks. To be read only: messages share it."""
+    """All of a result but its values, which are fetched on access. Read-only: messages share it."""
 
     head: ResultHead
     layout: SlotMap
@@ -73,7 +73,7 @@ class _Span:
 
 @dataclass(slots=True)
 class _Tail:
-    """What follows where a list differs from that of the message before."""
+    """End of a list from its first difference from the previous message."""
 
     start: int
     rest: _Pieces
@@ -81,7 +81,7 @@ class _Tail:
 
 @dataclass(slots=True)
 class ResultMessage:
-    """How the tables differ from those of the message before: None where they do not."""
+    """Delta of the tables to the previous message: None where they do not differ."""
 
     head: ResultHead
     slots: Slots | None
@@ -106,7 +106,7 @@ class DeltaEncoder:
         self._nodes = NodeTable.blank(self._layout.steps.keys, State.WAITING)
 
     def message(self, tables: ResultTables) -> ResultMessage:
-        """What the other side lacks."""
+        """Return the delta that the other side lacks."""
         layout, infos, nodes = tables.layout, tables.infos, tables.nodes
         known, old = self._infos.statistics, self._layout
         fresh = ((slot, found) for slot, found in infos.statistics.items() if known.get(slot) != found)

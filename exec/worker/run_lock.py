@@ -1,4 +1,4 @@
-"""Whose turn it is to compute: runs come before values of earlier runs that are computed again."""
+"""Lock with priorities for computing: runs come before values of earlier runs that are computed again."""
 
 from __future__ import annotations
 
@@ -26,24 +26,26 @@ class YieldToRun(Progress):
         self._gave_way = False
 
     def report(self, done: float, total: float, text: str = "") -> None:
-        """Tell the one who asked."""
+        """Report progress to the caller."""
         self.check()
         self._asked.report(done, total, text)
 
     def check(self) -> None:
-        """Raise Cancelled when nobody wants it any more, or when something comes before it."""
+        """Raise Cancelled if the caller cancelled, or something with priority waits."""
         if self.cancelled:
             raise Cancelled
 
     @property
     def cancelled(self) -> bool:
-        """Whether nobody wants it any more, or something came before it: for good, as what was begun is left."""
+        """Return whether the caller cancelled or something with priority came: final, as what was begun is
+        abandoned.
+        """
         self._gave_way = self._gave_way or bool(self._due)
         return self._gave_way or self._asked.cancelled
 
 
 class RunLock:
-    """That of the runs of one session, which is used by one thread at a time. Any thread."""
+    """Lock of the runs of one session, which is used by one thread at a time. Any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -71,7 +73,7 @@ class RunLock:
         return result
 
     def bring(self, fetch: Fetch, key: ValueKey, progress: Progress) -> RuntimeValue:
-        """What `fetch` computes, between runs: it begins anew after one that came in between."""
+        """Return the result of `fetch`, computed between runs: it starts over after a run that came in between."""
         while True:
             progress.check()
             if not self._due and self._lock.acquire(timeout=_POLL):

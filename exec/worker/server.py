@@ -49,7 +49,7 @@ class _Job:
     progress: Progress = field(default_factory=Progress)
     stepper: Stepper | None = None
     result: RunResult | None = None
-    so_far: RunResult | None = None  # as it was when someone last asked; never computes
+    so_far: RunResult | None = None  # as of the last request; never computes
     going_on: bool = False
 
 
@@ -81,7 +81,7 @@ class Worker:
         self._exchange.remove()
 
     def _answered(self, work: Callable[[int, str, Any], None], number: int, kind: str, content: Any) -> None:
-        """Do what was asked; what goes wrong is the answer."""
+        """Process a request; errors become the answer."""
         with errors_to(lambda error: self._send(number, *_answer_of(error))):  # the next run may do better
             work(number, kind, content)
 
@@ -155,7 +155,7 @@ class Worker:
         return True
 
     def _progress(self, number: int) -> Progress:
-        """What tells the one who asked a question how far its answer is."""
+        """Return the progress that reports to the caller of a request."""
         return Progress(lambda done, total, text: self._send(number, "progress", (done, total, text)))
 
     def _reporter(self, job: _Job) -> Any:
@@ -166,7 +166,7 @@ class Worker:
             try:
                 self._connection.send((number, kind, content))
             except (BrokenPipeError, OSError):
-                pass  # nobody is there any more; the listener ends this process
+                pass  # the program is gone; the listener ends this process
 
     def _tell(self, number: int, kind: str, tables: ResultTables) -> None:
         with self._telling:
@@ -209,7 +209,7 @@ class Worker:
         return asked(result, *given)
 
     def _given(self, argument: Any, asker: Progress) -> Any:
-        """What is meant: for the number of a run its result, as far as who asks still wants it."""
+        """Return the argument meant: for the number of a run its result, while the caller wants it."""
         if not isinstance(argument, RunNumber):
             return argument
         result = self._result(argument.number)
@@ -217,7 +217,7 @@ class Worker:
         return result
 
     def _show(self, number: int, kind: str, content: Any) -> None:
-        """What `_work` does for a run at rest, for one that goes on: from what it had when it was last asked."""
+        """Do for a running run what `_work` does for one at rest: from its state at the last request."""
         job = self._jobs.get(content[0])
         if kind == "so far":
             if job is None or job.stepper is None:
@@ -262,7 +262,7 @@ class Worker:
 
     @contextlib.contextmanager
     def _going_on(self, number: int, job: _Job, stepper: Stepper) -> Iterator[None]:
-        """Tell now and then what was finished and which node the run is in, however long that node takes."""
+        """Report now and then the finished nodes and the current one, however long that takes."""
         over = threading.Event()
         job.going_on = True
 
@@ -325,7 +325,7 @@ class Worker:
 
 
 def _answer_of(error: Exception) -> tuple[str, Any]:
-    """Kind and content of the message that tells what was raised."""
+    """Return kind and content of the message for an exception."""
     match error:
         case ModelError():
             return "error", (error.title, error.detail)

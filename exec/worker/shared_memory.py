@@ -82,7 +82,7 @@ class SharedMemoryExchange:
     # -- writing ---------------------------------------------------------------------------------------------
 
     def put(self, value: RuntimeValue) -> Any:
-        """What to send for a value."""
+        """Return the message for a value."""
         if isinstance(value, np.ndarray):
             return self._put_array(value)
         if isinstance(value, SparseArray):
@@ -195,7 +195,7 @@ def _write_file(path: Path, content: memoryview) -> None:
 
 
 def _make_private(folder: Path) -> None:
-    """Make a folder that nobody else can look into, or see that it is one that either side has made."""
+    """Make a folder that no other user can read, or check that it is one that either side has made."""
     try:
         folder.mkdir(mode=0o700)
     except FileExistsError:

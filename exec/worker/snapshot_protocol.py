@@ -117,9 +117,9 @@ class RefusedTensor(Tensor):
 
 
 def tensor_message(tensor: Tensor | SparseTensor, exchange: SharedMemoryExchange) -> Any:
-    """What to send for a tensor: where it is in a file, or its values. May read a file.
+    """Return the message for a tensor: its location in a file, or its values. May read a file.
 
-    ModelError when there is no room for the values; a tensor that cannot be read is sent as what it is.
+    ModelError if there is no room for the values; a tensor that cannot be read is sent as it is.
     """
     try:
         if isinstance(tensor, ProtoTensor) and tensor.nbytes >= _IN_FILE_BYTES:
@@ -177,7 +177,7 @@ class GraphMessage:
 
 
 def same_ends(before: tuple[object, ...], now: tuple[object, ...], piece: int = _PIECE) -> tuple[int, int]:
-    """How many elements both have in common at the beginning and, besides those, at the end, in whole pieces.
+    """Return how many elements both share at the beginning and, besides those, at the end, in whole pieces.
 
     Takes a hundredth of the time of going through the elements, and no other thread waits for it.
     """
@@ -258,7 +258,7 @@ class _Pickler(pickle.Pickler):
         self.tensors: set[int] = set()
 
     def reducer_override(self, thing: object) -> Any:
-        """What makes the thing on the other side, and from what."""
+        """Return the constructor and the arguments that rebuild the object on the other side."""
         match thing:
             case GraphSnapshot():
                 return GraphMessage, self._message(thing)
@@ -276,7 +276,7 @@ class _Pickler(pickle.Pickler):
         if before is not None:
             uid, (start, end) = before.uid, same_ends(before.nodes, graph.nodes)
             if frame == _frame_of(before):
-                frame = ()  # else a thousand types take milliseconds in which nobody else can do anything
+                frame = ()  # else a thousand types take milliseconds in which no other thread can run
         between = graph.nodes[start : len(graph.nodes) - end]
         fresh = [node for node in between if node.uid not in self._nodes]
         self.graphs[graph.graph] = graph
@@ -337,6 +337,6 @@ class _Unpickler(pickle.Unpickler):
         self._graph = graph
 
     def find_class(self, module: str, name: str) -> Any:
-        """What makes a thing."""
+        """Return the class for a name."""
         is_graph = (module, name) == (GraphMessage.__module__, GraphMessage.__name__)
         return self._graph if is_graph else super().find_class(module, name)

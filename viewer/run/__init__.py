@@ -1,1 +1,1 @@
-"""Runs of the open model: what they get, how they go, what they tell; `viewer.run.results` keeps what they gave."""
+"""Runs of the open model: inputs, control, progress and marks; `viewer.run.results` keeps the results."""

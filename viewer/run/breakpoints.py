@@ -1,4 +1,4 @@
-"""Where the runs of a document stop: at nodes, at values, and when something is true of any value."""
+"""Breakpoints of a document: at nodes, at values, and on a condition of any value."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Breakpoints(QObject):
         self.set([*others, made] if len(others) == len(self.all) else others)
 
     def has(self, condition: Condition) -> bool:
-        """Whether any value that is so stops a run."""
+        """Return whether a condition on any value stops a run."""
         return any(b.condition == condition and b.value is None for b in self.all)
 
     def switch(self, condition: Condition, *, on: bool, limit: float = 0.0) -> None:
@@ -56,6 +56,6 @@ class Breakpoints(QObject):
         self.set([*others, Breakpoint(condition=condition, limit=limit)] if on else others)
 
     def drop_deleted(self) -> None:
-        """Forget those at what is in the model no more, without a word: the run that begins tells that it does."""
+        """Drop silently those at objects that were deleted: the next run reports it."""
         self.all = tuple(b for b in self.all if (thing := b.node or b.value) is None or is_in_model(thing))
         self.resting &= frozenset(self.all)

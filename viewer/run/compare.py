@@ -1,4 +1,4 @@
-"""Where a run's values are compared with others: the run before, a file, another model, another engine or precision."""
+"""Comparison of a run's values with the run before, a file, another model, or another engine or precision."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ComparisonOutcome:
-    """What a comparison gives: a row for each value that could be matched, and why there are no more if a run ended."""
+    """Result of a comparison: a row for each matched value, and why there are no more if a run ended early."""
 
     rows: list[ComparedValue]
     lack: str = ""
@@ -214,7 +214,7 @@ def _with_other(
 
 
 def _lack(which: str, result: RunResult) -> str:
-    """Why another run gave no more; empty when it gave all."""
+    """Return why another run gave fewer values; empty if it gave all."""
     try:
         result.raise_for_failure()
     except ModelError as error:
@@ -227,7 +227,7 @@ def _told(error: ModelError) -> str:
 
 
 def _was_fed(record: RunRecord, feeds: Mapping[str, Any], seed: int) -> bool:
-    """Whether a run had these inputs and this seed. Reads every element."""
+    """Return whether a run had these inputs and this seed. Reads every element."""
     return (
         record.result.seed == seed
         and record.feeds.keys() == feeds.keys()
@@ -313,7 +313,7 @@ def _float_values(
 
 
 def _is_float(workspace: Workspace, ours: RunRecord, value: Value) -> bool:
-    """Whether a value is a tensor of floats: as it was computed, or as far as that is known without."""
+    """Return whether a value is a tensor of floats, as computed or as far as its type is known."""
     if value.initializer is not None:
         kind: ElementType | int | None = value.initializer.element_type
     else:
@@ -333,11 +333,10 @@ def _compare(work: Callable[[], list[ComparedValue]]) -> ComparisonOutcome:
 
 
 class RunComparison(QObject):
-    """Compares a run of a document: a reader reads what it takes of open models, a task does the rest.
+    """Comparison for a run of a document: a reader reads the open models, a task does the rest.
 
-    GUI thread only. When an open document is edited or closed meanwhile, it is read anew. `done` gets what came
-    out; what is refused becomes a message; `finished` comes after either, and when it was stopped in the status line,
-    not by `stop`.
+    GUI thread only. If an open document is edited or closed meanwhile, it is read again. `done` gets the outcome; a
+    refusal becomes a message; `finished` follows either, and a stop from the status line, but not `stop`.
     """
 
     def __init__(
@@ -371,7 +370,7 @@ class RunComparison(QObject):
         self._reader.restart()
 
     def stop(self) -> None:
-        """Compare no more, and call nobody."""
+        """Stop comparing, without callbacks."""
         self._is_wanted = False
         self._job.cancel()
 
@@ -402,7 +401,7 @@ class RunComparison(QObject):
 
 
 def error_of(row: ComparedValue) -> float:
-    """How far a value is off: the tolerance it needs, infinite where it cannot be compared."""
+    """Return the error of a value: the tolerance it needs, infinite if it cannot be compared."""
     return float("inf") if row.difference.problem else row.difference.tolerance
 
 

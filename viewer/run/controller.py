@@ -1,7 +1,7 @@
-"""Runs the model of one document in the background: whole, to a node, step by step, to breakpoints, live.
+"""Background runs of a document's model: whole, to a node, step by step, to breakpoints, live.
 
 A run happens in a warm worker process (or, by a setting or where the system refuses one, in a thread of this one);
-the window never waits. What it gives goes to `workspace.results`, also while it goes on; how it stands is told here,
+the window never waits. Its results go to `workspace.results`, also while it goes on; its state is shown by signals,
 in the status line and on the graph.
 """
 
@@ -54,7 +54,7 @@ _LIVE_DELAY = 120
 
 
 class RunController(QObject):
-    """What runs the main graph of one document. GUI thread only."""
+    """Controller that runs the main graph of one document. GUI thread only."""
 
     state_changed = Signal()  # running, paused, live or breakpoints
     nodes_finished = Signal(object)  # list[Node] that have been computed; not all that the end of a run overtakes
@@ -99,7 +99,7 @@ class RunController(QObject):
 
     @property
     def session(self) -> Session | WorkerSession:
-        """What runs the model; started on first use."""
+        """Session that runs the model; started on first use."""
         if self._session is None:
             document = self._workspace.document
             own = self._workspace.settings.get(RUN_IN_PROCESS) and self._can_start_worker
@@ -114,17 +114,17 @@ class RunController(QObject):
 
     @property
     def is_running(self) -> bool:
-        """Whether something is being computed."""
+        """Return whether something is being computed."""
         return self._job is not None or self._preparing.running
 
     @property
     def is_waiting_to_run(self) -> bool:
-        """Whether something was changed in Live, and is run unless more is."""
+        """Return whether a change in Live is about to be run, unless another follows."""
         return self._live_timer.isActive()
 
     @property
     def is_paused(self) -> bool:
-        """Whether a run waits for `step` or `go_on`."""
+        """Return whether a run waits for `step` or `go_on`."""
         run = self._run
         return self._job is None and run is not None and run.stepper is not None and not run.stepper.done
 
@@ -202,7 +202,7 @@ class RunController(QObject):
 
     @property
     def is_seeking(self) -> bool:
-        """Whether a run waits where something that is not finite begins."""
+        """Return whether a run waits where something that is not finite begins."""
         return self.is_paused and self._run is not None and self._run.aim.seeking is not None
 
     @property
@@ -408,7 +408,7 @@ class RunController(QObject):
             self.state_changed.emit()
 
     def _give_up(self) -> None:
-        """What was to replace a run was stopped before it began: the run is over all the same."""
+        """End the run: the one that was to replace it was stopped before it began."""
         if self._run is not None:
             self._over()
             self._workspace.results.take(None)
@@ -457,14 +457,14 @@ class RunController(QObject):
     # -- while it goes on ------------------------------------------------------------------------------------
 
     def _count(self, run: RunTask) -> object:
-        """What is another when a run has computed more: a body, as of a Loop, may at any time."""
+        """Return a number that changes when a run has computed more: a body, as of a Loop, may at any time."""
         session, stepper = self._session, run.stepper
         at = session.at if isinstance(session, WorkerSession) else None if stepper is None else stepper.next_key
         node = None if at is None else self._node(at[1])
         return object() if node is not None and node.bodies else self._finished.count
 
     def _look(self, run: RunTask) -> RunResult | None:
-        """What a run has computed up to now. Off the GUI thread."""
+        """Return the values that a run has computed up to now. Off the GUI thread."""
         session, stepper = self._session, run.stepper
         if isinstance(session, WorkerSession):
             result = session.so_far()
@@ -480,7 +480,7 @@ class RunController(QObject):
     # -- live ------------------------------------------------------------------------------------------------
 
     def set_live(self, live: bool) -> None:
-        """Whether every edit runs what it affects."""
+        """Return whether every edit runs what it affects."""
         if live != self.live:
             self.live = live
             self.state_changed.emit()
@@ -493,13 +493,13 @@ class RunController(QObject):
             self.state_changed.emit()
         if self.live and self._lacks_values:
             self._live_timer.start(_LIVE_DELAY)
-            return  # which tells by itself
+            return  # which reports it itself
         self._live_timer.stop()
         self._tell.follow()
 
     @property
     def _lacks_values(self) -> bool:
-        """Whether a run would give more than is shown: after an edit, or as a part or for other inputs."""
+        """Return whether a run would give more than is shown: after an edit, or as a part or for other inputs."""
         return self._workspace.results.shows_part or not self._workspace.results.is_what_a_run_gives
 
     def _on_inputs(self) -> None:
@@ -515,9 +515,10 @@ class RunController(QObject):
             self._start(RunOptions())
 
     def _place_of(self, node: Node) -> tuple[CallPath, Node]:
-        """Where a run computes a node: the calls of functions around it, and itself or the node whose body it is in.
+        """Return the position of a node in a run: the calls of functions around it, and itself or the node that owns
+        its body.
 
-        ModelError when no run does.
+        ModelError if no run computes it.
         """
         outermost = node
         while outermost.graph is not None and isinstance(outermost.graph.owner, Node):

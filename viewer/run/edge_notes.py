@@ -1,8 +1,8 @@
-"""What stands beside the edges of the graph after a run: a statistic of each value, or the outline of its histogram.
+"""Notes beside the edges of the graph after a run: a statistic of each value, or the outline of its histogram.
 
-Only what is painted is looked at: the canvas asks `note_of` while it paints, what is not known yet is worked out
-where the values are, a few at a time, and then told by `Workspace.noted`. An answer is kept with its run, so undo
-shows it at once.
+Computed lazily for what is painted: the canvas calls `note_of` while it paints; unknown notes are computed where the
+values are, a few at a time, and announced by `Workspace.noted`. A note is cached with its run, so undo shows it at
+once.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class EdgeNotes(QObject):
         self._workspace = workspace
         self._results = workspace.results
         self._known: WeakKeyDictionary[RunRecord, dict[ValueKey, Thumbnail | None]] = WeakKeyDictionary()
-        self._given: dict[Value, EdgeNote | None] = {}  # what was told last of each value that was painted
-        self._untold: dict[Value, None] = {}  # of those, which may have another note; the one that was told still holds
+        self._given: dict[Value, EdgeNote | None] = {}  # last note of each painted value
+        self._untold: dict[Value, None] = {}  # those of them whose note may have changed; the last one still holds
         self._telling = QTimer(self, interval=0)
         self._telling.timeout.connect(self._tell_some)
         self._wanted: dict[Value, None] = {}  # the newest last
@@ -70,10 +70,10 @@ class EdgeNotes(QObject):
         workspace.settings.changed.connect(self._on_setting)
 
     def note_of(self, value: Value) -> EdgeNote | None:
-        """What to write beside the edges of a value now; asks for what is not known. Cheap."""
+        """Return the note beside the edges of a value; requests it if it is unknown. Cheap."""
         if self._results.current is None or self._kind == "none":
             return None
-        if value not in self._untold:  # else all places where it stands are painted anew soon, not this one alone
+        if value not in self._untold:  # else all its labels are repainted soon, not this one alone
             self._given[value] = self._note(value)
         return self._given[value]
 
@@ -81,7 +81,7 @@ class EdgeNotes(QObject):
         return None if self._results.current is None or self._kind == "none" else self._note(value)
 
     def glimpse_of(self, value: Value) -> Thumbnail | None:
-        """What is seen of a value of the last run, whatever is written on edges; `looked` tells when there is more."""
+        """Return the known statistics of a value of the last run, whatever edges show; `looked` signals more."""
         record = self._results.current
         key = None if record is None else record.key(value)
         if record is None or key is None or record.result.info(key) is None:
@@ -92,7 +92,7 @@ class EdgeNotes(QObject):
         return known.get(key)
 
     def range_of(self, value: Value) -> str:
-        """How much of a value of the last run is not finite, and its range; empty until it was looked at."""
+        """Return how much of a value of the last run is not finite, and its range; empty until it was read."""
         glimpse, info = self.glimpse_of(value), self._results.info_of(value)
         if glimpse is None or info is None or not isinstance(info.element_type, ElementType):
             return ""
@@ -100,7 +100,9 @@ class EdgeNotes(QObject):
         return "  ".join(filter(None, (alarm_text(facts), range_text(facts, info.element_type))))
 
     def gather(self, values: Iterable[Value], then: Callable[[NoteOf], object]) -> None:
-        """Look at all of some values, then tell how to note them: for pictures of what is not in view."""
+        """Read all of some values, then call back with a function for their notes: for pictures of parts not in
+        view.
+        """
         record = self._results.current
         known = {} if record is None else self._known.setdefault(record, {})
         keys = [] if record is None or self._kind == "none" else [k for v in values if (k := record.key(v))]
@@ -131,7 +133,7 @@ class EdgeNotes(QObject):
             self._gather.start()
 
     def _note(self, value: Value) -> EdgeNote | None:
-        """From what is known of the last run; until that is worked out, what was told of the run before."""
+        """Return the note from the last run; until that is computed, the note of the run before."""
         record = self._results.current
         key = None if record is None else record.key(value)
         if record is None or key is None:
@@ -153,7 +155,7 @@ class EdgeNotes(QObject):
 
     @property
     def _is_live(self) -> bool:
-        """Whether a run follows every edit: nothing is worth calling stale for a moment."""
+        """Return whether Live is on: then nothing is marked stale for a moment."""
         return self._workspace.has_runs and self._workspace.runs.live
 
     # -- what changes ----------------------------------------------------------------------------------------
@@ -173,7 +175,7 @@ class EdgeNotes(QObject):
             self._tell_differing(self._given)
 
     def _carry_over(self, before: RunRecord | None, now: RunRecord | None) -> None:
-        """What a node has given stays as it is for the rest of the run; the values of a body do not."""
+        """Keep the notes of nodes that a run has finished; values of a body may still change."""
         if before is not None and now is not None and before.run is not None and before.run == now.run:
             known, slots = self._known.get(before, {}), now.result.layout.slots
             self._known[now] = {key: found for key, found in known.items() if found is not None and key in slots}
@@ -190,7 +192,7 @@ class EdgeNotes(QObject):
         self._untold.clear()
 
     def _tell_differing(self, values: Iterable[Value]) -> None:
-        """Have those of some values that were painted painted anew, a few in each of the next turns."""
+        """Repaint those of some values that were painted, a few per event loop iteration."""
         self._untold.update(dict.fromkeys(values))
         self._telling.start()
 
@@ -270,7 +272,7 @@ def range_text(facts: Statistics, element_type: ElementType | None) -> str:
 
 
 def alarm_text(facts: Statistics) -> str:
-    """How many elements are NaN or infinite; empty when none is."""
+    """Return how many elements are NaN or infinite; empty if none is."""
     # Small and stretched, the sign of infinity looks like an equals sign.
     parts = (("NaN", facts.nan), ("inf", facts.positive_infinity), ("−inf", facts.negative_infinity))
     return " ".join(f"{count:,} {name}" for name, count in parts if count)

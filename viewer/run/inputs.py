@@ -1,4 +1,4 @@
-"""What a run gets: a source for each input, sizes of symbols, seed and limits; remembered for each model."""
+"""Inputs of a run: a source for each input, sizes of symbols, seed and limits; saved for each model."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Recipe:
         return make_feeds(self.graph, sources=self.sources, sizes=self.sizes, given=given, seed=self.seed)
 
     def contradictions(self, feeds: Mapping[str, Any]) -> list[str]:
-        """What the sizes of values that were made say against each other, or against what was chosen."""
+        """Return how the sizes of generated values contradict each other, or the chosen ones."""
         return contradictions(self.graph, feeds, self.sizes)
 
 
@@ -104,7 +104,7 @@ class RunInputs(QObject):
         return self.graph.required_inputs
 
     def source(self, name: str) -> InputSource:
-        """Where the value of an input comes from."""
+        """Return the source of an input's value."""
         return self.sources.get(name, Random())
 
     def symbols(self) -> dict[str, int]:
@@ -114,7 +114,7 @@ class RunInputs(QObject):
 
     @property
     def folder(self) -> Path | None:
-        """Where the model is; None where it has no file."""
+        """Return the folder of the model; None if it has no file."""
         path = self._workspace.document.path
         return None if path is None else path.parent
 
@@ -298,7 +298,7 @@ _KINDS: dict[str, type[Any]] = {"random": Random, "constant": Constant, "range":
 
 
 def kind_of(source: InputSource) -> SourceKind:
-    """What the panel calls a source."""
+    """Return the panel's name for a kind of source."""
     match source:
         case Random():
             return "random"

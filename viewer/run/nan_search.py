@@ -100,7 +100,7 @@ class NonFiniteNavigator(QObject):
             self._show(found, search.found[keys.index(self._shown) + 1])
 
     def _is_given(self, bad: NonFiniteValue) -> bool:
-        """Whether it is an input or a constant, which nothing comes before."""
+        """Return whether it is an input or a constant, which nothing precedes."""
         value = self._workspace.results.value_by_number(bad.key[1])
         return value is not None and value.producer is None and value.graph is self._workspace.runs.inputs.graph
 
@@ -134,7 +134,7 @@ class NonFiniteNavigator(QObject):
 
         self._start(work, lambda bad: self._show(found, bad))
 
-    # -- what is told ----------------------------------------------------------------------------------------
+    # -- messages --------------------------------------------------------------------------------------------
 
     def _show(self, found: Found, bad: NonFiniteValue | None) -> None:
         value = None if bad is None else self._workspace.results.value_by_number(bad.key[1])

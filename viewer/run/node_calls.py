@@ -1,4 +1,4 @@
-"""Nodes of the model as calls that a run, perhaps in another process, can be asked about; where values are the same."""
+"""Nodes of the model as calls that a run, perhaps in another process, accepts; and positions of equal values."""
 
 from __future__ import annotations
 

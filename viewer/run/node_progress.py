@@ -1,4 +1,4 @@
-"""Tells while a run goes on which nodes it has finished: gathered on its thread, told on that of the window."""
+"""Progress of a run by node: finished nodes are gathered on its thread and reported on the GUI thread."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 #: Milliseconds between two words about them.
 _PACE = 80
-_MOST = 2000  # nodes that are told of then: what that takes is far below a frame
+_MOST = 2000  # nodes reported at once, which takes far less than a frame
 _NONE: NDArray[np.int64] = np.zeros(0, np.int64)
 
 
 class NodeProgress(QObject):
-    """Those of one run after the other, from `start` to `stop`. Not all that the end of a run overtakes are told.
+    """Finished nodes of one run after the other, from `start` to `stop`. Those overtaken by its end are not
+    reported.
 
     `node_of` is the node with a number in runs.
     """
@@ -47,7 +48,7 @@ class NodeProgress(QObject):
         self._timer.start()
 
     def stop(self) -> None:
-        """It has ended or waits, which says more than what was not told yet."""
+        """Stop: the run has ended or waits, so unreported nodes no longer matter."""
         self._run = None
         self._timer.stop()
         with self._lock:
@@ -60,7 +61,7 @@ class NodeProgress(QObject):
             self.count += len(finished)
 
     def tell(self) -> None:
-        """Tell of those that have finished since: so many, the others wait for the next time."""
+        """Report the nodes finished since; at most so many, the rest wait for the next call."""
         stepper = None if self._run is None else self._run.stepper
         if isinstance(stepper, Stepper):
             stepper.tell()  # a worker does so by itself

@@ -1,4 +1,4 @@
-"""Tells after a run where its values stop being finite, once, and takes that back when they are again."""
+"""Warning after a run that its values stop being finite; shown once, and withdrawn when they are finite again."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ class NonFiniteWarning(QObject):
 
 
 def sought_in(workspace: Workspace) -> Sought:
-    """What is looked for: where NaN begins, or infinities too."""
+    """Return the condition to search for: the beginning of NaN, or of infinities too."""
     return "nan" if workspace.settings.get(NAN_ALONE) else "beginnings"
 
 
 def passed(search: NonFiniteSearch, sought: Sought) -> str:
-    """What can be said of the values before the first that was found."""
+    """Describe the values before the first one found."""
     if sought == "nan":
         so_far = "No NaN begins before it"
     elif search.passed is not None:
@@ -90,7 +90,7 @@ def passed(search: NonFiniteSearch, sought: Sought) -> str:
 
 
 def unseen(search: NonFiniteSearch) -> str:
-    """What a search that is not whole did not look at."""
+    """Describe what an incomplete search did not cover."""
     parts = [f"{plural(search.let_go, 'value')} let go for memory"] if search.let_go else []
     if search.has_bodies:
         parts.append("values inside bodies")
@@ -98,9 +98,9 @@ def unseen(search: NonFiniteSearch) -> str:
 
 
 def non_finite(record: RunRecord, most: int, sought: Sought) -> NonFiniteSearch:
-    """Look for where values of a run stop being finite. Off the GUI thread. LookupError when the values are gone.
+    """Find where values of a run stop being finite. Off the GUI thread. LookupError if the values are gone.
 
-    A run that was to stop there, and stands there or has come to its end, has looked at everything itself.
+    A run that was to stop there, and waits there or has ended, has checked everything itself.
     """
     search = record.result.apply(non_finite_values, most, sought)
     return replace(search, let_go=0, has_bodies=False) if record.was_watched and not record.went_on else search

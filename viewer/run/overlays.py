@@ -56,7 +56,7 @@ _AT_ONCE = 1000
 
 
 class Overlays(QObject):
-    """What the graph of one document is coloured by; follows the runs. GUI thread only."""
+    """Colour overlays on the graph of one document; follows the runs. GUI thread only."""
 
     changed = Signal()
 
@@ -114,7 +114,9 @@ class Overlays(QObject):
         self._work_out(lambda progress: match(model, named, used, progress), show)
 
     def _tell_left_out(self, path: Path, read: OverlayFile, unknown: Sequence[str]) -> None:
-        """What of a file is not seen: names of no node, entries that are no number, all numbers but the last."""
+        """Report what of a file is not shown: names of no node, entries that are no number, all numbers but the
+        last.
+        """
         file, others = display(path.name, 60), len(read.others)
         titles, details = [], []
         if unknown:
@@ -311,9 +313,9 @@ def match(model: Model, named: Mapping[str, float], used: set[str], progress: Pr
 
 @dataclass(frozen=True)
 class OverlayFile:
-    """What a file of numbers has: those by name, the heading of their column, and entries that are no finite number.
+    """Contents of a file of numbers: numbers by name, the heading of their column, and invalid entries.
 
-    Of several numbers the last one counts; `repeated` are the names that have others.
+    The last of several numbers counts; `repeated` are the names that have several.
     """
 
     numbers: Mapping[str, float]

@@ -28,11 +28,11 @@ _Seen = tuple[RunResult, _Mask, set[Value]]  # all that was computed, and what i
 
 
 class PartialResults(QObject):
-    """One look at a time, in the background, from `start` to `stop`. GUI thread only.
+    """Periodic read of the results of a running run, in the background, from `start` to `stop`. GUI thread only.
 
-    `show` gets what was found, and the values that had not been there at the look before or that belong to bodies,
-    where they are those of the last turn. While `count` is equal there is nothing to look at: it says how
-    many nodes have finished.
+    `show` gets the results, and the values that are new since the last read or that belong to bodies, where they are
+    those of the last iteration. While `count` is unchanged there is nothing to read: it is the number of finished
+    nodes.
     """
 
     def __init__(self, jobs: TaskRunner, find: Find, parent: QObject) -> None:
@@ -50,7 +50,7 @@ class PartialResults(QObject):
         self._timer.timeout.connect(self._start_look)
 
     def start(self, look: Look, show: Show, count: Callable[[], object]) -> None:
-        """A run starts, or goes on: from now on look at this one."""
+        """Start reading this run: it begins or continues."""
         self._look, self._show, self._count = look, show, count
         self._known, self._counted = np.zeros(0, bool), None
         self._timer.start(_PATIENCE)

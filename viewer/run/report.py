@@ -1,4 +1,4 @@
-"""What a run tells the person at its end: a word in the status line, and a bar when something went wrong."""
+"""Report of a run at its end: a status line text, and a message bar if something went wrong."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _INPUTS = "inputs"
 
 
 class RunReporter:
-    """Tells how the runs of one document ended. A failure that follows the same one in Live is told once."""
+    """Reporter of how the runs of one document ended. A failure that repeats in Live is reported once."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._told = ""  # the failure that was told last
-        self._said: tuple[RunRecord | None, str] = None, ""  # of which run the state was told last, and that
+        self._told = ""  # last reported failure
+        self._said: tuple[RunRecord | None, str] = None, ""  # last reported state, and the run it belongs to
         self._contradictions: list[str] = []
-        self._shown: RunRecord | None = None  # whose failures the bar tells
+        self._shown: RunRecord | None = None  # run whose failures the message bar shows
 
     def follow(self, *, inputs_changed: bool = False) -> None:
         """The model or its inputs changed, or changed back: say whether the last run still stands for them."""
@@ -47,7 +47,7 @@ class RunReporter:
             self._stands(current)
 
     def _stands(self, record: RunRecord) -> None:
-        """What is shown was computed for the model as it is, though perhaps not by the run that ended last."""
+        """Return whether the shown results belong to the current model, though perhaps not to the last run."""
         said, text = self._said
         if record is not said:
             failures = record.result.failures
@@ -61,7 +61,7 @@ class RunReporter:
             self._tell_failure(record.result, live=True)
 
     def inputs_made(self, contradictions: list[str]) -> None:
-        """What a run is given was made: tell where sizes in it contradict each other, but not twice the same."""
+        """Report contradicting sizes among the generated inputs of a run, but not the same ones twice."""
         if contradictions != self._contradictions:
             self._contradictions = contradictions
             self._workspace.withdraw(_INPUTS)
@@ -79,7 +79,7 @@ class RunReporter:
             self._told = text
 
     def shown(self, record: RunRecord, text: str) -> None:
-        """What a run gave that was not made here is shown."""
+        """Report a run that was loaded, not made here."""
         self._said = record, text
         self._shown = record
         self._workspace.set_run_state(text)
@@ -139,7 +139,7 @@ class RunReporter:
 
 
 def _lack(result: RunResult) -> str:
-    """What was not computed though no node failed, as a value was missing that nothing gives."""
+    """Describe the values not computed although no node failed, since a value was missing that nothing gives."""
     skipped = result.nodes.places(State.SKIPPED)
     cause = result.nodes[int(skipped[0])].because if len(skipped) else None
     return "" if cause is None else f"{plural(len(skipped), 'node')} not computed: {display(cause.reason, 80)}"

@@ -1,11 +1,11 @@
-"""What runs gave, by value and node of the model: what every view takes numbers from.
+"""Results of runs by value and node of the model: the source of numbers for every view.
 
     results.value_of(value)     an array, or a Summary while the array is elsewhere (`fetch` brings it)
-    results.changed             which values to look at again
+    results.changed             the values to read again
 
 A result belongs to a state of the document. An edit makes what depends on it stale; going back to a state that was
-run (undo) shows its values again without a run, be it only a part that is known of them. What a run that goes on has
-computed is shown too, until its end.
+run (undo) shows its values again without a run, even if only a part is known of them. Values computed by a run that
+goes on are shown too, until its end.
 """
 
 from __future__ import annotations
@@ -70,16 +70,16 @@ class RunRecord:
 
     @property
     def is_part(self) -> bool:
-        """Whether a run for the same inputs may give more."""
+        """Return whether a run for the same inputs may give more."""
         return not (self.whole or self.loaded)
 
     def is_part_of(self, other: RunRecord) -> bool:
-        """Whether another has all that this has: a part, and then all there is, of the same model and inputs."""
+        """Return whether another result contains this one and all values, of the same model and inputs."""
         same = (self.state, self.inputs) == (other.state, other.inputs)
         return self.is_part and same and (other.run == self.run or not other.is_part)
 
     def key(self, value: Value) -> ValueKey | None:
-        """Where the result has a value: in the call that is shown or else the first, if it is inside a function."""
+        """Return the key of a value: in the call that is shown or else the first, if it is inside a function."""
         number = self.result.number(value)
         if ((), number) in self.result.layout.slots:
             return (), number
@@ -94,7 +94,7 @@ class Results(QObject):
     more is on its way.
     """
 
-    changed = Signal(object)  # set[Value]: look at these again; None: at all
+    changed = Signal(object)  # set[Value] to read again; None: all of them
     run_started = Signal()
     run_finished = Signal()  # `current` is that run's record, unless it gave none
     pins_changed = Signal()
@@ -135,7 +135,7 @@ class Results(QObject):
     # -- values ----------------------------------------------------------------------------------------------
 
     def value_of(self, value: Value) -> Any:
-        """What the last run gave: an array, list or dict; a Summary when it has to be fetched; None: nothing.
+        """Return the value of the last run: an array, list or dict; a Summary if it must be fetched; None: nothing.
 
         None is also the value of an empty optional. Never computes, never waits.
         """
@@ -156,7 +156,7 @@ class Results(QObject):
         return None if info is None else Summary(info, None)
 
     def has(self, value: Value) -> bool:
-        """Whether the last run computed a value, here or elsewhere."""
+        """Return whether the last run computed a value, here or elsewhere."""
         return self.info_of(value) is not None
 
     def info_of(self, value: Value) -> ValueInfo | None:
@@ -200,13 +200,13 @@ class Results(QObject):
             self.changed.emit({value})
 
     def leave(self, values: AbstractSet[Value]) -> None:
-        """Nobody looks at values any more: they need not be brought."""
+        """Stop fetching values that are no longer shown."""
         self._leave(lambda _record, value: value in values)
 
     def _leave_old(self) -> None:
-        """What belongs to runs that are not shown any more need not be brought.
+        """Cancel fetching values of runs that are not shown any more.
 
-        But what a run that goes on has at hand comes soon, and is there in what is seen of it next.
+        Values that a running run has at hand arrive soon, and the next partial result contains them.
         """
         shown = self.current, self.previous
         self._leave(lambda record, _value: record not in shown and not record.unfinished)
@@ -224,19 +224,19 @@ class Results(QObject):
                 record.problems = {key: text for key, text in record.problems.items() if text != _STOPPED}
 
     def problem_of(self, value: Value) -> str:
-        """Why a value cannot be shown although it was computed; empty when nothing is known against it."""
+        """Return why a value cannot be shown although it was computed; empty if it can."""
         record = self.current
         key = None if record is None else record.key(value)
         return "" if record is None or key is None else record.problems.get(key, "")
 
     def is_awaited(self, value: Value) -> bool:
-        """Whether the run that goes on has not come to a value yet."""
+        """Return whether the run that goes on has not reached a value yet."""
         return self.is_running and not self.has(value)
 
     # -- nodes -----------------------------------------------------------------------------------------------
 
     def node_of(self, node: Node) -> NodeResult | None:
-        """What became of a node in the last run: time, memory, state, failure."""
+        """Return the outcome of a node in the last run: time, memory, state, failure."""
         record = self.current
         return None if record is None else self._named(node, record.result.by_node.get(record.result.number(node)))
 
@@ -268,18 +268,18 @@ class Results(QObject):
         return replace(one, operator=name, title=node.title)
 
     def error_of(self, node: Node) -> Failure | None:
-        """Why a node gave no values in the last run; None when it did, or was not reached."""
+        """Return why a node gave no values in the last run; None if it did, or was not reached."""
         found = self.node_of(node)
         return None if found is None else found.failure
 
     # -- what is out of date ---------------------------------------------------------------------------------
 
     def is_stale(self, value: Value) -> bool:
-        """Whether an edit since the last run may have altered a value that it gave."""
+        """Return whether an edit since the last run may have altered a value that it gave."""
         return value in self._stale.things
 
     def was_edited(self, node: Node) -> bool:
-        """Whether a node itself may be another than the last run had, not only what it is given."""
+        """Return whether a node itself may differ from that of the last run, not only its inputs."""
         record = self.current
         if record is None or self._shows_document:
             return False
@@ -297,17 +297,17 @@ class Results(QObject):
 
     @property
     def is_searching(self) -> bool:
-        """Whether more may be found stale: a large model is looked through. `changed` follows."""
+        """Return whether more values may become stale: a large model is being searched. `changed` follows."""
         return self._search.running
 
     @property
     def is_current(self) -> bool:
-        """Whether what is shown belongs to the document as it is now."""
+        """Return whether the shown results belong to the current state of the document."""
         return self.current is not None and not self._stale.things
 
     @property
     def is_what_a_run_gives(self) -> bool:
-        """Whether it belongs to the inputs as they are now too, so that a run would show nothing else."""
+        """Return whether they also belong to the current inputs, so that a run would show nothing else."""
         return self.current is not None and self.is_current and self.current.inputs == self._inputs
 
     def _on_change(self, change: Change) -> None:
@@ -348,23 +348,23 @@ class Results(QObject):
     # -- runs ------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """A run starts; called by whoever runs."""
+        """Show that a run starts; called by its owner."""
         self.is_running = self._was_begun = True
         self.run_started.emit()
         self._tell_if_nothing()
 
     def see(self, record: RunRecord, fresh: set[Value]) -> None:
-        """Show what a run that goes on has computed; `fresh`: what was not there before. Called by whoever runs."""
+        """Show the values that a running run has computed; `fresh`: the new ones. Called by its owner."""
         if self._may_show(record):
             self._put(record)
             self.changed.emit(fresh)
 
     def take(self, record: RunRecord | None) -> None:
-        """A run has ended; None when it gave nothing. Called by whoever runs."""
+        """Take the results of a run that has ended; None if it gave none. Called by its owner."""
         self.is_running = False
         if record is not None:
             self._was_begun = True
-            self._inputs = self.inputs_now()  # they may have been chosen anew while it went on
+            self._inputs = self.inputs_now()  # they may have been chosen again while it went on
             self.keep(record)
             if self._may_show(record):
                 self._show(record)
@@ -387,19 +387,19 @@ class Results(QObject):
             self.changed.emit(None)
 
     def keep(self, record: RunRecord) -> None:
-        """Remember what a run gave, without showing it: the model has gone on. Called by whoever runs."""
+        """Store the results of a run without showing them: the model has changed. Called by its owner."""
         self._records = [r for r in self._records if not r.is_part_of(record)]
         self._records.append(record)
         self._forget_old()
 
     @property
     def _shows_document(self) -> bool:
-        """Whether what is shown was computed for the very state the document is in."""
+        """Return whether the shown results were computed for the current state of the document."""
         return self.current is not None and self.current.state == self._document.current.id
 
     @property
     def shows_part(self) -> bool:
-        """Whether what is shown is for the document as it is, but not all that a run would give."""
+        """Return whether the results are for the current document, but incomplete."""
         return self.current is not None and self.current.is_part and self._shows_document
 
     def _may_show(self, record: RunRecord) -> bool:
@@ -477,7 +477,7 @@ class Results(QObject):
     # -- elements --------------------------------------------------------------------------------------------
 
     def choose_element(self, value: Value, index: tuple[int, ...]) -> None:
-        """A person pointed at an element: show where it comes from."""
+        """Show the source of an element that the user clicked."""
         self.element = value, index
         self.element_chosen.emit(value, index)
 

@@ -1,4 +1,4 @@
-"""What the graph shows of runs: what is being computed, failed, stale, or different; where a run stops."""
+"""Marks of runs on the graph: computing, failed, stale or different nodes; breakpoints."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class RunMarks(QObject):
         self._next.start(_PACE)  # for the others: a node that takes long may be next, and nothing else finishes
 
     def show_stops(self, breakpoints: Sequence[Breakpoint], next_node: Node | None) -> None:
-        """Where runs stop, and the node that a waiting run computes next."""
+        """Mark the breakpoints, and the node that a waiting run computes next."""
         if (*breakpoints, next_node) == self._stops:
             return
         self._stops = (*breakpoints, next_node)
@@ -87,7 +87,7 @@ class RunMarks(QObject):
             self.refresh()
 
     def refresh(self) -> None:
-        """Mark anew what may have changed: the end of a run is told in several ways, and there may be many marks."""
+        """Update the marks, debounced: the end of a run emits several signals, and there may be many marks."""
         results, mark = self._workspace.results, self._workspace.mark
         self._next.stop()
         if self._is_dimmed or self._stale is not results.stale_nodes:

@@ -28,7 +28,7 @@ class ProgressRelay(Progress):
         self.now = job
 
     def report(self, done: float, total: float, text: str = "") -> None:
-        """Tell the job."""
+        """Report progress to the job."""
         self.now.report(done, total, text)
 
     def check(self) -> None:
@@ -41,13 +41,13 @@ class ProgressRelay(Progress):
 
     @property
     def cancelled(self) -> bool:
-        """Whether the job was cancelled."""
+        """Return whether the job was cancelled."""
         return self.now.cancelled
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What a run is for. `seeking`: it stops where `sought` begins, and when it stops or ends this is called."""
+    """Options of a run. `seeking`: it stops where `sought` begins, and calls this when it stops or ends."""
 
     mode: Mode = "run"
     until: Node | None = None
@@ -73,7 +73,7 @@ class RunTask:
     went_on: bool = False  # after it had waited
 
     def record(self, result: RunResult, *, unfinished: bool = False) -> RunRecord:
-        """What it has given at some time."""
+        """Record its results at some time."""
         whole = self.aim.until is None and not unfinished and result_is_whole(result)
         found = RunRecord(
             result,
@@ -91,8 +91,8 @@ class RunTask:
 
 
 def result_is_whole(result: RunResult) -> bool:
-    """Whether a run came to its end, so that it can stand for the state it was computed for.
+    """Return whether a run came to its end, so that it can stand for the state it was computed for.
 
-    Not where a limit was in the way: with another one there is more.
+    Not if a limit stopped it: with another one there is more.
     """
     return not result.stopped and all(failure.kind != LimitError.__name__ for failure in result.failures)

@@ -1,4 +1,4 @@
-"""What is done with a run as a whole: keep it in a file, take it up again."""
+"""Saving a run to a file, and loading it again."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def write_run(workspace: Workspace, path: Path) -> None:
 
 
 def _address_of(workspace: Workspace, ran: NodeResult, known: ValuePaths) -> Address | None:
-    """That of the first output of a node, which tells the node too."""
+    """Return the address of the first output of a node, which identifies the node too."""
     node = workspace.results.node_by_number(ran.node)
     output = None if node is None else next((value for value in node.outputs if value is not None), None)
     return None if output is None else known.of((ran.path, workspace.runs.session.number(output)))

@@ -32,7 +32,7 @@ class SnapshotPreparation(QObject):
 
     @property
     def running(self) -> bool:
-        """Whether a call is still to come."""
+        """Return whether a call is pending."""
         return self._copying.running or self._rest.isActive()
 
     def start(self, session: Runs, then: Callable[[], object]) -> None:
@@ -45,7 +45,7 @@ class SnapshotPreparation(QObject):
         self._copying.start(session.prepare, lambda _snapshot: then())
 
     def stop(self) -> None:
-        """Call nobody."""
+        """Stop without calling back."""
         self._rest.stop()
         self._copying.stop()
 

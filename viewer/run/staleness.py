@@ -1,4 +1,4 @@
-"""Which values an edit makes out of date. No Qt in here."""
+"""Values that an edit makes stale. No Qt in here."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ _PER_CHECK = 10_000
 
 @dataclass(frozen=True, eq=False)
 class StaleValues:
-    """What is out of date, and the nodes among it: picked out once, for there may be a hundred thousand things."""
+    """Stale values, and the nodes among them: selected once, as there may be a hundred thousand objects."""
 
     things: AbstractSet[Thing] = frozenset()
     nodes: Sequence[Node] = ()
 
 
 def stale_after(changed: Iterable[Thing], known: AbstractSet[Thing], progress: Progress = SILENT) -> StaleValues:
-    """What is known to be out of date, and all that depends on what changed."""
+    """Return the known stale values, and all that depends on what changed."""
     things = outdated(changed, progress)
     for some in _parts(known, progress):
         things.update(some)
@@ -78,7 +78,7 @@ def sources(change: Change) -> set[Thing]:
 
 
 def concerns_inputs(change: Change) -> bool:
-    """Whether a change may alter what the inputs of the model are given: which there are, or their types."""
+    """Return whether a change may alter the inputs of the model: which there are, or their types."""
     return any(_is_of_inputs(step, inverse) for step, inverse in zip(change.steps, change.inverses, strict=True))
 
 
@@ -95,18 +95,18 @@ def _is_of_inputs(step: Step, inverse: Step) -> bool:
 
 
 def _is_given(value: Value) -> bool:
-    """Whether a run takes it from outside, of the type that it is declared with."""
+    """Return whether a run takes it from outside, of its declared type."""
     is_made = value.producer is not None or value.initializer is not None
     return not is_made and value.graph is not None and isinstance(value.graph.owner, Model)
 
 
 def _is_drawn(node: Node) -> bool:
-    """Whether it gives random numbers that go by its name."""
+    """Return whether it gives random numbers seeded by its name."""
     return not node.domain and node.op_type in STOCHASTIC and "seed" not in node.attributes
 
 
 def rewires(change: Change) -> bool:
-    """Whether a change may alter what depends on what, not only what is computed."""
+    """Return whether a change may alter dependencies, not only what is computed."""
     return any(not isinstance(step, (SetAttribute, SetInitializer, SetField)) for step in change.steps)
 
 
@@ -131,7 +131,7 @@ def _calls(function: Function) -> list[Node]:
 
 
 def _is_of_texts(step: Step, inverse: Step) -> bool:
-    """Whether a step that sets a constant or an attribute leaves its values as they were."""
+    """Return whether a step that sets a constant or an attribute leaves its values as they were."""
     match step, inverse:
         case SetInitializer(tensor=new), SetInitializer(tensor=old):
             return _shares_values(new, old)

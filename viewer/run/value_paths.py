@@ -1,4 +1,4 @@
-"""Where values of a run are, in words that a file can keep: the calls and bodies around each, and its name."""
+"""Addresses of values of runs that a file can keep: the calls and bodies around each, and its name."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class ValuePaths:
         return (path, number) if number else None
 
     def _doors_of(self, graph: Graph) -> dict[str, tuple[Node, Graph]]:
-        """What leads out of a graph into functions and bodies, by what it is called there."""
+        """Return the names by which a graph is entered through functions and bodies."""
         if graph not in self._doors:
             names = Counter(node.name for node in graph.nodes)
             found: dict[str, tuple[Node, Graph]] = {}
@@ -95,7 +95,7 @@ class ValuePaths:
 
 
 def addresses_in(workspace: Workspace) -> ValuePaths:
-    """Where values of runs of a workspace are, as the model is now."""
+    """Return the addresses of values of a workspace's runs in the current model."""
     results, runs = workspace.results, workspace.runs
     return ValuePaths(runs.inputs.graph, runs.session.number, results.node_by_number, results.value_by_number)
 
@@ -152,7 +152,7 @@ def _around(
 
 
 def _insides(node: Node) -> Iterator[tuple[str, Graph]]:
-    """The function that a node calls, and its bodies with what tells them apart."""
+    """Return the function that a node calls, and its bodies with their distinguishing names."""
     function = called_by(node)
     if function is not None:
         yield "", function.body

@@ -55,7 +55,7 @@ class Workspace(DocumentContext):
 
     @property
     def has_runs(self) -> bool:
-        """Whether `runs` was made; asking this makes nothing."""
+        """Return whether `runs` was made; does not create it."""
         return "runs" in self.__dict__
 
     def _close_runs(self) -> None:
