@@ -22,6 +22,7 @@ from onnx_workbench.viewer.files.closing import Closing
 from onnx_workbench.viewer.files.document_tab import DocumentTab
 from onnx_workbench.viewer.files.show_beside import show_beside
 from onnx_workbench.viewer.popups.file_dialogs import ask_open
+from onnx_workbench.viewer.popups.questions import ask_to_replace_truncated
 from onnx_workbench.viewer.property_tree.editors import take_typed
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, plural
@@ -431,12 +432,22 @@ class Documents(QObject):
         return save
 
     def _begin(
-        self, tab: DocumentTab, save: SaveTask, then: Callable[[], object] | None, *, force: bool = False
+        self,
+        tab: DocumentTab,
+        save: SaveTask,
+        then: Callable[[], object] | None,
+        *,
+        force: bool = False,
+        replace_truncated: bool = False,
     ) -> None:
         if save.stopped:
             return
         tab.workspace.withdraw(_SAVING)
         path = save.options.path
+        if not (force or replace_truncated) and read_model.missing_at(tab.workspace.model, path):
+            save.answers.prepared()
+            self._ask_to_replace_truncated(tab, save, then)
+            return
         expected = tab.identity if self._is_own(tab, path) and not force else None
         if expected is not None and path.exists() and read_model.identity_at(path) != expected:
             save.answers.prepared()
@@ -510,6 +521,17 @@ class Documents(QObject):
                 ("Save as…", partial(self.save_as, tab, then)),
             ),
             topic=_ON_DISK,
+        )
+
+    def _ask_to_replace_truncated(self, tab: DocumentTab, save: SaveTask, then: Callable[[], object] | None) -> None:
+        path = save.options.path
+        begin = partial(self._begin, tab, save, then, replace_truncated=True)
+        ask_to_replace_truncated(
+            self.area,
+            path.name,
+            read_model.missing_at(tab.workspace.model, path),
+            lambda: self.save_as(tab, then),
+            lambda: self._when_written(tab, begin),
         )
 
     def _not_saved(self, tab: DocumentTab, then: Callable[[], object] | None, error: ModelError) -> None:

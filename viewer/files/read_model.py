@@ -34,6 +34,14 @@ def identity_read(model: Model) -> Identity | None:
     return None if source is None else source.identity
 
 
+def missing_at(model: Model, path: Path) -> str:
+    """Return what the file at a path lacks if it is the truncated one that a model was read from; else empty."""
+    source = model.source
+    if source is None or not source.truncation or source.identity is None:
+        return ""
+    return source.truncation if identity_at(path) == source.identity else ""
+
+
 def identity_at(path: Path) -> Identity | None:
     """What tells the file there is now from what it was or will be; None when there is none to look at."""
     from onnx_workbench.model.io.reader.source import identity_of

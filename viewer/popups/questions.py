@@ -49,3 +49,31 @@ def ask_to_save(
     box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     box.open()
     return box
+
+
+def ask_to_replace_truncated(
+    window: QWidget, name: str, missing: str, save_as: Callable[[], object], replace: Callable[[], object]
+) -> QMessageBox:
+    """Ask before a truncated file is replaced by what could be read of it; Cancel calls nothing.
+
+    `missing`: what the file lacks.
+    """
+    box = QMessageBox(window)
+    box.setIcon(QMessageBox.Icon.NoIcon)
+    box.setWindowTitle("Replace truncated file?")
+    box.setTextFormat(Qt.TextFormat.PlainText)
+    box.setText(f"Replace {display(name, 100)} by what could be read of it?")
+    box.setInformativeText(
+        f"{display(missing, 400, keep_lines=True)}\nThe new file holds only what was read. Save under another name "
+        "to keep the original."
+    )
+    elsewhere = box.addButton("Save &As…", QMessageBox.ButtonRole.AcceptRole)
+    overwrite = box.addButton("&Replace", QMessageBox.ButtonRole.DestructiveRole)
+    box.addButton(QMessageBox.StandardButton.Cancel)
+    box.setDefaultButton(elsewhere)
+    without_icons(box.buttons())
+    elsewhere.clicked.connect(save_as)
+    overwrite.clicked.connect(replace)
+    box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    box.open()
+    return box

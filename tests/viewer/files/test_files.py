@@ -4,10 +4,12 @@ import onnx
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
-from PySide6.QtWidgets import QMessageBox
+from PySide6.QtWidgets import QFileDialog, QMessageBox
 
+from onnx_workbench.model import load
 from onnx_workbench.viewer.files import read_model
 from onnx_workbench.viewer.files.read_model import sample_model
+from onnx_workbench.viewer.files.save import SaveOptions
 from tests.viewer.held import hold_up
 from tests.viewer.opening import opened, rename, run, settled
 
@@ -134,6 +136,71 @@ def test_a_file_that_ends_early_opens_with_a_warning(window, qtbot, tmp_path):
     tab = opened(window, qtbot, cut)
     qtbot.waitUntil(lambda: bool(tab.messages.messages))
     assert tab.messages.messages[0].title == "The file ends early"
+
+
+@pytest.fixture
+def cut(tmp_path):
+    """The first half of a model's file."""
+    whole = sample_model().read_bytes()
+    path = tmp_path / "cut.onnx"
+    path.write_bytes(whole[: len(whole) // 2])
+    return path
+
+
+def question(window, qtbot):
+    """The question that is open now."""
+    qtbot.waitUntil(lambda: any(box.isVisible() for box in window.findChildren(QMessageBox)))
+    (box,) = [box for box in window.findChildren(QMessageBox) if box.isVisible()]
+    return box, {button.text().replace("&", ""): button for button in box.buttons()}
+
+
+def test_a_file_that_ends_early_is_not_replaced_without_a_question(window, qtbot, cut, tmp_path, monkeypatch):
+    before = cut.read_bytes()
+    tab = opened(window, qtbot, cut)
+    rename(tab, "renamed")
+    run(window, "file.save")
+    box, buttons = question(window, qtbot)
+    assert "cut.onnx" in box.text()
+    assert tab.workspace.model.source.truncation in box.informativeText()
+    assert box.defaultButton() is buttons["Save As…"]
+    buttons["Cancel"].click()
+    assert cut.read_bytes() == before
+    assert tab.modified
+    kept = tmp_path / "kept.onnx"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(kept), ""))
+    run(window, "file.save")
+    question(window, qtbot)[1]["Save As…"].click()
+    qtbot.waitUntil(lambda: not tab.modified)
+    assert cut.read_bytes() == before
+    assert tab.path == kept
+    rename(tab, "again")
+    run(window, "file.save")  # that file is whole
+    qtbot.waitUntil(lambda: not tab.modified)
+
+
+def test_it_is_replaced_when_that_is_chosen_and_then_whole(window, qtbot, cut):
+    before = cut.read_bytes()
+    tab = opened(window, qtbot, cut)
+    rename(tab, "renamed")
+    window.files.save_with(tab, SaveOptions(cut, copy=True))
+    question(window, qtbot)[1]["Replace"].click()
+    qtbot.waitUntil(lambda: not tab.modified)
+    assert cut.read_bytes() != before
+    rename(tab, "again")
+    run(window, "file.save")
+    qtbot.waitUntil(lambda: not tab.modified)
+    assert load(cut).source.truncation == ""
+
+
+def test_closing_it_with_changes_asks_as_well(window, qtbot, cut):
+    before = cut.read_bytes()
+    tab = opened(window, qtbot, cut)
+    rename(tab, "renamed")
+    window.files.close(tab)
+    question(window, qtbot)[1]["Save"].click()
+    question(window, qtbot)[1]["Cancel"].click()
+    assert window.tabs() == [tab]
+    assert cut.read_bytes() == before
 
 
 # -- closing and saving ----------------------------------------------------------------------------------------

@@ -84,6 +84,21 @@ def test_edits_of_a_killed_program_are_offered_and_recovered(qtbot, window, mode
     assert len(list(journal_folder().iterdir())) == 1  # of the document that is open now
 
 
+def test_edits_of_a_truncated_file_come_back_and_saving_them_still_asks(qtbot, window, model_file, monkeypatch):
+    model_file.write_bytes(model_file.read_bytes()[:-20])
+    before = model_file.read_bytes()
+    crash(qtbot, window, model_file, monkeypatch)
+    recovery.offer(window.files)
+    with qtbot.waitSignal(window.files.opened, timeout=20_000):
+        press(qtbot, window, "Recover")
+    document = window.tab.workspace.document
+    qtbot.waitUntil(lambda: document.undo_title == "Rename first")
+    window.files.save(window.tab)
+    press(qtbot, window, "Cancel")
+    assert document.modified
+    assert model_file.read_bytes() == before
+
+
 @pytest.fixture
 def much(monkeypatch):
     """As with a journal of very many steps."""
