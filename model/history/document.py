@@ -26,8 +26,8 @@ from onnx_workbench.model.ir.graph import Model
 class HistoryEntry:
     """One edit in the history. `id` also names the state of the model right after it; 0 is the state as opened.
 
-    `children` are the edits made from this state, oldest first: undoing and editing anew starts a branch, and
-    nothing is thrown away until the document closes. `latest` is the child that redo follows.
+    `children` are the edits made from this state, oldest first: editing after undo starts a branch, and nothing is
+    discarded until the document closes. `latest` is the child that redo follows.
     """
 
     id: int
@@ -46,10 +46,10 @@ ChangeKind = Literal["edit", "undo", "redo"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What listeners hear after an edit, undo or redo: the steps that were applied, in order.
+    """Notification of an edit, undo or redo: the steps that were applied, in order.
 
-    ``inverses[i]`` takes ``steps[i]`` back, so it tells what was there before: the graph a node was removed from,
-    the bodies a replaced attribute held.
+    ``inverses[i]`` undoes ``steps[i]``, so it holds the previous state: the graph a node was removed from, the bodies
+    a replaced attribute held.
     """
 
     revision: int
@@ -64,7 +64,7 @@ Listener = Callable[[Change], None]
 
 
 class StepListener(Protocol):
-    """Is told of each step just before it is applied, while the model is as the step finds it."""
+    """Listener called before each step is applied, while the model is as the step finds it."""
 
     def begin(self, kind: ChangeKind, target: HistoryEntry | None) -> bool:
         """An edit, or an undo or redo that leads to the state `target`, begins; whether its steps are wanted."""
@@ -77,7 +77,7 @@ class StepListener(Protocol):
 
 
 class Transaction:
-    """What an edit gets to change the model with."""
+    """Argument of an edit, through which it changes the model."""
 
     __slots__ = ("_inverses", "_listeners", "_steps", "model")
 
@@ -127,7 +127,7 @@ class Transaction:
 
     @property
     def steps(self) -> Sequence[Step]:
-        """What was done so far."""
+        """Steps applied so far."""
         return self._steps
 
     @contextmanager
@@ -243,12 +243,12 @@ class Document:
 
     @property
     def undo_title(self) -> str | None:
-        """What undo would take back, or None."""
+        """Title of the edit that undo reverts, or None."""
         return None if self.current.parent is None else self.current.title
 
     @property
     def redo_title(self) -> str | None:
-        """What redo would bring again, or None."""
+        """Title of the edit that redo applies again, or None."""
         return None if self.current.latest is None else self.current.latest.title
 
     def undo(self) -> bool:
@@ -299,7 +299,7 @@ class Document:
             pass
 
     def steps_to(self, entry: HistoryEntry) -> Iterator[None]:
-        """Go there edit by edit, as this is gone through; where somebody else edits in between, it ends."""
+        """Go to a state edit by edit while this generator is consumed; it ends if another edit comes in between."""
         wanted = list(_path(entry))
         ahead = set(wanted)
         here = self.current
@@ -329,7 +329,7 @@ class Document:
         self._require_quiet()
 
     def _require_quiet(self) -> None:
-        """Who has not heard of a change yet would hear of those made meanwhile first."""
+        """Refuse changes during notification: listeners not yet notified would get the changes in the wrong order."""
         if self._is_telling:
             msg = "an edit by who is being told of another"
             raise RuntimeError(msg)
@@ -338,12 +338,12 @@ class Document:
 
     @property
     def modified(self) -> bool:
-        """Whether the model differs from what was opened or last saved, as far as its file holds that."""
+        """Return whether the model differs from what was opened or last saved, as far as its file holds that."""
         return self.left_out or self.current.id != self._saved
 
     @property
     def is_as_opened(self) -> bool:
-        """Whether nothing was ever done to it, so that the model is what its file holds."""
+        """Return whether nothing was ever done to it, so that the model is what its file holds."""
         return self._saved == 0 and not self.root.children and not self.left_out
 
     @property
@@ -356,7 +356,7 @@ class Document:
         return self._entries.get(state)
 
     def way(self, start: HistoryEntry) -> list[tuple[HistoryEntry, tuple[Step, ...], tuple[Step, ...]]]:
-        """How the model gets from a state of the history to the one now: states reached, steps, what undoes them.
+        """Return the path from a state of the history to the current one: states reached, steps, and their inverses.
 
         ``inverses[i]`` takes ``steps[i]`` back. Changes nothing.
         """
@@ -371,7 +371,7 @@ class Document:
 
     @contextmanager
     def at(self, state: HistoryEntry) -> Iterator[None]:
-        """Within it the model is as in a state of the history, to be looked at; nobody is told."""
+        """Context manager that shows the model as in a state of the history, to be read; listeners are not called."""
         since = self.way(state)
         if since:
             self._tell_before()
@@ -413,7 +413,7 @@ class Document:
         return lambda: self._listeners.remove(listener)
 
     def on_step(self, listener: StepListener) -> Callable[[], None]:
-        """Tell a listener of each step before it is applied; returns the function that ends it."""
+        """Register a listener called before each step; returns the function that removes it."""
         self._step_listeners.append(listener)
         return lambda: self._step_listeners.remove(listener)
 
@@ -441,7 +441,9 @@ class Document:
 
 
 def _tell_all(listeners: Iterable[Callable[..., object]], *news: Change) -> None:
-    """Call each in turn, even when one before it raises: the journal must miss no change. What was raised goes on."""
+    """Call each listener even if an earlier one raises: the journal must miss no change. The exception is then
+    raised.
+    """
     with ExitStack() as calls:
         for listener in reversed(list(listeners)):
             calls.callback(listener, *news)

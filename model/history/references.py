@@ -1,4 +1,4 @@
-"""How recordings refer to the objects of a model: by ids, see `recovery.object_ids`, or names, see `scripts`."""
+"""References of recordings to the objects of a model: by ids, see `recovery.object_ids`, or names, see `scripts`."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from onnx_workbench.model.ir.tensors import Tensor
 
 
 class WriteReferences(Protocol):
-    """What stands for objects of a model in a recording that is being written."""
+    """References to objects of a model in a recording that is being written."""
 
     def of(self, target: Any) -> Any:
-        """How an object that is in the model is written; None for one that is not."""
+        """Return the reference to an object of the model; None for one that is not in it."""
 
     def new(self, made: Any) -> Any:
         """The reference a new object gets."""
 
     def tensor(self, tensor: Tensor) -> Any:
-        """How to refer to a tensor of the opened file instead of writing its values; None when it is not one."""
+        """Return a reference to a tensor of the opened file instead of its values; None if it is not one."""
 
     def put(self, piece: Payload) -> Any:
         """A reference to bytes that are too many for a line; None when they must be in it all the same."""
 
 
 class ReadReferences(Protocol):
-    """What the references in a recording mean."""
+    """References of a recording, resolved to objects."""
 
     def find(self, reference: Any, kind: type[Any]) -> Any:
         """The object a reference means; ModelError when there is none."""
@@ -42,7 +42,7 @@ class ReadReferences(Protocol):
 
     @property
     def files(self) -> TensorFiles:
-        """Where tensors look for values in other files."""
+        """File access of tensors whose values are in other files."""
 
 
 class References(WriteReferences, ReadReferences, Protocol):

@@ -61,7 +61,7 @@ _WRITE: Mapping[Role, Callable[[ValueEncoder, Any], Any]] = {
 
 
 def is_known(step: Step, references: WriteReferences) -> bool:
-    """Whether what a step changes is in the model that the recording begins with, or came in since.
+    """Return whether the object of a step is in the model that the recording begins with, or was added since.
 
     Changes to what is in no model are not written: when it comes in it is written whole, as it is then.
     """
@@ -79,7 +79,7 @@ def decode(entry: Mapping[str, Any], references: ReadReferences) -> Step:
 
 
 def _decoded(entry: Mapping[str, Any], declared: Reference, read: ValueDecoder, references: ReadReferences) -> Any:
-    """What an entry says of one field of a step."""
+    """Decode one field of a step from an entry."""
     if declared.role is Role.USES:
         return tuple((references.find(u, kind), index) for kind, key in _USERS.items() for u, index in entry[key])
     if declared.role is Role.PLAIN:
@@ -104,7 +104,7 @@ _READ: Mapping[Role, Callable[[ValueDecoder, Any], Any]] = {
 
 
 class _Codec(NamedTuple):
-    """How the content of a field of an object is written and read."""
+    """Encoder and decoder of the content of an object's field."""
 
     write: Callable[[ValueEncoder, Any], Any]
     read: Callable[[ValueDecoder, Any], Any]

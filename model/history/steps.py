@@ -1,8 +1,8 @@
-"""The primitives: the only code that changes a model.
+"""Steps, the primitives: the only code that changes a model.
 
-A step changes one thing, keeps definition and use right, and returns the step that takes it back. Applying a
-step, then what it returned, leaves every object, order and position as it was. Steps check nothing a person
-could get wrong (that is the edits' business), only what would break the links.
+A step changes one thing, keeps definition and use consistent, and returns the step that undoes it. Applying a step,
+then what it returned, leaves every object, order and position as it was. Steps do not check for mistakes of the user
+(edits do), only for what would break the links.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Used = TypeVar("_Used", Value, Value | None)
 
 
 class Role(Enum):
-    """What a field of a step is to the model; recordings, copies and listeners treat steps by these alone."""
+    """Role of a field of a step; recordings, copies and listeners treat steps by these alone."""
 
     CHANGED = auto()  # a node, value, graph … of the model that the step changes
     BESIDE = auto()  # a node of the model that stays as it is, or None
@@ -67,10 +67,10 @@ def references_of(kind: type[BaseStep]) -> tuple[Reference, ...]:
 
 
 class BaseStep:
-    """What all kinds of steps have in common. A kind declares, with its fields, the role of each.
+    """Base of all kinds of steps. A kind declares, with its fields, the role of each.
 
-    `verb` is what it does, in recordings. `identity` names the fields that say what it sets, and `content` the one that
-    says to what. Override what these declarations do not tell.
+    `verb` is its name in recordings. `identity` names the fields that identify what it sets, and `content` the one
+    with the new value. Override what these declarations do not express.
     """
 
     __slots__ = ()
@@ -82,7 +82,7 @@ class BaseStep:
 
     @property
     def subject(self) -> tuple[object, ...]:
-        """What the step sets: of two with equal subjects that follow each other, only the later one counts."""
+        """Key of what the step sets: of two consecutive steps with equal subjects, only the later one counts."""
         return (type(self), *[getattr(self, name) for name in self.identity])
 
     @property
@@ -117,7 +117,7 @@ class BaseStep:
         return found
 
     def changes_nothing(self, inverse: Step) -> bool:
-        """Whether the step, which returned `inverse`, left everything as it was."""
+        """Return whether the step, which returned `inverse`, left everything as it was."""
         if type(self) is not type(inverse) or not self.content:
             return False
         new, old = getattr(self, self.content), getattr(inverse, self.content)
@@ -236,7 +236,7 @@ class InsertNode(BaseStep):
 
 @dataclass(frozen=True, slots=True)
 class RemoveNode(BaseStep):
-    """Take a node out of its graph. Uses of its outputs stay and refer to values nobody produces."""
+    """Take a node out of its graph. Uses of its outputs stay and refer to values without a producer."""
 
     verb = "remove node"
     identity = ("node",)
@@ -245,7 +245,7 @@ class RemoveNode(BaseStep):
 
     @property
     def mentioned(self) -> Sequence[Value | None]:
-        """What it took and what it made."""
+        """Its inputs and outputs."""
         return *self.node.inputs, *self.node.outputs
 
     def apply(self) -> InsertNode:
@@ -333,7 +333,7 @@ class MoveUses(BaseStep):
 
     @property
     def users(self) -> Collection[Node | Graph]:
-        """Who uses the other value from then on, each once."""
+        """Return the new users of the other value, each once."""
         return dict.fromkeys(map(itemgetter(0), self.uses))
 
     @property
@@ -352,7 +352,7 @@ class MoveUses(BaseStep):
         return self.users
 
     def changes_nothing(self, _inverse: Step) -> bool:
-        """Whether there was nothing to move."""
+        """Return whether there was nothing to move."""
         return self.source is self.target or not self.uses
 
     def apply(self) -> MoveUses:
@@ -535,7 +535,7 @@ def _level(user: Node | Graph) -> Graph | None:
 
 
 def _exchanged(values: Iterable[_Used], uses: Iterable[Use], value: _Used) -> list[_Used]:
-    """What a node takes, or a graph returns, with another value in some places."""
+    """Return the inputs of a node, or outputs of a graph, with another value at some indices."""
     changed = list(values)
     for _, index in uses:
         changed[index] = value
@@ -594,12 +594,12 @@ def _detach_graph(root: Graph) -> None:
 
 
 def _lookup(graph: Graph | None) -> NameIndex | None:
-    """What someone already asked to know about the tree a graph is in, to be told of what changes."""
+    """Return the name index of the tree a graph is in, if one was built, to be updated."""
     return None if graph is None else graph.root._lookup
 
 
 def _note_wires(node: Node, values: Collection[Value | None]) -> None:
-    """Tell of values that became inputs of a node."""
+    """Update the index with values that became inputs of a node."""
     if known := _lookup(node.graph):
         known.used(*values)
         known.wired(node)
@@ -628,7 +628,7 @@ _DRIFT = 128
 
 
 def _place(graph: Graph, value: Value) -> int:
-    """The place of an initializer in its list. Costs a look at those around where it was when last all were counted.
+    """Return the index of an initializer in its list, searched around its last known index.
 
     Searching the whole list would make removing each of 20,000 cost the square of that.
     """

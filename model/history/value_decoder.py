@@ -1,4 +1,4 @@
-"""What steps carry, from the JSON values an Encoder wrote."""
+"""Decoder of the JSON values that an Encoder wrote for steps."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _DEEPEST = 100
 
 
 class ValueDecoder:
-    """Reads what an Encoder wrote. ModelError, KeyError, TypeError or ValueError for what nobody wrote."""
+    """Decoder of an Encoder's values. ModelError, KeyError, TypeError or ValueError for invalid ones."""
 
     def __init__(self, references: ReadReferences) -> None:
         self._references = references
@@ -192,11 +192,11 @@ class ValueDecoder:
         return Details(entry[0], dict(entry[1]), self.devices(entry[2]), self.unknown_changes(entry[3]))
 
     def unknown_changes(self, entries: Sequence[Any]) -> tuple[UnknownChange, ...]:
-        """What is changed of unknown fields."""
+        """Decode the changes of unknown fields."""
         return tuple(_unknown_change(*entry) for entry in entries)
 
     def devices(self, entries: Sequence[Any]) -> tuple[NodeDeviceConfiguration, ...]:
-        """How a node is spread."""
+        """Decode the device configurations of a node."""
         return tuple(
             NodeDeviceConfiguration(name, tuple(map(_sharding, specs)), stage) for name, stage, specs in entries
         )
@@ -230,7 +230,7 @@ class ValueDecoder:
         return graph
 
     def annotations(self, entries: Sequence[Any]) -> tuple[QuantizationAnnotation, ...]:
-        """Which values hold the quantisation parameters of which."""
+        """Decode which values hold the quantisation parameters of which."""
         return tuple(
             QuantizationAnnotation(
                 self.value(value), tuple((key, self.value(v)) for key, v in parameters), _kept(TensorAnnotation, kept)

@@ -1,4 +1,4 @@
-"""What steps carry as JSON values. How objects are referred to is the business of `WriteReferences`."""
+"""Encoder of the contents of steps as JSON values. References to objects are left to `WriteReferences`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from onnx_workbench.model.ir.types import (
 )
 from onnx_workbench.model.ir.unknown_fields import UnknownChange
 
-_SMALL = 64  # elements that are written as numbers a person can read
+_SMALL = 64  # elements that are written as readable numbers
 _LARGE = 1 << 16  # bytes of values from which on they are kept beside a journal
 
 
@@ -187,7 +187,7 @@ class ValueEncoder:
         return entry | self.unknown(node)
 
     def unknown(self, target: Node | Graph | Function | Value | TrainingInfo) -> dict[str, Any]:
-        """What its message holds that onnx.proto does not know, if anything, in entries of its lists too."""
+        """Encode the fields of its message that onnx.proto does not define, those of entries of its lists too."""
         data = _unknown_in(target._source)
         return {"unknown": _base64(data)} if data else {}
 
@@ -201,11 +201,11 @@ class ValueEncoder:
         return [details.doc_string, dict(details.metadata), self.devices(devices), self.unknown_changes(changes)]
 
     def unknown_changes(self, changes: Sequence[UnknownChange]) -> list[Any]:
-        """What is changed of unknown fields, as bytes on the wire."""
+        """Encode the changes of unknown fields, as bytes on the wire."""
         return [[[list(step) for step in c.path], c.old.hex(), c.new.hex()] for c in changes]
 
     def devices(self, configurations: Sequence[NodeDeviceConfiguration]) -> list[Any]:
-        """How a node is spread."""
+        """Encode the device configurations of a node."""
         return [
             [
                 c.configuration_id,
@@ -243,7 +243,7 @@ class ValueEncoder:
         }
 
     def annotations(self, annotations: Sequence[QuantizationAnnotation]) -> list[Any]:
-        """Which values hold the quantisation parameters of which."""
+        """Encode which values hold the quantisation parameters of which."""
         return [
             [
                 self.value_or_reference(a.value),

@@ -55,16 +55,16 @@ class WorkingCopy:
         self._cloner = Cloner(progress=progress)
         self.document = Document(self._copy(model))
         self.recording: Recording | None = None  # for the journal of the real document, before anything is done
-        self._copies: dict[int, Any] = {}  # by id, once one is asked for
+        self._copies: dict[int, Any] = {}  # by id, filled on first use
 
     def original(self, target: T) -> T:
         """The object of the real model that a copy stands for; anything else stands for itself."""
         return cast("T", self._originals.get(getattr(target, "id", 0), target))  # both are of one kind
 
     def copy_of(self, thing: T) -> T:
-        """The copy of a part of the real model; refuses one that the model had no more when it was copied.
+        """Return the copy of a part of the real model; refuses one that the model no longer had when it was copied.
 
-        The first call costs a look at all that was copied.
+        The first call costs a pass over all that was copied.
         """
         if not self._copies:
             model = self.document.model
@@ -79,7 +79,7 @@ class WorkingCopy:
         return copy
 
     def of_copies(self, known: Mapping[Value, T]) -> dict[Value, T]:
-        """What is known of values of the real model, as of their copies."""
+        """Map facts about values of the real model to their copies."""
         copies = self._cloner.values
         return {copy: known[value] for value in known if (copy := copies.get(value)) is not None}
 
@@ -89,7 +89,7 @@ class WorkingCopy:
         return part_of(n for g in self.document.model.graphs() for n in g.nodes if self.original(n) in chosen)
 
     def steps(self) -> list[Step]:
-        """What was done to the copy, as steps on the real model. Call once, when the work is done."""
+        """Return the changes of the copy as steps on the real model. Call once, when the work is done."""
         return [step for _, steps in self.entries() for step in steps]
 
     def entries(self) -> list[tuple[str, list[Step]]]:
@@ -293,7 +293,7 @@ class WorkingCopy:
 
 
 def _used_in(root: Graph) -> Iterator[Value]:
-    """What nodes of a graph and of its bodies take, and what these graphs return."""
+    """Return the values used by nodes of a graph and of its bodies, and the outputs of these graphs."""
     for graph in root.walk():
         for value in chain(graph.outputs, chain.from_iterable(node.inputs for node in graph.nodes)):
             if value is not None:

@@ -52,7 +52,7 @@ class AttributeKind(enum.IntEnum):
 
     @property
     def is_list(self) -> bool:
-        """Whether the value is a tuple."""
+        """Return whether the value is a tuple."""
         return self in _LISTS
 
     @property

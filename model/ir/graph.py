@@ -36,11 +36,11 @@ next_id: Final = count(1).__next__
 
 
 class Value:
-    """What flows along an edge: a graph input, an initializer, an output of a node, or an unresolved name.
+    """Value carried by an edge: a graph input, an initializer, an output of a node, or an unresolved name.
 
-    `graph` is where it is defined, `producer` and `index` say which output of which node it is, `initializer`
-    holds its constant value. `type` is what the file declares, None when it does not. `uses` lists nodes in any
-    graph (bodies see outer values) and graphs that return it.
+    `graph` defines it, `producer` and `index` are the node and the number of the output, `initializer` holds its
+    constant value. `type` is the declared one, None without. `uses` lists nodes in any graph (bodies see outer
+    values) and graphs that return it.
     """
 
     __slots__ = (
@@ -81,7 +81,7 @@ class Value:
 
     @property
     def unknown_changes(self) -> tuple[UnknownChange, ...]:
-        """What is changed of the unknown fields in the messages its graph has for it."""
+        """Changes of the unknown fields in the messages its graph has for it."""
         return self._read().unknown_changes
 
     def _read(self) -> Details:
@@ -106,17 +106,17 @@ class Value:
 
     @property
     def is_input(self) -> bool:
-        """Whether it is an input of its graph."""
+        """Return whether it is an input of its graph."""
         return self.graph is not None and self in self.graph.inputs  # quick: see Values
 
     @property
     def is_output(self) -> bool:
-        """Whether its own graph or a body returns it."""
+        """Return whether its own graph or a body returns it."""
         return self._returns > 0
 
     @property
     def is_defined(self) -> bool:
-        """Whether anything gives it a value; False for a name that nothing in the file produces."""
+        """Return whether anything gives it a value; False for a name that nothing in the file produces."""
         return self.producer is not None or self.initializer is not None or self.is_input
 
     def _used_by(self, user: Node | Graph, index: int) -> None:
@@ -157,7 +157,7 @@ class Value:
 
 
 class Values(tuple[Value, ...]):
-    """The values that a graph lists. Whether one is among them costs a look at each the first time, then nothing."""
+    """Values that a graph lists. The first membership test costs a pass over them, later ones nothing."""
 
     _members: frozenset[Value] | None = None
 
@@ -245,19 +245,19 @@ class Node:
 
     @property
     def device_configurations(self) -> tuple[NodeDeviceConfiguration, ...]:
-        """How the node is spread over devices."""
+        """Device configurations of the node."""
         return self.details.device_configurations
 
     @property
     def is_spread(self) -> bool:
-        """Whether it has device configurations. Decodes nothing."""
+        """Return whether it has device configurations. Decodes nothing."""
         if self._details is None:
             return bool(self._source.device_configurations)
         return bool(self._details.device_configurations)
 
     @property
     def unknown_changes(self) -> tuple[UnknownChange, ...]:
-        """What is changed of the unknown fields in its message."""
+        """Changes of the unknown fields in its message."""
         return self.details.unknown_changes
 
     @property
@@ -284,12 +284,12 @@ class Node:
 
     @property
     def title(self) -> str:
-        """What to call it in a message: its name, or the operator type when it has none."""
+        """Title for messages: its name, or the operator type if it has none."""
         return self.name or self.op_type
 
     @property
     def operator(self) -> tuple[str, str, str]:
-        """What it calls: domain, operator type, overload. A function of the model has it as its `key`."""
+        """Operator that it calls: domain, operator type, overload. A function of the model has it as its `key`."""
         return self.domain, self.op_type, self.overload
 
     def __repr__(self) -> str:
@@ -340,7 +340,7 @@ class Graph:
     def root(self) -> Graph:
         """The outermost graph around this one, or itself."""
         graph = self
-        while isinstance(owner := graph.owner, Node) and owner.graph is not None:  # each step asks: no call per level
+        while isinstance(owner := graph.owner, Node) and owner.graph is not None:  # called often: no call per level
             graph = owner.graph
         return graph
 
@@ -365,7 +365,7 @@ class Graph:
 
     @property
     def importer(self) -> Model | Function | None:
-        """Whose operator-set imports are in force here: those of the function it belongs to, else of the model."""
+        """Owner of the operator-set imports in force here: the function it belongs to, else the model."""
         owner = self.root.owner
         return owner if isinstance(owner, Function) else self.model
 
@@ -438,12 +438,12 @@ class Function:
 
     @property
     def title(self) -> str:
-        """What to call it in a message: its name, with the overload that tells it from others of the name."""
+        """Title for messages: its name, with the overload if it has one."""
         return f"{self.name}:{self.overload}" if self.overload else self.name
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What a node names to call it: domain, name, overload."""
+        """Key by which a node calls it: domain, name, overload."""
         return self.domain, self.name, self.overload
 
     def __repr__(self) -> str:

@@ -18,8 +18,8 @@ _Thing = TypeVar("_Thing", Node, Value)
 _Holders = dict[str, _Thing | dict[_Thing, None]]  # a name may have many: nodes need not have one
 
 _BREATH = 256
-_SETTLING = threading.RLock()  # held for one node at a time: a background reader may ask beside the owner's thread
-_FEW = 2000  # nodes that came, so that an edit of hundreds may still look at them at once
+_SETTLING = threading.RLock()  # held for one node at a time: a background reader may query beside the owner's thread
+_FEW = 2000  # added nodes, so that an edit of hundreds may still process them at once
 
 
 class NameIndex:
@@ -246,7 +246,7 @@ def _held(holders: _Holders[_Thing], name: str) -> Iterable[_Thing]:
 
 
 def _is_in(value: Value, root: Graph) -> bool:
-    """Whether a tree of graphs defines or mentions a value."""
+    """Return whether a tree of graphs defines or mentions a value."""
     producer, graph = value.producer, value.graph
     if producer is not None and producer.graph is not None and producer.graph.root is root:
         return True
@@ -265,18 +265,18 @@ def _nodes_of(root: Graph) -> Iterator[Node]:
 
 
 def _is_in_place(node: Node) -> bool:
-    """Whether a node comes after what its inputs need; what bodies capture counts where it is used."""
+    """Return whether a node comes after the producers of its inputs; captures of bodies count where they are used."""
     returned = (value for body in node.bodies for value in body.outputs if value.graph is not body)
     return _has_before((*node.inputs, *returned), node)
 
 
 def _has_before(values: Iterable[Value | None], node: Node) -> bool:
-    """Whether what makes each of those stands before a node."""
+    """Return whether the producer of each value comes before a node."""
     return not [value for value in values if not _comes_before(value, node)]  # few: a generator would cost more
 
 
 def _is_before_users(node: Node) -> bool:
-    """Whether a node stands before each that uses what it makes, or before the one that holds what uses it."""
+    """Return whether a node comes before each user of its outputs, or before the node that holds the user."""
     for value in node.outputs:
         for user, _ in () if value is None else value.uses:
             anchor = user if isinstance(user, Node) else user.owner
@@ -286,7 +286,7 @@ def _is_before_users(node: Node) -> bool:
 
 
 def _comes_before(value: Value | None, node: Node) -> bool:
-    """Whether what makes a value stands before the node that uses it, or before the one that holds that node."""
+    """Return whether the producer of a value comes before the node that uses it, or the one that holds that node."""
     producer = None if value is None else value.producer
     graph = None if producer is None else producer.graph
     if producer is None or graph is None:
@@ -296,7 +296,9 @@ def _comes_before(value: Value | None, node: Node) -> bool:
 
 
 def comes_before(first: Node, second: Node) -> bool:
-    """Whether one node of a graph stands earlier in its list than another. Costs nothing but after a crowding."""
+    """Return whether one node of a graph comes earlier in its list than another. O(1) unless numbers ran out between
+    them.
+    """
     assert first.graph is not None
     nodes = first.graph.nodes
     return nodes.place(first) < nodes.place(second)

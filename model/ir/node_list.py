@@ -64,7 +64,7 @@ class NodeList:
         if not self._is_numbered:
             for number, each in enumerate(self):
                 each._place = number * _PLACES_APART
-            self._is_numbered = True  # last: several threads may ask, and number them alike
+            self._is_numbered = True  # last: several threads may number them, all alike
         return node._place
 
     def _number(self, node: Node) -> None:

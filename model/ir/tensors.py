@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Tensor(ABC):
     """An immutable dense tensor. `element_type`, `shape` and `nbytes` never touch the file; `numpy` does.
 
-    `shape` is what the file says and may be nonsense in a hostile one (`problem` then says so). `source` is
-    the message it was read from, kept for model.io so that what nobody edits is written back unchanged.
+    `shape` is the file's claim and may be nonsense in a hostile one (`problem` then says so). `source` is the message
+    it was read from, kept for model.io so that unedited tensors are written back unchanged.
     """
 
     __slots__ = ("doc_string", "element_type", "metadata", "name", "shape", "source")
@@ -60,12 +60,12 @@ class Tensor(ABC):
 
     @property
     def problem(self) -> str:
-        """Why the values are not available, in words for the person; empty when they are. May stat a file."""
+        """Message why the values are not available, for the user; empty if they are. May stat a file."""
         return ""
 
     @property
     def storage(self) -> str:
-        """Where the values are: ``memory``, ``inline`` (small, parsed), ``file`` or ``external``."""
+        """Storage of the values: ``memory``, ``inline`` (small, parsed), ``file`` or ``external``."""
         return "memory"
 
     @abstractmethod
@@ -91,7 +91,9 @@ class Tensor(ABC):
         return made
 
     def shares_values(self, other: Tensor) -> bool:
-        """Whether both surely have the same values, whatever their texts. Reads no file and compares no arrays."""
+        """Return whether both surely have the same values, whatever their texts. Reads no file and compares no
+        arrays.
+        """
         return self is other
 
     def __repr__(self) -> str:
@@ -129,7 +131,7 @@ class ArrayTensor(Tensor):
         return self._array
 
     def shares_values(self, other: Tensor) -> bool:
-        """Whether the other has the very same array."""
+        """Return whether the other has the very same array."""
         return (
             isinstance(other, ArrayTensor) and self._array is other._array and self.element_type == other.element_type
         )
@@ -168,7 +170,7 @@ class SparseTensor:
 
     @property
     def problem(self) -> str:
-        """Why the values are not available, or empty."""
+        """Message why the values are not available, or empty."""
         return self.values.problem or self.indices.problem
 
     def __repr__(self) -> str:

@@ -66,17 +66,17 @@ class ElementType(enum.IntEnum):
 
     @property
     def is_float(self) -> bool:
-        """Whether it is a real floating-point type of any width."""
+        """Return whether it is a real floating-point type of any width."""
         return self in _FLOATS
 
     @property
     def is_integer(self) -> bool:
-        """Whether it is a signed or unsigned integer of any width (bool is not)."""
+        """Return whether it is a signed or unsigned integer of any width (bool is not)."""
         return self in _INTEGERS
 
     @property
     def is_complex(self) -> bool:
-        """Whether it is complex64 or complex128."""
+        """Return whether it is complex64 or complex128."""
         return self in (ElementType.COMPLEX64, ElementType.COMPLEX128)
 
     @classmethod
@@ -257,7 +257,7 @@ def with_sizes(kind: Type, size: Callable[[Dimension], Dimension]) -> Type:
 
 
 def element_type_text(element_type: ElementType | int) -> str:
-    """An element type by its ONNX name, or ``type 99`` for a number nobody knows."""
+    """Return an element type by its ONNX name, or ``type 99`` for an undefined number."""
     return element_type.text if isinstance(element_type, ElementType) else f"type {element_type}"
 
 

@@ -1,4 +1,4 @@
-"""What is changed of fields that onnx.proto does not know. The protobuf runtime keeps them but changes none."""
+"""Changes of fields that onnx.proto does not define. The protobuf runtime keeps them but changes none."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Models that are in no file, written down for recovery before they are shown.
+"""Baselines: models without a file, saved for recovery before they are shown.
 
-What is written lies beside the journal that there may be later. Without one it is nothing to recover: a model that was
-looked at and nothing else, or not even shown yet. Then the next start removes it.
+A baseline lies beside the journal that may follow. Without a journal there is nothing to recover: the model was only
+viewed, or not even shown yet. Then the next start removes it.
 """
 
 from __future__ import annotations
@@ -36,16 +36,17 @@ class Baseline:
 
 
 def write_baseline(model: Model, folder: Path, progress: Progress = SILENT) -> Baseline:
-    """Write down a model that nobody else has yet. Blocks as a save does; any thread. Nothing is raised.
+    """Save a model that exists nowhere else yet. Blocks as a save does; any thread. Raises nothing.
 
-    It is there whole or not at all. `progress` hears how far it is; to stop it is a problem like any other.
+    The file is written atomically. `progress` gets reports; a cancellation is a problem like any other.
     """
     journal = new_path(folder)
     return _written(journal, lambda: prepare_baseline(model, journal, progress), progress)
 
 
 def prepare_baseline(model: Model, journal: Path, progress: Progress = SILENT) -> Saving:
-    """Look at a model that is edited on, as `model.io.writer.save.prepare` does; `finish_baseline` then writes it.
+    """Read a model that is still being edited, as `model.io.writer.save.prepare` does; `finish_baseline` then writes
+    it.
 
     Each tensor will be where it is, in the model or beside it; all beside it where they do not fit into one file.
     """
@@ -75,7 +76,7 @@ def _written(journal: Path, prepared: Callable[[], Saving], progress: Progress) 
 
 
 def reason_of(error: Exception) -> str:
-    """Why something is not kept for recovery, in words for the person."""
+    """Return why something is not kept for recovery, for the user."""
     if isinstance(error, Cancelled):
         return "that was stopped"
     return (isinstance(error, OSError) and error.strerror) or str(error).rstrip(".") or type(error).__name__

@@ -1,13 +1,11 @@
-"""The crash journal: every edit of a document, appended as it happens to a file in the user's state folder.
+"""Crash journal, a write-ahead log: every edit of a document, appended to a file in the user's state folder.
 
-One journal per open document, begun with the first edit and removed when the document is saved or closed. What is
-left at the next start belongs to a program that died: see `recover`. A model that is in no file is written beside it
-before anything is done to it, see `baseline`. Steps are encoded as they are done and written, with the bytes that they
-bring, before the edit ends, whatever its size, or before it is made, see `write_ahead`: what the user has seen is on
-file.
-
-A save begins a new log on the new file before that takes its place, and until the document is told, what is done goes
-into both, see `expect`: whenever the program ends, one of them fits the file that is there.
+One journal per open document, begun with the first edit and removed when the document is saved or closed. A journal
+left at the next start belongs to a program that died: see `recover`. A model without a file is saved beside it before
+any edit, see `baseline`. Steps are encoded as they are applied and written, with the bytes that they bring, before
+the edit ends, whatever its size, or before it is made, see `write_ahead`: what the user has seen is on file.
+A save begins a new log for the new file before that replaces the old one, and until the document is notified, edits
+go into both, see `expect`: whenever the program ends, one of them fits the file that is there.
 """
 
 from __future__ import annotations
@@ -84,33 +82,33 @@ class Journal:
 
     @property
     def problem(self) -> str:
-        """Why edits are not being kept any more, or nothing."""
+        """Message why edits are no longer being kept, or empty."""
         return self._log.problem
 
     @property
     def lacks_base(self) -> bool:
-        """Whether the file that edits would be done again on is not there any more as it was. Looks at the disk.
+        """Return whether the file that edits are replayed on is missing or changed. Reads the disk.
 
-        Nor is it where that file was written anew from here, and does not hold all.
+        So it is if that file was rewritten from here and does not hold everything.
         """
         path = self._document.path
         is_own = self._document.left_out and path is not None and self.is_on(path)
         return is_own or not self._log.base.is_unchanged()
 
     def is_on(self, path: Path) -> bool:
-        """Whether this is the file that edits would be done again on."""
+        """Return whether this is the file that edits would be replayed on."""
         return self._log.base.path == str(path.resolve())
 
     def when_kept(self, call: Callable[[], object]) -> None:
-        """Call once, on any thread, when all that was done so far is written here, saved, or given up by the person.
+        """Call back once, on any thread, when all edits so far are written here, saved, or discarded by the user.
 
-        Not when it could not be written.
+        Not if they could not be written.
         """
         self._until_kept.append(call)
         self._pass_on()
 
     def recording(self) -> Recording:
-        """What is to take down what is done to a copy of the model as it is now, or will be done to the model."""
+        """Return a recorder of changes to a copy of the current model, or of changes that will be made to the model."""
         return Recording(self, self._log)
 
     def write_ahead(self, recording: Recording, progress: Progress = SILENT) -> WriteAheadLog | None:
@@ -162,9 +160,9 @@ class Journal:
     # -- saving --------------------------------------------------------------------------------------------------
 
     def expect(self, base: BaseFile, state: HistoryEntry) -> None:
-        """A file is about to be there that holds a state of the document: then the document is told that it is saved.
+        """Announce a file that will hold a state of the document, which is then notified of the save.
 
-        When the program ends before, that file tells at the next start which log is to be done again.
+        If the program ends before, that file decides at the next start which log is replayed.
         """
         self.expect_nothing()
         self._next = JournalLog(
@@ -174,7 +172,7 @@ class Journal:
             self._next.open()
 
     def expect_nothing(self) -> None:
-        """What was expected is not there, or not what the document is saved in."""
+        """Withdraw the announcement: the file was not written, or the document is not saved in it."""
         if self._next is not None:
             self._next.remove()
             self._next = None
@@ -189,7 +187,7 @@ class Journal:
         self._pass_on()
 
     def _on_saved(self) -> None:
-        """What was saved is safe. Later edits belong to the new file, whose objects are numbered anew when read."""
+        """Start over after a save. Later edits belong to the new file, whose objects are renumbered when read."""
         saved = self._document.saved_entry
         if saved is None:
             self._note_unsaved()
@@ -219,7 +217,7 @@ class Journal:
         return log
 
     def _note_unsaved(self) -> None:
-        """Have a model offered at the next start that is in no file and that nobody has saved, edited or not."""
+        """Have a model without a file and never saved, edited or not, offered at the next start."""
         if not self._log.base.path and self._document.saved_entry is None:
             self._log.open()
 

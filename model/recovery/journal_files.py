@@ -38,17 +38,17 @@ _BESIDE = re.compile(r"\.?[0-9]+-[0-9a-f]+\.(onnx|data)(\..*)?")  # some being w
 
 
 def new_path(folder: Path) -> Path:
-    """Where a new journal of this program will be."""
+    """Return the path of a new journal of this program."""
     return folder / f"{os.getpid()}-{uuid.uuid4().hex[:16]}{SUFFIX}"
 
 
 def data_path(journal: Path) -> Path:
-    """Where the bytes of large tensors are kept, for a journal."""
+    """Return the path of the bytes of large tensors of a journal."""
     return journal.with_name(_stem(journal) + _DATA)
 
 
 def base_path(journal: Path) -> Path:
-    """Where the model as it began is kept, for the journal of a document that is in no file."""
+    """Return the path of the baseline model, for the journal of a document without a file."""
     return journal.with_name(_stem(journal) + _BASE)
 
 
@@ -84,12 +84,12 @@ def _unlink(path: Path) -> None:
 
 
 def _stem(path: Path) -> str:
-    """What the names of a journal and of all that lies beside it begin with."""
+    """Return the common stem of the names of a journal and of the files beside it."""
     return path.name.removeprefix(".").partition(".")[0]
 
 
 def lone_files(folder: Path) -> Iterator[Path]:
-    """What lies in a folder of journals beside a journal that is not there."""
+    """Return the files in a folder of journals whose journal is missing."""
     beside: dict[str, list[Path]] = {}
     for path in folder.iterdir():
         beside.setdefault(_stem(path), []).append(path)
@@ -99,9 +99,9 @@ def lone_files(folder: Path) -> Iterator[Path]:
 
 
 class JournalFiles:
-    """An open journal. On the thread that owns the model; `problem` tells what writing in the background ran into.
+    """Files of an open journal. On the thread that owns the model; `problem` holds errors of background writes.
 
-    `failed` is then called, on the thread that writes.
+    `failed` is then called, on the writing thread.
     """
 
     def __init__(self, path: Path, failed: Callable[[], object] = lambda: None) -> None:
@@ -133,7 +133,7 @@ class JournalFiles:
         self._written = time.monotonic()
         if self._written > self._looked + _LOOK_SECONDS:
             self._looked = self._written
-            if not self.path.exists():  # somebody cleared the folder, and what is written is lost
+            if not self.path.exists():  # the folder was cleared by another program, and what is written is lost
                 raise OSError(errno.ENOENT, "their file was removed")
         if not self._will_sync:
             self._will_sync = True
@@ -149,10 +149,10 @@ class JournalFiles:
     def ahead(
         self, steps: Sequence[str], payloads: Sequence[Payload], progress: Progress, ended: Callable[[bool], object]
     ) -> int:
-        """Write steps of edits that are yet to be made, as texts, in the background, behind the bytes they speak of.
+        """Write steps of future edits, as texts, in the background, after the bytes they refer to.
 
-        These are told by where they are among themselves. `ended` is told, on the thread that writes, whether all of
-        it is on file; `progress` hears how far it is, and can stop it. Returns the number by which lines speak of it.
+        The bytes are referred to by their index. `ended` is called on the writing thread with whether all of it is on
+        file; `progress` gets reports, and can stop it. Returns the number by which lines refer to it.
         """
         self._aheads += 1
         start, written, begun = self._size, list[bool](), {"ahead": self._aheads, "bytes": self._size}

@@ -50,7 +50,7 @@ class BaseFile:
         return cls(str(path.resolve()), found.size, found.modified_ns)
 
     def is_unchanged(self) -> bool:
-        """Whether the file on disk is still the one the edits were made on."""
+        """Return whether the file on disk is still the one the edits were made on."""
         try:
             return not self.path or BaseFile.of(Path(self.path)) == self
         except OSError:
@@ -72,15 +72,14 @@ class _State:
 
 
 class JournalLog:
-    """What is done to a document from a state of its history on. On the thread that owns the model.
+    """Log of the edits of a document from a state of its history on. On the thread that owns the model.
 
-    Costs the size of each edit; `failed` is called, on any thread, when something could not be written in the
-    background. A disk that cannot be written to stops it, not the work: `problem` says so.
-
-    Replaying begins with what the base file holds, so what was done before the `state` is no undo there: such an undo
-    is written as an edit. `source`: the bytes of that file, where the model reads its weights from them. `is_copy`: the
-    document does not belong to the file. `follows`: the log of the same document that this one replaces, if the base
-    file was there when the program ended, as a model that lies beside its journal always is.
+    Costs the size of each edit; `failed` is called, on any thread, if a background write failed. A disk error stops
+    the log, not the user's work: `problem` says so.
+    Replaying begins with the content of the base file, so edits made before the `state` cannot be undone there: such
+    an undo is written as an edit. `source`: the bytes of that file, where the model reads its weights from them.
+    `is_copy`: the document does not belong to the file. `follows`: the log of the same document that this one
+    replaces, if the base file was there when the program ended, as a model that lies beside its journal always is.
     """
 
     def __init__(
@@ -129,12 +128,12 @@ class JournalLog:
 
     @property
     def path(self) -> Path:
-        """Where its lines are, once there are any."""
+        """Path of its lines, once there are any."""
         return self._path
 
     @property
     def is_on_file(self) -> bool:
-        """Whether there is anything to do again."""
+        """Return whether there is anything to replay."""
         return self._store is not None
 
     def begin(self, kind: ChangeKind, target: HistoryEntry | None, ahead: WriteAheadLog | None) -> bool:
@@ -171,9 +170,9 @@ class JournalLog:
                 self.store()
 
     def store(self) -> JournalFiles:
-        """The files, made when there is something to do again: an edit, or a model that nobody has saved.
+        """Files, created once there is something to replay: an edit, or a model never saved.
 
-        Raises what writing to them in the background ran into.
+        Raises errors of background writes.
         """
         if self._store is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -227,7 +226,7 @@ class JournalLog:
                 self.store().line(line, self._recorder.content)
 
     def _moved(self, kind: ChangeKind, target: HistoryEntry) -> _State | None:
-        """Where replaying the lines gets by an undo or redo to a state; None for an edit, and an undo of older ones."""
+        """Return the state that replay reaches by an undo or redo; None for an edit, and an undo of older ones."""
         known = self._states.get(target)
         is_near = known is not None and (known is self._at.parent if kind == "undo" else known.parent is self._at)
         return known if is_near and kind != "edit" else None

@@ -1,8 +1,8 @@
-"""How a journal refers to objects of the model: by the ids that these have in the program which writes it.
+"""References of a journal to objects of the model: by their ids in the program that writes it.
 
-Whoever reads the journal has opened the same file in another process, so its objects have other ids there. A journal
-therefore begins with the ids of all that is in its base file, in the order in which saving and reading keep it; from
-then on each step names the ids of what it brings in.
+The program that reads the journal has opened the same file in another process, so its objects have other ids. A
+journal therefore begins with the ids of all objects in its base file, in the order in which saving and reading keep
+it; from then on each step names the ids of what it adds.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class BaseIds:
         self._declared = [(value.id, graph.id, value.name) for value, graph in _declared_only(graphs)]
         self._others = {entry[0] for entry in chain(self._undefined, self._declared)}
         self._names = _names(objects)
-        self.tensors = {  # kept alive with this: they are told apart by their identity
+        self.tensors = {  # kept alive with this: they are distinguished by their identity
             value.id: value.initializer
             for graph in graphs
             for value in _initializers(graph)
@@ -125,7 +125,7 @@ class BaseIds:
         return (place > 0 and number < sum(self._sorted[place - 1])) or number in self._others
 
     def entry(self) -> dict[str, Any]:
-        """What a journal begins with."""
+        """Return the first entry of a journal."""
         return {"ids": self._runs, "undefined": self._undefined, "declared": self._declared, "names": self._names}
 
 
@@ -186,7 +186,7 @@ class WrittenIds:
         return None if number is None else [number]
 
     def put(self, piece: Payload) -> list[Any]:
-        """Where bytes are: in the base file, or else written beside the journal."""
+        """Return the location of bytes: in the base file, or else written beside the journal."""
         if piece.source is self._source:
             return ["base", piece.offset, piece.length]
         return ["kept", *self._keep(piece)]
@@ -235,6 +235,6 @@ class ReadIds:
 
     @property
     def files(self) -> TensorFiles:
-        """Where tensors of the model look for values in other files."""
+        """File access of tensors of the model with values in other files."""
         source = self._model.source
         return TensorFiles(None, None) if source is None else source.files

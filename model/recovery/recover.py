@@ -1,4 +1,4 @@
-"""What programs that died left behind: finding their journals, doing the edits again, throwing them away."""
+"""Recovery after a crash: finding journals, replaying their edits, discarding them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from onnx_workbench.model.recovery.log import FORMAT, VERSION, BaseFile
 from onnx_workbench.model.recovery.object_ids import ReadIds, read_base_ids
 from onnx_workbench.model.sandbox import is_running, start_of
 
-_TRIED = ".tried"  # it could not be read, or not all of it be done again, which was told
+_TRIED = ".tried"  # a replay failed or was incomplete, and this was reported
 _TRYING = ".trying-"  # and the number and the start of the program that does it again
-DAYS_KEPT: Final = 30  # for which it stays for whoever wants to look at it
+DAYS_KEPT: Final = 30  # for which it is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,26 +44,27 @@ class RecoverableJournal:
 
     @property
     def fits(self) -> bool:
-        """Whether the file is still the one the edits were made on."""
+        """Return whether the file is still the one the edits were made on."""
         return self.base.is_unchanged()
 
     @property
     def was_cut_short(self) -> bool:
-        """Whether a program ended while it did the edits again."""
+        """Return whether a program ended during the replay."""
         return _TRYING in self.path.name
 
     @property
     def beginning(self) -> Path | None:
-        """The model as it began, for a document that was in no file; None when somebody removed it."""
+        """Path of the baseline model, for a document without a file; None if it was removed."""
         path = base_path(self.path)
         return path if not self.base.path and path.exists() else None
 
 
 def find_journals(folder: Path, tell: Callable[[Path, str], object] | None = None) -> Iterator[RecoverableJournal]:
-    """Journals in a folder whose program is not running any more, newest first.
+    """Return the journals in a folder whose program is not running any more, newest first.
 
-    Unreadable ones are set aside for `DAYS_KEPT`, of which `tell` hears: where each is now, and why it cannot be read.
-    What lies beside no journal is removed, and of two for the file before and after a save the one for the other file.
+    Unreadable ones are set aside for `DAYS_KEPT` and reported to `tell`: the new path of each, and why it cannot be
+    read. Files without a journal are removed, and of two journals for the file before and after a save the one for
+    the other file.
     """
     if not folder.is_dir():
         return
@@ -86,7 +87,7 @@ def find_journals(folder: Path, tell: Callable[[Path, str], object] | None = Non
 
 
 def _why(error: Exception) -> str:
-    """Why a journal cannot be read, in words for the person."""
+    """Return why a journal cannot be read, for the user."""
     if isinstance(error, ModelError):
         return error.detail
     return str(error) if isinstance(error, OSError) else "Its first line does not say all that one of a journal does."
@@ -106,7 +107,7 @@ def _of_the_files_there(found: Sequence[RecoverableJournal]) -> list[Recoverable
 
 
 def _is_in_use(path: Path) -> bool:
-    """Whether the program that names itself in a file's name is running: it may not have written the header yet."""
+    """Return whether the program named in a file's name is running: it may not have written the header yet."""
     number = path.name.removeprefix(".").partition("-")[0]
     return number.isascii() and number.isdigit() and is_running(int(number))
 
@@ -164,12 +165,11 @@ def recover(
     leftover: RecoverableJournal,
     when_kept: Callable[[Callable[[], object]], object] = lambda call: call(),
 ) -> int:
-    """Do again what a journal holds, on the document of its file as just opened; returns how many lines.
+    """Replay a journal on the document of its file as just opened; returns the number of lines.
 
-    The journal is marked before it starts, so that of one that brings the program down this is told when it is offered
-    again. When a line does not apply, what came before it stays, and ModelError says how far it got. `when_kept` is
-    given what throws the journal away, to call when what was done again is kept elsewhere: until then it is offered
-    again.
+    The journal is marked before it starts, so that one that crashes the program is offered with a warning. If a line
+    does not apply, the lines before it stay applied, and ModelError says how far it got. `when_kept` is given the
+    function that discards the journal, to call when the edits are stored elsewhere: until then it is offered again.
     """
     process = os.getpid()
     trying = _called(leftover.path, f"{_TRYING}{process}-{start_of(process)}")
@@ -282,7 +282,7 @@ def discard(leftover: RecoverableJournal) -> None:
 
 
 def _set_aside(path: Path) -> Path | None:
-    """Where a journal is from now on; None when nothing is in it, or it could not be moved and will be met again."""
+    """Return the new path of a journal; None if it is empty, or could not be moved and will be found again."""
     with contextlib.suppress(OSError):
         if not path.stat().st_size:  # its program died before it wrote anything
             remove_files(path)
@@ -302,7 +302,7 @@ def _move_aside(path: Path, tried: Path) -> bool:
 
 
 def _called(path: Path, end: str) -> Path:
-    """What a journal is called that something is, or was, done with."""
+    """Return the name of a journal that is, or was, processed."""
     return path.with_name(f"{path.name.partition('.')[0]}{SUFFIX}{end}")
 
 

@@ -27,7 +27,7 @@ class StepRecorder:
 
     @property
     def problem(self) -> Exception | None:
-        """What encoding the steps that are there ran into."""
+        """Return the error of encoding the steps."""
         return None if self._problem is None else self._problem[1]
 
     def __len__(self) -> int:
@@ -56,7 +56,7 @@ class StepRecorder:
         return steps
 
     def content(self, tensor: Any) -> Any:
-        """What to write for a tensor in an entry. For `json.JSONEncoder(default=…)`: TypeError for all else."""
+        """Return the JSON of a tensor in an entry. For `json.JSONEncoder(default=…)`: TypeError for all else."""
         if not isinstance(tensor, Tensor):
             msg = f"{type(tensor).__name__} cannot be written"
             raise TypeError(msg)

@@ -1,7 +1,7 @@
-"""Edits written down before they are made: what a tool did to a copy of a model, in the journal of the real one.
+"""Write-ahead log of edits: the changes that a tool made to a copy of a model, in the journal of the real one.
 
 So the steps of an edit of a whole model are written without the window waiting, and once they are on file the edit
-takes a short line, written within the turn that it is made in.
+takes a short line, written in the event that it is made in.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Recording:
         return self._journal.write_ahead(self, progress)
 
     def written(self, start: int, count: int) -> tuple[int, list[int]]:
-        """How many entries are written of so many steps, and the ids of what comes in with these."""
+        """Return how many entries are written for so many steps, and the ids of the objects they add."""
         brought = chain.from_iterable(self._brought[start : start + count])
         return self._ends[start + count] - self._ends[start], list(brought)
 
@@ -117,11 +117,11 @@ class WriteAheadLog:
 
     @property
     def is_settled(self) -> bool:
-        """Whether there is nothing to wait for: all of it is on file, or never will be."""
+        """Return whether there is nothing to wait for: all of it is on file, or never will be."""
         return self._settled.is_set()
 
     def is_on_file(self) -> bool:
-        """Whether its steps need not be written as they are made; waits until that is known."""
+        """Return whether its steps need not be written as they are made; waits until that is known."""
         self._settled.wait()
         return self._is_on_file
 

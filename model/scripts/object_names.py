@@ -61,7 +61,9 @@ class ObjectNames:
     # -- writing -------------------------------------------------------------------------------------------------
 
     def of(self, target: Any) -> Any:
-        """How a person would say it; None for what was not in the model when the edit began and did not come since."""
+        """Return the name of an object; None for one that was not in the model when the edit began and was not added
+        since.
+        """
         known = self._known.references.get(target)  # first, so that it is looked up while the edit begins
         return self._made_names.get(target, known)
 
@@ -89,11 +91,11 @@ class ObjectNames:
 
     @property
     def files(self) -> TensorFiles:
-        """Where tensors look for values in other files: nowhere."""
+        """File access of tensors with values in other files: none."""
         return TensorFiles(None, None)
 
     def add(self, made: Any, reference: Any) -> None:
-        """What a step brings along."""
+        """Add the objects that a step adds."""
         self._made[reference] = made
         self._made_names[made] = reference  # lists of what is there now are written while reading, see `merging`
         self._count += 1
@@ -115,7 +117,7 @@ class ObjectNames:
 
 
 class _Index:
-    """What everything in a model is called now."""
+    """Current names of everything in a model."""
 
     def __init__(self, model: Model) -> None:
         self.references: dict[Any, Any] = {}
@@ -130,7 +132,7 @@ class _Index:
         self._take_in_undefined(model)
 
     def is_taken(self, reference: str) -> bool:
-        """Whether something has the name."""
+        """Return whether something has the name."""
         return any(reference in found for found in self.found.values())
 
     def _roots(self, model: Model) -> Iterator[tuple[str, Graph]]:
@@ -170,7 +172,7 @@ class _Index:
                     self._put(Value, {value.name: value}, self.prefix(graph.root))
 
     def prefix(self, graph: Graph) -> str:
-        """What stands before the names of what a graph holds."""
+        """Return the prefix of the names in a graph."""
         path = self.references[graph]
         return "" if path == "main" else f"{path}: "
 
@@ -185,7 +187,7 @@ class _Index:
 
 
 def _leaves_names(step: Step) -> bool:
-    """Whether all that is in the model before a step is there after it and called the same, and nothing else is."""
+    """Return whether a step keeps the set of objects in the model and all their names."""
     match step:
         case SetField():
             return step.field not in _NAMING
@@ -204,7 +206,7 @@ _NAMING = frozenset({
 
 
 def _defined(graph: Graph) -> Iterable[Value]:
-    """What is defined in a graph, each once; not by `Value.graph`, which undefined ones keep from before."""
+    """Return the objects defined in a graph, each once; not by `Value.graph`, which undefined ones keep from before."""
     given = (value for node in graph.nodes for value in node.outputs if value is not None)
     return dict.fromkeys(chain(graph.inputs, graph.initializers, given))
 

@@ -28,7 +28,7 @@ def noted(step: Step, references: References) -> dict[str, Any]:
 
 
 def adapted(entry: Mapping[str, Any], references: References) -> Mapping[str, Any]:
-    """What `noted` wrote, for the model as it is: with what that holds besides, without what it lacks."""
+    """Merge an entry of `noted` into the current model: what that has in addition stays, what it lacks stays out."""
     if _WAS not in entry:
         return entry
     step = _step_of(entry, references)
@@ -55,14 +55,14 @@ def _unchanged(step: Step) -> Step | None:
 
 
 def _takes_any_number(node: Node) -> bool:
-    """Whether the inputs of a node are a list, not places with a meaning each."""
+    """Return whether the inputs of a node are variadic."""
     version = node.graph.opset_imports.get(node.domain) if node.graph is not None else None
     schema = None if version is None else schemas.find(node.op_type, version, node.domain)
     return schema is not None and bool(schema.inputs) and schema.inputs[-1].option == "variadic"
 
 
 def _step_of(entry: Mapping[str, Any], references: References) -> Step | None:
-    """A step that sets what an entry does; None for an entry that nobody wrote."""
+    """Return a step that sets what an entry does; None for an invalid entry."""
     match entry["do"]:
         case "set graph inputs":
             return SetGraphInputs(references.find(entry["graph"], Graph), ())

@@ -27,7 +27,7 @@ NOT_FINITE = (214, 39, 140)
 
 @dataclass(frozen=True, slots=True)
 class ColorScale:
-    """Which numbers are the two ends of a map."""
+    """Numbers at the two ends of a colour map."""
 
     low: float
     high: float
@@ -52,7 +52,9 @@ class ColorScale:
 
 
 def kinds_shown(pixels: NDArray[np.uint8]) -> tuple[bool, bool]:
-    """Whether a picture of a scale's colours has cells of finite numbers, and of others; transparent ones are none."""
+    """Return whether a picture of a scale's colours has cells of finite numbers, and of others; transparent ones are
+    none.
+    """
     code = np.array([*NOT_FINITE[::-1], 255], np.uint8).view(np.uint32)
     cells = np.ascontiguousarray(pixels).view(np.uint32)
     others = cells == code

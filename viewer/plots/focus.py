@@ -1,4 +1,4 @@
-"""Which plot the keyboard is in; and plots as pictures, where that does not show."""
+"""Keyboard focus of plots; and plots as pictures, where that does not show."""
 
 from __future__ import annotations
 

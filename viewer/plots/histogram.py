@@ -106,7 +106,7 @@ class Histogram(Plot):
 
     @property
     def bar_text(self) -> str:
-        """What the bar under the pointer is."""
+        """Describe the bar under the pointer."""
         if self._bar is None:
             return ""
         low, high = self._edges[self._bar], self._edges[self._bar + 1]

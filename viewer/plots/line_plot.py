@@ -160,7 +160,7 @@ class LinePlot(Plot):
         return [number_text(round(v)) if v == round(v) else "" for v in values]
 
     def legend(self) -> list[tuple[QRectF, str, QColor]]:
-        """Which line is which, if they have names: the rooms at the top, in as many rows as they need."""
+        """Return the legend of named lines: rectangles at the top, in as many rows as they need."""
         metrics = QFontMetricsF(self.small_font())
         entries = []
         x, y = 8.0, 4.0
@@ -211,7 +211,7 @@ class LinePlot(Plot):
             self._choose()
 
     def _distance(self, line: int, value: float) -> float:
-        """How far a line is from a value at the position that is pointed at; infinite where it has none."""
+        """Return the distance of a line from a value at the pointer's position; infinite where it has none."""
         _, low, high = self._lines[line]
         found = max(float(low[self._at]) - value, value - float(high[self._at]), 0.0)
         return found if np.isfinite(low[self._at]) and np.isfinite(high[self._at]) else np.inf

@@ -45,12 +45,12 @@ Part = tuple[float, float, float, float]
 
 @dataclass(frozen=True, eq=False)
 class MatrixImage:
-    """What is painted: [H, W, 4] bytes (blue, green, red, alpha), one pixel per cell.
+    """Picture of a matrix: [H, W, 4] bytes (blue, green, red, alpha), one pixel per cell.
 
-    `about(row, column)` says what a cell is, or nothing for a gap; `text(row, column, most)` what can be written
-    into one that has room for so many characters. `stretch` lets cells be other than square. Where a cell stands for
-    several elements, up to `step` in a line, `detail(part)` makes a finer picture of a part; `part` is what a picture
-    covers of the whole. It may take long: not for the GUI thread.
+    `about(row, column)` describes a cell, empty for a gap; `text(row, column, most)` is its text of at most so many
+    characters. `stretch` lets cells be other than square. Where a cell stands for several elements, up to `step` in a
+    line, `detail(part)` makes a finer picture of a part; `part` is the area that a picture covers of the whole. It
+    may take long: not for the GUI thread.
     """
 
     pixels: NDArray[np.uint8]
@@ -91,7 +91,7 @@ class MatrixView(QWidget):
     A cell can be walked to with Shift+arrows; what it is stands below the picture.
     """
 
-    viewed = Signal(object)  # (zoom over fit, centre x, centre y in parts of the picture): the person moved
+    viewed = Signal(object)  # (zoom over fit, centre x, centre y in parts of the picture): moved by the user
     pointed = Signal(str)
     element_chosen = Signal(object)  # index: a cell was clicked, or Enter pressed on it
     detail_wanted = Signal(object)  # Part: what is seen is coarser than it need be
@@ -114,12 +114,12 @@ class MatrixView(QWidget):
 
     @property
     def picture(self) -> MatrixImage | None:
-        """What is shown, as a whole."""
+        """Picture shown, as a whole."""
         return self._layers[0].picture if self._layers else None
 
     @property
     def image(self) -> QImage:
-        """What is shown, as a whole, a pixel per cell; null while nothing is."""
+        """Image shown, as a whole, a pixel per cell; null without one."""
         return self._layers[0].image if self._layers else QImage()
 
     @property
@@ -148,7 +148,7 @@ class MatrixView(QWidget):
             self.update()
 
     def visible_part(self) -> Part:
-        """What of the picture is seen."""
+        """Return the visible part of the picture."""
         place, seen = self._place(), self._place().intersected(self._frame())
         if place.isEmpty():
             return 0.0, 0.0, 1.0, 1.0
@@ -173,7 +173,7 @@ class MatrixView(QWidget):
     # -- geometry --------------------------------------------------------------------------------------------
 
     def _frame(self) -> QRectF:
-        """Where the picture may be."""
+        """Return the rectangle that the picture may take."""
         width = self.width() - 2 * _MARGIN - self._legend_width()
         return QRectF(_MARGIN, _MARGIN, width, self.height() - 2 * _MARGIN - _STATUS)
 
@@ -188,7 +188,7 @@ class MatrixView(QWidget):
         return monospace(max(self.font().pointSizeF() - 1, 8))
 
     def _place(self, number: int = 0) -> QRectF:
-        """Where a layer is on the screen; may reach beyond the frame."""
+        """Return the rectangle of a layer on the screen; may reach beyond the frame."""
         frame = self._frame()
         if not self._layers or self._layers[0].image.isNull() or frame.width() < 1 or frame.height() < 1:
             return QRectF()
@@ -208,7 +208,7 @@ class MatrixView(QWidget):
         return place.width() / image.width(), place.height() / image.height()
 
     def _rect_of(self, cell: tuple[int, int, int]) -> QRectF:
-        """Where a cell is on the screen; may reach beyond the frame."""
+        """Return the rectangle of a cell on the screen; may reach beyond the frame."""
         number, row, column = cell
         (across, down), place = self._cell_size(number), self._place(number)
         return QRectF(place.left() + column * across, place.top() + row * down, across, down)
@@ -288,7 +288,7 @@ class MatrixView(QWidget):
             self._choose()
 
     def _choose(self) -> None:
-        """Tell which element the current cell is."""
+        """Emit the element of the current cell."""
         if self._cell is not None:
             number, row, column = self._cell
             index = self._layers[number].picture.index(row, column)
@@ -347,7 +347,7 @@ class MatrixView(QWidget):
 
     @property
     def cell_text(self) -> str:
-        """What the cell under the pointer is."""
+        """Describe the cell under the pointer."""
         if self._cell is None:
             return ""
         number, row, column = self._cell
@@ -413,7 +413,7 @@ class MatrixView(QWidget):
         painter.setFont(self.font())
 
     def _most_characters(self, metrics: QFontMetricsF, number: int = 0) -> int:
-        """How many have room in a cell of a layer."""
+        """Return how many characters fit into a cell of a layer."""
         return int((self._cell_size(number)[0] - 2) / metrics.horizontalAdvance("0"))
 
     def _paint_legend(self, painter: QPainter, scale: ColorScale) -> None:

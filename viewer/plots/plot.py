@@ -164,7 +164,7 @@ class Plot(QWidget):
         self.update()
 
     def tick_texts(self, values: list[float], spacing: float, unit: float) -> list[str]:
-        """The numbers at ticks, told apart."""
+        """Return the numbers at ticks, with enough digits to differ."""
         most = max(map(abs, values), default=0.0)
         digits = min(max(4, floor(log10(most / spacing)) + 2), 17) if most else 4
         return [number_text(0.0 if abs(v) < spacing * 1e-6 else v * unit, digits) for v in values]
@@ -208,7 +208,7 @@ class Plot(QWidget):
         return float(found.x()), float(found.y())
 
     def point_of(self, x: float, y: float) -> QPointF:
-        """Where data coordinates are in the plot's viewport."""
+        """Return data coordinates as a point of the plot's viewport."""
         scene = self.area.getViewBox().mapViewToScene(QPointF(x, y))
         return QPointF(self.view.mapFromScene(scene))
 

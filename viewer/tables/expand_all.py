@@ -11,7 +11,7 @@ from onnx_workbench.viewer.core.event_loop import ChunkedIteration
 
 
 class ExpandAll(QObject):
-    """What `*` does in a tree, for one with very many rows: Qt opens them all in one turn of the event loop.
+    """Incremental expansion of a tree (key `*`) with very many rows: Qt expands them all in one event.
 
     Rows may come and go meanwhile; closing any row stops it. GUI thread only.
     """
@@ -26,7 +26,7 @@ class ExpandAll(QObject):
 
     @property
     def running(self) -> bool:
-        """Whether there may be more to open."""
+        """Return whether there may be more to expand."""
         return self._iteration.running
 
     def start(self, index: QModelIndex) -> None:

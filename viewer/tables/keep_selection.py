@@ -1,4 +1,4 @@
-"""What is selected in a table stays selected when the table shows its rows anew, as after each run in Live."""
+"""Selection of a table, kept across model resets, as after each run in Live."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from onnx_workbench.viewer.tables.sorting import AT_ONCE
 
 
 class KeptSelection(QObject):
-    """Selects after a reset of a table's model the rows about the same things; `about` says what a row is about.
+    """Reselects after a model reset the rows about the same objects; `about` gives the object of a row.
 
-    A person did not choose them, so nothing is told and the table scrolls nowhere. Among very many rows they are not
-    looked for.
+    Emits no signal and does not scroll, since the user did not choose the rows. Very many rows are not searched.
     """
 
     def __init__(self, table: QTableView, about: Callable[[int], object]) -> None:
@@ -50,5 +49,5 @@ class KeptSelection(QObject):
 
 
 def _key(thing: object) -> object:
-    """Things are told apart as such, whatever is equal about them; names by their letters."""
+    """Return the key of an object: its identity, not equality; names by their text."""
     return thing if isinstance(thing, str) else id(thing)

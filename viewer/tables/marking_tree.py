@@ -15,17 +15,17 @@ _Flag = QItemSelectionModel.SelectionFlag
 
 
 class MarkingTree(QTreeView):
-    """`is_marked` tells of a row in the first column whether it is to look selected; asking again is to cost nothing.
+    """Tree view whose `is_marked` decides if a row looks selected, by its first column; it must be cheap.
 
-    Only rows in view are asked about and marked, others when they come into view: what Qt does with a selection of
-    many pieces takes the square of their number.
+    Called only for rows in view, others when they come into view: Qt's cost for a selection of many ranges grows with
+    the square of their number.
     """
 
     def __init__(self, is_marked: Callable[[QModelIndex], bool], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._is_marked = is_marked
-        self.is_marking = False  # while it is, changes of the selection are no choice of a person
-        self.adds = False  # whether what a person chose last comes to what was chosen before, as with Ctrl
+        self.is_marking = False  # while it is, selection changes are not by the user
+        self.adds = False  # the last choice of the user extends the selection, as with Ctrl
         self._marking = QTimer(self, interval=0)
         self._marking.timeout.connect(self.mark)
         self.verticalScrollBar().valueChanged.connect(self.mark_soon)
@@ -72,7 +72,6 @@ class MarkingTree(QTreeView):
     def selectionCommand(
         self, index: QModelIndex | QPersistentModelIndex, event: QEvent | None = None
     ) -> QItemSelectionModel.SelectionFlag:
-        """Qt asks what a click or key does to the selection."""
         command = super().selectionCommand(index, event)
         self.adds = not command & _Flag.Clear
         return command

@@ -68,10 +68,10 @@ class NumberRow:
 
 
 class MadeRows(Sequence[NumberRow], Generic[Thing]):
-    """A row for each of many things, made when it is looked at.
+    """Rows for many objects, made lazily when shown.
 
-    `keys` says by what the rows are sorted, for columns where that costs less than making their cells, and `about`
-    what a row is about.
+    `keys` sorts the rows, for columns where that costs less than making their cells, and `about` gives the object of
+    a row.
     """
 
     def __init__(
@@ -103,13 +103,13 @@ class MadeRows(Sequence[NumberRow], Generic[Thing]):
         return self[index].target if self._about is None else self._about(self._things[index])
 
     def key(self, index: int, column: int) -> Key:
-        """What a row is sorted by."""
+        """Return the sort key of a row."""
         known = self._keys.get(column)
         return key_of(self[index].cells[column]) if known is None else known(self._things[index])
 
 
 def key_of(cell: NumberCell) -> Key:
-    """What a cell is sorted by."""
+    """Return the sort key of a cell."""
     return cell.text if cell.number is None else cell.number
 
 
@@ -144,7 +144,7 @@ class NumberModel(QAbstractTableModel):
         self._sorting = Sorting()
         self._ordering = Reader(self)
         self._coming: Sequence[NumberRow] | None = None  # shown instead as soon as they are sorted
-        self._made: dict[int, NumberRow] = {}  # those looked at last, by their places
+        self._made: dict[int, NumberRow] = {}  # cache of the rows last shown, by index
         self._fixed = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
 
     def set_rows(self, rows: Sequence[NumberRow]) -> None:
@@ -153,7 +153,7 @@ class NumberModel(QAbstractTableModel):
         self._arrange()
 
     def make_again(self) -> None:
-        """Rows are made of things that have changed: make those that are looked at anew, in the order they have."""
+        """Remake the shown rows in their order, after the objects changed."""
         if isinstance(self.rows, MadeRows) and self._order:
             self._made.clear()
             self.dataChanged.emit(self.index(0, 0), self.index(len(self._order) - 1, len(self.columns) - 1))
@@ -174,7 +174,7 @@ class NumberModel(QAbstractTableModel):
         return made
 
     def target(self, number: int) -> object:
-        """What the row shown at a place is about."""
+        """Return the object of the row shown at an index."""
         place, rows = self._order[number], self.rows
         return rows.target(place) if isinstance(rows, MadeRows) else rows[place].target
 
@@ -200,11 +200,9 @@ class NumberModel(QAbstractTableModel):
         self.layoutChanged.emit()
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:
-        """How many rows."""
         return 0 if parent.isValid() else len(self._order)
 
     def columnCount(self, parent: Index = QModelIndex()) -> int:
-        """How many columns."""
         return 0 if parent.isValid() else len(self.columns)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -224,7 +222,6 @@ class NumberModel(QAbstractTableModel):
         return None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """What a cell shows."""
         cell = self.row(index.row()).cells[index.column()]
         column = self.columns[index.column()]
         match role:
@@ -248,7 +245,6 @@ class _Cells(QStyledItemDelegate):
     """Words that follow a column of numbers stand off from it, as the numbers end where the words begin."""
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> None:
-        """What a cell is drawn from."""
         super().initStyleOption(option, index)
         if _follows_numbers(index.model(), index.column()):
             option.text = _OFF + option.text
@@ -262,7 +258,6 @@ class _Header(QHeaderView):
         self.setSectionsClickable(True)
 
     def initStyleOptionForIndex(self, option: QStyleOptionHeader, section: int) -> None:
-        """What a heading is drawn from."""
         super().initStyleOptionForIndex(option, section)
         if option.sortIndicator != QStyleOptionHeader.SortIndicator.None_:
             option.text += _BESIDE_ARROW
@@ -271,7 +266,7 @@ class _Header(QHeaderView):
 
 
 class NumberTable(QTableView):
-    """The table. `chosen(object)` comes for the row a person goes to."""
+    """Table of numbers. `chosen(object)` is emitted for the row that the user activates."""
 
     chosen = Signal(object)
 
@@ -299,7 +294,7 @@ class NumberTable(QTableView):
         header.sectionResized.connect(self._on_resized)
         self._rest = next((index for index, column in enumerate(columns) if not column.width), None)
         self._sizing = False
-        self._is_arranged = False  # by the person
+        self._is_arranged = False  # by the user
         self.source.modelReset.connect(self._fit_columns)
         KeptSelection(self, self.source.target)
         self.activated.connect(self._choose)
@@ -319,10 +314,10 @@ class NumberTable(QTableView):
         self._is_arranged = self._is_arranged or not self._sizing
 
     def _fit_columns(self) -> None:
-        """Columns are as wide as they are meant to be, or as what is in them where there is no room for that.
+        """Set the columns to their preferred widths, or to their contents if there is no room for that.
 
-        The one without a width takes the rest, though never so little that its names cannot be told apart. What a
-        person has made wider or narrower stays. While the table is hidden, Qt would look at every row for that.
+        The one without a width takes the rest, but stays wide enough to distinguish its names. Widths set by the user
+        stay. While the table is hidden, Qt would read every row for that.
         """
         if not self.isVisible():
             return
@@ -349,7 +344,7 @@ class NumberTable(QTableView):
         return header.fontMetrics().horizontalAdvance(text) + _HEADING
 
     def set_rows(self, rows: Sequence[NumberRow]) -> None:
-        """Show other rows; the order a person chose stays."""
+        """Show other rows; the order chosen by the user stays."""
         self.source.set_rows(rows)
 
     def sort_by(self, column: int, *, descending: bool = True) -> None:

@@ -43,7 +43,7 @@ class OutlineModel(TreeModel):
         self._graphs: dict[Graph, OutlineRow] = {}  # whose branches are built, or will be when their groups are known
         self._counted: set[tuple[OutlineRow, Scope]] = (
             set()
-        )  # in branches of graphs: hold more or fewer nodes than they told
+        )  # in branches of graphs: contain more or fewer nodes than shown
         grouping.regrouped.connect(self._fill)
 
     # -- building ------------------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ class OutlineModel(TreeModel):
             self.filled.emit()
 
     def rebuild(self) -> None:
-        """Everything anew, after graphs came or went."""
+        """Rebuild everything after graphs were added or removed."""
         self.beginResetModel()
         self._forget(self._root)
         self.endResetModel()
@@ -99,10 +99,11 @@ class OutlineModel(TreeModel):
     # -- following edits -------------------------------------------------------------------------------------------
 
     def follow(self, nodes: set[Node]) -> None:
-        """These nodes came, went, moved, or have other names or bodies: their rows follow. Costs those rows.
+        """Update the rows of nodes that were added, removed, moved or renamed, or got other bodies. Costs those
+        rows.
 
-        When they are very many, the branches of their graphs close and are made anew; where none went, as soon as the
-        groups are known.
+        If they are very many, the branches of their graphs are collapsed and rebuilt; if none was removed, as soon as
+        the groups are known.
         """
         self._open_first(nodes)
         if len(nodes) > _MOST_SINGLY:
@@ -119,7 +120,7 @@ class OutlineModel(TreeModel):
         self._tell_counts()
 
     def _follow_many(self, row: OutlineRow, nodes: set[Node]) -> None:
-        """Make the branch of a graph anew if any of these is or was in it."""
+        """Rebuild the branch of a graph if any of these is or was in it."""
         graph = row.subject
         assert isinstance(graph, Graph)
         if any(node.graph is not graph and self._holder(row, node) for node in nodes):
@@ -132,7 +133,9 @@ class OutlineModel(TreeModel):
             self.dataChanged.emit(self._index(row, 0), self._index(row, 1))  # a range: all is drawn, by its name of now
 
     def _open_first(self, nodes: set[Node]) -> None:
-        """A view shows a graph without nodes as a row that cannot be opened: tell it of the first ones."""
+        """Announce the first nodes of a graph to the view, which shows an empty graph as a row that cannot be
+        expanded.
+        """
         for graph in {node.graph for node in nodes if node.graph is not None}:
             row = self._row_of_graph(graph)
             if row is not None and row.children is None and len(graph.nodes) <= len(nodes):
@@ -293,7 +296,7 @@ class OutlineModel(TreeModel):
         return found
 
     def rename(self, nodes: Iterable[Node]) -> None:
-        """What these give may have other names: rows of nodes without a name are called after it."""
+        """Update rows after renaming of values: nodes without a name are titled by them."""
         for node in nodes:
             row = self._find(node, build=False)
             if row is not None:
@@ -305,7 +308,7 @@ class OutlineModel(TreeModel):
             self._tell(row)
 
     def _tell_counts(self) -> None:
-        """Have the rows of graphs, and those of groups that nodes came to or left, tell anew what they hold."""
+        """Update the counts in the rows of graphs and of groups whose nodes changed."""
         counted, self._counted = self._counted, set()
         for one in (*self._built(), *(self._row_of_scope(row, scope) for row, scope in counted)):
             if one is not None:
@@ -314,7 +317,7 @@ class OutlineModel(TreeModel):
                     self._tell(stretch)
 
     def _tell(self, row: OutlineRow) -> None:
-        """Have a row drawn anew where a view shows something else: it measures its columns for that."""
+        """Emit dataChanged for a row if its texts differ from those shown: the view measures its columns for that."""
         if row.told is None or row.told == row.identity():
             return
         row.told = None
@@ -369,7 +372,7 @@ class OutlineModel(TreeModel):
         return QModelIndex() if row is self._root else self.createIndex(self._place(row), column, row)
 
     def _place(self, row: OutlineRow) -> int:
-        """Where a row stands among its siblings; looks through them when it is not where it was."""
+        """Return the index of a row among its siblings; searches them if it is not at its last index."""
         siblings = row.parent.children if row.parent is not None else None
         assert siblings is not None
         if row.place >= len(siblings) or siblings[row.place] is not row:
@@ -379,7 +382,6 @@ class OutlineModel(TreeModel):
     # -- QAbstractItemModel --------------------------------------------------------------------------------------
 
     def index(self, row: int, column: int, parent: Index = QModelIndex()) -> QModelIndex:
-        """Qt asks for a child."""
         children = self._children(self._row(parent))
         if not (0 <= row < len(children) and 0 <= column < 2):
             return QModelIndex()
@@ -388,16 +390,13 @@ class OutlineModel(TreeModel):
         return self.createIndex(row, column, child)
 
     def outer_index(self, index: Index) -> QModelIndex:
-        """Qt asks for the parent."""
         row = self._row(index).parent
         return QModelIndex() if row is None or row is self._root else self._index(row)
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:
-        """How many children a row has; builds that branch."""
         return 0 if parent.column() > 0 else len(self._children(self._row(parent)))
 
     def hasChildren(self, parent: Index = QModelIndex()) -> bool:
-        """Whether a row can be opened, without building the branch."""
         row = self._row(parent)
         if row.children is not None:
             return bool(row.children)
@@ -419,7 +418,6 @@ class OutlineModel(TreeModel):
         return None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """What a cell shows."""
         row = self._row(index)
         if role == ObjectRole:
             return row.subject
@@ -447,14 +445,14 @@ def _inside(scope: Scope) -> list[Any]:
 
 
 def _position(subject: Node | Scope) -> int:
-    """Where in the list of its graph a node, or the first node of a scope, stands."""
+    """Return the index in the list of its graph of a node, or of the first node of a scope."""
     node = next(subject.all_nodes()) if isinstance(subject, Scope) else subject
     assert node.graph is not None
     return node.graph.nodes.place(node)
 
 
 def _is_in_order(scope: Scope, node: Node) -> bool:
-    """Whether a node stands between its neighbours of the same scope."""
+    """Return whether a node is between its neighbours of the same scope."""
     place = bisect_left(scope.nodes, _position(node), key=_position)
     if scope.nodes[place : place + 1] != [node]:
         return False  # or so it looks, where others moved too: then it is put in again

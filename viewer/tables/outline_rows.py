@@ -46,10 +46,10 @@ Subject = Model | Graph | Scope | Stretch | Node
 
 @dataclass(slots=True, eq=False)
 class OutlineRow:
-    """One line of the tree; `children` is None until someone opens it.
+    """One line of the tree; `children` is None until it is expanded.
 
-    `place` is where it stood among its siblings when someone last asked. The children of a row with very many of them
-    are stretches, and `stretches` tells which one has what.
+    `place` is its last known index among its siblings. The children of a row with very many of them are stretches,
+    and `stretches` maps objects to them.
     """
 
     subject: Subject
@@ -59,7 +59,7 @@ class OutlineRow:
     scopes: ScopeTree | None = field(default=None, repr=False)  # of a graph's row
     stretches: dict[object, OutlineRow] | None = field(default=None, repr=False)
     rows: dict[object, OutlineRow] | None = field(default=None, repr=False)  # the children by what they stand for
-    told: tuple[str, ...] | None = field(default=None, repr=False)  # what a view was told last
+    told: tuple[str, ...] | None = field(default=None, repr=False)  # the texts last given to a view
 
     def child(self, subject: object) -> OutlineRow | None:
         """The child that stands for an object, if it is built; the first call looks through all."""
@@ -74,7 +74,7 @@ class OutlineRow:
         return self if self.stretches is None else self.stretches.get(subject)
 
     def holds(self, subject: object) -> bool:
-        """Whether an object has a row below this one, or in a stretch."""
+        """Return whether an object has a row below this one, or in a stretch."""
         return self.child(subject) is not None if self.stretches is None else subject in self.stretches
 
     def branch(self, subjects: list[Any]) -> list[OutlineRow]:
@@ -98,7 +98,7 @@ class OutlineRow:
     # -- what it says --------------------------------------------------------------------------------------------
 
     def title(self) -> str:
-        """What to call it below the row above it, whose name need not be said again."""
+        """Return the title below the row above it, whose name need not be repeated."""
         around = self.parent
         while around is not None and isinstance(around.subject, Stretch):
             around = around.parent
@@ -121,7 +121,7 @@ class OutlineRow:
         return "", ""
 
     def _numbers(self, stretch: Stretch) -> str:
-        """Which of its siblings' contents these are, counted from one."""
+        """Return the numbers of its contents among those of its siblings, counted from one."""
         assert self.parent is not None
         before = 0
         for row in self.parent.children or ():
@@ -137,12 +137,12 @@ class OutlineRow:
         return (*self.texts(), *more)
 
     def lacks_name(self) -> bool:
-        """Whether it is called after the first value that its node gives."""
+        """Return whether its title is the first value that its node gives."""
         return isinstance(self.subject, Node) and not self.subject.name and bool(first_output(self.subject))
 
 
 def graph_title(graph: Graph) -> str:
-    """What to call a graph in a list: its function, its attribute, or its own name."""
+    """Return the title of a graph in a list: its function, its attribute, or its own name."""
     owner = graph.owner
     if isinstance(owner, Function):
         return f"ƒ {owner.title}"

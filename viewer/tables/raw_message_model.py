@@ -43,7 +43,7 @@ _COLUMNS = ("Field", "Number", "Value", "Bytes")
 
 @dataclass(slots=True, eq=False)
 class RawRow:
-    """One field, a stretch of them, a part of its numbers or bytes, or one reading of a field nobody knows."""
+    """One field, a stretch of them, a part of its numbers or bytes, or one reading of an unknown field."""
 
     raw: RawField  # of a stretch, the first
     parent: RawRow | None
@@ -58,16 +58,16 @@ class RawRow:
 
     @property
     def is_field(self) -> bool:
-        """Whether it stands for a whole field."""
+        """Return whether it stands for a whole field."""
         return self.reading is None and self.part is None and self.stretch is None
 
     @property
     def around(self) -> Path:
-        """How the paths of what is below it begin."""
+        """Return the prefix of the paths below it."""
         return self.parent.path if self.stretch is not None and self.parent is not None else self.path
 
     def leads_to(self, path: Path) -> bool:
-        """Whether a path leads to it or to what is below it."""
+        """Return whether a path is its own or below it."""
         if self.reading is not None:
             return False
         before = len(self.around)
@@ -76,7 +76,7 @@ class RawRow:
 
     @property
     def has_parts(self) -> bool:
-        """Whether numbers or bytes are below it."""
+        """Return whether numbers or bytes are below it."""
         if self.stretch is not None:
             return False
         return self.reading is None and (self.part.kind == PAGE if self.part is not None else has_parts(self.raw))
@@ -109,7 +109,7 @@ class RawMessageModel(TreeModel):
     """
 
     edited = Signal(object, object)  # Path and what was typed; as str, Qt would drop bytes that were not UTF-8
-    _top: RawRow | None = None  # also of a model that is garbage: its view, which goes last, may still ask
+    _top: RawRow | None = None  # also of a model that is garbage: its view, which goes last, may still call it
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -211,7 +211,6 @@ class RawMessageModel(TreeModel):
     # -- QAbstractItemModel --------------------------------------------------------------------------------------
 
     def index(self, row: int, column: int, parent: Index = QModelIndex()) -> QModelIndex:
-        """Qt asks for a child."""
         found = self._row(parent)
         children = self._open(found) if found is not None else []
         if not (0 <= row < len(children) and 0 <= column < len(_COLUMNS)):
@@ -219,18 +218,15 @@ class RawMessageModel(TreeModel):
         return self.createIndex(row, column, children[row])
 
     def outer_index(self, index: Index) -> QModelIndex:
-        """Qt asks for the parent."""
         row = self._row(index)
         outer = row.parent if row is not None else None
         return QModelIndex() if outer is None or outer is self._top else self.createIndex(outer.place, 0, outer)
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:
-        """How many fields were fetched; opens the branch."""
         row = self._row(parent)
         return 0 if row is None or parent.column() > 0 else len(self._open(row))
 
     def hasChildren(self, parent: Index = QModelIndex()) -> bool:
-        """Whether a row can be opened."""
         row = self._row(parent)
         if row is None or row.reading is not None:
             return False
@@ -243,7 +239,6 @@ class RawMessageModel(TreeModel):
         return row.raw.schema is None and not row.raw.problem
 
     def canFetchMore(self, parent: Index) -> bool:
-        """Whether a message has fields that were not fetched yet."""
         row = self._row(parent)
         return row is not None and row.rest is not None
 
@@ -264,7 +259,6 @@ class RawMessageModel(TreeModel):
         return None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """What a cell shows."""
         row = self._row(index)
         if row is None:
             return None
@@ -337,7 +331,7 @@ class RawMessageModel(TreeModel):
         )
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
-        """What a person typed goes to whoever edits the model; the tree is read anew after that."""
+        """Pass the user's text to the owner of the model; the tree is read again after that."""
         row = self._row(index)
         if role != Qt.ItemDataRole.EditRole or row is None:
             return False
@@ -347,7 +341,9 @@ class RawMessageModel(TreeModel):
         return not self._refusal
 
     def is_same_in(self, contents: RawContents, path: Path, outer: int) -> bool:
-        """Whether a field says the same in other contents, and so do the messages around it below `outer` steps."""
+        """Return whether a field is the same in other contents, and so are the messages around it below `outer`
+        steps.
+        """
         before, after = ([*_along(held, path)] for held in (self._contents, contents))
         return len(before) == len(after) > outer and all(
             self._contents.read(old.start, old.end - old.start) == contents.read(new.start, new.end - new.start)
@@ -362,7 +358,7 @@ class RawMessageModel(TreeModel):
         return row.path if row is not None else ()
 
     def refuse(self, reason: str) -> None:
-        """What was just typed is not taken."""
+        """Refuse the text just entered."""
         self._refusal = reason
 
     def source(self, index: Index) -> str:
@@ -371,5 +367,5 @@ class RawMessageModel(TreeModel):
         return "" if row is None else self._source(row) or ""
 
     def refusal(self) -> str:
-        """Why the last text was refused."""
+        """Return why the last text was refused."""
         return self._refusal

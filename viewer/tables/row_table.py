@@ -29,7 +29,6 @@ class RowModel(QAbstractTableModel, Generic[Row]):
         self.endResetModel()
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:
-        """How many."""
         return 0 if parent.isValid() else len(self.rows)
 
     def columnCount(self, _parent: Index = QModelIndex()) -> int:

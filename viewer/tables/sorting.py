@@ -13,15 +13,15 @@ Key = float | str
 AT_ONCE = 2000
 
 _PER_CHECK = 64
-_PART = 1000  # rows sorted without a look at the clock
+_PART = 1000  # rows sorted between two polls of `progress`
 
 
 def order_of(
     count: int, key: Callable[[int], Key], *, is_descending: bool = False, progress: Progress = SILENT
 ) -> list[int]:
-    """The places of rows in the order of their keys: numbers, then NaN, then texts, whichever way.
+    """Return the indices of rows sorted by their keys: numbers, then NaN, then texts, in either direction.
 
-    Never long without a look at `progress`: sorted are short parts, which then are merged.
+    A merge sort over short parts, which polls `progress` often.
     """
     numbers: dict[int, Key] = {}
     others: dict[int, Key] = {}

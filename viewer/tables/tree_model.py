@@ -1,4 +1,4 @@
-"""What trees shown by Qt's views have in common."""
+"""Base of the models of tree views."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The layered graph: nodes and dummies in ranks, joined by segments that go from one rank to the next."""
+"""The layered graph (Sugiyama): nodes and dummies in ranks, joined by segments from one rank to the next."""
 
 from __future__ import annotations
 

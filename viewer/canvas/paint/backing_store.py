@@ -1,4 +1,4 @@
-"""The painted part of a view: moved when panning, stretched when zooming, filled strip by strip in between."""
+"""Backing store of a view: its painted part, moved when panning, stretched when zooming, filled strip by strip."""
 
 from __future__ import annotations
 

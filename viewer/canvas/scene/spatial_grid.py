@@ -1,7 +1,7 @@
 """A spatial index over boxes: what lies in a rectangle, what may lie under a point. numpy only.
 
 Boxes are sorted into levels of square cells, each box into the one cell of its centre on the level whose cells are
-at least as large as it. A query therefore looks one half cell beyond its rectangle on every level, and neither a
+at least as large as it. A query therefore reads one half cell beyond its rectangle on every level, and neither a
 million small boxes nor one that is a million px tall costs more than its place in an array.
 """
 
@@ -19,7 +19,7 @@ _MOST_MOVED = 1000
 
 
 class Grid:
-    """Finds boxes by place. Built in about 0.2 µs a box; a few may move afterwards."""
+    """Spatial index of boxes. Built in about 0.2 µs a box; a few may move afterwards."""
 
     def __init__(self, boxes: Boxes) -> None:
         self.boxes = boxes
