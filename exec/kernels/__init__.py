@@ -9,6 +9,7 @@ from functools import cache
 
 @cache
 def load() -> None:
-    """Import every kernel module, which registers its kernels; idempotent. Any thread."""
+    """Import every kernel module, which registers its kernels, and limit BLAS to one thread; idempotent. Any thread."""
     for module in pkgutil.walk_packages(__path__, f"{__name__}."):
         importlib.import_module(module.name)
+    importlib.import_module(f"{__name__}.shared.blas").use_one_thread()

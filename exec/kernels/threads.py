@@ -1,4 +1,4 @@
-"""Thread pool of the kernels; BLAS itself always uses one thread.
+"""Thread pool of the kernels; BLAS itself always uses one thread, since the kernels are loaded.
 
 numpy's ufuncs use one core, and BLAS's own threads spin while waiting for work, which is slower than one thread as soon
 as another process wants the cores. So kernels split large work into independent pieces (columns of a product, rows of a
@@ -15,7 +15,6 @@ from contextvars import Context, copy_context
 from queue import SimpleQueue
 
 from onnx_workbench.exec.kernels.context import checkpoint, current_limits, set_limits
-from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.model.errors import errors_to
 
 #: Multiply-adds in BLAS that are worth waking another thread: about half a millisecond. A sleeping thread needs a tenth
@@ -25,7 +24,7 @@ WORTH = 1 << 25
 #: A few elementwise passes cost as much per element as so many multiply-adds.
 PASSES = 48
 
-#: A few elementwise passes cost as much per element as so many multiply-adds.
+#: Most threads of the kernels.
 _MOST = 8
 
 
@@ -44,8 +43,7 @@ _inside = threading.local()  # .active: this thread already works for a parallel
 
 
 def set_threads(count: int) -> None:
-    """Set the number of threads for kernels (1 to 8), and BLAS to one. Any thread."""
-    blas.set_threads(1)
+    """Set the number of threads for kernels (1 to 8). Any thread."""
     _pool.size = max(1, min(count, _MOST))
 
 

@@ -35,6 +35,7 @@ HEAVY = (
     "google.protobuf",
     "ml_dtypes",
     "PIL",
+    "threadpoolctl",
     "onnx_workbench.exec",
     "onnx_workbench.model.io.reader.read",
 )

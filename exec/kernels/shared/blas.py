@@ -1,4 +1,4 @@
-"""Direct access to numpy's OpenBLAS: accumulating products (GEMM with beta = 1), and the number of threads.
+"""numpy's BLAS: accumulating products (GEMM with beta = 1) where it is OpenBLAS, and one thread whatever it is.
 
 `numpy.matmul` overwrites its output. A convolution is a sum of products, so without `gemm_add` each of them would need
 another array and another pass. The OpenBLAS in numpy's wheels is called where it is found and passes a self-test;
@@ -8,10 +8,8 @@ elsewhere numpy computes the same in two steps.
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +21,7 @@ _NO_TRANSPOSE = 111
 _Gemm = Callable[..., None]
 
 #: OpenBLAS's names of the processors for which it has small-matrix kernels.
-_UNPACKED_ON = (b"SkylakeX", b"Cooperlake", b"SapphireRapids")
+_UNPACKED_ON = ("SkylakeX", "Cooperlake", "SapphireRapids")
 
 
 def gemm_add(a: Array, b: Array, out: Array) -> None:
@@ -51,16 +49,9 @@ def has_gemm_add() -> bool:
     return _gemm("f") is not None
 
 
-def set_threads(count: int) -> int:
-    """Set the number of BLAS threads and return the previous one; (1 and no effect where it is inaccessible)."""
-    functions = _thread_functions()
-    if functions is None:
-        return 1
-    get, put = functions
-    before = int(get())
-    if before != count:
-        put(count)
-    return before
+def use_one_thread() -> None:
+    """Limit OpenBLAS, MKL or BLIS to one thread in this process, from now on."""
+    _controller().limit(limits=1, user_api="blas")
 
 
 @cache
@@ -68,11 +59,7 @@ def multiplies_unpacked() -> bool:
     """Return whether BLAS multiplies small float32 matrices without packing: OpenBLAS does on processors with
     AVX-512.
     """
-    name = _symbol("scipy_openblas_get_corename64_", "openblas_get_corename64_", "openblas_get_corename")
-    if name is None:
-        return False
-    name.restype, name.argtypes = ctypes.c_char_p, ()
-    return name() in _UNPACKED_ON
+    return any(library.architecture in _UNPACKED_ON for library in _open_blas())
 
 
 def _rows(matrix: Array) -> bool:
@@ -87,38 +74,25 @@ def _rows(matrix: Array) -> bool:
 
 
 @cache
-def _libraries() -> tuple[ctypes.CDLL, ...]:
-    """Return numpy's extension module (which exports its BLAS on most systems) and the libraries beside numpy."""
-    package = Path(np.__file__).parent
-    found = []
-    extension = sys.modules.get("numpy._core._multiarray_umath")
-    names = [getattr(extension, "__file__", None), *sorted(package.parent.glob("numpy.libs/*openblas*"))]
-    for name in names:
-        try:
-            found.append(ctypes.CDLL(str(name)))
-        except (OSError, TypeError):  # not a library of this system: numpy is used as it is
-            continue
-    return tuple(found)
+def _controller() -> Any:
+    """Return the BLAS libraries of this process. The import waits until they are asked for."""
+    import threadpoolctl  # type: ignore[import-untyped]  # it ships no types
+
+    return threadpoolctl.ThreadpoolController()
+
+
+def _open_blas() -> list[Any]:
+    return [library for library in _controller().lib_controllers if library.internal_api == "openblas"]
 
 
 def _symbol(*names: str) -> Any:
-    for library in _libraries():
+    for library in _open_blas():
+        loaded = ctypes.CDLL(library.filepath)
         for name in names:
-            function = getattr(library, name, None)
+            function = getattr(loaded, name, None)
             if function is not None:
                 return function
     return None
-
-
-@cache
-def _thread_functions() -> tuple[Callable[[], int], Callable[[int], None]] | None:
-    get = _symbol("scipy_openblas_get_num_threads64_", "openblas_get_num_threads64_", "openblas_get_num_threads")
-    put = _symbol("scipy_openblas_set_num_threads64_", "openblas_set_num_threads64_", "openblas_set_num_threads")
-    if get is None or put is None:
-        return None
-    get.restype, get.argtypes = ctypes.c_int, ()
-    put.restype, put.argtypes = None, (ctypes.c_int,)
-    return get, put
 
 
 @cache

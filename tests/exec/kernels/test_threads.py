@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import subprocess
+import sys
 import threading
 import weakref
 from collections.abc import Iterator
@@ -133,3 +136,32 @@ def test_what_is_over_before_another_thread_wakes_stays_on_one() -> None:
         assert workers == {threading.get_ident()}
     finally:
         set_threads(1)
+
+
+def test_blas_works_on_one_thread_during_a_run() -> None:
+    script = """
+import numpy, threadpoolctl
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.history.steps import InsertNode, SetGraphInputs, SetGraphOutputs
+from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
+from onnx_workbench.model.ir.types import ElementType, TensorType
+graph = Graph()
+a, b = Value("a", TensorType(ElementType.from_numpy(numpy.dtype("f"))), graph), Value("b", None, graph)
+SetGraphInputs(graph, (a,)).apply()
+InsertNode(graph, Node("MatMul", (a, a), (b,))).apply()
+SetGraphOutputs(graph, (b,)).apply()
+Session(Model(graph, opset=20)).run({"a": numpy.ones((8, 8), "f")}).raise_for_failure()
+print([i["num_threads"] for i in threadpoolctl.threadpool_info() if i["user_api"] == "blas"])
+"""
+    environment = {
+        **os.environ,
+        "OPENBLAS_NUM_THREADS": "2",
+        "MKL_NUM_THREADS": "2",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    told = subprocess.run(
+        [sys.executable, "-c", script], env=environment, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    if told == "[]":
+        pytest.skip("the number of threads of this BLAS cannot be read")
+    assert set(ast.literal_eval(told)) == {1}
