@@ -104,7 +104,7 @@ class Application(QApplication):
         self._listener.listen()
 
     def _take_over(self, request: OpenRequest) -> None:
-        """Open what another start was asked to open, where the person is looking."""
+        """Open the files passed by a second start of the program, in the active window."""
         window = self.window
         if window is None:
             return
@@ -117,7 +117,7 @@ class Application(QApplication):
         self.alert(window)  # for desktops that let no program come to the front by itself
 
     def _hear_no_more(self) -> None:
-        """What is opened from now on needs a program of its own."""
+        """Stop listening: files opened from now on need a program of their own."""
         if self._listener is not None:
             self._listener.close()
 

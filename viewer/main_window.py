@@ -319,7 +319,7 @@ class MainWindow(QMainWindow):
         self.files.open(paths)
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Close when nothing can be lost; otherwise finish what is being saved, and ask first."""
+        """Close if nothing can be lost; otherwise finish pending saves, and ask first."""
         take_typed(self)
         if not self._closing and (self.files.saving or any(tab.modified for tab in self.tabs())):
             event.ignore()

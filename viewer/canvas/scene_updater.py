@@ -46,7 +46,7 @@ class SceneUpdater(QObject):
 
     @property
     def is_due(self) -> bool:
-        """Return whether the scene is about to be made anew."""
+        """Return whether the scene is about to be redrawn."""
         return self._rebuild.isActive()
 
     def draw_anew(self) -> None:

@@ -1,1 +1,1 @@
-"""What the parts of the window share: the context of a document, selection, tasks, settings, signals of the model."""
+"""Shared parts of the window: the context of a document, selection, tasks, settings, signals of the model."""

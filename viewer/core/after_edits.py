@@ -1,4 +1,4 @@
-"""What a person asked for while an edit was on its way, done once that is made."""
+"""Actions requested during a pending edit, deferred until it is made."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from onnx_workbench.viewer.style.formatting import display
 if TYPE_CHECKING:
     from onnx_workbench.viewer.core.context import DocumentContext
 
-_PATIENCE = 300  # ms before it is told that something waits
+_PATIENCE = 300  # ms before the user is shown that something waits
 
 
 class AfterEdits(QObject):
-    """Calls `act` when no edit is on its way: now, or when those are made, refused or stopped. GUI thread only.
+    """Calls `act` when no edit is pending: now, or when the edits are made, refused or stopped. GUI thread only.
 
-    `title` says what waits, `refusal` how not to do it at all; both are told where it takes a while. Where that is
-    chosen, it calls `refused`.
+    `title` names the waiting action, `refusal` the way to cancel it; both are shown if the wait is long. On cancel it
+    calls `refused`.
     """
 
     def __init__(

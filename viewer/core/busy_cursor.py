@@ -1,4 +1,4 @@
-"""What a person sees while the window stands still."""
+"""Busy cursor while the window is blocked."""
 
 from __future__ import annotations
 

@@ -47,14 +47,14 @@ def copy(nodes: Collection[Node]) -> int:
 
 
 def has_nodes() -> bool:
-    """Whether there is something `copied` would return. Cheap."""
+    """Return whether there is something `copied` would return. Cheap."""
     data: QMimeData | None = QApplication.clipboard().mimeData()  # None while a platform has no clipboard yet
     formats = data.formats() if data is not None else []
     return MODEL_FORMAT in formats or (bool(_copied) and _COPY_FORMAT in formats)
 
 
 def is_of_cells() -> bool:
-    """Whether a text on the clipboard comes from a spreadsheet, which offers its cells as a table as well."""
+    """Return whether a text on the clipboard comes from a spreadsheet, which offers its cells as a table as well."""
     data: QMimeData | None = QApplication.clipboard().mimeData()
     return data is not None and data.hasHtml() and "<table" in data.html().lower()
 

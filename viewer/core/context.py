@@ -32,10 +32,10 @@ REFUSED: Final = "refused"
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Something to tell: what happened, details, where (a model object to go to, or a text), and what can be done.
+    """Message for the user: title, details, place (a model object to go to, or a text), and choices.
 
-    `choices` are titles of buttons with what they do; the message closes after any of them. A message takes the place
-    of one with the same `topic`.
+    `choices` are titles of buttons with their actions; the message closes after any of them. A message replaces one
+    with the same `topic`.
     """
 
     severity: Severity
@@ -65,7 +65,7 @@ class DocumentContext(QObject):
     unmarked = Signal(str, object)  # kind and nodes: from which a mark is to go, see `unmark`
     grouped = Signal(object, str, object)  # Mapping[Node, str] or None, what the words are, colours; see `group`
     comparison_changed = Signal()  # it is compared with another document, or no longer
-    conversion_requested = Signal(int, str, object)  # opset, purpose, callable for after it; the user is asked
+    conversion_requested = Signal(int, str, object)  # opset, purpose, callable for after it; shows a dialog
     overlaid = Signal(object, str)  # Mapping[Node, float] or None, and what the numbers are; see `overlay`
     noted = Signal(object)  # set[Value]: what a run says beside their edges is another now; None: of any. See note_of
     closed = Signal()  # the document is going away; heard while everything here still works
@@ -113,7 +113,7 @@ class DocumentContext(QObject):
 
     @property
     def title(self) -> str:
-        """What tab and window call the document: the file's name, or what it was opened as."""
+        """Title of the document in tab and window: the file's name, or the title it was opened with."""
         return self._title if self.document.path is None else self.document.path.name
 
     @property
@@ -170,10 +170,10 @@ class DocumentContext(QObject):
         self.reveal_all([item])
 
     def reveal_all(self, items: Iterable[Item]) -> None:
-        """The same for several objects; those in the graph of the last one come into view.
+        """Reveal several objects; those in the graph of the last one come into view.
 
-        Nodes and values of a body or function that is open inside the graph shown are shown there. What is gone is
-        left out: lists may know it until they are made anew.
+        Nodes and values of a body or function that is open inside the graph shown are shown there. Deleted objects
+        are left out: lists may hold them until they are rebuilt.
         """
         found = [(item, graph_of(item)) for item in items]
         there = {graph for graph in {graph for _, graph in found} if graph is not None and is_in_model(graph)}
@@ -198,15 +198,15 @@ class DocumentContext(QObject):
         choices: tuple[tuple[str, Callable[[], object]], ...] = (),
         topic: str = "",
     ) -> None:
-        """Tell the person something without standing in the way: a bar above the graph, one line and a detail."""
+        """Show the user a non-modal message: a bar above the graph, one line and a detail."""
         self.messaged.emit(Message(severity, title, detail, place, choices, topic))
 
     def withdraw(self, topic: str) -> None:
-        """Take back what was told on a topic: it is no longer so."""
+        """Withdraw the message on a topic, which no longer holds."""
         self.withdrawn.emit(topic)
 
     def report(self, error: ModelError, topic: str = "") -> None:
-        """Tell what went wrong."""
+        """Show an error."""
         self.message("error", error.title, error.detail, error.place, topic=topic)
 
     def _on_job_failed(self, job: Task[Any]) -> None:
@@ -264,20 +264,20 @@ class DocumentContext(QObject):
 
 
 def _first_graph(model: Model) -> Graph:
-    """What to show at first: the main graph, but the first function of a file that has functions alone."""
+    """Return the graph shown first: the main graph, or the first function of a file that has functions alone."""
     graph = model.graph
     is_empty = not (graph.nodes.first or graph.inputs or graph.outputs or graph.initializers)
     return model.functions[0].body if is_empty and model.functions else graph
 
 
 def _lone_tensor(graph: Graph) -> list[Value]:
-    """What there is to see of a graph that holds one constant and nothing else."""
+    """Return the only tensor of a graph that holds one constant and nothing else."""
     constants = list(islice(graph.initializers, 2))
     return constants if len(constants) == 1 and not (graph.nodes.first or graph.inputs or graph.outputs) else []
 
 
 def _is_gone(item: Item) -> bool:
-    """Whether its graph has a value no more, though the value knows it; quick, as there may be very many."""
+    """Return whether a graph no longer has a value, though the value refers to it; fast, as there may be very many."""
     if not isinstance(item, Value):
         return False
     maker = item.producer

@@ -1,4 +1,4 @@
-"""When the program itself is at fault: the error goes to a log file and a dialog, and the window stays usable."""
+"""Handler of unexpected errors: they go to a log file and a dialog, and the window stays usable."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def install(show: Callable[[str], object]) -> None:
 
 
 def report_text(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> str:
-    """What a developer needs: versions and the traceback."""
+    """Return the text for developers: versions and the traceback."""
     from onnx_workbench.viewer.core.version import versions  # its imports take a while, and most runs never need it
 
     about = "\n".join(f"{name} {version}" for name, version in versions().items())

@@ -51,7 +51,7 @@ class ChunkedIteration(QObject, Generic[T]):
 
     @property
     def running(self) -> bool:
-        """Whether there may be more."""
+        """Return whether there may be more."""
         return self._items is not None
 
     def start(self, items: Iterator[T | None]) -> None:

@@ -1,4 +1,4 @@
-"""Where the program keeps its own files. No Qt."""
+"""Folders of the program's own files. No Qt."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ def state_folder() -> Path:
 
 
 def journal_folder() -> Path:
-    """Where journals are: beside the user's other state, never beside the model."""
+    """Return the folder of journals: beside the user's other state, never beside the model."""
     return state_folder() / "journals"

@@ -1,4 +1,4 @@
-"""Which groups a graph has: its name scopes, or, where names tell none, the blocks it repeats.
+"""Groups of a graph: its name scopes, or, where names give none, the blocks it repeats.
 
 One for each document, so that canvas and outline show the same groups and each tree is made once.
 """
@@ -30,7 +30,7 @@ class Grouping(QObject):
     GUI thread only.
     """
 
-    regrouped = Signal(object)  # Graph: it has other groups than before, though nobody edited it
+    regrouped = Signal(object)  # Graph whose groups changed without an edit
 
     def __init__(self, changes: ModelSignals, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -45,14 +45,14 @@ class Grouping(QObject):
     # -- trees -----------------------------------------------------------------------------------------------
 
     def tree(self, graph: Graph) -> ScopeTree:
-        """The groups of a graph as it is now; made at once where nobody waited for it."""
+        """Return the current groups of a graph; computed at once unless `prepare` did."""
         tree = self._trees.get(graph)
         if tree is None:
             tree = self._trees[graph] = self._make(graph)
         return tree
 
     def is_ready(self, graph: Graph) -> bool:
-        """Whether `tree` takes no time."""
+        """Return whether `tree` takes no time."""
         return graph in self._trees or len(graph.nodes) <= AT_ONCE
 
     def when_ready(self, graph: Graph, call: Callable[[], object]) -> None:
@@ -89,7 +89,7 @@ class Grouping(QObject):
         raise error
 
     def _forget(self, graphs: set[Graph | None]) -> None:
-        """Graphs were edited: their trees are made anew, for whoever waits now or asks later."""
+        """Invalidate the trees of edited graphs: they are rebuilt on the next use, or now if a caller waits."""
         for graph in graphs:
             if graph is None:
                 continue
@@ -101,18 +101,18 @@ class Grouping(QObject):
     # -- blocks ----------------------------------------------------------------------------------------------
 
     def has_blocks(self, graph: Graph) -> bool:
-        """Whether the groups of a graph are blocks, and not name scopes."""
+        """Return whether the groups of a graph are blocks, and not name scopes."""
         return self._blocks.get(graph) is not None
 
     @property
     def is_searching(self) -> bool:
-        """Whether blocks are being looked for."""
+        """Return whether blocks are being searched."""
         return self._search.running
 
     def prepare(self, graph: Graph, *, asked: bool, ready: Callable[[], object]) -> bool:
-        """Look for blocks where that is still to be done; then `ready` is called. False: `tree` is right already.
+        """Search for blocks in the background if necessary; then `ready` is called. False: `tree` is up to date.
 
-        `asked`: a person wants groups, so that whatever is found will do. Call when the tree is ready.
+        `asked`: the user wants groups, so any result will do. Call when the tree is ready.
         """
         if graph in self._blocks and (self._blocks[graph] is not None or not asked or graph in self._asked):
             return False
@@ -145,5 +145,5 @@ class Grouping(QObject):
         return True
 
     def stop(self) -> None:
-        """Give up a search: nobody waits for it any more."""
+        """Cancel a search that is no longer needed."""
         self._search.stop()

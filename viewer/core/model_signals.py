@@ -45,20 +45,20 @@ class ChangeSet:
 
     @property
     def is_large(self) -> bool:
-        """Whether it is more than can be followed within a turn of the event loop."""
+        """Return whether it is too large to process within one event."""
         return is_large(self.nodes, self.values)
 
 
 def is_large(nodes: Collection[Node], values: Collection[Value]) -> bool:
-    """Whether so many changed that what they need takes longer than a frame."""
+    """Return whether so many objects changed that processing them takes longer than a frame."""
     return len(nodes) + len(values) > _MANY
 
 
 class ModelSignals(QObject):
-    """Tells what an edit, undo or redo changed; the sets are new for every change and never empty.
+    """Signals of the changes of an edit, undo or redo; the sets are new for every change and never empty.
 
-    The signals come in the order they stand here, after the model has changed. The workspace hears `removed`
-    before any view does, so the selection holds nothing that is gone.
+    The signals are emitted in the order they stand here, after the model has changed. The workspace gets `removed`
+    before any view does, so the selection holds no deleted object.
     """
 
     removed = Signal(object)  # set[Node | Graph | Function]
@@ -71,8 +71,8 @@ class ModelSignals(QObject):
 
     def __init__(self, document: Document, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._held: list[Change] | None = None  # to be told together
-        self.touched = ChangeSet()  # by the change that is being told, or was last
+        self._held: list[Change] | None = None  # to be emitted together
+        self.touched = ChangeSet()  # of the change that is being emitted, or was last
         self._endings = [document.subscribe(self._on_change), document.on_saved(self.state_changed.emit)]
 
     def close(self) -> None:
@@ -82,9 +82,9 @@ class ModelSignals(QObject):
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """What changes within it is told as one change at its end, as on a way through many edits.
+        """Context manager that emits its changes as one at its end, as on a path through many edits.
 
-        Who asks the document itself, as the journal does, hears each.
+        Listeners of the document itself, such as the journal, get each change.
         """
         held = self._held = []
         try:
@@ -215,7 +215,7 @@ def _bodies(attribute: Attribute | None) -> tuple[Graph, ...]:
 
 
 def is_in_model(thing: Node | Value | Graph | Function | Model) -> bool:
-    """Whether an object is still part of a model. Costs the depth of nesting."""
+    """Return whether an object is still part of a model. Costs the depth of nesting."""
     match thing:
         case Node():
             return thing.graph is not None and is_in_model(thing.graph)

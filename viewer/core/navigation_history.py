@@ -28,7 +28,7 @@ class NavigationEntry:
 
 
 class NavigationHistory(QObject):
-    """The places left behind, and those that going back left. `here` tells the place of now. GUI thread only."""
+    """Back and forward stacks of positions. `here` returns the current position. GUI thread only."""
 
     changed = Signal()  # back and forward became possible or impossible
 
@@ -41,12 +41,12 @@ class NavigationHistory(QObject):
 
     @property
     def can_go_back(self) -> bool:
-        """Whether a place was left before this one."""
+        """Return whether there is a position to go back to."""
         return bool(self._back)
 
     @property
     def can_go_forward(self) -> bool:
-        """Whether `back` was used since the last jump."""
+        """Return whether `back` was used since the last jump."""
         return bool(self._forward)
 
     @contextmanager

@@ -85,16 +85,16 @@ class ProblemChecker(QObject):
 
     @property
     def finished(self) -> bool:
-        """Whether the list is complete for the model as it is now."""
+        """Return whether the list is complete for the current model."""
         return self._checker is not None and self._checker.finished
 
     @property
     def all(self) -> list[Problem]:
-        """What is known to be wrong now, errors first."""
+        """Problems known now, errors first."""
         return self._listed
 
     def count(self, severity: str) -> int:
-        """How many of a severity."""
+        """Number of problems of a severity."""
         return self._counts[severity]
 
     def _on_change(self, _change: Change) -> None:
@@ -111,7 +111,7 @@ class ProblemChecker(QObject):
         self._look()
 
     def _look(self) -> None:
-        """List what the checker knows since it was last looked at; with very many problems that takes a while."""
+        """List the problems found since the last call; with very many problems that takes a while."""
         if self._checker is not None and self._checker.revision != self._seen:
             self._collect()
         if self.finished != self._told_finished:

@@ -1,4 +1,4 @@
-"""What is selected in one document, as model objects: the canvas, outline, find and inspector all read and set it."""
+"""Selection in one document, as model objects: the canvas, outline, find and inspector all read and set it."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Selection(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._items: dict[Item, None] = {}
-        self._tuple: tuple[Item, ...] = ()  # the same, made once per change: it is asked for often
-        self._kinds: Counter[type[Item]] | None = None  # counted when first asked for: there may be very many
+        self._tuple: tuple[Item, ...] = ()  # the same, cached per change: it is read often
+        self._kinds: Counter[type[Item]] | None = None  # counted on first use: there may be very many
         self._nodes: tuple[Node, ...] | None = None
         self._values: tuple[Value, ...] | None = None
         self._hover: Item | None = None
@@ -61,13 +61,13 @@ class Selection(QObject):
 
     @property
     def kinds(self) -> Counter[type[Item]]:
-        """How many of the selected objects are nodes, values and so on."""
+        """Number of selected nodes, values and so on."""
         if self._kinds is None:
             self._kinds = Counter(map(type, self._tuple))
         return self._kinds
 
     def _those(self, kind: type[_Kind]) -> tuple[_Kind, ...]:
-        """The items of a kind; looks at each only where kinds are mixed."""
+        """Return the items of a kind; filters them only if kinds are mixed."""
         count = self.kinds[kind]
         if count == len(self._tuple):
             return cast("tuple[_Kind, ...]", self._tuple)
@@ -80,7 +80,7 @@ class Selection(QObject):
         return len(self._items)
 
     def has_all(self, items: Iterable[object]) -> bool:
-        """Whether all of these are selected. Costs those up to the first that is not."""
+        """Return whether all of these are selected. Stops at the first that is not."""
         return all(map(self._items.__contains__, items))
 
     def others_of(self, items: Iterable[_Kind]) -> list[_Kind]:

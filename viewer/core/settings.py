@@ -1,4 +1,4 @@
-"""What the program remembers between starts, and where: options, recent files, window state.
+"""Settings kept between starts: options, recent files, window state.
 
 An option is declared once, with its default, which also gives its type:
 
@@ -128,9 +128,9 @@ class Settings(QObject):
         self.set(RECENT_FILES, tuple(other for other in self.get(RECENT_FILES) if other != text))
 
 
-@lru_cache(maxsize=256, typed=True)  # asked of each action whenever anything changes
+@lru_cache(maxsize=256, typed=True)  # read by each action whenever anything changes
 def _decode(stored: str, default: object) -> Any:
-    """What the file holds, as the type of the default; None when it cannot be."""
+    """Convert the stored value to the type of the default; None if it cannot be."""
     try:
         value = json.loads(stored)
     except ValueError:

@@ -24,9 +24,9 @@ _DELAY_MS = 120  # after an edit, in which another one may come, as in typing
 
 
 class TypeInference(QObject):
-    """What every value's type is: what was inferred and what is declared, together. GUI thread.
+    """Types of all values, inferred and declared combined. GUI thread.
 
-    Nothing is inferred before `start`. While an edit's result is being worked out, what was known before stays.
+    Nothing is inferred before `start`. While inference after an edit is running, the previous types stay.
     """
 
     changed = Signal()  # a value is of another type than before
@@ -58,12 +58,12 @@ class TypeInference(QObject):
 
     @property
     def inferred(self) -> InferredTypes | None:
-        """What inference found last; None before it ended for the first time."""
+        """Types of the last inference; None before it ended for the first time."""
         return self._inferred
 
     @property
     def rules(self) -> Mapping[str, str]:
-        """What a person said of operators nobody knows: ``domain::Operator`` → ``same as input 0``."""
+        """Rules of the user for unknown operators: ``domain::Operator`` → ``same as input 0``."""
         return self._rules
 
     def set_rule(self, operator: str, rule: str) -> None:
@@ -115,7 +115,7 @@ class TypeInference(QObject):
             try:
                 return request(model, rules, progress)
             except ModelError:
-                return None  # what cannot be written cannot be asked about; problems say why
+                return None  # a model that cannot be written cannot be inferred; problems say why
 
         def ask(asked: InferenceRequest | None) -> None:
             if asked is not None:
@@ -138,5 +138,5 @@ class TypeInference(QObject):
 
 
 def _is_only_a_name(step: object) -> bool:
-    """Whether a step can change no type: inference knows values, not their names."""
+    """Return whether a step can change no type: inference identifies values by object, not by name."""
     return isinstance(step, SetField) and step.field in ("name", "doc_string", "metadata", "overload")

@@ -1,4 +1,4 @@
-"""Which version of the program this is, and of what it stands on."""
+"""Versions of the program and of the libraries it uses."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Autosave(QObject):
         super().__init__(workspace)
         self._workspace = workspace
         self._told = ""
-        self._lacks_file = False  # the file was not there any more as it was when that was looked at last
+        self._lacks_file = False  # the file was missing or changed when it was last read
         self._is_writing = False  # the model, for that
         self.journal: Journal | None = None
         self._failed.connect(self._look)
@@ -150,7 +150,7 @@ class Autosave(QObject):
         )
 
     def _begun(self, beginning: Baseline, state: int) -> None:
-        """What was written is what edits are done again on, if that is still needed."""
+        """Accept the written file as the base of replay, if it is still needed."""
         from onnx_workbench.model.recovery.journal_files import remove_files
 
         self._is_writing = self._lacks_file = False  # not again for each edit, where it did not succeed

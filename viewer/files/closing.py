@@ -1,4 +1,4 @@
-"""Closes tabs and the window's documents: asks about changes, and waits for what is being written."""
+"""Closing of tabs and the window's documents: asks about changes, and waits for pending saves."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.files.document_tab import DocumentTab
     from onnx_workbench.viewer.files.documents import Documents
 
-_PATIENCE = 300  # ms before it is told that a tab waits for its save to close
+_PATIENCE = 300  # ms before the user is shown that a tab waits for its save to close
 _CLOSING = "closing"  # topic of messages, of which the last one counts
 
 
 class Closing:
-    """What closes the documents of a window, or waits to do so. GUI thread only."""
+    """Closer of a window's documents, which may wait for saves. GUI thread only."""
 
     def __init__(self, area: DocumentArea, files: Documents) -> None:
         self._area = area
@@ -85,7 +85,7 @@ class Closing:
 
     def _job_ended(self, tab: DocumentTab, job: Task[Any]) -> None:
         if job.makes == "file":
-            QTimer.singleShot(0, tab, partial(self.go_on, tab))  # once it is told that it is written
+            QTimer.singleShot(0, tab, partial(self.go_on, tab))  # after the notification that it is written
 
     def go_on(self, tab: DocumentTab) -> None:
         """Something of a tab was written, or will not be: close it now if that is what it waited for."""

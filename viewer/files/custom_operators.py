@@ -59,7 +59,7 @@ class OperatorSets(QObject):
             self._settings = None
 
     def open(self, path: Path) -> OpenOperatorSet:
-        """Read a document and make its operators known; one that is open already is read anew."""
+        """Read a document and register its operators; one that is already open is read again."""
         from onnx_workbench.model import schemas
         from onnx_workbench.model.io.reader.read import load_operator_set
         from onnx_workbench.model.schemas.operator_set_documents import schemas_of
@@ -89,7 +89,7 @@ def documents() -> OperatorSets:
 
 
 def is_document(path: Path) -> bool:
-    """Whether a file is an operator-set document; looks at its first bytes."""
+    """Return whether a file is an operator-set document; reads its first bytes."""
     from onnx_workbench.model.io.reader.read import identify
 
     try:

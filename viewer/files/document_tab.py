@@ -1,4 +1,4 @@
-"""What one tab holds: breadcrumb, messages and the graph of one open document."""
+"""Tab of one open document: breadcrumb, messages and graph."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class DocumentTab(QWidget):
         self.workspace = workspace
         workspace.setParent(self)
         self.identity: Identity | None = None  # of the file when it was read or written last
-        self.told_of: Identity | None = None  # of the file another program wrote, once the person was told
+        self.told_of: Identity | None = None  # of the file another program wrote, once the user was informed
         self.breadcrumb = Breadcrumb(workspace)
         self.messages = MessageBar(workspace)
         self.view: GraphView = GraphView(workspace)
@@ -86,7 +86,7 @@ class DocumentTab(QWidget):
         return self.view if merged is None or merged.view is None else merged.view
 
     def drawn(self, item: Node | Value) -> Node | Value:
-        """What stands on the canvas for an object of the document: the object, but in a merged graph."""
+        """Return the object on the canvas for one of the document: the same, but in a merged graph."""
         merged = self.beside.merged if self.beside is not None else None
         found = merged.drawn(item) if merged is not None else None
         return found if isinstance(found, (Node, Value)) else item
@@ -112,7 +112,7 @@ class DocumentTab(QWidget):
 
     @property
     def modified(self) -> bool:
-        """Whether closing would lose something."""
+        """Return whether closing would lose something."""
         return self.workspace.document.modified or bool(self.workspace.jobs.making("edit"))
 
     def _show_types(self) -> None:
@@ -134,7 +134,7 @@ class DocumentTab(QWidget):
         garbage_collection.include_models()
 
     def graph_number(self) -> int:
-        """Where the graph shown stands among all graphs of the model: how it is found again after a reload."""
+        """Number of the graph shown among all graphs of the model, by which it is found after a reload."""
         graphs = self.workspace.model.graphs()
         return next((number for number, graph in enumerate(graphs) if graph is self.workspace.graph), 0)
 

@@ -38,7 +38,7 @@ _ON_DISK, _SAVING = "file on disk", "saving"  # topics of messages, of which the
 
 
 def _nothing() -> None:
-    """For who need not be told."""
+    """Do nothing: the default callback."""
 
 
 class Documents(QObject):
@@ -72,7 +72,7 @@ class Documents(QObject):
     # -- opening ---------------------------------------------------------------------------------------------
 
     def ask(self) -> None:
-        """Let the person choose files and open them."""
+        """Let the user choose files and open them."""
         self.open(ask_open(self.area, self._settings))
 
     def open(self, paths: Iterable[Path]) -> None:
@@ -138,7 +138,7 @@ class Documents(QObject):
         self._read(str(path), title, None, then)
 
     def open_saved_then(self, path: Path, title: str, then: Callable[[DocumentTab], object]) -> None:
-        """The same to look at, beside edits of the file: it is not written down for recovery, as the file holds it."""
+        """Open a read-only view of a file beside its edits: no baseline is written, as the file holds it."""
         self._read(str(path), title, None, then, holds=path)
 
     def open_standard_input(self) -> None:
@@ -189,7 +189,7 @@ class Documents(QObject):
             done=done,
             failed=lambda error: self._cannot_open(error, title, path),
             finished=finished,
-            lane="mutate",  # one after the other, so that tabs stand in the order asked for
+            lane="mutate",  # one after the other, so that tabs are in the requested order
         )
 
     def _keep_first(self, models: Sequence[tuple[Model, str]], show: Callable[[Sequence[Baseline]], object]) -> None:
@@ -216,7 +216,7 @@ class Documents(QObject):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a document is being read, or about to be."""
+        """Return whether a document is being read, or about to be."""
         return self.expecting or bool(self.pending)
 
     def _expect(self, title: str) -> None:
@@ -317,15 +317,15 @@ class Documents(QObject):
         )
 
     def _keep(self, tab: DocumentTab) -> None:
-        """What is open counts, not what the other program wrote: saving will replace that without asking again."""
+        """Keep the open document, not what the other program wrote: saving will replace that without a question."""
         tab.note_identity()
         tab.workspace.document.mark_unsaved()
         tab.workspace.withdraw(_ON_DISK)
 
     def reload(self, tab: DocumentTab) -> None:
-        """Read the file again and show it at the same place; the changes made here are gone.
+        """Read the file again and show the same position; the changes made here are lost.
 
-        Not those that are made while it is read: then the person is asked.
+        Changes made during the read are not: then the user is asked.
         """
         self._reload(tab, _state_of(tab))
 
@@ -371,7 +371,7 @@ class Documents(QObject):
     # -- saving ----------------------------------------------------------------------------------------------
 
     def save(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
-        """Write the document to its file; asks where when it has none. `then` is called once it is written."""
+        """Write the document to its file, or show a file dialog if it has none. `then` is called once it is written."""
         from onnx_workbench.viewer.files.save import SaveOptions
 
         take_typed(self.area.window())
@@ -381,7 +381,7 @@ class Documents(QObject):
             self.save_with(tab, SaveOptions(tab.path), then)
 
     def save_as(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
-        """Ask for a file and write the document to it, which then belongs to it."""
+        """Show a file dialog and write the document to the file, which then belongs to it."""
         from onnx_workbench.viewer.files.save import SaveOptions
         from onnx_workbench.viewer.popups.file_dialogs import ask_save_model
 
@@ -462,11 +462,11 @@ class Documents(QObject):
 
     @property
     def saving(self) -> bool:
-        """Whether a document is being written, or something of one, or a model that shows once it is kept."""
+        """Return whether a document is being written, or something of one, or a model that shows once it is kept."""
         return bool(self.keeping) or any(map(self.is_writing, self.area.tabs()))
 
     def is_writing(self, tab: DocumentTab) -> bool:
-        """Whether a document is being written, or something of it."""
+        """Return whether a document is being written, or something of it."""
         return tab in self._saves or bool(tab.workspace.jobs.making("file"))
 
     def save_of(self, tab: DocumentTab) -> SaveTask | None:
@@ -571,7 +571,7 @@ class Documents(QObject):
 
 
 def _state_of(tab: DocumentTab) -> object:
-    """What tells whether a document was edited meanwhile, or is about to be."""
+    """Return a state that differs if a document was edited meanwhile, or is about to be."""
     return tab.workspace.document.current.id, tab.workspace.jobs.making("edit")
 
 

@@ -20,7 +20,7 @@ _FILTERS = ("Image (*.png)", "Scalable image (*.svg)", "PDF page (*.pdf)")
 
 
 def export_picture(tab: DocumentTab, part: Part) -> None:
-    """Ask for a file and write a part of the graph into it as it is drawn now, in a job."""
+    """Show a file dialog and export a part of the graph as it is drawn now, in a job."""
     from onnx_workbench.model.errors import ModelError
     from onnx_workbench.viewer.canvas.paint.export import export_scene, part_of
     from onnx_workbench.viewer.core.edge_notes import no_note
@@ -61,6 +61,6 @@ def export_picture(tab: DocumentTab, part: Part) -> None:
 
 
 def _suggestion(tab: DocumentTab) -> Path:
-    """Where a picture of a document might go: beside its file."""
+    """Return the suggested path of a picture of a document: beside its file."""
     name = Path(tab.workspace.title).with_suffix(".png")
     return name if tab.path is None else tab.path.with_name(name.name)

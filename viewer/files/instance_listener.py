@@ -35,7 +35,7 @@ class InstanceListener(QObject):
         where = address()
         if where is None:
             return False
-        if _answers(where):  # asked first: Qt would put its socket in the place of the other one
+        if _answers(where):  # checked first: Qt would replace the socket of the other one
             return False
         QLocalServer.removeServer(where)  # left behind by a program that was killed
         return self._server.listen(where)
@@ -69,7 +69,7 @@ class InstanceListener(QObject):
 
 
 def _answers(where: str) -> bool:
-    """Whether anyone listens there."""
+    """Return whether a program listens there."""
     probe = QLocalSocket()
     probe.connectToServer(where)
     found = probe.waitForConnected(200)

@@ -1,4 +1,4 @@
-"""From what a person names (a file, ``-`` for standard input, the sample) to a model. Any thread, no Qt."""
+"""Reading a model from a path, ``-`` for standard input, or the sample. Any thread, no Qt."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read(name: str | Path, progress: Progress = SILENT) -> Model:
 
 
 def identity_read(model: Model) -> Identity | None:
-    """That of the file that a model was read from, which may be another than the one at its place by now."""
+    """Return the identity of the file that a model was read from, which may have been replaced by now."""
     source = model.source
     return None if source is None else source.identity
 
@@ -43,7 +43,7 @@ def missing_at(model: Model, path: Path) -> str:
 
 
 def identity_at(path: Path) -> Identity | None:
-    """What tells the file there is now from what it was or will be; None when there is none to look at."""
+    """Return the identity of the current file, which changes when it is replaced; None if there is none."""
     from onnx_workbench.model.io.reader.source import identity_of
 
     try:

@@ -27,7 +27,7 @@ _MUCH = 1 << 18  # bytes of a journal: more steps than are done again in a few f
 
 
 def offer(files: Documents) -> None:
-    """Ask about every journal that is left: recover, show the changes, discard. Nothing happens by itself."""
+    """Offer every journal that is left: recover, show the changes, discard. Nothing happens without the user."""
     folder = journal_folder()
     if not folder.is_dir() or not any(folder.iterdir()):
         return  # as at nearly every start, which then loads nothing for it
@@ -134,10 +134,10 @@ def _tell_recovered(workspace: Workspace, leftover: RecoverableJournal) -> None:
 
 
 def _replay_in_copy(files: Documents, tab: DocumentTab, leftover: RecoverableJournal) -> None:
-    """Do very many steps again on a copy, while the window goes on; asks anew when stopped, or edited meanwhile.
+    """Replay very many steps on a copy, while the window stays responsive; offers again if stopped, or edited
+    meanwhile.
 
-    A copy brings what is in force alone, so that edits that were undone, and can be done again, are left to
-    `_replay_at_once`.
+    A copy holds the current state alone, so edits that were undone, and can be redone, are left to `_replay_at_once`.
     """
     from onnx_workbench.model.recovery.recover import recover
     from onnx_workbench.viewer.workflows.background_edit import BackgroundEdit, EditOutcome

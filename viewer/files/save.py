@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SaveOptions:
-    """Where a document is written, and how. `copy`: it goes on belonging to the file it belongs to now."""
+    """Target and format of a save. `copy`: the document keeps its current file."""
 
     path: Path
     form: FileForm | None = None
@@ -50,11 +50,11 @@ class Coming:
 
 @dataclass(frozen=True)
 class Answers:
-    """What is called of a save, on the GUI thread. Either `refused`, `failed` or `written`, unless it is stopped.
+    """Callbacks of a save, on the GUI thread. Either `refused`, `failed` or `written`, unless it is stopped.
 
-    `refused` comes before anything is written, where the options do not fit the model; `placing` when all is written
-    and the old file still there, with what the new one will be; `written` with the state of the document that the file
-    holds; `ended` after all, whatever became of the save.
+    `refused` is called before anything is written, if the options do not fit the model; `placing` when all is written
+    and the old file still there, with the identity of the new one; `written` with the state of the document that the
+    file holds; `ended` after all, whatever the outcome.
     """
 
     prepared: Callable[[], object]
@@ -81,7 +81,7 @@ class SaveTask:
 
     @property
     def title(self) -> str:
-        """What it is called while it runs."""
+        """Title of the job."""
         return f"Saving {self.options.path.name}"
 
     def start(self, expected: Identity | None) -> None:
@@ -104,9 +104,9 @@ class SaveTask:
             self._stop = preparation.stop
 
     def stop(self) -> None:
-        """Write nothing, or leave what is there as it was; `ended` is all that is called, and only if it began.
+        """Cancel: write nothing, or leave the old file as it was; only `ended` is called, if the save began.
 
-        Once the new file is there that comes too late: then it is as if nobody had stopped it.
+        Too late once the new file is in place: then the save succeeds.
         """
         self.stopped = True
         self._stop()

@@ -42,7 +42,7 @@ class OpenRequest:
 
     @classmethod
     def from_bytes(cls, line: bytes) -> OpenRequest | None:
-        """What a line asks for; None where it has another form than `to_bytes` gives."""
+        """Parse a request; None if it has another form than `to_bytes` gives."""
         try:
             found = json.loads(line)
         except (ValueError, RecursionError):
@@ -60,7 +60,7 @@ class OpenRequest:
 
 
 def _is_file_name(name: str) -> bool:
-    """Whether it may be the absolute name of a file on this system."""
+    """Return whether it may be an absolute file name on this system."""
     try:
         return b"\0" not in os.fsencode(name) and Path(name).is_absolute()
     except UnicodeEncodeError:
@@ -68,7 +68,7 @@ def _is_file_name(name: str) -> bool:
 
 
 def address() -> str | None:
-    """Where the programs of this user on this display meet; None where there is no place only this user can reach."""
+    """Return the socket address of this user's programs on this display; None without a private location."""
     meant = [
         str(state_folder()),
         *map(os.environ.get, ("WAYLAND_DISPLAY", "DISPLAY", "QT_QPA_PLATFORM", "SESSIONNAME")),
@@ -94,7 +94,7 @@ def _folder() -> Path:
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether nobody else may put a socket there; makes the folder where there is none."""
+    """Return whether only this user can put a socket there; makes the folder if there is none."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.stat()
@@ -137,4 +137,4 @@ def _talk(where: str, message: bytes, answers: list[bytes]) -> None:
                 line.sendall(message)
                 answers.append(line.recv(len(ACCEPTED)))
     except OSError:
-        return  # nobody listens there any more
+        return  # the listener is gone

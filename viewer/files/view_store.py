@@ -1,4 +1,4 @@
-"""Where each file was left: the graph shown, and the part of it in view. Kept between starts."""
+"""Last view of each file: the graph shown, and the part of it in view. Kept between starts."""
 
 from __future__ import annotations
 

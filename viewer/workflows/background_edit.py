@@ -1,4 +1,4 @@
-"""Tools for whole models that ask nothing: worked out on a copy in the background, then made one edit."""
+"""Tools for whole models without a dialog: computed on a copy in the background, then applied as one edit."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EditOutcome:
-    """The steps that bring to the real model what was done to its copy, and what is told of it, if anything.
+    """Steps that apply the changes of the copy to the real model, and a message, if any.
 
-    `places` are what is to be seen of the real model afterwards, `warning` what a person should look at: a title, a
+    `places` are the objects of the real model to reveal afterwards, `warning` is for the user's attention: a title, a
     text and a place. `entries` are titles and steps of several edits, one after the other, instead of `steps`.
     """
 
@@ -49,11 +49,11 @@ class EditOutcome:
 
 
 class BackgroundEdit(QObject):
-    """Does `work` on a copy of a document's model and makes it one edit of the document; GUI thread only.
+    """Applies `work` to a copy of a document's model and makes it one edit of the document; GUI thread only.
 
-    All the while the window goes on, and the status line shows how far it is, with Stop. Where the document is edited
-    meanwhile it begins again. What fails or is stopped leaves the model as it is; `failed` gets what refused, else a
-    message tells it. `ended` is called last, and told whether the model was changed.
+    The window stays responsive, and the status line shows progress with Stop. If the document is edited meanwhile, it
+    starts over. A failure or stop leaves the model as it is; `failed` gets the refusal, else a message shows it.
+    `ended` is called last with whether the model was changed.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class BackgroundEdit(QObject):
         self._begin()
 
     def give_up(self) -> None:
-        """Stop, and call nobody."""
+        """Stop, without callbacks."""
         self._failed, self._ended = (lambda _error: None), (lambda _is_made: None)
         if self._job is not None:
             self._job.cancel()
@@ -209,7 +209,7 @@ def take_unused_inputs_away(workspace: DocumentContext, graph: Graph) -> None:
 
 
 def set_batch(workspace: DocumentContext, graph: Graph, batch: Dimension, text: str) -> None:
-    """Give inputs and outputs of a graph another first dimension, which a person wrote as `text`."""
+    """Set the first dimension of a graph's inputs and outputs to what the user entered as `text`."""
 
     def work(rehearsal: WorkingCopy, progress: Progress) -> EditOutcome:
         from onnx_workbench.model.convert.dimensions import change_batch
@@ -236,6 +236,6 @@ def set_batch(workspace: DocumentContext, graph: Graph, batch: Dimension, text: 
 
 
 def known_of(workspace: DocumentContext, rehearsal: WorkingCopy) -> InferredTypes:
-    """What is known of the types of the copy by now: a tool that begins again asks again. Any thread."""
+    """Return the types known for the copy by now; call again after a restart. Any thread."""
     inferred = workspace.types.inferred or InferredTypes()
     return InferredTypes(rehearsal.of_copies(inferred.types))

@@ -67,11 +67,13 @@ class Trial:
     nodes: frozenset[Node] | None = None
 
     def is_refused_by(self, agreement: Equivalence) -> bool:
-        """Whether the comparison found what was not meant: with another precision outputs change a little."""
+        """Return whether the comparison found an unintended difference: another precision changes outputs a little."""
         return agreement.agrees is False and (agreement.fails or self.options.precision is None)
 
     def compare(self, *, runs: int = 1, progress: Progress = SILENT) -> Equivalence:
-        """Whether outputs are as before on so many random inputs. Any thread, while nobody else uses the trial."""
+        """Return whether outputs are unchanged for so many random inputs. Any thread, with exclusive use of the
+        trial.
+        """
         if self.before is None:
             return Equivalence(None, reason="nothing that is computed changes")
         if not runs:
@@ -96,7 +98,7 @@ def counted(text: str, count: int) -> str:
 
 
 def only(**chosen: Any) -> argparse.Namespace:
-    """What is to be converted, all else to be left as it is: see the options of the command."""
+    """Return the objects to convert, all else being left as it is: see the options of the command."""
     nothing: dict[str, Any] = {"opset": None, "precision": None, "functions": None, "ir_version": None, "sort": False}
     how = {"converter": "auto", "keep": []}
     return argparse.Namespace(**nothing | how | {"freeze": [], "free": [], "strip": [], "rename": []} | chosen)
@@ -129,7 +131,7 @@ def attempt(
 
 
 class _Conversions:
-    """Everything asked for, one edit each; in a part of the model if it is given."""
+    """Requested conversions, one edit each; in a part of the model if it is given."""
 
     def __init__(
         self, document: Document, options: argparse.Namespace, part: Collection[Node] | None, progress: Progress
@@ -315,7 +317,7 @@ class _Conversions:
 
 
 def _of_the_whole_model(report: ConversionReport, part: Collection[Node], after: Collection[Node]) -> ModelError:
-    """Why nodes are not converted by themselves, and which of them would change."""
+    """Return the error that nodes are not converted alone, with those that would change."""
     places = (remark.place for remark in (*report.changes, *report.warnings))
     changed = dict.fromkeys(display(p.title, 60) for p in places if isinstance(p, Node) and (p in part or p in after))
     named = ", ".join(list(changed)[:_MOST_NAMED]) + (" and others" if len(changed) > _MOST_NAMED else "")
@@ -324,7 +326,7 @@ def _of_the_whole_model(report: ConversionReport, part: Collection[Node], after:
 
 
 def _place(text: str) -> tuple[tuple[str, int], str]:
-    """What ``x:2=width`` says: an input, its axis, and the name of its size."""
+    """Parse ``x:2=width``: an input, its axis, and the name of its size."""
     place, _, name = text.rpartition("=")
     value, _, axis = place.rpartition(":")
     if not value or not axis.isdecimal() or len(axis) > _MOST_DIGITS or not name.strip():

@@ -1,4 +1,4 @@
-"""What is done to chosen things: at once, or where they are very many on a copy, while the window goes on."""
+"""Edits of chosen objects: at once, or if they are very many on a copy, without blocking the window."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MANY = 2_000  # things that take about a frame
 
 
 class CopyOf(Protocol):
-    """What stands for a part of the open model where the change is made."""
+    """Maps a part of the open model to the object to change."""
 
     def __call__(self, thing: T, /) -> T:
         """The part itself, or a copy of it."""
@@ -43,10 +43,10 @@ def edit_many(
     ended: Callable[[bool], object] = lambda _is_made: None,
     once: bool = False,
 ) -> None:
-    """Change so many things of the model as one edit; `change` speaks of each by what stands for it.
+    """Change many objects of the model as one edit; `change` gets a function that maps each to the one to change.
 
-    What refuses goes to `failed`, if that is given. `ended` is called last, and told whether the model was changed.
-    `once`: an edit meanwhile refuses it, as what is changed was chosen by what it held.
+    A refusal goes to `failed`, if that is given. `ended` is called last with whether the model was changed. `once`:
+    an edit meanwhile refuses it, as the objects were chosen by their content.
     """
     if count > MANY:
         _change_copy(workspace, title, change, failed, ended, once=once)

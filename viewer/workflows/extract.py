@@ -49,7 +49,7 @@ class ExtractTask(QObject):
 
     @property
     def running(self) -> bool:
-        """Whether nothing was called yet."""
+        """Return whether no callback was called yet."""
         return self._reader.running
 
     def stop(self, *_: object) -> None:

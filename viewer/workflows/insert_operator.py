@@ -1,4 +1,4 @@
-"""Adding a chosen operator where a person works: on the selected edge, after the selected nodes, or by itself."""
+"""Insertion of a chosen operator at the selected edge, after the selected nodes, or by itself."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def target_graph(workspace: DocumentContext) -> Graph:
 
 
 def caption(workspace: DocumentContext) -> str:
-    """Where an operator would go, in words."""
+    """Describe where an operator would be inserted."""
     item = workspace.selection.current
     if isinstance(item, Value) and item.uses:
         return f"Enter puts it on the edge {display(item.name, 40)}, Shift+Enter beside it, fed by the same value."

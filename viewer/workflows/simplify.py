@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class SimplifyOutcome:
-    """What simplifying came to, and the steps that bring it to the real model, entry by entry."""
+    """Result of simplifying: report, and the steps that apply it to the real model, entry by entry."""
 
     report: SimplifyReport
     agreement: Equivalence
@@ -34,7 +34,7 @@ class SimplifyOutcome:
 
     @property
     def steps(self) -> int:
-        """How many steps there are in all entries."""
+        """Number of steps in all entries."""
         return sum(len(steps) for _, steps in self.entries)
 
     def apply(self, document: Document) -> None:
@@ -54,7 +54,7 @@ class Simplification:
     def survey(
         self, *, options: SimplifyOptions | None = None, progress: Progress = SILENT
     ) -> tuple[dict[str, list[Match]], list[PassRefusal]]:
-        """What each pass would find, and what it would refuse; the copy stays as it is."""
+        """Return the matches and refusals of each pass; the copy stays as it is."""
         model = self.rehearsal.document.model
         if self._types is None:
             self._types = trusted_types(model, progress).types
@@ -122,5 +122,5 @@ def size_table(report: SimplifyReport) -> list[tuple[str, ...]]:
 
 
 def refusal_counts(report: SimplifyReport) -> Counter[tuple[str, str]]:
-    """How often passes held back, by the name of the pass and the reason."""
+    """Count the refusals by the name of the pass and the reason."""
     return Counter((refusal.pass_id, refusal.reason) for refusal in report.refusals)

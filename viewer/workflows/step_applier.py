@@ -1,4 +1,4 @@
-"""Many edits made one after the other, with a look at what the person does in between."""
+"""Application of many edits one after the other, with event processing in between."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _MUCH = 1 << 20  # bytes of tensors, the same
 
 
 class StepApplier(QObject):
-    """Makes each entry, a title and its steps, an edit of the document; then calls `done`. GUI thread only.
+    """Applies each entry, a title and its steps, as an edit of the document; then calls `done`. GUI thread only.
 
-    What was recorded of them is on file first, so that no crash takes what the person saw done. Each then has a turn
-    of the event loop: what takes time is what the window does about a change, not the steps, so that smaller parts
-    would take longer in all. `done` is told whether all were made: an edit or an undo by somebody else ends it, as the
-    steps fit no more. `jobs` show it; when it is stopped there, nothing is made and `stopped` called, or where it is
-    too late for that, what is left is made in one go.
+    Their write-ahead log is on file first, so that no crash loses what the user saw. Each entry is then applied in an
+    event of its own: the cost is in the window's updates, not in the steps, so smaller parts would take longer in
+    all. `done` is called with whether all were made: an edit or an undo in between ends it, as the steps no longer
+    fit. `jobs` show it; if it is stopped there, nothing is made and `stopped` called, or if it is too late for that,
+    the rest is made at once.
     """
 
     def __init__(
@@ -134,10 +134,10 @@ def edit_ahead(
     failed: Callable[[ModelError], object] | None = None,
     ended: Callable[[bool], object] = lambda _is_made: None,
 ) -> None:
-    """Make an edit now, or one that brings much of tensors when their bytes are on file; the window goes on meanwhile.
+    """Make an edit now, or once its tensor bytes are on file if they are large, without blocking the window.
 
-    The status line then shows how far that is, with Stop; where the model is edited meanwhile, `change` is called
-    again. What refuses goes to `failed`, if that is given. `ended` is told whether the edit was made.
+    The status line then shows progress with Stop; if the model is edited meanwhile, `change` is called again. A
+    refusal goes to `failed`, if that is given. `ended` is called with whether the edit was made.
     """
     document, journal = workspace.document, workspace.journal
     steps: list[Step] = []

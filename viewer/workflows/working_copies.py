@@ -28,7 +28,7 @@ class WorkingCopyTask(QObject):
 
     @property
     def running(self) -> bool:
-        """Whether a copy is being made."""
+        """Return whether a copy is being made."""
         return self._copying.running
 
     def start(self) -> None:

@@ -96,7 +96,7 @@ def rank(graph: Digraph, pull: Index, progress: Progress) -> Index:
     floating = [False] * len(order)
     for v in order:
         floating[v] = all(floating[p] and len(successors[p]) == 1 for p in predecessors[v])
-    # Down: whoever has more lines below than above follows its consumers; ties follow too, so that whole
+    # Down: a node with more lines below than above follows its consumers; ties follow too, so that whole
     # chains come along. Up: ties whose producer did not come along go back to it. No step lengthens lines.
     for _ in range(2):
         for v in reversed(order):

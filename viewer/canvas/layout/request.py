@@ -30,7 +30,7 @@ class LayoutRequest:
     """One graph to lay out: N nodes, E edges; checked on construction (ValueError), never changed after.
 
     Edges may hold cycles, self-loops and duplicates. An edge may start or end at an expanded container itself.
-    With direction "right" everything is turned: ports are y offsets from a node's top, edges leave on the
+    With direction "right" everything is transposed: ports are y offsets from a node's top, edges leave on the
     right side and enter on the left; `sizes` stay width, height. Ports of a container are offsets in the least width
     asked for, and stand in that proportion in the width it gets; above only in that of its title where others go in.
     """
