@@ -178,7 +178,7 @@ class Session(Runs):
         return start(self._engine, request, self.number, self.snapshots.nodes.object, progress, observer)
 
     def forget(self) -> None:
-        """Let go of all computed values; weights prepared for kernels stay."""
+        """Release all computed values; weights prepared for kernels stay."""
         self._engine.forget()
 
 

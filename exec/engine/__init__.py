@@ -1,1 +1,1 @@
-"""From a model to computed values: snapshot, lowering to a plan, and the executor that runs the plan's steps."""
+"""Execution of models: snapshot, lowering to a plan, and the executor that runs the plan's steps."""

@@ -30,7 +30,7 @@ class CacheEntry:
         return self.nbytes + (self.inside.nbytes if self.inside is not None else 0)
 
     def all_values(self) -> Iterator[RuntimeValue]:
-        """Those in its bodies too."""
+        """Return all values, including those in its bodies."""
         yield from self.values
         if self.inside is not None:
             yield from self.inside.made
@@ -62,17 +62,17 @@ class ValueCache:
     insides: dict[int, SubgraphRecord] = field(default_factory=dict)  # of bodies that constants alone decide
 
     def tokens(self) -> set[int]:
-        """Of all that is kept; summaries of runs long ago are let go of."""
+        """Return the tokens of all entries; evicts summaries of old runs."""
         self.outlines = {token: o for token, o in self.outlines.items() if o.run > self.run - _REMEMBERED}
         return {*self.entries, *self.outlines}
 
     def clear(self) -> None:
-        """Let go of all that was computed; what steps cost stays known."""
+        """Evict all values; the costs of steps stay known."""
         self.entries.clear()
         self.outlines.clear()
 
     def retain(self, tokens: Container[int]) -> None:
-        """Let go of the bodies of constant steps that have none of these tokens."""
+        """Evict the bodies of constant steps that have none of these tokens."""
         self.insides = {token: inside for token, inside in self.insides.items() if token in tokens}
 
     def trim(self) -> None:

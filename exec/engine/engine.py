@@ -47,7 +47,7 @@ class Engine:
         self._last: Execution | None = None  # whose values are not yet in the store
 
     def forget(self) -> None:
-        """Let go of all values of earlier runs; constants stay."""
+        """Release all values of earlier runs; constants stay."""
         self._store = ValueCache(self.budget, insides=self._store.insides)
         self._last = None
         self._feeds.clear()
@@ -74,7 +74,7 @@ class Engine:
         return state
 
     def _evict(self) -> None:
-        """Let go of constants and weights that no plan reads, and of tokens of what is not kept."""
+        """Evict constants and weights that no plan reads, and tokens of steps that are not cached."""
         steps: list[Step] = []
         tensors: set[int] = set()
         known = self._store.tokens() | {token for token, _ in self._feeds.values()}
@@ -273,7 +273,7 @@ class Engine:
 
 
 def _wanted(plan: Plan, targets: set[int] | None) -> bytearray:
-    """By step, whether its values are needed: those of outputs and targets, where a summary is not enough."""
+    """Return by step whether its values are needed: those of outputs and targets, where a summary is not enough."""
     wanted = bytearray(len(plan.steps))
     for slot in plan.outputs if targets is None else ():
         if slot in plan.producers:

@@ -165,7 +165,7 @@ class Execution:
         return self._costs[min(done, len(self._costs) - 1)], self._costs[-1]
 
     def _costs_of(self, steps: Sequence[Step]) -> list[float]:
-        """For each number of these steps the seconds that so many of them are expected to take."""
+        """Return the cumulative expected seconds of these steps."""
         costs = self._store.costs
         known = [costs[s.key] for s in steps if s.key in costs]
         usual = sum(known) / len(known) if known else 1.0

@@ -57,15 +57,15 @@ class Pass:
     stamps: list[float]  # when each step was finished
     sizes: list[int]  # bytes of the outputs of each step
     dead: dict[int, Failure]  # slots that will never have a value
-    ceiling: int  # bytes to hold; past it values are let go of
+    ceiling: int  # bytes to hold; past it values are released
     held: int = 0  # bytes of values
     peak: int = 0  # of `held`
 
 
 class Executor:
-    """The state of one run: what each slot holds, how far it is, what failed.
+    """State of one run: contents of the slots, position, failures.
 
-    `execute` may be called again and again; it goes on where it stopped. Use from one thread at a time.
+    `execute` may be called repeatedly; it continues where it stopped. Use from one thread at a time.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Executor:
         self.summaries: dict[int, Summary] = {}
         self.stopped = ""
         self.walk = SubgraphStepper()  # of the last call of execute
-        self.keep: set[int] | None = None  # slots never let go; None: all, as long as the budget lasts
+        self.keep: set[int] | None = None  # slots never released; None: all, as long as the budget lasts
         self._frames: dict[int, Frame] = {}  # by id of the plan
         self._tick = 0.0
         self._told = 0

@@ -127,7 +127,7 @@ def _type_proto(value: RuntimeValue) -> TypeProto:
 
 
 class _Reader:
-    """Turns messages of the onnx package into snapshots with numbers of their own."""
+    """Converter of messages of the onnx package to snapshots with numbers of their own."""
 
     def __init__(self, library: Library) -> None:
         self._library = library

@@ -1,4 +1,4 @@
-"""From a snapshot to a plan: every value gets a slot, every node becomes a step, functions are expanded in place."""
+"""Lowering of a snapshot to a plan: every value gets a slot, every node a step, functions are inlined."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Code(NamedTuple):
     step: Step
 
     def guarded(self) -> Code:
-        """The same, refusing inputs of types that the operator does not take; see PlanState.code_for."""
+        """Wrap a kernel to refuse inputs of types that the operator does not take; see PlanState.code_for."""
         operation, node = self.step.operation, self.step.node
         if operation.problem:
             return self
@@ -340,7 +340,7 @@ class PlanState:
         return any(body.state.has_drawn for bodies in self.bodies.values() for body in bodies)
 
     def release(self) -> None:
-        """Let go of the run that was going on, and of what refers to this: no cycle may keep weights alive."""
+        """Release the current run and references to this: a reference cycle would keep weights alive."""
         self.activation.executor, self.activation.state, self.activation.slots = None, None, []
         for context in self.contexts.values():
             context.drawn = 0
@@ -429,7 +429,7 @@ def fill(step: Step, slots: list[RuntimeValue], values: Sequence[RuntimeValue]) 
 
 
 def refusal(problem: str, error: type[Exception] = KernelError) -> KernelFunction:
-    """A function that stands for a kernel that cannot run, and raises why."""
+    """Return a function in place of a kernel that cannot run, which raises why."""
     return partial(_refuse, error, problem)
 
 

@@ -35,7 +35,7 @@ _name_of = attrgetter("name")
 
 
 class TensorReference(NamedTuple):
-    """Stands for a tensor in a snapshot; `ModelSnapshot.tensors` has the object itself."""
+    """Placeholder of a tensor in a snapshot; `ModelSnapshot.tensors` has the object itself."""
 
     number: int
 
@@ -189,7 +189,7 @@ class NameTable(Mapping[int, str]):
 
 
 class _Texts(ValuesView[str]):
-    """The names of all values in a row, without looking for each."""
+    """The names of all values as one sequence, without a lookup for each."""
 
     def __init__(self, names: NameTable) -> None:
         super().__init__(names)
@@ -370,7 +370,7 @@ class SnapshotCache:
         return GraphSnapshot(uid, me, graph.name, inputs, outputs, *types, initializers, ())
 
     def _filled(self, shell: GraphSnapshot, name: str, nodes: tuple[NodeSnapshot, ...]) -> GraphSnapshot:
-        """The same graph with its nodes."""
+        """Return the same graph with its nodes."""
         uids: list[int] = []
         for start in range(0, len(nodes), _PIECE):
             _heeded.get().check()

@@ -79,7 +79,7 @@ class SubgraphRecord:
         self.made.extend(other.made)
 
     def kept(self) -> SubgraphRecord:
-        """The same for a later run that did not compute it again."""
+        """Return a copy for a later run that reuses the values."""
         return SubgraphRecord(self.values, [replace(node, state=State.KEPT) for node in self.nodes], self.made)
 
 

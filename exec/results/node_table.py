@@ -281,7 +281,7 @@ class ByNumber(Mapping[int, NodeResult]):
 
 
 class _Items(ItemsView[int, NodeResult]):
-    """All rows in a row, without looking for each."""
+    """All rows as one sequence, without a lookup for each."""
 
     def __init__(self, rows: ByNumber) -> None:
         super().__init__(rows)

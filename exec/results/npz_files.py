@@ -158,7 +158,7 @@ def write_npz(path: Path, values: Iterable[tuple[str, RuntimeValue]]) -> list[st
 
 
 def plain_array(array: Array) -> Array:
-    """An array of a type that numpy knows by itself, equal in value."""
+    """Convert to an array of a built-in numpy type, equal in value."""
     if array.dtype.kind == "O":
         texts = array.astype(str)
         return texts if texts.size else np.empty(array.shape, "U1")

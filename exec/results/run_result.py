@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ValueLifetimes:
-    """From which step to which each value of a run is alive, in the order they are made."""
+    """Lifetimes of the values of a run, from step to step, in the order they are made."""
 
     keys: Sequence[ValueKey]
     first: NDArray[np.int64]
@@ -60,7 +60,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class RunNumber:
-    """Stands for a result in a message to the process that has it."""
+    """Reference to a result in a message to the process that has it."""
 
     number: int
 
@@ -95,7 +95,7 @@ class RunResult:
     notes: tuple[str, ...] = ()
     bodies: Mapping[Path, dict[int, RuntimeValue]] = field(default_factory=dict)  # values of the last iteration
     body_summaries: Mapping[Path, Mapping[int, Summary]] = field(default_factory=dict)
-    inner: list[NodeResult] = field(default_factory=list)  # nodes in bodies, over all turns
+    inner: list[NodeResult] = field(default_factory=list)  # nodes in bodies, over all iterations
 
     @cached_property
     def nodes(self) -> NodeTable:
@@ -141,7 +141,7 @@ class RunResult:
         raise ModelError("The run did not finish", self.early_end or "some nodes were skipped")
 
     def work_out(self) -> RunResult:
-        """Itself, with all that is found out on first use already known: for another thread that must not wait."""
+        """Compute everything that is lazy, and return itself: for another thread that must not wait."""
         _ = self.failures, self.counts, self.computed_bytes, self.failed, self.calls_of
         nothing = 0
         _ = self.nodes[:1], self.by_node.get(nothing), self.layout.slots.get(((), nothing))  # which sorts them first

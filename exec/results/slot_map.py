@@ -30,7 +30,7 @@ class SlotKeys:
 
     @classmethod
     def of(cls, keys: Iterable[tuple[int, Path]]) -> SlotKeys:
-        """Those of (number, path) pairs."""
+        """Make the keys of (number, path) pairs."""
         paths: dict[Path, int] = {}
         numbers: list[int] = []
         calls: list[int] = []
@@ -40,7 +40,7 @@ class SlotKeys:
         return cls(np.array(numbers, np.int64), np.array(calls, np.int32), tuple(paths))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return SlotKeys, (self.numbers, self.calls, self.paths)  # not what is found out on first use
+        return SlotKeys, (self.numbers, self.calls, self.paths)  # without what is computed on first use
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -50,7 +50,7 @@ class SlotKeys:
         return int(self.numbers[place]), self.paths[self.calls[place]]
 
     def outermost(self) -> NDArray[np.int64]:
-        """For each row the node of the graph itself: the row's own, or the call of a function it is in."""
+        """Return for each row the node of the graph itself: the row's own, or the call of a function it is in."""
         own = -1  # no number: those are not negative
         callers = np.array([path[0] if path else own for path in self.paths], np.int64)[self.calls]
         return np.where(callers == own, self.numbers, callers)
@@ -110,7 +110,7 @@ class Lists:
 
     @classmethod
     def of(cls, lists: Sequence[Sequence[int]]) -> Lists:
-        """Those lists."""
+        """Pack lists."""
         slots = np.fromiter(chain.from_iterable(lists), np.int32)
         return cls(slots, np.cumsum(np.fromiter(map(len, lists), np.int64, len(lists)), dtype=np.int64))
 
@@ -128,7 +128,7 @@ class Lists:
 
     @property
     def places(self) -> NDArray[np.int64]:
-        """For each slot which list it is in."""
+        """Return for each slot the index of its list."""
         return np.repeat(np.arange(len(self)), np.diff(self.ends, prepend=0))
 
     def holders(self, slots: Iterable[int]) -> NDArray[np.int64]:
@@ -160,7 +160,7 @@ class Steps(Sequence[StepLayout]):
 
     @classmethod
     def of(cls, steps: Iterable[StepLayout]) -> Steps:
-        """Those steps, which have their place as index."""
+        """Make the table of steps, which have their position as index."""
         rows = list(steps)
         return cls(
             SlotKeys.of((row.node, row.path) for row in rows),
@@ -198,12 +198,12 @@ class Slots(Mapping[ValueKey, int]):
 
     @classmethod
     def of(cls, slots: Mapping[ValueKey, int]) -> Slots:
-        """Those of a mapping, in its order."""
+        """Make the table of a mapping, in its order."""
         entries = SlotKeys.of((value, path) for path, value in slots)
         return cls(entries, np.fromiter(slots.values(), np.int32, len(slots)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Slots, (self.entries, self.slots)  # not what is found out on first use
+        return Slots, (self.entries, self.slots)  # without what is computed on first use
 
     def __len__(self) -> int:
         return len(self.slots)
@@ -249,7 +249,7 @@ class Slots(Mapping[ValueKey, int]):
 
 
 class _Pairs(ItemsView[ValueKey, int]):
-    """All of them in a row, without looking for each."""
+    """All pairs as one sequence, without a lookup for each."""
 
     def __init__(self, table: Slots) -> None:
         super().__init__(table)

@@ -31,7 +31,7 @@ class SummaryTable(Mapping[int, Summary]):
 
     @classmethod
     def of(cls, slots: Sequence[RuntimeValue], known: Mapping[int, Summary]) -> SummaryTable:
-        """Those of values, and those that are known of values that were let go."""
+        """Make the summaries of values, and take the known ones of released values."""
         infos: dict[ValueInfo, int] = {}
         arrays: dict[Any, int] = {}  # the same by what is quicker to look up
         which = np.full(len(slots), -1, np.int32)

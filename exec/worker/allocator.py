@@ -37,7 +37,7 @@ def keep_freed_memory() -> bool:
 
 
 def return_freed_memory() -> None:
-    """Hand back to the system what is free now: after a model was closed or its values were let go of. Any thread."""
+    """Return free memory to the system: after a model was closed or its values were released. Any thread."""
     library = _glibc()
     if library is not None:
         library.malloc_trim(0)

@@ -36,7 +36,7 @@ GRACE = 2.0
 ANSWER, HAND_OVER = 2.0, 30.0
 
 _POLL = 0.05
-_PIECE = 500  # nodes gone through at once: twice as fast as one by one, and no other thread waits for it
+_PIECE = 500  # nodes processed at once: twice as fast as one by one, and no other thread waits for it
 
 #: Stands for a snapshot that travels by itself.
 _NOTHING = ModelSnapshot(0, GraphSnapshot(0, 0, "", (), (), (), (), (), ()), {}, {}, 0, {}, {}, {})
@@ -124,7 +124,7 @@ class WorkerSession(Runs):
 
     @property
     def at(self) -> tuple[Path, int] | None:
-        """Path and number of the node that the run that goes on is in, as far as is known. Any thread."""
+        """Path and number of the current node of the run, as far as is known. Any thread."""
         stepper = self._latest()
         return None if stepper is None else stepper.at
 
@@ -137,7 +137,7 @@ class WorkerSession(Runs):
         return None if stepper is None else stepper.so_far()
 
     def forget(self) -> None:
-        """Let go of all computed values."""
+        """Release all computed values."""
         if self._process is not None and self._process.alive:
             with contextlib.suppress(WorkerDied):
                 self._process.send("forget", None)
@@ -436,7 +436,7 @@ class _Titles:
             for at in range(start, len(nodes) - end, _PIECE):
                 some = nodes[at : min(at + _PIECE, len(nodes) - end)]
                 found.update(zip(map(_number_of, some), some, strict=True))
-        self._nodes = found  # at once: several threads look
+        self._nodes = found  # at once: several threads read it
 
     @property
     def _roots(self) -> dict[int, tuple[NodeSnapshot, ...]]:

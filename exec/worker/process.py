@@ -156,7 +156,7 @@ def raise_answer(kind: str, content: Any) -> None:
 
 
 def _receive(process: weakref.ref[Process], connection: Connection) -> None:
-    """On its own thread: hand out what the worker sends. Does not keep the Process alive."""
+    """Dispatch the worker's messages, on a thread of its own. Does not keep the Process alive."""
     try:
         while True:
             message = connection.recv()

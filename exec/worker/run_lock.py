@@ -49,7 +49,7 @@ class RunLock:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._due: set[int] = set()  # threads with a run that wants to begin or go on
+        self._due: set[int] = set()  # threads with a run that waits to begin or continue
 
     @contextmanager
     def taken(self, progress: Progress = SILENT) -> Iterator[None]:

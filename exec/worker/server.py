@@ -86,12 +86,12 @@ class Worker:
             work(number, kind, content)
 
     def _look(self) -> None:
-        """On its own thread: show what a run that goes on has computed. Computes no values."""
+        """Send the partial results of a running run, on a thread of its own. Computes no values."""
         while True:
             self._answered(self._show, *self._looking.get())
 
     def _listen(self) -> None:
-        """On its own thread: hear what must not wait for the run that is going on."""
+        """Receive requests that must not wait for the running run, on a thread of its own."""
         while True:
             try:
                 number, kind, content = self._connection.recv()
@@ -145,7 +145,7 @@ class Worker:
         return any(job.stepper is not None for job in self._jobs.values())
 
     def _quick(self, number: int, run: int, key: ValueKey) -> bool:
-        """Answer at once when the value is at hand."""
+        """Answer at once if the value is available."""
         job = self._jobs.get(run)
         result = None if job is None else job.so_far or job.result
         value = result.find(key) if result is not None else MISSING
@@ -307,7 +307,7 @@ class Worker:
             job.stepper = None
 
     def _salvage(self, number: int, run: int) -> None:
-        """On the listening thread, before this process is killed: hand over what the run has computed."""
+        """Send what the run has computed before this process is killed, on the listening thread."""
         job = self._jobs.get(run)
         stepper = job.stepper if job is not None else None
         if stepper is None:

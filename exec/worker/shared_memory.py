@@ -72,7 +72,7 @@ class SharedMemoryExchange:
         return cls(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=base))
 
     def remove(self) -> None:
-        """Remove the folder; what is mapped stays until it is let go."""
+        """Remove the folder; mapped files stay until they are unmapped."""
         for mapping in self._open.values():
             mapping.close()
         self._open.clear()

@@ -450,7 +450,7 @@ def _tell_all(listeners: Iterable[Callable[..., object]], *news: Change) -> None
 
 
 def _path(entry: HistoryEntry) -> list[HistoryEntry]:
-    """From the root to an entry."""
+    """Return the path from the root to an entry."""
     path = [entry]
     while path[-1].parent is not None:
         path.append(path[-1].parent)

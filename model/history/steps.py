@@ -265,7 +265,7 @@ class RemoveNode(BaseStep):
 
 @dataclass(frozen=True, slots=True)
 class SetInputs(BaseStep):
-    """Replace all inputs of a node; None stands for one left out."""
+    """Replace all inputs of a node; None is an omitted one."""
 
     verb = "set inputs"
     identity = ("node",)
@@ -343,7 +343,7 @@ class MoveUses(BaseStep):
 
     @property
     def subject(self) -> tuple[object, ...]:
-        """Itself: what one moved a later one moves on, so that both count."""
+        """Return itself: moves add up, so both count."""
         return type(self), self
 
     @property
@@ -614,7 +614,7 @@ def _note_field(target: Target, field: str, content: Any) -> None:
 
 
 def _training_graphs(target: Model | TrainingInfo, field: str) -> list[Graph]:
-    """The training graphs that a field of a model, or of training info in one, stands for."""
+    """Return the training graphs of a model's field, or of a training info's."""
     trainings: tuple[TrainingInfo, ...] = ()
     if isinstance(target, Model):
         trainings = target.training_info if field == "training_info" else ()

@@ -58,7 +58,7 @@ class WorkingCopy:
         self._copies: dict[int, Any] = {}  # by id, filled on first use
 
     def original(self, target: T) -> T:
-        """The object of the real model that a copy stands for; anything else stands for itself."""
+        """Return the object of the real model for its copy; anything else is returned as it is."""
         return cast("T", self._originals.get(getattr(target, "id", 0), target))  # both are of one kind
 
     def copy_of(self, thing: T) -> T:
@@ -93,7 +93,7 @@ class WorkingCopy:
         return [step for _, steps in self.entries() for step in steps]
 
     def entries(self) -> list[tuple[str, list[Step]]]:
-        """The same as `steps`, entry by entry of the copy's history, with their titles. Call one of them once."""
+        """Return `steps` by entry of the copy's history, with their titles. Call only one of the two, once."""
         path = []
         entry = self.document.current
         while entry.parent is not None:
@@ -129,7 +129,7 @@ class WorkingCopy:
         return self._stands_for(copy, model)
 
     def _stands_for(self, copy: _Part, original: _Part) -> _Part:
-        """Give a copy the id of the object that it stands for; returns the copy."""
+        """Give a copy the id of its original; returns the copy."""
         copy.id = original.id
         self._originals[copy.id] = original
         return copy
@@ -209,7 +209,7 @@ class WorkingCopy:
         return tuple(None if v is None else self._value(v) for v in values)
 
     def _value(self, value: Value) -> Value:
-        """The value a copy stands for; for one made here, one like it."""
+        """Return the original of a copied value; for one made here, a new one like it."""
         if value.id not in self._originals:
             moved = Value(value.name, value.type)
             moved._details, moved._source = value._read(), value._source
@@ -240,7 +240,7 @@ class WorkingCopy:
         return replace(attribute, value=graphs[0] if attribute.kind is AttributeKind.GRAPH else graphs)
 
     def _node(self, node: Node) -> Node:
-        """The node a copy stands for; for one made here, one like it wired to the real model's values."""
+        """Return the original of a copied node; for one made here, a new one wired to the real model's values."""
         if node.id not in self._originals:
             moved = Node(
                 node.op_type,
@@ -273,7 +273,8 @@ class WorkingCopy:
         return self.original(training)
 
     def _moved_graph(self, graph: Graph) -> Graph:
-        """The graph a copy stands for; for one made here, a copy of it that captures the real model's values.
+        """Return the original of a copied graph; for one made here, a copy of it that captures the real model's
+        values.
 
         These hear of it only when it comes into the model, if it ever does.
         """

@@ -52,7 +52,7 @@ class Journal:
         self.ahead: WriteAheadLog | None = None  # whose steps are being made
         self._until_kept: list[Callable[[], object]] = []
         self._recording: list[JournalLog] = []  # which write the steps of the change that is being made
-        self._next: JournalLog | None = None  # on a file that is about to be there
+        self._next: JournalLog | None = None  # for a file that is about to be written
         self._log = self._first(BaseFile.of(document.path) if base is None else base, beginning)
         self._note_unsaved()
         self._endings = [
@@ -77,7 +77,7 @@ class Journal:
 
     @property
     def path(self) -> Path | None:
-        """The journal's file; None before there is anything to do again."""
+        """The journal's file; None before there is anything to replay."""
         return self._log.path if self._log.is_on_file else None
 
     @property
@@ -222,7 +222,7 @@ class Journal:
             self._log.open()
 
     def _pass_on(self) -> None:
-        """Have what waits until all is kept called after that, if it is on its way."""
+        """Have the pending callbacks called once all is written."""
         for call in list(self._until_kept if not self.problem else ()):
             self._log.after(partial(self._let_go, call))
 

@@ -26,7 +26,7 @@ from onnx_workbench.model.progress import Cancelled, Progress
 if TYPE_CHECKING:
     from onnx_workbench.model.io.reader.payloads import Payload
 
-_LOOK_SECONDS: Final = 2.0  # between two looks whether the file is there
+_LOOK_SECONDS: Final = 2.0  # between two checks whether the file exists
 _REST: Final = 2.0  # seconds without a line after which the file is put on the disk
 _LONGEST: Final = 10.0  # seconds until it is all the same: what is written meanwhile has to wait, in typing for a frame
 _STEP: Final = 1 << 20  # bytes that are in memory at a time
@@ -53,7 +53,7 @@ def base_path(journal: Path) -> Path:
 
 
 def remove_files(journal: Path) -> None:
-    """Remove a journal and what lies beside it. What the disk does not let go of stays.
+    """Remove a journal and the files beside it. Files that cannot be removed stay.
 
     The journal goes first: a program that is killed meanwhile leaves nothing to recover.
     """
@@ -116,7 +116,7 @@ class JournalFiles:
         self._thread: threading.Thread | None = None
         self._progress = Progress()
         self._writing = threading.Lock()
-        self._written = self._looked = 0.0  # when the last line was, and when the file was last seen to be there
+        self._written = self._looked = 0.0  # times of the last line, and of the last check that the file exists
         self._will_sync = False
 
     def keep(self, payload: Payload) -> tuple[int, int]:
@@ -140,7 +140,7 @@ class JournalFiles:
             sync(os.dup(self._lines.fileno()), self._await_rest)
 
     def _await_rest(self) -> None:
-        """On a thread of its own: until no line has been written for a moment, or for long enough."""
+        """Wait, on a thread of its own, until no line has been written for a moment, or for long enough."""
         longest = time.monotonic() + _LONGEST
         while (left := min(self._written + _REST, longest) - time.monotonic()) > 0:
             time.sleep(left)
@@ -180,7 +180,7 @@ class JournalFiles:
         self._waiting.join()
 
     def close(self) -> None:
-        """Write what is still to be written, and let go of the files."""
+        """Write the rest, and close the files."""
         if self._thread is not None:
             self._waiting.put(None)
             self._thread.join()
@@ -190,7 +190,7 @@ class JournalFiles:
                     file.close()
 
     def remove(self) -> None:
-        """Let go of the files with everything in them."""
+        """Close the files and delete them."""
         self.problem = self.problem or OSError(0, "closed")  # what waits is not wanted any more
         self._progress.cancel()
         self.close()

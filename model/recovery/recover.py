@@ -307,7 +307,7 @@ def _called(path: Path, end: str) -> Path:
 
 
 def _cut_short(folder: Path) -> Iterator[Path]:
-    """Journals whose edits were being done again when the program ended."""
+    """Return the journals whose replay was interrupted by the end of the program."""
     for path in folder.glob(f"*{SUFFIX}{_TRYING}*"):
         number, _, started = path.name.rpartition(_TRYING)[2].partition("-")
         if number.isascii() and number.isdigit() and not is_running(int(number), started):

@@ -100,7 +100,7 @@ class Recording:
 
 
 class WriteAheadLog:
-    """A recording that is on its way into a journal. On the thread that owns the model."""
+    """A recording that is being written into a journal. On the thread that owns the model."""
 
     def __init__(self, journal: Journal, store: JournalFiles, recording: Recording, progress: Progress) -> None:
         self.store = store

@@ -126,7 +126,7 @@ class GraphView(HighlightedSurface):
 
     @property
     def is_busy(self) -> bool:
-        """Return whether a newer scene is on its way."""
+        """Return whether a newer scene is being made."""
         return self._loader.is_busy or self._following.is_due
 
     @property
@@ -407,7 +407,7 @@ class GraphView(HighlightedSurface):
         self.set_marks("selected", self.workspace.selection.items)
 
     def select_box(self, box: int) -> None:
-        """Select what a box stands for; the arrow keys go on from there."""
+        """Select the objects of a box; the arrow keys continue from there."""
         assert self.scene is not None
         self.workspace.selection.set(self.items_of(Hit(box=box)))
         self._current = self.scene.boxes[box].key
@@ -558,7 +558,7 @@ class GraphView(HighlightedSurface):
             super().keyPressEvent(event)
 
     def keyReleaseEvent(self, event: QKeyEvent) -> None:
-        """The space bar acts when it is let go."""
+        """Act on the release of the space bar."""
         if not self.hands.let_go(event):
             super().keyReleaseEvent(event)
 

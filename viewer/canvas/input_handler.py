@@ -34,7 +34,7 @@ class InputHandler:
     def __init__(self, view: GraphView) -> None:
         self._view = view
         self.tool: Tool | None = None
-        self._fits = False  # when the space bar is let go, unless something is dragged while it is held
+        self._fits = False  # on release of the space bar, unless something is dragged while it is held
 
     def press(self, event: QMouseEvent) -> None:
         """Start the tool that wants the press."""
@@ -183,7 +183,7 @@ class InputHandler:
         return event.key() == Qt.Key.Key_Escape and self._escape()
 
     def let_go(self, event: QKeyEvent) -> bool:
-        """The space bar fits the graph when it is let go: many hands hold it to drag. False for other keys."""
+        """Fit the graph on release of the space bar: users also hold it to drag. False for other keys."""
         if not _is_space(event) or event.isAutoRepeat():
             return False
         if self._fits:

@@ -1,4 +1,4 @@
-"""From box to box with the arrow keys: along the edges, and between neighbours of a rank. No Qt."""
+"""Keyboard navigation from box to box: along the edges, and between neighbours of a rank. No Qt."""
 
 from __future__ import annotations
 

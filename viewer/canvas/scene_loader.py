@@ -74,7 +74,7 @@ class SceneLoader(QObject):
 
     @property
     def is_busy(self) -> bool:
-        """Return whether a scene is on its way."""
+        """Return whether a scene is being made."""
         under_way = (self._steps, self._job, self._waiting)
         return self._workspace.grouping.is_searching or any(part is not None for part in under_way)
 
@@ -137,7 +137,7 @@ class SceneLoader(QObject):
             self._drawing.start()
 
     def stop(self) -> None:
-        """Give up what is on its way."""
+        """Cancel the pending scene."""
         self._drawing.stop()
         self._steps = self._builder = self._waiting = None
         self._workspace.grouping.stop()

@@ -50,7 +50,7 @@ class SceneUpdater(QObject):
         return self._rebuild.isActive()
 
     def draw_anew(self) -> None:
-        """Everything, at the next turn."""
+        """Redraw everything, debounced to the next event loop iteration."""
         self._touched = None
         self._rebuild.start()
 

@@ -26,7 +26,7 @@ class Breakpoints(QObject):
 
     @property
     def awake(self) -> tuple[Breakpoint, ...]:
-        """Those at which a run stops."""
+        """Enabled breakpoints."""
         return tuple(one for one in self.all if one not in self.resting)
 
     def rest(self, one: Breakpoint, *, on: bool) -> None:

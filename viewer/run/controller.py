@@ -145,7 +145,7 @@ class RunController(QObject):
         return found
 
     def prepare(self, then: Callable[[], object]) -> None:
-        """Call back once results can know every value and node of the model as it is; a run that goes on ends."""
+        """Call back once results can map every value and node of the current model; a running run ends."""
         self._end_what_runs()
         session = self.session
 
@@ -345,7 +345,7 @@ class RunController(QObject):
             self._take_result(run)
 
     def _take_result(self, run: RunTask) -> None:
-        """Off the GUI thread: what it has given, which computes values again when no run wants to."""
+        """Take the result, off the GUI thread; reading it may compute values again while no run waits."""
         result = run.stepper.result()
         run.result = (self._turn.giving_way(result) if isinstance(run.stepper, Stepper) else result).work_out()
 
@@ -416,7 +416,7 @@ class RunController(QObject):
 
     def _ended(self, run: RunTask) -> None:
         if run.serial != self._serial or run is not self._run:
-            self._keep_part(run)  # a newer run is on its way
+            self._keep_part(run)  # a newer run is pending
             return
         self._finished.tell()
         result = run.result
@@ -454,7 +454,7 @@ class RunController(QObject):
             run.aim.seeking()
         self._workspace.offer("tensor")
 
-    # -- while it goes on ------------------------------------------------------------------------------------
+    # -- while it runs ----------------------------------------------------------------------------------------
 
     def _count(self, run: RunTask) -> object:
         """Return a number that changes when a run has computed more: a body, as of a Loop, may at any time."""

@@ -206,7 +206,7 @@ class EdgeNotes(QObject):
         if differing:
             self._workspace.noted.emit(differing)
 
-    # -- looking at values -----------------------------------------------------------------------------------
+    # -- reading values ---------------------------------------------------------------------------------------
 
     def _ask(self) -> None:
         record = self._results.current

@@ -32,10 +32,10 @@ Found = Callable[[Value, tuple[int, ...]], object]
 
 
 class NonFiniteNavigator(QObject):
-    """Looks for where NaN, or an infinity too, begins in the last run. GUI thread only.
+    """Search for the beginning of NaN, or infinities too, in the last run. GUI thread only.
 
-    Where the run has passed what it did not keep, such as all turns of a body but the last, the model is run again,
-    with the same inputs and seed, and stops at each such place.
+    If the run has passed values that it did not keep, such as all iterations of a body but the last, the model is run
+    again, with the same inputs and seed, and stops at each such value.
     """
 
     def __init__(self, workspace: Workspace) -> None:
@@ -65,7 +65,7 @@ class NonFiniteNavigator(QObject):
     # -- in what is kept -------------------------------------------------------------------------------------
 
     def _search(self, most: int, done: Callable[[RunRecord, NonFiniteSearch], object]) -> None:
-        """Look through what is kept of the run that is shown."""
+        """Search the values kept of the run that is shown."""
         record, sought = self._workspace.results.current, sought_in(self._workspace)
         if record is None:
             return

@@ -18,10 +18,10 @@ def call_of(record: RunRecord, value: Value, node_of: Callable[[int], Node | Non
 
 
 def links_of(record: RunRecord, value: Value, key: ValueKey, node_of: Callable[[int], Node | None]) -> list[ValueKey]:
-    """Values that a value is the same as, elsewhere.
+    """Values elsewhere that equal a value by definition.
 
-    What the branch, the turn or the function that makes it gave, or what the call gave it where it is an input of a
-    function or a body. `node_of` finds the node of a number.
+    The result of the branch, the iteration or the function that makes it, or the argument of the call if it is an
+    input of a function or a body. `node_of` finds the node of a number.
     """
     found = []
     for inside, other in _same(record, value, key[0], node_of):
@@ -49,7 +49,7 @@ def _same(
         if given is not None:
             yield path[:-1], given
     elif isinstance(owner, Node) and owner.op_type == "Loop" and position >= 2:
-        yield path, graph.outputs[position - 1]  # of the turn before
+        yield path, graph.outputs[position - 1]  # of the previous iteration
         first = owner.inputs[position] if position < len(owner.inputs) else None
         if first is not None:
             yield path, first
@@ -63,7 +63,7 @@ def _made_inside(record: RunRecord, node: Node, position: int, path: Path) -> It
     elif node.domain == "" and node.op_type in ("If", "Loop"):
         skipped = 1 if node.op_type == "Loop" else 0  # whether to go on
         if skipped and position >= len(node.inputs) - 2:
-            return  # of all turns together
+            return  # of all iterations together
         for body in node.bodies:
             if position + skipped < len(body.outputs):
                 yield path, body.outputs[position + skipped]

@@ -43,7 +43,7 @@ class NodeProgress(QObject):
         self.count = 0  # since the document was opened; read on any thread
 
     def start(self, run: RunTask) -> None:
-        """A run starts, or goes on."""
+        """Start following a run that begins or continues."""
         self._run = run
         self._timer.start()
 
@@ -64,7 +64,7 @@ class NodeProgress(QObject):
         """Report the nodes finished since; at most so many, the rest wait for the next call."""
         stepper = None if self._run is None else self._run.stepper
         if isinstance(stepper, Stepper):
-            stepper.tell()  # a worker does so by itself
+            stepper.tell()  # a worker does so unasked
         with self._lock:
             news = np.concatenate(self._news) if self._news else _NONE
             numbers, self._news = news[:_MOST], [news[_MOST:]] if len(news) > _MOST else []

@@ -22,7 +22,7 @@ _TOPIC = "non-finite"
 
 
 class NonFiniteWarning(QObject):
-    """Looks through the values that are shown when a run has ended or undo brings others back, in the background.
+    """Background check of the shown values after a run has ended or undo brings others back.
 
     GUI thread only.
     """
@@ -31,7 +31,7 @@ class NonFiniteWarning(QObject):
         super().__init__(workspace)
         self._workspace = workspace
         self._told: Value | None = None
-        self._looked: RunRecord | None = None  # at which it has looked last
+        self._looked: RunRecord | None = None  # the run checked last
         workspace.results.run_finished.connect(self._look)
         workspace.results.changed.connect(self._on_changed)
         workspace.settings.changed.connect(self._on_setting)

@@ -147,7 +147,7 @@ class Overlays(QObject):
 
     def _on_change(self, _change: object) -> None:
         if self._working.running:
-            self._again()  # it has gone through half of the model as it was
+            self._again()  # half of the model was read as it was before
 
     def _on_results(self, values: object) -> None:
         if values is None and self.kind in TITLES:
@@ -350,7 +350,7 @@ def read_numbers(path: Path) -> OverlayFile:
 
 
 class _Entries(list[tuple[str, Any]]):
-    """Those of a JSON object, of which several may have the same name."""
+    """Entries of a JSON object, of which several may have the same name."""
 
 
 def _pairs(content: Any) -> list[tuple[Any, Any]]:

@@ -1,4 +1,4 @@
-"""Looks every now and then at what a run that goes on has computed, so that its values can be seen before its end."""
+"""Periodic reads of the values of a running run, so that they are visible before its end."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class PartialResults(QObject):
         self._timer.start(_PATIENCE)
 
     def stop(self) -> None:
-        """The run has ended or waits; what a look that is under way finds is not shown."""
+        """Stop: the run has ended or waits; the result of a pending read is not shown."""
         self._look = lambda _progress: None
         self._timer.stop()
 

@@ -34,7 +34,7 @@ class RunReporter:
         self._shown: RunRecord | None = None  # run whose failures the message bar shows
 
     def follow(self, *, inputs_changed: bool = False) -> None:
-        """The model or its inputs changed, or changed back: say whether the last run still stands for them."""
+        """Update the report after the model or its inputs changed: state whether the last run is up to date."""
         results = self._workspace.results
         current = results.current
         if current is None or results.is_running:

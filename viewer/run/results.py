@@ -61,7 +61,7 @@ class RunRecord:
     feeds: dict[str, Any] = field(default_factory=dict)
     whole: bool = True  # nothing but the inputs decided what was computed
     loaded: bool = False  # from a file, which may lack some
-    unfinished: bool = False  # the run goes on: not every value is there
+    unfinished: bool = False  # the run is still running: not every value is there
     run: object = None  # equal for what one run gave at several times
     was_watched: bool = False  # it was to stop where values stop being finite
     went_on: bool = False  # from there to the next such place, or the end
@@ -142,7 +142,7 @@ class Results(QObject):
         return self._find(self.current, value)
 
     def before(self, value: Value) -> Any:
-        """The same for the run before the last, to show differences."""
+        """Return the value of the run before the last, to show differences."""
         return self._find(self.previous, value)
 
     def _find(self, record: RunRecord | None, value: Value) -> Any:
@@ -168,9 +168,9 @@ class Results(QObject):
         return None if record is None or key is None else record.result.info(key)
 
     def fetch(self, value: Value, *, before: bool = False) -> bool:
-        """Bring a value that is elsewhere or was not kept, in the background; `changed` follows.
+        """Fetch a value that is elsewhere or was not kept, in the background; `changed` follows.
 
-        False when there is nothing to wait for: it is at hand, was not computed, or could not be had (`problem_of`).
+        False if there is nothing to wait for: it is in memory, was not computed, or is unavailable (`problem_of`).
         """
         record = self.previous if before else self.current
         key = None if record is None else record.key(value)
@@ -250,7 +250,7 @@ class Results(QObject):
         numbered = progress.paced(record.result.by_node.items())
         given = ((self.node_by_number(number), one) for number, one in numbered)
         found = {node: named for node, one in given if node and (named := self._named(node, one))}
-        if self.current is record:  # the window goes on between two checks
+        if self.current is record:  # the window processes events between two checks
             self._nodes = found
         return found
 
@@ -467,7 +467,7 @@ class Results(QObject):
         self.changed.emit(None)
 
     def show_call(self, call: CallPath) -> None:
-        """Of values that were computed in several calls of a function show those of this one."""
+        """Show this call of a function for values computed in several calls."""
         shown = [record for record in (self.current, self.previous) if record is not None and record.call != call]
         for record in shown:
             record.call = call

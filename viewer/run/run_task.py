@@ -1,4 +1,4 @@
-"""One run: what it is for, how it goes on over several jobs, and what it has given so far."""
+"""One run: its options, its continuation over several jobs, and its results so far."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Mode = Literal["run", "step"]
 
 
 class ProgressRelay(Progress):
-    """The progress of a run that goes on over several jobs: that of the job it is in now."""
+    """Progress of a run over several jobs: forwarded to the current job."""
 
     def __init__(self, job: Progress) -> None:
         super().__init__()

@@ -140,7 +140,7 @@ def name_in_run(workspace: Workspace, key: ValueKey, name: str) -> str:
 def _around(
     graph: Graph | None, path: Path, node_by_number: Callable[[int], Node | None]
 ) -> Iterator[tuple[Graph, Path, Node]]:
-    """From a graph in a call outwards: each that is a body or a function, the call around, and the node there."""
+    """Yield from a graph in a call outwards: each body or function, the call around it, and the node there."""
     while graph is not None:
         node = graph.owner if isinstance(graph.owner, Node) else None
         if node is None and path:

@@ -29,7 +29,7 @@ def offsets(keys: NDArray[Any], size: int) -> Index:
 
 
 def rank_within(keys: NDArray[Any]) -> Index:
-    """For sorted keys: 0, 1, 2 … within every run of equal ones."""
+    """Return for sorted keys 0, 1, 2 … within every run of equal ones."""
     n = len(keys)
     if n == 0:
         return np.zeros(0, np.int64)

@@ -1,4 +1,4 @@
-"""From nodes and edges to rows: connected parts, ranks, and the order along them, all parts stacked rank under rank."""
+"""Connected components in rows: ranks, and the order along them, all components stacked rank under rank."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def _extent(problem: LayoutProblem, graph: layered.Layered, looped: Mask) -> coo
 
 
 class _Drawing:
-    """From coordinates along the ranks to rectangles and routes."""
+    """Conversion of coordinates along the ranks to rectangles and routes."""
 
     def __init__(self, problem: LayoutProblem, edges: Unique, stack: Stack, x: Real, side: Mask, loop: Mask) -> None:
         self.problem, self.edges, self.stack = problem, edges, stack

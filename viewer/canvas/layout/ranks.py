@@ -158,7 +158,7 @@ class _Rows:
     def __init__(self, limit: float) -> None:
         self.limit = limit
         self.used: dict[int, float] = {}
-        self.onward: dict[int, int] = {}  # a full rank and where to look instead
+        self.onward: dict[int, int] = {}  # a full rank and its replacement
 
     def take(self, rank: int, size: float, step: int) -> int:
         """Find room in this rank or, by so many ranks at a time, in one below."""

@@ -48,7 +48,7 @@ class Fonts:
         return self._heights[style]
 
     def ascent(self, style: Style) -> float:
-        """From the top of a line to its baseline."""
+        """Return the distance from the top of a line to its baseline."""
         return self._ascents[style]
 
     def width(self, text: str, style: Style) -> float:

@@ -61,7 +61,6 @@ class LegendCard(QAbstractButton):
         self.setGeometry(margin, self._surface.height() - margin - size.height(), width, size.height())
 
     def sizeHint(self) -> QSize:
-        """As large as what shows."""
         if self._legend is None:
             return QSize()
         fonts = self._surface.fonts
@@ -77,7 +76,7 @@ class LegendCard(QAbstractButton):
         self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """The card, or its title alone; a triangle says that it turns."""
+        """Paint the card, or its title alone, with a triangle for its state."""
         if self._legend is None:
             return
         painter, colors, fonts = QPainter(self), theme(), self._surface.fonts

@@ -31,7 +31,7 @@ _MARGIN = 12
 _PADDING = 5.0
 _LEAST_FRAME = 6.0
 _CORNERS = ((1, 1), (1, 0), (0, 0))  # right or left, below or above; legends come to the one that is left
-_REST = 150  # ms without a move of the canvas, after which it looks what is below it
+_REST = 150  # ms without a move of the canvas, after which it checks what is below it
 _FAINT = 0.45  # opacity where there are nodes below
 
 
@@ -234,7 +234,7 @@ class Minimap(QWidget):
             self._surface.centre_on(*self._meant(event.position()))
 
     def _meant(self, position: QPointF) -> tuple[float, float]:
-        """The point of the scene that a point of the map stands for."""
+        """Return the point of the scene for a point of the map."""
         sx, sy = self._scale()
         ox, oy = self._offset()
         return (position.x() - ox) / sx, (position.y() - oy) / sy

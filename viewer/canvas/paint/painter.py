@@ -90,7 +90,7 @@ class ScenePainter:
         self._border = QPen(theme.node_border, 1.0)
 
     def forget(self, pieces: Ids) -> None:
-        """These pieces of edges have moved."""
+        """Invalidate these pieces of edges, which have moved."""
         for piece in pieces.tolist():
             self._arrows.pop(piece, None)
 
@@ -456,7 +456,7 @@ def _header_path(left: float, top: float, width: float) -> QPainterPath:
 
 
 def frame_colors(theme: Theme) -> tuple[QColor, QColor]:
-    """Behind the content of containers, by turns as they lie in each other."""
+    """Return the colours behind the content of containers, alternating with their depth."""
     return theme.group, _mixed(theme.group, theme.canvas, 0.5)
 
 

@@ -294,7 +294,7 @@ class Surface(QWidget):
             self.pan_by(dx, dy)
 
     def _clear_span(self) -> tuple[int, int]:
-        """From where to where, in pixels across, no dialog of this window lies over the graph."""
+        """Return the horizontal range, in pixels, where no dialog of this window covers the graph."""
         first, last = 0, self.width()
         for dialog in QApplication.topLevelWidgets():
             owner = dialog.parentWidget()

@@ -210,7 +210,7 @@ class BoxFactory:
 
 
 def _category(node: Node, buttons: tuple[Button, ...]) -> str:
-    """Of a node's colour: calls of the model's own functions have one for themselves."""
+    """Return the category for a node's colour: calls of the model's own functions have one of their own."""
     return "function" if "ƒ" in buttons else operator_category(node.domain, node.op_type)
 
 

@@ -1,4 +1,4 @@
-"""From a graph to its drawing: which boxes there are, what they say, how large they are, what connects them.
+"""Builder of a graph's drawing: its boxes with their texts and sizes, and the edges between them.
 
     drawing = build(graph, options, expanded, ids, measure)          # at once
     for _ in (builder := Builder(...)).steps(): ...                  # or in chunks of some milliseconds
@@ -244,7 +244,7 @@ class DrawingBuilder:
                 level.sources[value] = box
 
     def _place(self, level: _Level, node: Node) -> tuple[int, bool]:
-        """The container a node lies in, or (closed) the group that stands for it."""
+        """Return the container of a node, or (closed) the group that contains it."""
         scope = level.tree.of.get(node) if level.tree is not None else None
         if scope is None:
             return level.container, True

@@ -200,7 +200,7 @@ class Drawing:
         return []
 
     def boxes_of_nodes(self, nodes: Sequence[Node]) -> list[int]:
-        """The same for many nodes at once, in no order."""
+        """Return the boxes of many nodes at once, in no order."""
         folded = [number for number in map(self.folded.get, nodes) if number is not None] if self.folded else []
         return [*self._places().of_all(nodes), *folded]
 
@@ -220,7 +220,7 @@ class Drawing:
         return self._edges_of
 
     def box_with(self, key: Hashable) -> int:
-        """The box with a key, -1 for none. Looks through all: not for every mouse move."""
+        """Return the box with a key, -1 for none. A linear search: not for every mouse move."""
         return next((index for index, box in enumerate(self.boxes) if box.key == key), -1) if key is not None else -1
 
     def boxes_for(self, subject: object) -> list[int]:

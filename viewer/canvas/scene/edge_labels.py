@@ -86,7 +86,7 @@ class EdgeLabels:
         return 3 * MARGIN if self._has_notes else MARGIN
 
     def in_rect(self, left: float, top: float, right: float, bottom: float) -> list[EdgeLabel]:
-        """The labels that may reach into an area; a large one is gone through tile by tile."""
+        """Return the labels that may reach into an area; a large one is searched tile by tile."""
         if right - left <= _TILE and bottom - top <= _TILE:
             return self._in_tile(left, top, right, bottom)
         found: dict[int, EdgeLabel] = {}

@@ -39,7 +39,7 @@ class NodeRow(NamedTuple):
 
     @property
     def is_constant(self) -> bool:
-        """Return whether it stands for an input that holds a constant."""
+        """Return whether it is an input that holds a constant."""
         return isinstance(self.subject, Value)
 
 
@@ -115,7 +115,7 @@ def _element_text(kind: AttributeKind, value: object) -> str:
 
 
 def tensor_text(tensor: Tensor | SparseTensor) -> str:
-    """A constant by its value when it is small and at hand, else by its shape. Reads no file."""
+    """Return a constant's value if it is small and in memory, else its shape. Reads no file."""
     if isinstance(tensor, Tensor) and tensor.size <= SMALL and tensor.storage in ("memory", "inline"):
         text = _values_text(tensor)
         if text is not None:
@@ -178,7 +178,7 @@ def cut_text(spec: ShardingSpec) -> str:
 
 
 def value_text(value: Value, type_: Type | None = None) -> str:
-    """The type of a value, in words, from what a provider says or else from the file; empty when unknown."""
+    """Return the type of a value as text, from a provider or else from the file; empty when unknown."""
     known = type_ if type_ is not None else value.type
     if isinstance(known, TensorType):
         return f"{element_type_text(known.element_type)} {short_shape(known.shape)}".rstrip()

@@ -131,12 +131,12 @@ class Scene:
 
     @property
     def width(self) -> float:
-        """Of everything."""
+        """Width of the scene."""
         return self.layout.bounds[2] - self.layout.bounds[0]
 
     @property
     def height(self) -> float:
-        """Of everything."""
+        """Height of the scene."""
         return self.layout.bounds[3] - self.layout.bounds[1]
 
     @property
@@ -212,7 +212,7 @@ class Scene:
         return names, indices
 
     def prepare(self) -> None:
-        """Find now, on whatever thread, what is otherwise found at the first look: tens of ms in a large scene."""
+        """Build the lazy indexes now, on any thread: tens of ms in a large scene."""
         for name in _PREPARED:
             getattr(self, name)
         self.drawing.prepare()
@@ -473,7 +473,7 @@ class Scene:
         return ids[inside]
 
     def objects_at(self, hit: Hit) -> list[Node | Value | Graph]:
-        """The model objects a hit means: a value, what the box stands for, all nodes of a group."""
+        """Return the model objects of a hit: a value, the object of the box, all nodes of a group."""
         value = self.value_at(hit)
         if value is not None:
             return [value]

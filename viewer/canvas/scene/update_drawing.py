@@ -98,7 +98,7 @@ class _Change:
         self._gone: list[int] = []
 
     def remove(self, nodes: Iterable[Node]) -> None:
-        """These are no longer in the graph."""
+        """Remove nodes that are no longer in the graph."""
         for node in nodes:
             self._gone += self._old.boxes_of(node)
 

@@ -223,7 +223,7 @@ class WireTool(Tool):
         )
 
     def _graph_of_pill(self, box: int) -> Graph:
-        """The graph that returns what a pill stands for: the one shown, or a body that is open in it."""
+        """Return the graph whose output a pill is: the one shown, or a body that is open in it."""
         assert self.view.scene is not None
         match self.view.scene.boxes[box].key:
             case (*_, Graph() as body), _, _:
