@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QAbstractItemView, QDialog, QHeaderView, QLabel, Q
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.viewer.files.document_tab import DocumentTab
+from onnx_workbench.viewer.files.show_beside import show_beside
 from onnx_workbench.viewer.panel_list import PANELS
 from onnx_workbench.viewer.run.workspace import Workspace
 from tests.model import builders
@@ -41,7 +42,15 @@ def guessed(widget):
         tips.append(widget.text())
     if isinstance(widget, QAbstractItemView) and not isinstance(widget, QHeaderView) and widget.model() is not None:
         tips += item_tips(widget.model(), QModelIndex(), 3)
+        tips += header_tips(widget.model())
     return {f"{type(widget).__name__} in {type(widget.parentWidget()).__name__}: {t}" for t in tips if is_taken(t)}
+
+
+def header_tips(model):
+    for column in range(0 if isinstance(model, QAbstractListModel) else model.columnCount(QModelIndex())):
+        tip = model.headerData(column, Core.Orientation.Horizontal, Core.ItemDataRole.ToolTipRole)
+        if tip:
+            yield str(tip)
 
 
 def item_tips(model, parent, depth):
@@ -83,6 +92,18 @@ def test_no_panel_shows_html(window, qtbot, panel):
         qtbot.waitUntil(lambda: not at_work(window))
         for widget in [*shown.findChildren(QWidget), window.status, *window.status.findChildren(QLabel)]:
             found |= guessed(widget)
+    assert found == set()
+
+
+def test_no_comparison_shows_the_titles_of_documents_as_html(window, qtbot):
+    left = window.tab
+    window.area.add_tab(DocumentTab(Workspace(Document(hostile_model()), window.settings, title=_HOSTILE)))
+    show_beside(window.area, left, window.tab)
+    shown = window.docks.open("differences")
+    qtbot.waitUntil(lambda: not at_work(window) and _HOSTILE in str(shown.model.titles), timeout=30_000)
+    found = set()
+    for widget in [shown, *shown.findChildren(QWidget)]:
+        found |= guessed(widget)
     assert found == set()
 
 

@@ -46,8 +46,10 @@ class DifferenceModel(RowModel[Difference]):
         self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self.titles) - 1)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        is_tip = role == Qt.ItemDataRole.ToolTipRole
-        return super().headerData(section, orientation, Qt.ItemDataRole.DisplayRole if is_tip else role)
+        if role != Qt.ItemDataRole.ToolTipRole:
+            return super().headerData(section, orientation, role)
+        title = super().headerData(section, orientation, Qt.ItemDataRole.DisplayRole)
+        return None if title is None else plain_tip(title)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         row = self.rows[index.row()]
@@ -172,7 +174,8 @@ class DifferencesPanel(Panel):
             button.setEnabled(chosen)
             if comparing is not None:
                 into = display(getattr(comparing, side).title, 60)
-                button.setToolTip(f"Make {into} like the other one in the selected respects; can be undone")
+                tip = f"Make {into} like the other one in the selected respects; can be undone"
+                button.setToolTip(plain_tip(tip))
 
     def _select_chosen(self) -> None:
         """Select the chosen difference, if it is in the list."""

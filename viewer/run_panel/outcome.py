@@ -173,7 +173,7 @@ class OutcomeSection(Section):
                 note = note_text("range", glimpse, kind) if glimpse is not None else None
                 if note is not None and isValid(item):
                     item.setText(1, f"{self._about(keys[key])}   {note.alarm or note.text}")
-                    item.setToolTip(1, item.text(1))
+                    item.setToolTip(1, plain_tip(item.text(1)))
             self.tree.share()
 
         self._workspace.jobs.start(

@@ -34,6 +34,7 @@ from onnx_workbench.model.text.elements import parse_element
 from onnx_workbench.viewer.property_tree.editors import takes_the_document
 from onnx_workbench.viewer.style.formatting import display, number_text
 from onnx_workbench.viewer.style.theme import monospace, theme, themes
+from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.tensor_view.tensor_model import TensorTableModel
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class CellDelegate(QStyledItemDelegate):
         editor.setPalette(palette)
         editor.setAccessibleDescription(refusal)
         if refusal:
-            QToolTip.showText(editor.mapToGlobal(editor.rect().bottomLeft()), refusal, editor)
+            QToolTip.showText(editor.mapToGlobal(editor.rect().bottomLeft()), plain_tip(refusal), editor)
         else:
             QToolTip.hideText()
 

@@ -15,6 +15,7 @@ from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.text.elements import element_text
 from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.theme import monospace, theme
+from onnx_workbench.viewer.style.tooltips import for_role
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -153,7 +154,7 @@ class TensorTableModel(QAbstractTableModel):
                 return colors.muted if value == 0 else None
             return None
         where = ", ".join(map(str, self.element(index)))
-        return f"[{where}] = {display(element_text(value), 400)}"
+        return for_role(f"[{where}] = {display(element_text(value), 400)}", role)
 
     def _is_element(self, index: Index) -> bool:
         which = self.slice
