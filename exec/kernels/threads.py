@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Callable
 from contextvars import Context, copy_context
+from functools import cache
 from queue import SimpleQueue
 
 from onnx_workbench.exec.kernels.context import checkpoint, current_limits, set_limits
@@ -66,7 +67,24 @@ def usable_cores(allowed: int) -> int:
     """
     if hasattr(os, "getloadavg") and os.getloadavg()[0] > _BUSY * allowed:
         return 1
+    return _idle_cores(allowed)
+
+
+def _idle_cores(allowed: int) -> int:
     return min(_MOST, allowed if allowed <= 4 else max(4, allowed // 2))
+
+
+@cache
+def _usual_pieces() -> int:
+    return _idle_cores(allowed_cores())
+
+
+def pieces(work: int) -> int:
+    """Return into how many pieces to cut an amount of work in multiply-adds where the cut shows in the rounding.
+
+    It depends on the cores of the process, not on the threads of a run, so that results do not depend on the load.
+    """
+    return 1 if work < WORTH else _usual_pieces()
 
 
 def threads(work: int = WORTH) -> int:

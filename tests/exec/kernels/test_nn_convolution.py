@@ -230,6 +230,34 @@ def test_threads_give_what_one_thread_gives(monkeypatch: pytest.MonkeyPatch) -> 
         np.testing.assert_allclose(three, one, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("shape", "kernel", "attributes"),
+    [
+        ((1, 64, 55, 55), (16, 64, 1, 1), {}),
+        ((1, 96, 7, 7), (64, 96, 1, 1), {}),
+        ((1, 32, 41, 37), (48, 32, 3, 3), {"pads": (1, 1, 1, 1)}),
+        ((1, 3, 65, 65), (64, 3, 3, 3), {"strides": (2, 2)}),
+        ((1, 16, 33, 33), (24, 16, 3, 3), {"dilations": (2, 2)}),
+        ((1, 16, 33, 33), (24, 16, 1, 5), {"pads": (0, 2, 0, 2)}),
+    ],
+)
+def test_the_number_of_threads_changes_no_bit_of_a_convolution(
+    monkeypatch: pytest.MonkeyPatch, shape: Any, kernel: Any, attributes: dict[str, Any]
+) -> None:
+    monkeypatch.setattr("onnx_workbench.exec.kernels.threads.WORTH", 1)
+    rng = np.random.default_rng(2)
+    x, w = rng.standard_normal(shape, np.float32), rng.standard_normal(kernel, np.float32)
+    results = []
+    try:
+        for count in (1, 2, 3):
+            set_threads(count)
+            results.append(call("Conv", [x, w], opset=13, **attributes))
+    finally:
+        set_threads(1)
+    for other in results[1:]:
+        np.testing.assert_array_equal(other, results[0])
+
+
 @pytest.mark.parametrize("opset", [7, 11, 13])
 @pytest.mark.parametrize("auto_pad", ["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"])
 @pytest.mark.parametrize("stride", [1, 2, 3])

@@ -23,7 +23,7 @@ from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.products import LONGEST, matmul_columns
 from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.kernels.shared.windows import Window, fill_padded, positions, windows_of
-from onnx_workbench.exec.kernels.threads import parallel_for, split, threads
+from onnx_workbench.exec.kernels.threads import parallel_for, pieces, split
 
 Runner = Callable[[Array, Array], None]
 Maker = Callable[[Array, "Array | None", Window], Runner]
@@ -51,7 +51,7 @@ def pointwise(w: Array, bias: Array | None, window: Window) -> Runner:
             x = np.ascontiguousarray(x[:, :, ::rows, ::cols])
         pixels, images = positions(window), x.shape[0]
         source, target = x.reshape(images, -1, pixels), out.reshape(images, -1, pixels)
-        workers = threads(out.size * matrix.shape[1])
+        workers = pieces(out.size * matrix.shape[1])
         if workers > 1 and pixels <= _FEW_COLUMNS:
             _by_outputs(matrix, bias, source, target, workers)
             return
@@ -70,7 +70,7 @@ def pointwise(w: Array, bias: Array | None, window: Window) -> Runner:
 
 
 def _by_outputs(matrix: Array, bias: Array | None, source: Array, target: Array, workers: int) -> None:
-    """Split the output channels among threads: for products with few columns."""
+    """Split the output channels among the cores: for products with few columns."""
     parts = split(len(matrix), workers)
 
     def part(index: int) -> None:
@@ -294,12 +294,12 @@ def _at_least(window: Window) -> tuple[int, int]:
 
 
 def _shared(band: int, rows: int, work: int) -> int:
-    """Return the number of rows per piece such that every thread gets one; `work` is that of one row."""
-    return min(band, -(-rows // threads(work * rows)))
+    """Return the number of rows per piece such that every core gets one; `work` is that of one row."""
+    return min(band, -(-rows // pieces(work * rows)))
 
 
 def _columns(size: int, pixels: int, workers: int) -> int:
-    """Return how many columns to multiply at once: all, or one part per thread.
+    """Return how many columns to multiply at once: all, or one part per core.
 
     BLAS splits them itself by cache size. Fewer where a single call would delay cancellation.
     """

@@ -17,7 +17,7 @@ from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.products import matmul_stack, rows_unpacked
 from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.kernels.shared.windows import Window
-from onnx_workbench.exec.kernels.threads import parallel_for, threads
+from onnx_workbench.exec.kernels.threads import parallel_for, pieces
 
 _Runner = Callable[[Array, Array], None]
 
@@ -37,7 +37,7 @@ def strips(w: Array, bias: Array | None, window: Window) -> _Runner:
     matrix = np.ascontiguousarray(w.transpose(0, 2, 3, 1)).reshape(outputs, -1)
     stride, work = window.strides[0], w.size * rows * width
     most = max(1, _BAND_BYTES // (kw * channels * width * stride * w.itemsize))
-    bands = max(-(-rows // most), min(rows, threads(work)))
+    bands = max(-(-rows // most), min(rows, pieces(work)))
     band = -(-rows // bands)
     bands = -(-rows // band)
 

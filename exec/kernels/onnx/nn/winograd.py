@@ -22,7 +22,7 @@ from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.kernels.shared.windows import Window
-from onnx_workbench.exec.kernels.threads import parallel_for, threads
+from onnx_workbench.exec.kernels.threads import parallel_for, pieces
 
 _Runner = Callable[[Array, Array], None]
 
@@ -50,7 +50,7 @@ def winograd(w: Array, bias: Array | None, window: Window) -> _Runner:
     tile_rows, tile_columns = -(-rows // 2), -(-width // 2)
     line = tile_columns + 1
     most = max(_BAND_BYTES, min(kernels.nbytes, _MOST_BAND_BYTES))
-    workers = threads(outputs * channels * rows * width * 4)
+    workers = pieces(outputs * channels * rows * width * 4)
     band, bands = _even_bands(tile_rows, 16 * (outputs + channels) * line * w.itemsize, most, workers)
 
     def run(x: Array, out: Array) -> None:
@@ -80,7 +80,7 @@ def winograd_rows(w: Array, bias: Array | None, window: Window) -> _Runner:
     ahead = line - width
     tile_rows = -(-rows // 2)
     work = outputs * channels * rows * width * 2 * taps
-    band, bands = _even_bands(tile_rows, 4 * (outputs + channels) * line * w.itemsize, _ROWS_BAND_BYTES, threads(work))
+    band, bands = _even_bands(tile_rows, 4 * (outputs + channels) * line * w.itemsize, _ROWS_BAND_BYTES, pieces(work))
 
     def run(x: Array, out: Array) -> None:
         def one(index: int) -> None:
