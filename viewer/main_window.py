@@ -290,7 +290,7 @@ class MainWindow(QMainWindow):
             QTimer.singleShot(0, self, self.first_painted.emit)
 
     def when_painted(self, call: Callable[[], None]) -> None:
-        """Call once the window has been painted, or at the next turn when it has been."""
+        """Call once the window has been painted, or in the next event loop iteration if it has been."""
         if self._painted:
             QTimer.singleShot(0, self, call)
         else:

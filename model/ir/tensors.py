@@ -83,7 +83,7 @@ class Tensor(ABC):
     def with_texts(
         self, *, name: str | None = None, doc_string: str | None = None, metadata: Mapping[str, str] | None = None
     ) -> Self:
-        """The same values under other texts; None leaves one as it is. Reads and copies no values."""
+        """Return the same values under other texts; None leaves one as it is. Reads and copies no values."""
         made = copy(self)
         made.name = self.name if name is None else name
         made.doc_string = self.doc_string if doc_string is None else doc_string

@@ -1,4 +1,4 @@
-"""Edit scripts: what was done to a model as JSON lines, by names, to be done again to its next export."""
+"""Edit scripts: edits of a model as JSON lines, by names, to be repeated on its next export."""
 
 from __future__ import annotations
 

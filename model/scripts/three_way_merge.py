@@ -102,7 +102,7 @@ def _merged_list(was: list[Any], to: list[Any], now: list[Any]) -> list[Any]:
 
 
 def _merged_wires(was: list[Any], to: list[Any], now: list[Any]) -> list[Any]:
-    """The same for what a node takes, which may be one value several times."""
+    """Merge the inputs of a node, which may hold one value several times."""
     return [item for item, _ in _merged_list(_numbered(was), _numbered(to), _numbered(now))]
 
 

@@ -147,7 +147,7 @@ class DocumentContext(QObject):
         self.returned.emit(visit.spot)
 
     def go_up(self) -> None:
-        """From a body to the graph around it, from a function to the main graph; the way back is selected."""
+        """Go from a body to the graph around it, from a function to the main graph; the graph left is selected."""
         owner = self._graph.owner
         if isinstance(owner, Node) and owner.graph is not None:
             self.reveal(owner)

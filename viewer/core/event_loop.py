@@ -55,7 +55,7 @@ class ChunkedIteration(QObject, Generic[T]):
         return self._items is not None
 
     def start(self, items: Iterator[T | None]) -> None:
-        """Start with the next turn, instead of what was gone through before."""
+        """Start with the next event loop iteration, replacing the current iterator."""
         self._items = items
         self._timer.start()
 

@@ -1,4 +1,4 @@
-"""From the document's changes to signals that name the objects a view has to update."""
+"""Conversion of the document's changes to signals that name the objects a view has to update."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class Selection(QObject):
         return all(map(self._items.__contains__, items))
 
     def others_of(self, items: Iterable[_Kind]) -> list[_Kind]:
-        """Those of them that are not selected. About 0.1 µs an item."""
+        """Return those of them that are not selected. About 0.1 µs an item."""
         return list(filterfalse(self._items.__contains__, items))
 
     def set(self, items: Iterable[Item]) -> None:

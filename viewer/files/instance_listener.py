@@ -41,7 +41,7 @@ class InstanceListener(QObject):
         return self._server.listen(where)
 
     def close(self) -> None:
-        """Hear nothing more, not even who is connected, so that each start opens a window of its own."""
+        """Stop listening, also to open connections, so that each start opens a window of its own."""
         self._server.close()
         self._is_closed = True
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # recording knows how models are written, which the first pai
     from onnx_workbench.viewer.run.workspace import Workspace
 
 _SHOWN_TITLES = 12
-_MUCH = 1 << 18  # bytes of a journal: more steps than are done again in a few frames
+_MUCH = 1 << 18  # bytes of a journal: more steps than are replayed in a few frames
 
 
 def offer(files: Documents) -> None:
@@ -177,7 +177,7 @@ def _replay_in_copy(files: Documents, tab: DocumentTab, leftover: RecoverableJou
 
 
 def _settle(tab: DocumentTab, leftover: RecoverableJournal, let_go: Callable[[], object]) -> None:
-    """All is done again: the journal goes when another one holds it."""
+    """Discard the journal after the replay, once another one holds the edits."""
     tab.workspace.document.mark_unsaved()
     if tab.keeper.journal is None:
         let_go()

@@ -1,4 +1,4 @@
-"""From numbers to colours: viridis for amounts, a two-sided map for differences."""
+"""Colour maps from numbers to colours: viridis for amounts, a diverging map for differences."""
 
 from __future__ import annotations
 

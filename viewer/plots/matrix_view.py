@@ -281,7 +281,7 @@ class MatrixView(QWidget):
         self._tell()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Let go; what was not dragged was clicked."""
+        """End the drag; a release without a drag is a click."""
         self._drag = None
         if (event.position() - self._pressed).manhattanLength() < _STILL:
             self._cell = self._cell_at(event.position())

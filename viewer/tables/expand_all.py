@@ -45,7 +45,7 @@ class ExpandAll(QObject):
             self.ended.emit()
 
     def _open(self, top: QPersistentModelIndex) -> Iterator[None]:
-        """From the top down: a view moves all rows below one that it opens."""
+        """Expand from the top down: a view moves all rows below one that it expands."""
         model = self._tree.model()
         pending = [top]
         while pending:

@@ -33,11 +33,11 @@ class MarkingTree(QTreeView):
         self.collapsed.connect(self.mark_soon)
 
     def mark_soon(self, *_: object) -> None:
-        """Mark at the next turn; cheap to call often."""
+        """Mark in the next event loop iteration (debounced); cheap to call often."""
         self._marking.start()
 
     def mark(self) -> None:
-        """Mark the rows in view as they are to be: as many as a few milliseconds allow, others at the next turn."""
+        """Mark the rows in view: as many as a few milliseconds allow, others in the next event loop iteration."""
         selection = self.selectionModel()
         more: list[QModelIndex] = []
         less: list[QModelIndex] = []

@@ -115,7 +115,7 @@ def key_of(cell: NumberCell) -> Key:
 
 @dataclass(frozen=True)
 class Sorting:
-    """By which column rows are sorted, if any, and which way."""
+    """Column and direction that rows are sorted by, if any."""
 
     column: int = -1
     is_descending: bool = False
@@ -134,7 +134,7 @@ class Sorting:
 
 
 class NumberModel(QAbstractTableModel):
-    """The rows of a NumberTable in the order they are shown. Very many are sorted over several turns."""
+    """The rows of a NumberTable in the order they are shown. Very many are sorted over several events."""
 
     def __init__(self, columns: Sequence[NumberColumn], parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -336,7 +336,7 @@ class NumberTable(QTableView):
             self._sizing = False
 
     def _heading_width(self, index: int) -> int:
-        """Of a heading with its margins; only the column that rows are sorted by needs room for the arrow."""
+        """Return the width of a heading with its margins; only the sorted column needs room for the arrow."""
         header = self.horizontalHeader()
         if header.sortIndicatorSection() == index:
             return header.sectionSizeHint(index)

@@ -1,4 +1,4 @@
-"""One line of the outline: what it stands for, what is below it, and what it says."""
+"""One line of the outline: its object, its children, and its texts."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class OutlineRow:
     told: tuple[str, ...] | None = field(default=None, repr=False)  # the texts last given to a view
 
     def child(self, subject: object) -> OutlineRow | None:
-        """The child that stands for an object, if it is built; the first call looks through all."""
+        """Return the child of an object, if it is built; the first call searches all."""
         if self.children is None:
             return None
         if self.rows is None:
@@ -70,7 +70,7 @@ class OutlineRow:
         return self.rows.get(subject)
 
     def above(self, subject: object) -> OutlineRow | None:
-        """The row whose child stands for an object, or would if it were built: this one, or a stretch."""
+        """Return the row whose child is the row of an object, or would be once built: this one, or a stretch."""
         return self if self.stretches is None else self.stretches.get(subject)
 
     def holds(self, subject: object) -> bool:

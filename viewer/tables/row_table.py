@@ -32,7 +32,6 @@ class RowModel(QAbstractTableModel, Generic[Row]):
         return 0 if parent.isValid() else len(self.rows)
 
     def columnCount(self, _parent: Index = QModelIndex()) -> int:
-        """As many as there are titles."""
         return len(self.titles)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:

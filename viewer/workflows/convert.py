@@ -279,7 +279,7 @@ class _Conversions:
         return report
 
     def _precision(self) -> list[ConversionReport]:
-        """From whatever other precision the model has."""
+        """Convert from any other precision of the model."""
         from onnx_workbench.model.convert import (
             PRECISIONS,
             PrecisionOptions,
