@@ -53,6 +53,11 @@ def _problem(misfit: TypeMismatch) -> Problem:
     pairs = zip(node.inputs, misfit.types, strict=False)  # an edit may have happened since
     types = {value: kind for value, kind in pairs if value is not None and kind is not None}
     given = ", ".join(f"{value.name} is {kind}" for value, kind in types.items())
+    if misfit.is_computed:
+        detail = f"{misfit.reason}. {given}. ONNX Runtime and this program compute it, others may refuse it."
+        return warning(
+            "beyond-specification", f"{node.title} gets what the specification excludes{where}", node, detail
+        )
     if misfit.is_type:
         schema = schemas.find(node.op_type, node.graph.opset_imports.get(node.domain, 1), node.domain)
         found = None if schema is None else next(check_types(node, schema, types.get), None)

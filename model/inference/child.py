@@ -14,6 +14,7 @@ from typing import Any
 
 from onnx_workbench.model.inference.control_flow import formal_types, joined
 from onnx_workbench.model.inference.doubtful import doubtful_nodes, imports_for, walk
+from onnx_workbench.model.inference.lenience import LENIENT, acceptable, excess, is_larger_slope, with_slope
 from onnx_workbench.model.inference.node_call import NodeCall, Rule
 from onnx_workbench.model.inference.onnx_library import InferenceRefused, infer_model, infer_node, with_attributes
 from onnx_workbench.model.inference.protocol import Spot, TypeFault, encode
@@ -100,6 +101,10 @@ class Inference:
         self._alive = [graph for root in self._all_roots() for graph in walk(root)]
         self._main = list(walk(model.graph))
         self._doubtful = [node for root in self._all_roots() for node in doubtful_nodes(root, self._imports_of(root))]
+        for function in model.functions:
+            version = self._imports_of(function).get("", 1)
+            nodes = (node for graph in walk(function) for node in graph.node if _domain(node) == "")
+            self._doubtful += [node for node in nodes if is_larger_slope(node.op_type, version)]
         self._opens_calls = _nodes_run(model) <= _MOST_RUN
 
     def run(self) -> None:
@@ -108,6 +113,15 @@ class Inference:
             self._forget_declarations(root)
         _name_open_sizes(self._model.graph, self._given)
         self._infer_whole()
+        self._collect()
+        if larger := list(self._larger_slopes()):
+            self._doubtful += larger
+            for graph in self._main:
+                self._types(graph).clear()
+                del graph.value_info[:]
+                for output in graph.output:
+                    output.ClearField("type")
+            self._infer_whole()
         for _ in range(_ROUNDS):
             self._collect()
             self._improved = False
@@ -122,6 +136,20 @@ class Inference:
                     continue
                 graph = getattr(training, field)
                 self._sweep(graph, dict(self._types(self._model.graph)), self._imports, 0)
+
+    def _larger_slopes(self) -> Iterator[Any]:
+        """The nodes of the main graph whose result may be larger than the first input, as onnx's inference has it."""
+        visible: dict[str, Type] = {}
+        for graph in self._main:
+            for tensor in graph.initializer:
+                visible[tensor.name] = TensorType(element_type(tensor.data_type), Shape(tuple(tensor.dims)))
+            visible |= self._types(graph)
+        for graph in self._main:
+            for node in graph.node:
+                if _domain(node) == "" and is_larger_slope(node.op_type, self._imports.get("", 1)):
+                    x, slope = (visible.get(name) for name in (*node.input, "", "")[:2])
+                    if x != with_slope(x, slope):
+                        yield node
 
     def find_formulas(self, data: bytes) -> None:
         """Express open sizes by symbols; `data` is the model. Rules may then infer more."""
@@ -277,6 +305,11 @@ class Inference:
                         self._improved = True
             elif is_plain:
                 self._faults.check_types(graph, node, _domain(node), visible, imports)
+            if is_plain and node.op_type in LENIENT and _domain(node) == "":
+                given = [visible.get(name) for name in node.input]
+                call = NodeCall(given, _attributes(node), len(node.output), imports.get("", 1))
+                with suppress(*CANNOT_RUN):
+                    self._faults.note_excess(graph, node, visible, excess(call, node.op_type))
             values.visit(node, visible)
 
     def _is_worth_asking(self, node: Any, visible: Mapping[str, Type], improved: Set[str]) -> bool:
@@ -329,8 +362,11 @@ class Inference:
         self, graph: Any, node: Any, visible: Mapping[str, Type], imports: Mapping[str, int], values: ShapeValues
     ) -> list[Type | None]:
         given = {}
-        for name in node.input:
-            kind = visible.get(name)
+        kinds: Sequence[Type | None] = [visible.get(name) for name in node.input]
+        is_lenient = node.op_type in LENIENT and _domain(node) == ""
+        if is_lenient:
+            kinds = acceptable(node.op_type, kinds, _attributes(node))
+        for name, kind in zip(node.input, kinds, strict=True):
             if name and kind is None:
                 return []
             if kind is not None:
@@ -343,6 +379,8 @@ class Inference:
             self._faults.note(graph, node, visible, refused)
             return []
         self._faults.note(graph, node, visible, None)
+        if is_lenient and is_larger_slope(node.op_type, imports.get("", 1)) and len(kinds) == 2:
+            return [with_slope(*kinds)]
         return [None if t is None else read_type(t) for t in found]
 
     def _function(self, node: Any) -> Any:

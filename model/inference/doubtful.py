@@ -19,13 +19,16 @@ _CUTS_WINDOWS_SINCE = 22  # pooling with ceil_mode counts windows that begin in 
 def doubtful_nodes(root: Any, imports: Mapping[str, int]) -> Iterator[Any]:
     """The nodes of a graph or function, bodies included, that are to be hidden from inference of a whole model.
 
-    The axes of a Squeeze are sorted instead, as their order means nothing.
+    The axes of a Squeeze are sorted instead, as their order means nothing, and the default of
+    STFT's onesided is written, which inference takes for 0.
     """
     version = imports.get("", 1)
     for graph in walk(root):
         for node in graph.node:
             if node.op_type == "Squeeze" and version < _SORTS_AXES_SINCE and _is_standard(node):
                 _sort_axes(node)
+            elif node.op_type == "STFT" and _is_standard(node):
+                _write_default(node)
             elif _asked_as(node, version) != version:
                 yield node
 
@@ -54,6 +57,11 @@ def _sort_axes(node: Any) -> None:
     for attribute in node.attribute:
         if attribute.name == "axes":
             attribute.ints[:] = sorted(attribute.ints)
+
+
+def _write_default(node: Any) -> None:
+    if all(attribute.name != "onesided" for attribute in node.attribute):
+        node.attribute.add(name="onesided", type=2, i=1)  # AttributeProto.INT
 
 
 def walk(root: Any) -> Iterator[Any]:

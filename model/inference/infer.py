@@ -47,6 +47,7 @@ class TypeMismatch:
     is_type: bool
     is_sure: bool
     types: tuple[Type | None, ...]
+    is_computed: bool = False  # by runtimes, though the specification excludes it
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +153,7 @@ def _misfits(faults: Iterable[TypeFault], values: Sequence[Mapping[str, Value]])
         node, *calls = (None if value is None else value.producer for value in outputs)
         known = tuple(call for call in calls if call is not None)
         if node is not None and len(known) == len(calls):
-            yield TypeMismatch(node, known, fault.reason, fault.is_type, fault.is_sure, fault.types)
+            yield TypeMismatch(node, known, fault.reason, fault.is_type, fault.is_sure, fault.types, fault.is_computed)
 
 
 def infer(model: Model, rules: Mapping[str, str] | None = None, progress: Progress = SILENT) -> InferredTypes:

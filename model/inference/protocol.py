@@ -24,6 +24,7 @@ class TypeFault:
     is_type: bool  # else sizes do not fit
     is_sure: bool  # else it may be in a branch that is never taken
     types: tuple[Type | None, ...]
+    is_computed: bool = False  # by runtimes all the same
 
 
 def encode(graphs: Sequence[Mapping[str, Type]], faults: Iterable[TypeFault] = ()) -> bytes:
@@ -33,7 +34,15 @@ def encode(graphs: Sequence[Mapping[str, Type]], faults: Iterable[TypeFault] = (
     numbers: dict[Type | None, int] = {}
     named = [{name: numbers.setdefault(kind, len(numbers)) for name, kind in types.items()} for types in graphs]
     told = [
-        [f.spot, f.calls, f.reason, f.is_type, f.is_sure, [numbers.setdefault(t, len(numbers)) for t in f.types]]
+        [
+            f.spot,
+            f.calls,
+            f.reason,
+            f.is_type,
+            f.is_sure,
+            [numbers.setdefault(t, len(numbers)) for t in f.types],
+            f.is_computed,
+        ]
         for f in faults
     ]
     return json.dumps([[_written(kind) for kind in numbers], named, told]).encode()
@@ -45,8 +54,10 @@ def decode(reply: bytes) -> tuple[list[dict[str, Type]], list[TypeFault]]:
     kinds = [_read(content) for content in written]
     graphs = [{name: t for name, number in graph.items() if (t := kinds[number]) is not None} for graph in named]
     faults = [
-        TypeFault(tuple(spot), tuple(map(tuple, calls)), reason, is_type, is_sure, tuple(kinds[n] for n in types))
-        for spot, calls, reason, is_type, is_sure, types in told
+        TypeFault(
+            tuple(spot), tuple(map(tuple, calls)), reason, is_type, is_sure, tuple(kinds[n] for n in types), is_computed
+        )
+        for spot, calls, reason, is_type, is_sure, types, is_computed in told
     ]
     return graphs, faults
 

@@ -313,6 +313,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("", "SimplifiedLayerNormalization"): _normalization,
     ("", "LayerNormalization"): _normalization,
     ("", "GroupNormalization"): same_as(0),
+    ("", "MeanVarianceNormalization"): same_as(0),
     **{("", name): same_as(0) for name in ("MemcpyFromHost", "MemcpyToHost")},
     **{(_MS, name): same_as(0) for name in _LIKE_FIRST},
     **{(_MS, name): rule for name, rule in ATTENTION.items()},

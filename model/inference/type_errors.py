@@ -61,6 +61,13 @@ class TypeErrors:
             types = tuple(visible.get(name) for name in node.input)
             self.found[key] = TypeFault(*key, refused.reason, refused.is_type, self._is_sure, types)
 
+    def note_excess(self, graph: Any, node: Any, visible: Mapping[str, Type], reason: str) -> None:
+        """Record what runtimes compute though the specification excludes it, unless the node is refused."""
+        key = (id(graph), _name(node)), self._calls
+        if reason and key[0][1] and key not in self.found:
+            types = tuple(visible.get(name) for name in node.input)
+            self.found[key] = TypeFault(*key, reason, False, self._is_sure, types, is_computed=True)
+
     def check_types(self, graph: Any, node: Any, domain: str, visible: Mapping[str, Type], imports: Any) -> None:
         """Check the input types of a fully inferred node, which onnx's inference skips."""
         kinds = [_kind(visible.get(name)) for name in node.input]

@@ -9,6 +9,7 @@ from tests.model import builders
 SLICE = "(float[M, 6] x) => (float[a, b] y) <int64[1] st = {0}, int64[1] en = {1}> { y = Slice (x, st, en) }"
 SQUEEZE = "(float[1, 3, 1, 4] x) => (float[a, b] y) { y = Squeeze <axes = [2, 0]> (x) }"
 POOL = "(float[1, 3, 4] x) => (float[a, b, c] y) {{ y = {} <ceil_mode = 1, kernel_shape = [1], strides = [2]> (x) }}"
+STFT = "(float[1, 8, 1] x) => (float[a, b, c, d] y) <int64 s = {2}, int64 n = {4}> { y = STFT (x, s, , n) }"
 
 CASES = [
     (SLICE, 10, lambda dims: dims[0] != "M"),
@@ -16,6 +17,7 @@ CASES = [
     (SQUEEZE, 10, lambda dims: dims == (3, 4)),
     *((POOL.format(name), opset, lambda dims: dims == (1, 3, 2))
       for name in ("AveragePool", "MaxPool") for opset in (10, 13, 21)),
+    (STFT, 17, lambda dims: dims == (1, 3, 3, 2)),
     (POOL.format("LpPool"), 18, lambda dims: dims == (1, 3, 2)),
 ]  # fmt: skip
 
