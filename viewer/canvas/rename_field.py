@@ -58,7 +58,7 @@ class RenameField(QLineEdit):
     def commit(self) -> None:
         """Apply the name, unless it is refused."""
         item, name = self._item, self.text()
-        if name == self._shown:
+        if name == self._shown or self._is_gone():
             self.leave()
             return
         try:
@@ -71,6 +71,10 @@ class RenameField(QLineEdit):
             self._refuse(error)
             return
         self.leave()
+
+    def _is_gone(self) -> bool:
+        """Return whether the object was removed from the model while its name was typed."""
+        return self._item.graph is None
 
     def _refuse(self, error: ModelError) -> None:
         color = theme().error.name()

@@ -210,6 +210,8 @@ SCATTER = "g (float[3,2] x, int64[3,2] i, float[3,2] u) => (y)"
         (13, 12, "g (float[2,3] x, int64[1] a) => (y) { y = Squeeze(x, a) }", "computed while the model runs"),
         (13, 10, "g (float[1,1,4,4] x) => (y) <float[4] s = {1.0,1.0,2.0,2.0}> { y = Resize(x, , s) }", "asymmetric"),
         (8, 13, "g (float[2,3,4] x, float[3,4] b) => (y) { y = BatchNormalization<spatial=0>(x,b,b,b,b) }", "spatial"),
+        (13, 9, 'g (float[4,6] x) => (y) <string[1] s = {"a"}, int64[1] e = {2}> { y = Slice(x, s, e) }',
+         "Slice cannot be converted"),
         (13, 99, "g (float[2] x) => (y) { y = Relu(x) }", "Versions 1 to"),
         (13, 0, "g (float[2] x) => (y) { y = Relu(x) }", "Versions 1 to"),
     ],

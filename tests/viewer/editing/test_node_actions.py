@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
-from onnx_workbench.model.edits.nodes import rename_node
+from onnx_workbench.model.edits.nodes import delete, rename_node
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.graph import Function
 from onnx_workbench.viewer.canvas.rename_field import RenameField
@@ -187,6 +187,20 @@ def test_a_taken_name_is_refused_at_the_field(desk):
     desk.qtbot.keyClick(field, Qt.Key.Key_Escape)
     assert not field.isVisible()
     assert desk.value("r").name == "r"
+
+
+def test_a_field_whose_node_is_gone_changes_nothing(desk):
+    node = desk.node("second")
+    desk.select(node)
+    key(desk, Qt.Key.Key_F2)
+    field = desk.child(RenameField)
+    desk.qtbot.keyClicks(field, "x")
+    with desk.document.edit("Delete") as edit:
+        delete(edit, [node])
+    revision = desk.document.revision
+    field.commit()
+    assert not field.isVisible()
+    assert (node.name, desk.document.revision) == ("second", revision)
 
 
 def test_escape_keeps_the_name(desk):
