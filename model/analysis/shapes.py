@@ -275,6 +275,7 @@ def _concatenated(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
         return None
     axis = number(node, "axis", 1) % len(known[0])
     total = reduce(lambda a, b: a + b, (dims[axis] for dims in known))
+    known = [dims for dims in known if dims[axis] != 0] or known[:1]  # without elements it may have other sizes
     result = list(known[0])
     for place in range(len(result)):  # all equal: take a number where one has it
         result[place] = next((d[place] for d in known if isinstance(d[place], int)), result[place])

@@ -150,6 +150,13 @@ g (float[5] x) => (float[n] o) <float[1] two = {2.0}> {
   o = ConstantOfShape (i)
 }"""
 
+JOINED_NOTHING = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[0, 5] z, float[2, 3] x) => (int64[2] o) { y = Concat <axis = 0> (z, x) o = Shape (y) }"""
+LARGER_WINDOW = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[1, 1, 4] x) => (int64[3] o) { y = MaxPool <kernel_shape = [5], strides = [2]> (x) o = Shape (y) }"""
+
 
 def written(text: str) -> bytes:
     proto = onnx.parser.parse_model(text)
@@ -203,6 +210,8 @@ CASES = {
     "simplify a size in int8": (NARROWED_SIZE, ["simplify"], (1,)),
     "simplify a size in bool": (SIZE_AS_BOOL, ["simplify"], (1, 2, 300)),
     "simplify a square in int32 of a symbol": (SQUARED_SYMBOL, ["simplify"], (1, 3, 70000)),
+    "simplify a concatenation with nothing": (JOINED_NOTHING, ["simplify"], (1,)),
+    "simplify a window larger than the input": (LARGER_WINDOW, ["simplify"], (1,)),
     "simplify a size halved in floats": (HALVED_AS_FLOAT, ["simplify"], (1,)),
 }
 
