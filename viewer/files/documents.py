@@ -550,7 +550,9 @@ class Documents(QObject):
         self._closing.close_all(then)
 
     def forget(self, tab: DocumentTab) -> None:
-        """Close a tab without asking: what it holds is saved or given up."""
+        """Close a tab without asking: what it holds is saved or given up. Nothing happens if it is closed already."""
+        if tab not in self.area.tabs():
+            return
         self.area.remove_tab(tab)
         self._unwatch(tab.path)
 

@@ -334,3 +334,16 @@ def test_reload_keeps_the_graph_that_was_shown(window, qtbot, tmp_path):
     run(window, "file.reload")
     qtbot.waitUntil(lambda: window.tab is not tab, timeout=20_000)
     assert window.workspace.graph is window.workspace.model.functions[0].body
+
+
+def test_a_tab_that_is_closed_twice_is_closed_once(window, qtbot, write_model):
+    first, second = opened(window, qtbot, write_model("a.onnx")), opened(window, qtbot, write_model("b.onnx"))
+    window.files.close(first)
+    window.files.close(first)
+    assert window.tabs() == [second]
+    rename(second, "renamed")
+    window.files.close(second)
+    window.files.close(second)
+    for box in [box for box in window.findChildren(QMessageBox) if box.isVisible()]:
+        box.button(QMessageBox.StandardButton.Discard).click()
+    assert window.tabs() == []
