@@ -140,7 +140,8 @@ def test_a_name_without_an_extension_gets_that_of_the_format(
 ):
     full = str(tmp_path / name) if name else ""
     monkeypatch.setattr("PySide6.QtWidgets.QFileDialog.getSaveFileName", lambda *_: (full, chosen))
-    path = ask_save(None, settings, "Export", tmp_path / "graph.png", ("Image (*.png)", "Scalable image (*.svg)"))
+    filters = ("Image (*.png)", "Scalable image (*.svg)")
+    path = ask_save(None, settings, "Export", tmp_path / "graph.png", filters, "picture")
     assert path == (None if expected is None else tmp_path / expected)
     if expected is not None:
         assert settings.get(LAST_FOLDER) == str(tmp_path)

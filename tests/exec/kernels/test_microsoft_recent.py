@@ -504,14 +504,19 @@ def test_what_does_not_fit_is_refused(op_type: str, inputs: list[Any], attribute
 
 
 def test_every_kernel_has_the_signature_of_onnxruntime() -> None:
+    """That of version 1.31; a newer one may have added attributes and inputs at the end, and takes none away."""
     state = pytest.importorskip("onnxruntime.capi.onnxruntime_pybind11_state")
+    import onnxruntime
+
+    same = onnxruntime.__version__.startswith("1.31.")
     schemas = {s.name: s for s in state.get_all_operator_schema() if s.domain == MS}
     kernels = [k for k in all_kernels() if k.domain == MS and k.op_type in schemas]
     assert len(kernels) > 80
     for kernel in kernels:
         schema = schemas[kernel.op_type]
         if not kernel.any_attributes:
-            cuda = {name for name, a in schema.attributes.items() if "CUDA" in a.description}
-            assert set(schema.attributes) - cuda <= set(kernel.attributes) <= set(schema.attributes), kernel
+            assert set(kernel.attributes) <= set(schema.attributes), kernel
+            assert not same or len(kernel.attributes) == len(schema.attributes), kernel
         if not kernel.variadic:
-            assert len(kernel.inputs) == len(schema.inputs), kernel
+            assert len(kernel.inputs) <= len(schema.inputs), kernel
+            assert not same or len(kernel.inputs) == len(schema.inputs), kernel

@@ -271,7 +271,7 @@ def test_a_tensor_panel_that_was_closed_stays_closed_also_in_the_next_window(win
     run(qtbot, opened(other, qtbot, net))
     assert not other.docks.is_open("tensor")
     for tab in other.tabs():
-        other.remove_tab(tab)
+        other.area.remove_tab(tab)
 
 
 def test_values_of_a_loop_follow_its_turns(qtbot, workspace):

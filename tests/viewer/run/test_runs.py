@@ -493,7 +493,7 @@ def test_what_a_node_gives_is_exported_by_its_name(window, qtbot, net, tmp_path,
     qtbot.waitUntil(lambda: tensor.pane.subject is not None and tensor.pane.subject.target.title == "output c")
     proposed = []
 
-    def choose(_parent, _settings, _title, path, _filters):
+    def choose(_parent, _settings, _title, path, _filters, _kind):
         proposed.append(path.name)
         return tmp_path / "values.npz"
 
