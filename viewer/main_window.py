@@ -73,7 +73,7 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(self.area)
         self.files = Documents(self.area, self.settings, preload.import_view)
         self.status = StatusLine()
-        self.status.work.watch(self.files.jobs)
+        self.status.work.watch(self.files.tasks)
         self.setStatusBar(self.status)
         self.docks = Docks(self, self.settings)
         self.palette_popup = CommandPalette(self)
@@ -145,16 +145,16 @@ class MainWindow(QMainWindow):
             workspace.visits.changed, workspace.run_state_changed, workspace.runs_changed,
         ):  # fmt: skip
             signal.connect(refresh)
-        for signal in (workspace.jobs.started, workspace.jobs.ended):
-            signal.connect(self._on_job)
+        for signal in (workspace.tasks.started, workspace.tasks.ended):
+            signal.connect(self._on_task)
         workspace.action_requested.connect(self._trigger)
         workspace.panel_offered.connect(partial(self._offer, workspace))
         workspace.menu_requested.connect(self._open_context_menu)
         workspace.conversion_requested.connect(partial(self._offer_conversion, workspace))
-        self.status.work.watch(workspace.jobs)
+        self.status.work.watch(workspace.tasks)
 
     def _on_tab_removed(self, tab: DocumentTab) -> None:
-        self.status.work.forget(tab.workspace.jobs)
+        self.status.work.forget(tab.workspace.tasks)
         if self.status.follows(tab.workspace):
             self.status.follow(None)
         self.docks.forget(tab.workspace)
@@ -165,8 +165,8 @@ class MainWindow(QMainWindow):
         view.opened.connect(self._open_panel_of)
         self.actions_binding.add_graph_shortcuts(view)
 
-    def _on_job(self, job: Task[Any]) -> None:
-        if job.makes == "edit":
+    def _on_task(self, task: Task[Any]) -> None:
+        if task.makes == "edit":
             self.actions_binding.refresh_soon()
 
     def _color(self) -> None:
@@ -210,8 +210,8 @@ class MainWindow(QMainWindow):
         self._show_pending()
 
     def _preload_runs(self) -> None:
-        jobs = self.files.jobs
-        QTimer.singleShot(_AFTER_OPENING, jobs, lambda: jobs.start("", lambda _progress: preload.import_runs()))
+        tasks = self.files.tasks
+        QTimer.singleShot(_AFTER_OPENING, tasks, lambda: tasks.start("", lambda _progress: preload.import_runs()))
 
     def _do_wanted(self) -> None:
         wanted, self._wanted = self._wanted, []
@@ -331,7 +331,7 @@ class MainWindow(QMainWindow):
             self.area.views.remember(tab)
             tab.close_workspace()
         self.area.views.save()
-        self.files.jobs.close()
+        self.files.tasks.close()
         event.accept()
 
     def _close_now(self) -> None:

@@ -133,7 +133,7 @@ def work(progress):
     a = numpy.ones((1500, 1500))
     while True:
         a = a @ a / 1500.0
-window.tabs()[-1].workspace.jobs.start("Endless", work)
+window.tabs()[-1].workspace.tasks.start("Endless", work)
 """
 
 

@@ -86,7 +86,7 @@ def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> PatientBot:
 
 @pytest.fixture(scope="session", autouse=True)
 def collector(qapp: object) -> Iterator[Collector]:
-    """Garbage is collected as in the program: on a job's thread it would take Qt objects with it."""
+    """Garbage is collected as in the program: on a task's thread it would take Qt objects with it."""
     made = Collector()
     made.start()
     yield made

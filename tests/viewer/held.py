@@ -79,11 +79,11 @@ def let_background_work_run(qtbot, count=4):
     timer.stop()
 
 
-def job_of(qtbot, jobs, title):
-    """The job of a title, once it runs."""
+def task_of(qtbot, tasks, title):
+    """The task of a title, once it runs."""
 
     def found():
-        return [job for job in jobs.running if job.title == title]
+        return [task for task in tasks.running if task.title == title]
 
     qtbot.waitUntil(lambda: bool(found()))
     return found()[0]

@@ -10,4 +10,4 @@ def at_work(window):
     timers = (timer for timer in window.findChildren(QTimer) if timer.isActive())
     found = {f"{type(timer.parent()).__name__}, every {timer.interval()} ms" for timer in timers}
     found |= {f"reader of {type(reader.parent()).__name__}" for reader in window.findChildren(Reader) if reader.running}
-    return found | {job.title for jobs in window.findChildren(TaskRunner) for job in jobs.running}
+    return found | {task.title for tasks in window.findChildren(TaskRunner) for task in tasks.running}

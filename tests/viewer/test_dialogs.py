@@ -195,7 +195,7 @@ def test_more_errors_join_the_dialog_that_is_open(reporting):
 
 
 def test_an_error_in_a_thread_of_ones_own_is_reported_too(reporting, qtbot):
-    jobs = TaskRunner()
+    tasks = TaskRunner()
 
     def fail():
         raise RuntimeError("in a thread")
@@ -203,7 +203,7 @@ def test_an_error_in_a_thread_of_ones_own_is_reported_too(reporting, qtbot):
     threading.Thread(target=fail).start()
     qtbot.waitUntil(lambda: CrashDialog._open is not None)
     assert "in a thread" in CrashDialog._open.details.toPlainText()
-    jobs.close()
+    tasks.close()
 
 
 def test_a_log_that_has_grown_large_is_put_aside(state_folder, request):

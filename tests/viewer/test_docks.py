@@ -51,7 +51,7 @@ def test_a_panel_stands_an_empty_model_and_a_full_one(info, qtbot, workspace):
         panel.show()
         panel.activate()
         edit_everything(each)
-        qtbot.waitUntil(lambda each=each: not each.jobs.running, timeout=20_000)
+        qtbot.waitUntil(lambda each=each: not each.tasks.running, timeout=20_000)
     empty.close()
 
 
@@ -59,11 +59,11 @@ def test_a_panel_stands_an_empty_model_and_a_full_one(info, qtbot, workspace):
 def test_a_panel_that_is_closed_hears_nothing_any_more(info, qtbot, workspace):
     panel = info.load()(workspace)
     panel.show()
-    qtbot.waitUntil(lambda: not workspace.jobs.running, timeout=20_000)
+    qtbot.waitUntil(lambda: not workspace.tasks.running, timeout=20_000)
     panel.deleteLater()
     qtbot.wait(1)
     edit_everything(workspace)
-    qtbot.waitUntil(lambda: not workspace.jobs.running, timeout=20_000)
+    qtbot.waitUntil(lambda: not workspace.tasks.running, timeout=20_000)
 
 
 def open_copies(window, qtbot, tmp_path, *names):

@@ -147,14 +147,14 @@ def test_what_a_run_or_a_zoom_says_next_does_not_lay_the_window_out_anew(window,
     assert status.zoom.width() < places[3].width() / 4
 
 
-def test_a_long_job_shows_progress_with_stop_and_a_short_one_nothing(window, qtbot, write_model):
+def test_a_long_task_shows_progress_with_stop_and_a_short_one_nothing(window, qtbot, write_model):
     tab = opened(window, qtbot, write_model())
 
     def spin(progress):
         while True:
             progress.report(1, 4, "halfway")
 
-    tab.workspace.jobs.start("Think", spin)
+    tab.workspace.tasks.start("Think", spin)
     assert not window.status.work.isVisible()
     # Work that began with the document (types, drawing) may still be the one that is shown.
     qtbot.waitUntil(lambda: window.status.work.text.text() == "Think halfway")
@@ -324,7 +324,7 @@ def test_every_action_can_be_run_without_a_selection(window, qtbot, monkeypatch,
         opened(window, qtbot, write_model())
     with qtbot.captureExceptions() as exceptions:
         run(window, one.id)
-        qtbot.waitUntil(lambda: not window.files.jobs.running, timeout=20_000)
+        qtbot.waitUntil(lambda: not window.files.tasks.running, timeout=20_000)
         if isValid(window):
             settled(window, qtbot)
     assert exceptions == []

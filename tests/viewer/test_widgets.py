@@ -175,14 +175,14 @@ def test_an_initializer_is_told_with_its_type_though_sparse_and_not_declared(wor
     assert selection_text((value,), workspace.types.type_of) == "initializer w  float 2×3"
 
 
-def test_a_quick_job_never_shows_and_untitled_work_neither(qtbot, workspace):
+def test_a_quick_task_never_shows_and_untitled_work_neither(qtbot, workspace):
     line = StatusLine()
     qtbot.addWidget(line)
     line.show()
-    line.work.watch(workspace.jobs)
+    line.work.watch(workspace.tasks)
     gate, finished = threading.Event(), []
-    workspace.jobs.start("", lambda _: gate.wait(10), finished=lambda: finished.append(1))
-    workspace.jobs.start("Quick", lambda _: None, finished=lambda: finished.append(2))
+    workspace.tasks.start("", lambda _: gate.wait(10), finished=lambda: finished.append(1))
+    workspace.tasks.start("Quick", lambda _: None, finished=lambda: finished.append(2))
     other, beside = TaskRunner(workspace), StatusLine()
     qtbot.addWidget(beside)
     beside.show()
@@ -194,14 +194,14 @@ def test_a_quick_job_never_shows_and_untitled_work_neither(qtbot, workspace):
     qtbot.waitUntil(lambda: len(finished) == 3)
 
 
-def test_of_several_jobs_the_oldest_shows_and_the_next_follows(qtbot, workspace):
+def test_of_several_tasks_the_oldest_shows_and_the_next_follows(qtbot, workspace):
     line = StatusLine()
     qtbot.addWidget(line)
     line.show()
-    line.work.watch(workspace.jobs)
+    line.work.watch(workspace.tasks)
     gates = [threading.Event(), threading.Event()]
     for number, gate in enumerate(gates):
-        workspace.jobs.start(f"Task {number}", lambda _, gate=gate: gate.wait(10))
+        workspace.tasks.start(f"Task {number}", lambda _, gate=gate: gate.wait(10))
     qtbot.waitUntil(line.work.isVisible)
     assert line.work.text.text() == "Task 0"
     gates[0].set()
@@ -220,21 +220,21 @@ def test_telling_how_far_work_is_paints_nothing_else_of_the_window_at_once(qtbot
     layout.addWidget(beside)
     window.show()
     counts = []
-    jobs = workspace.jobs
-    for ended in (jobs.progressed, jobs.ended):
-        ended.connect(lambda _job: (beside.update(), counts.append(-beside.painted)))
-    line.work.watch(jobs)
-    for ended in (jobs.progressed, jobs.ended):
-        ended.connect(lambda _job: counts.append(beside.painted))
+    tasks = workspace.tasks
+    for ended in (tasks.progressed, tasks.ended):
+        ended.connect(lambda _task: (beside.update(), counts.append(-beside.painted)))
+    line.work.watch(tasks)
+    for ended in (tasks.progressed, tasks.ended):
+        ended.connect(lambda _task: counts.append(beside.painted))
     gates = [threading.Event(), threading.Event()]
-    jobs.start("Count", lambda progress: (gates[0].wait(10), progress.report(1, 4), gates[1].wait(10)))
-    jobs.start("Count on", lambda progress: (gates[0].wait(10), progress.report(1, 2), gates[1].wait(10)))
+    tasks.start("Count", lambda progress: (gates[0].wait(10), progress.report(1, 4), gates[1].wait(10)))
+    tasks.start("Count on", lambda progress: (gates[0].wait(10), progress.report(1, 2), gates[1].wait(10)))
     qtbot.waitUntil(line.work.isVisible)
     gates[0].set()
     qtbot.waitUntil(lambda: line.work.bar.value() == 250)
     gates[1].set()
     qtbot.waitUntil(lambda: not line.work.isVisible())
-    assert len(counts) == 8  # before and behind: each of two jobs tells of a part and of its end
+    assert len(counts) == 8  # before and behind: each of two tasks tells of a part and of its end
     assert sum(counts) == 0
     qtbot.waitUntil(lambda: beside.painted > 0)
 

@@ -38,7 +38,7 @@ def more_entries(docks: Docks) -> Iterator[list[PaletteEntry]]:
         if panel is not None:
             made.append((info, panel))
             yield _entries_of(docks, info, panel)
-    while any(panel.workspace.jobs.running for _, panel in made):
+    while any(panel.workspace.tasks.running for _, panel in made):
         yield []
     yield control_entries(docks)
 

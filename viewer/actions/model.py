@@ -93,7 +93,7 @@ def merge_file(context: MenuContext, path: Path) -> None:
     def ask(other: Model) -> None:
         _ask_how(context.window, workspace, graph, other, path.name)
 
-    workspace.jobs.start(f"Reading {path.name}", lambda progress: read_model.read(path, progress), done=ask)
+    workspace.tasks.start(f"Reading {path.name}", lambda progress: read_model.read(path, progress), done=ask)
 
 
 def _ask_how(window: QWidget, workspace: Workspace, graph: Graph, other: Model, title: str) -> None:
@@ -113,7 +113,7 @@ def _ask_how(window: QWidget, workspace: Workspace, graph: Graph, other: Model, 
         workspace.message("info", f"{display(title, 60)} was made to fit", "\n".join(told(report)))
         show_for(workspace, MergeDialog(window, workspace, graph, copy.model, title))
 
-    workspace.jobs.start(f"Fitting {title}", lambda progress: align(copy, imports, clashes, progress), done=done)
+    workspace.tasks.start(f"Fitting {title}", lambda progress: align(copy, imports, clashes, progress), done=done)
 
 
 def _merge_tab(context: MenuContext) -> None:

@@ -1,7 +1,7 @@
 """The graph as a picture: drawn up from the model, laid out, painted from arrays, and used with mouse and keys.
 
     model.Graph ─ build ─▶ Drawing ─ layout ─▶ Scene ─ painter ─▶ Picture ─▶ the widget
-                  cards      boxes     (job)    places   svg          marks and names over it, in every frame
+                  cards      boxes     (task)    places   svg          marks and names over it, in every frame
                   captions   edges              hits     export
                   scopes                        labels
 

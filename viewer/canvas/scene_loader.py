@@ -65,7 +65,7 @@ class SceneLoader(QObject):
         self._cards: BoxFactory | None = None
         self._steps: Iterator[None] | None = None
         self._builder: DrawingBuilder | None = None
-        self._job: Task[Scene] | None = None
+        self._task: Task[Scene] | None = None
         self._layout: Layout | None = None  # the one a new layout may start from
         self._drawing = QTimer(self, interval=0)
         self._drawing.timeout.connect(self._go_on)
@@ -75,7 +75,7 @@ class SceneLoader(QObject):
     @property
     def is_busy(self) -> bool:
         """Return whether a scene is being made."""
-        under_way = (self._steps, self._job, self._waiting)
+        under_way = (self._steps, self._task, self._waiting)
         return self._workspace.grouping.is_searching or any(part is not None for part in under_way)
 
     def load(
@@ -94,7 +94,7 @@ class SceneLoader(QObject):
         self._layout = previous
         wanted = self._waiting = _Wanted(graph, options, expanded)
         if not schemas.is_loaded():
-            self._workspace.jobs.start(
+            self._workspace.tasks.start(
                 "Load operator signatures",
                 lambda _progress: schemas.preload(),
                 finished=lambda: self._find_groups(wanted),
@@ -141,9 +141,9 @@ class SceneLoader(QObject):
         self._drawing.stop()
         self._steps = self._builder = self._waiting = None
         self._workspace.grouping.stop()
-        if self._job is not None:
-            self._job.cancel()
-            self._job = None
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
 
     def forget(self, nodes: Collection[Node], values: Collection[Value] = ()) -> None:
         """Invalidate the boxes of changed objects. Of very many all are, which takes no longer than one."""
@@ -212,22 +212,22 @@ class SceneLoader(QObject):
             self._finish(place(drawing, previous))
             return
         self._set_state(f"Laying out {plural(len(drawing.boxes), 'node')} …")
-        job = self._workspace.jobs.start(
+        task = self._workspace.tasks.start(
             "Lay out graph",
             lambda progress: place(drawing, previous, progress),
             done=self._finish,
-            finished=lambda: self._on_finished(job),
+            finished=lambda: self._on_finished(task),
         )
-        self._job = job
+        self._task = task
 
-    def _on_finished(self, job: Task[Scene]) -> None:
-        if self._job is job:
-            self._job = None
-            if job.cancelled:
+    def _on_finished(self, task: Task[Scene]) -> None:
+        if self._task is task:
+            self._task = None
+            if task.cancelled:
                 self._set_state("The layout was stopped. Press L to lay the graph out again.")
 
     def _finish(self, scene: Scene) -> None:
-        self._job = None
+        self._task = None
         self._set_state("")
         self.scene_ready.emit(scene)
 

@@ -1,4 +1,4 @@
-"""The command line: commands that do the program's jobs without a window, and opening windows.
+"""The command line: commands that do the program's tasks without a window, and opening windows.
 
 Exit status: 0 fine, 1 a problem or a difference was found, 2 it could not be done, 3 no window can be opened here.
 """

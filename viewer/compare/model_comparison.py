@@ -121,7 +121,7 @@ class ModelComparison(QObject):
                 self.union = found[1]
                 self._take(found[0])
 
-        self.new.jobs.start("Comparing models", work, done=done, supersede="compare models")
+        self.new.tasks.start("Comparing models", work, done=done, supersede="compare models")
 
     def want_union(self, *, wanted: bool) -> None:
         """Set whether `union` is built with each comparison; it comes with the next `changed`."""

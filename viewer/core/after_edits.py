@@ -37,7 +37,7 @@ class AfterEdits(QObject):
         self._act = act
         self._refused = refused
         self._topic = f"{title} waits"
-        workspace.jobs.ended.connect(self._look, Qt.ConnectionType.QueuedConnection)
+        workspace.tasks.ended.connect(self._look, Qt.ConnectionType.QueuedConnection)
         self._waits = True
         self._look()
         if self._waits:
@@ -50,13 +50,13 @@ class AfterEdits(QObject):
             self._refused()
 
     def _look(self, _ended: object = None) -> None:
-        jobs = self._workspace.jobs
-        if self._waits and not jobs.is_closed and not jobs.making("edit"):
+        tasks = self._workspace.tasks
+        if self._waits and not tasks.is_closed and not tasks.making("edit"):
             self._end()
             self._act()
 
     def _tell(self) -> None:
-        coming = self._workspace.jobs.making("edit")
+        coming = self._workspace.tasks.making("edit")
         if self._waits and coming:
             waits = f"{self._title} waits for “{display(coming[0].title, 80)}”"
             self._workspace.message("info", waits, choices=((self._refusal, self.stop),), topic=self._topic)

@@ -47,7 +47,7 @@ class Message:
 
 
 class DocumentContext(QObject):
-    """One open document with its selection, navigation, highlights, messages and jobs; the canvas gets only this.
+    """One open document with its selection, navigation, highlights, messages and tasks; the canvas gets only this.
 
     GUI thread only.
     """
@@ -84,12 +84,12 @@ class DocumentContext(QObject):
         self._title = title
         self.settings = settings or Settings(self)
         self.selection = Selection(self)
-        self.jobs = TaskRunner(self)
+        self.tasks = TaskRunner(self)
         self._end_before_change = document.before_change(cancel_readers)
         self.changes = ModelSignals(document, self)
         self.grouping = Grouping(self.changes, self)  # hears of changes before any view does
-        self.types = TypeInference(document, self.jobs, self)
-        self.problems = ProblemChecker(document, self.types, self.jobs, self)
+        self.types = TypeInference(document, self.tasks, self)
+        self.problems = ProblemChecker(document, self.types, self.tasks, self)
         self.journal: Journal | None = None  # of its edits; set by who keeps it
         self.run_state = ""  # for the status line; see set_run_state
         self.marks: dict[str, list[object]] = {}  # by kind, what the graph marks; without what `unmark` is for
@@ -102,7 +102,7 @@ class DocumentContext(QObject):
         self.selection.set(_lone_tensor(self._graph))
         self.visits = NavigationHistory(self._here, self)
         self.changes.removed.connect(self._leave_removed)
-        self.jobs.failed.connect(self._on_job_failed)
+        self.tasks.failed.connect(self._on_task_failed)
 
     # -- places ----------------------------------------------------------------------------------------------
 
@@ -209,9 +209,9 @@ class DocumentContext(QObject):
         """Show an error."""
         self.message("error", error.title, error.detail, error.place, topic=topic)
 
-    def _on_job_failed(self, job: Task[Any]) -> None:
-        if isinstance(job.error, ModelError):
-            self.report(job.error)
+    def _on_task_failed(self, task: Task[Any]) -> None:
+        if isinstance(task.error, ModelError):
+            self.report(task.error)
 
     def set_run_state(self, text: str) -> None:
         """Say in the status line how the last run stands; empty before the first."""
@@ -256,7 +256,7 @@ class DocumentContext(QObject):
     def close(self) -> None:
         """Stop all work and listening; the tab is going away."""
         self.closed.emit()
-        self.jobs.close()
+        self.tasks.close()
         self.problems.close()
         self.types.close()
         self.changes.close()

@@ -40,12 +40,12 @@ class ProblemChecker(QObject):
     finished_changed = Signal()
 
     def __init__(
-        self, document: Document, types: TypeInference, jobs: TaskRunner, parent: QObject | None = None
+        self, document: Document, types: TypeInference, tasks: TaskRunner, parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
         self._document = document
         self._types = types
-        self._jobs = jobs
+        self._tasks = tasks
         self._checker: Checker | None = None
         self._typed: list[Problem] = []
         self._comparing = Reader(self)
@@ -74,7 +74,7 @@ class ProblemChecker(QObject):
         """Begin, once the signatures are loaded (which takes 0.2 s, so in a thread)."""
         if not self._started:
             self._started = True
-            self._jobs.start("", lambda _progress: _load(), done=lambda _none: self._begin())
+            self._tasks.start("", lambda _progress: _load(), done=lambda _none: self._begin())
 
     def _begin(self) -> None:
         from onnx_workbench.model.checks import Checker

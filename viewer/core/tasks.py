@@ -104,7 +104,7 @@ class Task(Generic[T]):
 
 
 def _forgotten(_progress: Progress) -> Any:
-    msg = "the work of a job that has run"
+    msg = "the work of a task that has run"
     raise RuntimeError(msg)
 
 
@@ -155,7 +155,7 @@ def post(call: Callable[[], None]) -> None:
 
 
 def post_and_wait(call: Callable[[], object], progress: Progress) -> None:
-    """Have `call` called on the GUI thread, and wait for that. From a job; raises `Cancelled` where that is stopped."""
+    """Have `call` called on the GUI thread, and wait for it. From a task; raises `Cancelled` if that is stopped."""
     called = threading.Event()
 
     def do() -> None:
@@ -207,7 +207,7 @@ class TaskRunner(QObject):
 
         Where one piece of work goes on as another, there is none between them: ask at the next turn after `ended`.
         """
-        return [job for job in self._running if job.makes == product and not job.cancelled]
+        return [task for task in self._running if task.makes == product and not task.cancelled]
 
     def start(
         self,
@@ -231,14 +231,14 @@ class TaskRunner(QObject):
             for other in self._running:
                 if other.supersede == supersede:
                     other.cancel()
-        job = Task(title, work, lane, supersede, makes)
-        job._post = lambda: post(lambda: self._progressed(job))
-        self._running[job] = None
-        self.started.emit(job)
+        task = Task(title, work, lane, supersede, makes)
+        task._post = lambda: post(lambda: self._progressed(task))
+        self._running[task] = None
+        self.started.emit(task)
 
         def run() -> None:
-            job._run()
-            post(lambda: self._end(job, done, failed, finished))
+            task._run()
+            post(lambda: self._end(task, done, failed, finished))
 
         if lane != "mutate":
             _pool(lane).start(run)
@@ -246,7 +246,7 @@ class TaskRunner(QObject):
             self._writing.append(run)
             if len(self._writing) == 1:
                 _pool(lane).start(run)
-        return job
+        return task
 
     def follow(
         self, title: str, stop: Callable[[], object], lane: Lane = "mutate", *, makes: Product = ""
@@ -255,65 +255,65 @@ class TaskRunner(QObject):
 
         `stop()` is called when it is cancelled; what is reported to its `progress` shows.
         """
-        job: Task[None] = Task(title, _forgotten, lane, "", makes)
-        job._post = lambda: post(lambda: self._progressed(job))
-        job._stop = stop
-        self._running[job] = None
-        self.started.emit(job)
-        return job
+        task: Task[None] = Task(title, _forgotten, lane, "", makes)
+        task._post = lambda: post(lambda: self._progressed(task))
+        task._stop = stop
+        self._running[task] = None
+        self.started.emit(task)
+        return task
 
-    def leave(self, job: Task[None]) -> None:
+    def leave(self, task: Task[None]) -> None:
         """Work that was shown by `follow` has ended."""
-        job.finished = True
-        self._running.pop(job, None)
-        self.ended.emit(job)
+        task.finished = True
+        self._running.pop(task, None)
+        self.ended.emit(task)
 
-    def _progressed(self, job: Task[Any]) -> None:
-        if job in self._running and not self._closed:
-            self.progressed.emit(job)
+    def _progressed(self, task: Task[Any]) -> None:
+        if task in self._running and not self._closed:
+            self.progressed.emit(task)
 
     def _end(
         self,
-        job: Task[T],
+        task: Task[T],
         done: Callable[[T], object] | None,
         failed: Callable[[BaseException], object] | None,
         finished: Callable[[], object] | None,
     ) -> None:
-        job.finished = True
-        self._running.pop(job, None)
-        if job.lane == "mutate":
+        task.finished = True
+        self._running.pop(task, None)
+        if task.lane == "mutate":
             self._writing.popleft()
             if self._writing:
                 _pool("mutate").start(self._writing[0])
         if self._closed:
             return
-        self.ended.emit(job)
+        self.ended.emit(task)
         try:
-            if not job.cancelled:
-                self._answer(job, done, failed)
+            if not task.cancelled:
+                self._answer(task, done, failed)
         finally:
             if finished is not None:
                 finished()
 
     def _answer(
-        self, job: Task[T], done: Callable[[T], object] | None, failed: Callable[[BaseException], object] | None
+        self, task: Task[T], done: Callable[[T], object] | None, failed: Callable[[BaseException], object] | None
     ) -> None:
-        error = job.error
+        error = task.error
         if error is None:
             if done is not None:
-                done(cast("T", job.result))  # no error and not cancelled: it holds what work returned
+                done(cast("T", task.result))  # no error and not cancelled: it holds what work returned
             return
         if failed is not None:
             failed(error)
         elif isinstance(error, ModelError):
-            self.failed.emit(job)
+            self.failed.emit(task)
         if not isinstance(error, ModelError):
             sys.excepthook(type(error), error, error.__traceback__)
 
     def cancel_all(self) -> None:
         """Ask everything to stop."""
-        for job in self.running:  # one that is followed is left at once
-            job.cancel()
+        for task in self.running:  # one that is followed is left at once
+            task.cancel()
 
     def close(self) -> None:
         """Cancel everything; from now on nothing is called back."""

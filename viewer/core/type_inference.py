@@ -32,10 +32,10 @@ class TypeInference(QObject):
     changed = Signal()  # a value is of another type than before
     known = Signal()  # inference is through with the model as it is now
 
-    def __init__(self, document: Document, jobs: TaskRunner, parent: QObject | None = None) -> None:
+    def __init__(self, document: Document, tasks: TaskRunner, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._document = document
-        self._jobs = jobs
+        self._tasks = tasks
         self._inferred: InferredTypes | None = None
         self._rules: dict[str, str] = {}
         self._delay = QTimer(self, singleShot=True)
@@ -120,7 +120,7 @@ class TypeInference(QObject):
         def ask(asked: InferenceRequest | None) -> None:
             if asked is not None:
                 before = self._inferred
-                self._asked = self._jobs.start(
+                self._asked = self._tasks.start(
                     "",
                     lambda progress: answer(asked, progress, before, in_background=True),
                     done=self._set,

@@ -82,7 +82,7 @@ class ConvertDialog(QDialog):
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.preview)
         self._rehearsing = WorkingCopyTask(workspace, self._try, self)
-        self._job: Task[Any] | None = None
+        self._task: Task[Any] | None = None
         self._applying: StepApplier | None = None
         layout = QVBoxLayout(self)
         self.form = QWidget()
@@ -239,8 +239,8 @@ class ConvertDialog(QDialog):
     def _on_change(self, *_: object) -> None:
         """Cancel the outdated preview; its result must not be shown."""
         if not self._is_done:
-            if self._job is not None:
-                self._job.cancel()
+            if self._task is not None:
+                self._task.cancel()
             self.ok.setEnabled(False)
             self._delay.start()
 
@@ -267,7 +267,7 @@ class ConvertDialog(QDialog):
         self.error.show_error(None)
         self.list.clear()
         self.form.setEnabled(True)
-        self._trial = self._job = None
+        self._trial = self._task = None
         wanted = any(value for name, value in vars(options).items() if name not in ("keep", "converter"))
         self.state.setText("Trying it out…" if wanted else "Choose what to convert.")
         if not wanted:
@@ -279,7 +279,7 @@ class ConvertDialog(QDialog):
         options, nodes = self.options(), self.scope.nodes
         revision = self._workspace.document.revision
 
-        self._job = self._workspace.jobs.start(
+        self._task = self._workspace.tasks.start(
             "Trying the conversion out",
             lambda progress: attempt(rehearsal, options, progress, nodes),
             done=lambda trial: self._show(trial, revision),
@@ -290,8 +290,8 @@ class ConvertDialog(QDialog):
 
     def _stopped(self) -> None:
         """If the user stopped it, restore the choices; if the dialog cancelled it, a new preview follows."""
-        job = self._job
-        if isValid(self) and job is not None and job.finished and job.cancelled and not self._delay.isActive():
+        task = self._task
+        if isValid(self) and task is not None and task.finished and task.cancelled and not self._delay.isActive():
             self.form.setEnabled(True)
             self.ok.setEnabled(not self._is_done)
             self.state.setText("Stopped; Convert tries it out again.")
@@ -345,7 +345,7 @@ class ConvertDialog(QDialog):
         else:
             self._lock(True)
             self.state.setText("Comparing outputs…")
-            self._job = self._workspace.jobs.start(
+            self._task = self._workspace.tasks.start(
                 "Compare outputs",
                 lambda progress: trial.compare(progress=progress),
                 done=lambda agreement: self._compared(trial, agreement) if isValid(self) else None,
@@ -397,7 +397,7 @@ class ConvertDialog(QDialog):
             applied,
             self,
             recording=trial.recording,
-            jobs=self._workspace.jobs,
+            tasks=self._workspace.tasks,
             stopped=lambda: applied(False),
         )
 
@@ -407,8 +407,8 @@ class ConvertDialog(QDialog):
 
     def done(self, result: int) -> None:
         """Cancel the preview, and an edit that is not applied yet."""
-        if self._job is not None:
-            self._job.cancel()
+        if self._task is not None:
+            self._task.cancel()
         self._rehearsing.cancel()
         if self._applying is not None:
             self._applying.stop()

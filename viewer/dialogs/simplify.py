@@ -47,7 +47,7 @@ class SimplifyDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.resize(620, 640)
         self._workspace = workspace
-        self._job: Task[Any] | None = None
+        self._task: Task[Any] | None = None
         self._work: Simplification | None = None  # on a working copy of the current model, once it was searched
         self._rehearsing = WorkingCopyTask(workspace, self._search, self)
         self._applying: StepApplier | None = None
@@ -105,7 +105,7 @@ class SimplifyDialog(QDialog):
     def _search(self, rehearsal: WorkingCopy) -> None:
         work, options = Simplification(rehearsal), self._options(rehearsal)
         revision = self._workspace.document.revision
-        self._job = self._workspace.jobs.start(
+        self._task = self._workspace.tasks.start(
             "Look for simplifications",
             lambda progress: work.survey(options=options, progress=progress),
             done=lambda found: self._list(work, revision, *found) if isValid(self) else None,
@@ -115,8 +115,8 @@ class SimplifyDialog(QDialog):
         )
 
     def _start(self, text: str) -> None:
-        if self._job is not None:
-            self._job.cancel()
+        if self._task is not None:
+            self._task.cancel()
         self._is_stopped = False
         self.state.setText(text)
         self.bar.setRange(0, 0)
@@ -133,9 +133,9 @@ class SimplifyDialog(QDialog):
             self.state.setText(display(str(error), 500))
 
     def _stopped(self) -> None:
-        if isValid(self) and not self._rehearsing.running and (self._job is None or self._job.finished):
+        if isValid(self) and not self._rehearsing.running and (self._task is None or self._task.finished):
             self.bar.setVisible(False)
-            if self._job is not None and self._job.cancelled:
+            if self._task is not None and self._task.cancelled:
                 self._is_stopped = True
                 self._lock(False)
                 self.state.setText("Stopped; Simplify looks again.")
@@ -189,7 +189,7 @@ class SimplifyDialog(QDialog):
         revision = self._workspace.document.revision
         self._lock(True)
         self._start("Simplifying and comparing outputs…")
-        self._job = self._workspace.jobs.start(
+        self._task = self._workspace.tasks.start(
             "Simplify",
             lambda progress: work.run(passes, options=options, progress=progress),
             done=lambda outcome: self._carry_over(outcome, revision) if isValid(self) else None,
@@ -217,7 +217,7 @@ class SimplifyDialog(QDialog):
             lambda all_made: self._applied(outcome, all_made),
             self,
             recording=outcome.recording,
-            jobs=self._workspace.jobs,
+            tasks=self._workspace.tasks,
             stopped=self.reject,
         )
 
@@ -261,8 +261,8 @@ class SimplifyDialog(QDialog):
 
     def done(self, result: int) -> None:
         """Cancel what is running, and an edit that is not applied yet; remove the marks."""
-        if self._job is not None:
-            self._job.cancel()
+        if self._task is not None:
+            self._task.cancel()
         self._rehearsing.cancel()
         if self._applying is not None:
             self._applying.stop()

@@ -47,7 +47,7 @@ class Autosave(QObject):
         self._is_writing = False  # the model, for that
         self.journal: Journal | None = None
         self._failed.connect(self._look)
-        workspace.jobs.ended.connect(self._on_job_ended)
+        workspace.tasks.ended.connect(self._on_task_ended)
         self._endings = list[Callable[[], None]]()
         document = workspace.document
         try:
@@ -119,7 +119,7 @@ class Autosave(QObject):
         if journal is None or self._is_writing:
             return
         self._lacks_file = journal.lacks_base
-        if not (self._lacks_file and workspace.document.modified) or workspace.jobs.making("edit"):
+        if not (self._lacks_file and workspace.document.modified) or workspace.tasks.making("edit"):
             return
         from onnx_workbench.model.progress import Cancelled
         from onnx_workbench.model.recovery.baseline import Baseline, prepare_baseline, reason_of
@@ -136,17 +136,17 @@ class Autosave(QObject):
 
         SavePreparation(workspace, title, prepare, partial(self._write, title, path), stop, stop)
 
-    def _on_job_ended(self, _job: object) -> None:
+    def _on_task_ended(self, _task: object) -> None:
         if self._lacks_file:
             self.look_at_file()
 
     def _write(self, title: str, path: Path, saving: Saving, state: int) -> None:
         from onnx_workbench.model.recovery.baseline import Baseline, finish_baseline
 
-        job: Task[Baseline] = self._workspace.jobs.start(
+        task: Task[Baseline] = self._workspace.tasks.start(
             title,
             partial(finish_baseline, path, saving),
-            finished=lambda: self._begun(job.result or Baseline.missing(path.parent), state),
+            finished=lambda: self._begun(task.result or Baseline.missing(path.parent), state),
         )
 
     def _begun(self, beginning: Baseline, state: int) -> None:

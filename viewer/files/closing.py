@@ -56,7 +56,7 @@ class Closing:
             return
         self._area.activate(tab)
         told = tab.messages.messages
-        coming = [job.title for job in tab.workspace.jobs.making("edit")]
+        coming = [task.title for task in tab.workspace.tasks.making("edit")]
         holds_less = tab.path.name if tab.path is not None and tab.workspace.document.left_out else ""
         save = partial(self._files.save, tab, again)
         ask_to_save(self._area, tab.workspace.title, save, discard, coming, holds_less)
@@ -80,11 +80,11 @@ class Closing:
             then()
 
     def follow(self, tab: DocumentTab) -> None:
-        """Go on closing a new tab, where that waits, once a job that writes something of it has ended."""
-        tab.workspace.jobs.ended.connect(partial(self._job_ended, tab))
+        """Go on closing a new tab, where that waits, once a task that writes something of it has ended."""
+        tab.workspace.tasks.ended.connect(partial(self._task_ended, tab))
 
-    def _job_ended(self, tab: DocumentTab, job: Task[Any]) -> None:
-        if job.makes == "file":
+    def _task_ended(self, tab: DocumentTab, task: Task[Any]) -> None:
+        if task.makes == "file":
             QTimer.singleShot(0, tab, partial(self.go_on, tab))  # after the notification that it is written
 
     def go_on(self, tab: DocumentTab) -> None:
@@ -130,16 +130,16 @@ class Closing:
         QTimer.singleShot(_PATIENCE, tab, tell)
 
     def _tell_what_is_written(self, tab: DocumentTab, detail: str) -> None:
-        save, jobs = self._files.save_of(tab), tab.workspace.jobs.making("file")
+        save, tasks = self._files.save_of(tab), tab.workspace.tasks.making("file")
 
         def stop() -> None:
             if save is not None:
                 save.stop()
-            for job in jobs:
-                job.cancel()
+            for task in tasks:
+                task.cancel()
 
         titles = [] if save is None else [f"{save.options.path.name} is still being saved"]
-        titles += [f"{job.title}: still at it" for job in jobs]
+        titles += [f"{task.title}: still at it" for task in tasks]
         if titles:
             choices = (("Keep it open", partial(self._waiting.pop, tab, None)), ("Stop saving", stop))
             tab.workspace.message("info", "; ".join(titles), detail, choices=choices, topic=_CLOSING)

@@ -109,8 +109,8 @@ class DocumentArea(QWidget):
 
     def _insert(self, index: int, tab: DocumentTab) -> None:
         tab.workspace.changes.state_changed.connect(self._show_titles)
-        for signal in (tab.workspace.jobs.started, tab.workspace.jobs.ended):
-            signal.connect(self._on_job)
+        for signal in (tab.workspace.tasks.started, tab.workspace.tasks.ended):
+            signal.connect(self._on_task)
         self.tab_added.emit(tab)
         self.view_added.emit(tab.view)
         self._tabs.insertTab(index, tab, "")
@@ -119,9 +119,9 @@ class DocumentArea(QWidget):
         self._show_titles()
         tab.view.setFocus()
 
-    def _on_job(self, job: Task[Any]) -> None:
+    def _on_task(self, task: Task[Any]) -> None:
         """An edit that is still being made counts as a change."""
-        if job.makes == "edit":
+        if task.makes == "edit":
             self._show_titles()
 
     def remove_tab(self, tab: DocumentTab) -> None:

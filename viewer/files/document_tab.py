@@ -113,7 +113,7 @@ class DocumentTab(QWidget):
     @property
     def modified(self) -> bool:
         """Return whether closing would lose something."""
-        return self.workspace.document.modified or bool(self.workspace.jobs.making("edit"))
+        return self.workspace.document.modified or bool(self.workspace.tasks.making("edit"))
 
     def _show_types(self) -> None:
         self.view.set_types(self.workspace.types.type_of)

@@ -42,7 +42,7 @@ def _nothing() -> None:
 
 
 class Documents(QObject):
-    """The documents of a window: one tab each. GUI thread only; reading and writing happen in jobs."""
+    """The documents of a window: one tab each. GUI thread only; reading and writing happen in tasks."""
 
     opened = Signal(object)  # DocumentTab
     pending_changed = Signal()  # files that are being read
@@ -54,7 +54,7 @@ class Documents(QObject):
         self.area = area
         self._settings = settings
         self._preload = preload
-        self.jobs = TaskRunner(self)
+        self.tasks = TaskRunner(self)
         self.pending: list[str] = []  # names of files that are being read
         self.expecting = False  # files will be opened as soon as the window is painted
         self._until_read: dict[Path, list[Callable[[], object]]] = {}  # what waits for each of those
@@ -152,7 +152,7 @@ class Documents(QObject):
 
     def warm_up(self) -> None:
         """Import in the background what the first document will need."""
-        self.jobs.start("", lambda _progress: self._preload())
+        self.tasks.start("", lambda _progress: self._preload())
 
     def _read(
         self,
@@ -183,7 +183,7 @@ class Documents(QObject):
         self._expect(title)
         if path is not None:
             self._until_read.setdefault(path, [])
-        self.jobs.start(
+        self.tasks.start(
             f"Opening {title}",
             work,
             done=done,
@@ -205,14 +205,14 @@ class Documents(QObject):
         def finished() -> None:
             from onnx_workbench.model.recovery.baseline import Baseline
 
-            self.keeping.remove(job)
-            show(job.result or [Baseline.missing(folder)] * len(models))
+            self.keeping.remove(task)
+            show(task.result or [Baseline.missing(folder)] * len(models))
             self._arrived(title)
             self._closing.go_on_shown()
 
         self._expect(title)
-        job = self.jobs.start(f"Keep {display(title, 60)} for recovery", work, finished=finished)
-        self.keeping.append(job)
+        task = self.tasks.start(f"Keep {display(title, 60)} for recovery", work, finished=finished)
+        self.keeping.append(task)
 
     @property
     def is_waiting(self) -> bool:
@@ -351,7 +351,7 @@ class Documents(QObject):
             if isinstance(error, ModelError) and tab in self.area.tabs():
                 tab.workspace.report(error)
 
-        self.jobs.start(
+        self.tasks.start(
             f"Reloading {path.name}",
             partial(read_model.read, path),
             done=done,
@@ -467,7 +467,7 @@ class Documents(QObject):
 
     def is_writing(self, tab: DocumentTab) -> bool:
         """Return whether a document is being written, or something of it."""
-        return tab in self._saves or bool(tab.workspace.jobs.making("file"))
+        return tab in self._saves or bool(tab.workspace.tasks.making("file"))
 
     def save_of(self, tab: DocumentTab) -> SaveTask | None:
         """The save of a document that is being prepared or written."""
@@ -574,7 +574,7 @@ class Documents(QObject):
 
 def _state_of(tab: DocumentTab) -> object:
     """Return a state that differs if a document was edited meanwhile, or is about to be."""
-    return tab.workspace.document.current.id, tab.workspace.jobs.making("edit")
+    return tab.workspace.document.current.id, tab.workspace.tasks.making("edit")
 
 
 def _tell_about_source(workspace: Workspace) -> None:

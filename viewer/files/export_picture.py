@@ -20,7 +20,7 @@ _FILTERS = ("Image (*.png)", "Scalable image (*.svg)", "PDF page (*.pdf)")
 
 
 def export_picture(tab: DocumentTab, part: Part) -> None:
-    """Show a file dialog and export a part of the graph as it is drawn now, in a job."""
+    """Show a file dialog and export a part of the graph as it is drawn now, in a task."""
     from onnx_workbench.model.errors import ModelError
     from onnx_workbench.viewer.canvas.paint.export import export_scene, part_of
     from onnx_workbench.viewer.core.edge_notes import no_note
@@ -38,7 +38,7 @@ def export_picture(tab: DocumentTab, part: Part) -> None:
     colors = theme()
 
     def write(note_of: NoteOf) -> None:
-        # Types and notes are read here, on the thread of the model; the job sees only these tables.
+        # Types and notes are read here, on the thread of the model; the task sees only these tables.
         types = {value: tab.canvas.type_of(value) for value in scene.drawing.values}
         notes = {value: note for value in types if (note := note_of(value)) is not None}
 
@@ -48,7 +48,7 @@ def export_picture(tab: DocumentTab, part: Part) -> None:
                 type_of=types.get, note_of=notes.get, progress=progress,
             )  # fmt: skip
 
-        tab.workspace.jobs.start(f"Writing {path.name}", work, done=done, makes="file")
+        tab.workspace.tasks.start(f"Writing {path.name}", work, done=done, makes="file")
 
     def done(written: Exported) -> None:
         size = f"{number_text(written.width)} × {number_text(written.height)}"

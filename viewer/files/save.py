@@ -1,4 +1,4 @@
-"""One save of a document as it was chosen: prepared where the model lives, then written in a job."""
+"""One save of a document as it was chosen: prepared where the model lives, then written in a task."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class SaveTask:
 
     @property
     def title(self) -> str:
-        """Title of the job."""
+        """Title of the task."""
         return f"Saving {self.options.path.name}"
 
     def start(self, expected: Identity | None) -> None:
@@ -122,13 +122,13 @@ class SaveTask:
 
         def finished() -> None:
             try:
-                if job.result is not None:  # even when it was stopped: the file is there
-                    self.answers.written(job.result, state)
+                if task.result is not None:  # even when it was stopped: the file is there
+                    self.answers.written(task.result, state)
             finally:
                 self.answers.ended()
 
-        job = self.workspace.jobs.start(self.title, work, failed=self._fail, finished=finished, lane="mutate")
-        self._stop = job.cancel
+        task = self.workspace.tasks.start(self.title, work, failed=self._fail, finished=finished, lane="mutate")
+        self._stop = task.cancel
         self.answers.prepared()
 
     def _refuse(self, error: Exception) -> None:

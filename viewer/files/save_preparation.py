@@ -45,27 +45,27 @@ class SavePreparation(QObject):
         self._stopped = stopped
         self._workspace = workspace
         self._title = title
-        self._job: Task[None] | None = None
+        self._task: Task[None] | None = None
         self._reader = Reader(self, is_waited_for=True)
         self.running = True  # nothing was called yet
         self._waiting = AfterEdits(workspace, title, "Do not save", self._begin, self._stop)
 
     def _begin(self) -> None:
-        self._job = self._workspace.jobs.follow(self._title, self._stop)
+        self._task = self._workspace.tasks.follow(self._title, self._stop)
         self._document.end_gesture()  # what is typed next is not saved
         graph = self._document.model.graph
         self._reader.start(
             lambda progress: (self._prepare(progress), self._document.current.id),
             self._hand_over,
             failed=self._fail,
-            report=self._job.progress.report,
+            report=self._task.progress.report,
             at_once=len(graph.nodes) + len(graph.initializers) <= _FEW,
         )
 
     def stop(self) -> None:
         """Prepare no more, unless all is done."""
-        if self._job is not None:
-            self._job.cancel()
+        if self._task is not None:
+            self._task.cancel()
         else:
             self._waiting.stop()
 
@@ -86,6 +86,6 @@ class SavePreparation(QObject):
 
     def _end(self) -> None:
         self.running = False
-        if self._job is not None:
-            self._workspace.jobs.leave(self._job)
+        if self._task is not None:
+            self._workspace.tasks.leave(self._task)
         self.deleteLater()

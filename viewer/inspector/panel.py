@@ -51,7 +51,7 @@ class InspectorPanel(Panel):
         self._follows_runs = False
         self._problems: list[Problem] = []
         self._told: list[tuple[str, ...]] | None = None  # of run results
-        self.numbers = TensorNumbers(workspace.jobs, self.refresh_soon)
+        self.numbers = TensorNumbers(workspace.tasks, self.refresh_soon)
         self.head = _Head(self)
         self.tree = PropertyTree(workspace.document, workspace.report, self)
         self.tree.setAccessibleName("Fields of the selection")
@@ -123,7 +123,7 @@ class InspectorPanel(Panel):
 
     def _load_schemas(self) -> None:
         if not schemas.is_loaded():
-            self.workspace.jobs.start(
+            self.workspace.tasks.start(
                 "Loading operator signatures", lambda _: schemas.preload(), done=lambda _: self.refresh_soon()
             )
 

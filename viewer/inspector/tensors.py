@@ -35,8 +35,8 @@ _BARS_ROWS = 3  # rows are all of one height, so a histogram spans some
 class TensorNumbers:
     """First values and statistics of the shown tensors, each computed once; `arrived` is called when they are ready."""
 
-    def __init__(self, jobs: TaskRunner, arrived: Callable[[], object]) -> None:
-        self._jobs = jobs
+    def __init__(self, tasks: TaskRunner, arrived: Callable[[], object]) -> None:
+        self._tasks = tasks
         self._arrived = arrived
         # by identity, kept valid by the tensor stored with it
         self._previews: dict[int, tuple[object, str | None]] = {}
@@ -59,7 +59,7 @@ class TensorNumbers:
                 self._previews[id(tensor)] = (tensor, text)
                 self._arrived()
 
-        self._jobs.start(
+        self._tasks.start(
             "Reading first values", lambda _: first_values(tensor), done=took, failed=lambda e: took(_reason(e))
         )
         return None
@@ -76,7 +76,7 @@ class TensorNumbers:
                 self._statistics[id(tensor)] = (tensor, found)
                 self._arrived()
 
-        self._jobs.start(
+        self._tasks.start(
             "Reading statistics",
             lambda progress: spread(tensor, progress),
             done=took,

@@ -233,7 +233,7 @@ class ProvenancePanel(Panel):
             except LookupError as error:
                 raise ModelError("The element cannot be traced", str(error)) from error
 
-        self.workspace.jobs.start(
+        self.workspace.tasks.start(
             "Trace an element",
             work,
             done=lambda found: self._show(found) if place == self.place else None,

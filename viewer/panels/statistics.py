@@ -358,7 +358,7 @@ class StatisticsPanel(Panel):
             found.nodes = [replace(n, node=rehearsal.original(n.node)) for n in found.nodes]
             return found
 
-        self.workspace.jobs.start("", work, done=self._set, supersede="statistics")
+        self.workspace.tasks.start("", work, done=self._set, supersede="statistics")
 
     def _types(self) -> dict[Value, Type]:
         inferred = self.workspace.types.inferred

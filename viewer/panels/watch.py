@@ -78,7 +78,7 @@ class WatchPanel(Panel):
             self._show()
             return
         keys = {value: key for value in results.pinned if results.has(value) and (key := record.key(value)) is not None}
-        self.workspace.jobs.start(
+        self.workspace.tasks.start(
             "Watch values",
             lambda _progress: _look(record, before, list(keys.values())),
             done=lambda found: self._take(dict(zip(keys, found, strict=False))) if isValid(self) else None,

@@ -162,7 +162,7 @@ def _read(other: Workspace, progress: Progress) -> Callable[[Value], int]:
 
 
 def _check_open(other: Workspace) -> None:
-    if other.jobs.is_closed:
+    if other.tasks.is_closed:
         raise ModelError(f"{display(other.title, 60)} was closed", "open it again, and choose it from the list")
 
 
@@ -352,7 +352,7 @@ class RunComparison(QObject):
         self._read = lambda progress: prepare(record, progress)
         self._done, self._finished = done, finished
         self._is_wanted = True
-        self._job: Task[Any] = workspace.jobs.follow("Compare", self._on_stopped)
+        self._task: Task[Any] = workspace.tasks.follow("Compare", self._on_stopped)
         workspace.changes.changed.connect(self._begin_anew)
         workspace.closed.connect(self.stop)
         for other in workspace.others_open():
@@ -364,7 +364,7 @@ class RunComparison(QObject):
         """Start reading."""
         for one in (self._workspace, *self._workspace.others_open()):
             _ = one.runs.session, one.results  # made on first use: QObjects, which have to be made on this thread
-        self._reader.start(self._read, self._compare, failed=self._refused, report=self._job.progress.report)
+        self._reader.start(self._read, self._compare, failed=self._refused, report=self._task.progress.report)
 
     def _begin_anew(self, *_: object) -> None:
         self._reader.restart()
@@ -372,7 +372,7 @@ class RunComparison(QObject):
     def stop(self) -> None:
         """Stop comparing, without callbacks."""
         self._is_wanted = False
-        self._job.cancel()
+        self._task.cancel()
 
     def _on_stopped(self) -> None:
         if self._reader.running:
@@ -380,9 +380,9 @@ class RunComparison(QObject):
             self._over()
 
     def _compare(self, work: Work) -> None:
-        read, jobs = self._job, self._workspace.jobs
-        self._job = jobs.start("Compare", work, done=self._done, finished=self._finish)
-        jobs.leave(read)
+        read, tasks = self._task, self._workspace.tasks
+        self._task = tasks.start("Compare", work, done=self._done, finished=self._finish)
+        tasks.leave(read)
 
     def _refused(self, error: Exception) -> None:
         self._over()
@@ -391,7 +391,7 @@ class RunComparison(QObject):
         self._workspace.report(error)
 
     def _over(self) -> None:
-        self._workspace.jobs.leave(self._job)
+        self._workspace.tasks.leave(self._task)
         self._finish()
 
     def _finish(self) -> None:

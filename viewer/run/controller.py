@@ -67,12 +67,12 @@ class RunController(QObject):
         self.live = False
         self._session: Session | WorkerSession | None = None
         self._serial = 0
-        self._job: Task[Any] | None = None
+        self._task: Task[Any] | None = None
         self._run: RunTask | None = None  # going on, or waiting at a breakpoint
         self._feeds: tuple[object, dict[str, Any]] | None = None
         self._tell = RunReporter(workspace)
         self._preparing = SnapshotPreparation(workspace, self)
-        self._so_far = PartialResults(workspace.jobs, self._value, self)
+        self._so_far = PartialResults(workspace.tasks, self._value, self)
         self._can_start_worker = True
         self._turn = RunLock()  # of runs in this process: one that is superseded ends before the next
         self._finished = NodeProgress(self._node, self)
@@ -115,7 +115,7 @@ class RunController(QObject):
     @property
     def is_running(self) -> bool:
         """Return whether something is being computed."""
-        return self._job is not None or self._preparing.running
+        return self._task is not None or self._preparing.running
 
     @property
     def is_waiting_to_run(self) -> bool:
@@ -126,7 +126,7 @@ class RunController(QObject):
     def is_paused(self) -> bool:
         """Return whether a run waits for `step` or `go_on`."""
         run = self._run
-        return self._job is None and run is not None and run.stepper is not None and not run.stepper.done
+        return self._task is None and run is not None and run.stepper is not None and not run.stepper.done
 
     @property
     def paused_at(self) -> Node | None:
@@ -237,12 +237,12 @@ class RunController(QObject):
         """End the run; what it computed so far stays."""
         if self._preparing.running:
             self._preparing.stop()
-            if self._job is not None:
-                self._job.cancel()
+            if self._task is not None:
+                self._task.cancel()
             self._give_up()
             self.state_changed.emit()
-        elif self._job is not None:
-            self._job.cancel()
+        elif self._task is not None:
+            self._task.cancel()
         elif self._run is not None:
             self._run = None
             self._workspace.set_run_state("Stopped")
@@ -266,7 +266,7 @@ class RunController(QObject):
         if self._feeds is not None and self._feeds[0] == recipe.signature:
             go(self._feeds[1])
         else:
-            self._job = self._workspace.jobs.start(
+            self._task = self._workspace.tasks.start(
                 "Make the inputs",
                 lambda _progress: recipe.make(),
                 done=go,
@@ -319,7 +319,7 @@ class RunController(QObject):
         self._workspace.results.is_running = True
         show = partial(self._see, run)
         self._so_far.start(lambda _progress: self._look(run), show, lambda: self._count(run))
-        self._job = self._workspace.jobs.start(
+        self._task = self._workspace.tasks.start(
             "Run",
             work,
             failed=lambda error: self._failed(error, run),
@@ -378,12 +378,12 @@ class RunController(QObject):
         self.state_changed.emit()
 
     def _over(self) -> None:
-        self._job = self._run = None
+        self._task = self._run = None
         self._finished.stop()
         self._so_far.stop()
 
     def _failed(self, error: BaseException, run: RunTask) -> None:
-        """The job of a run raised. Where there can be no worker process, run here from now on."""
+        """The task of a run raised. Where there can be no worker process, run here from now on."""
         if not isinstance(error, WorkerUnavailable) or run.serial != self._serial:
             self._refused(error, run.serial)
             return
@@ -402,7 +402,7 @@ class RunController(QObject):
     def _settled(self, serial: int) -> None:
         """The inputs were made, or that was stopped."""
         if serial == self._serial and (self._run is None or self._run.serial != serial):
-            self._job = None
+            self._task = None
             if not self._preparing.running:
                 self._give_up()
             self.state_changed.emit()

@@ -79,7 +79,7 @@ class NonFiniteNavigator(QObject):
         self._start(work, lambda search: done(record, search))
 
     def _start(self, work: Callable[[Progress], T], done: Callable[[T], object]) -> None:
-        self._workspace.jobs.start("Find NaN and infinity", work, done=done, supersede=_TOPIC)
+        self._workspace.tasks.start("Find NaN and infinity", work, done=done, supersede=_TOPIC)
 
     def _found_first(self, found: Found, record: RunRecord, search: NonFiniteSearch) -> None:
         runs = self._workspace.runs

@@ -50,7 +50,7 @@ class NonFiniteWarning(QObject):
         if record is None:
             return
         sought = sought_in(self._workspace)
-        self._workspace.jobs.start(
+        self._workspace.tasks.start(
             "", lambda _progress: _first(record, sought), done=lambda search: self._tell(record, search), lane="count",
             supersede=_TOPIC,
         )  # fmt: skip

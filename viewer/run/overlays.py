@@ -86,7 +86,7 @@ class Overlays(QObject):
 
     def load(self, path: Path) -> None:
         """Colour by the numbers of a JSON or CSV file, soon; a message when it has none for a node of this model."""
-        self._workspace.jobs.start(
+        self._workspace.tasks.start(
             "Read numbers",
             lambda _progress: read_numbers(path),
             done=lambda named: self.take(path, named),
@@ -181,7 +181,7 @@ class Overlays(QObject):
             self._measured = record, found
             then(found)
 
-        self._workspace.jobs.start(
+        self._workspace.tasks.start(
             "Measure values", lambda _progress: measured(result), done=done, lane="count", supersede="measure"
         )
 

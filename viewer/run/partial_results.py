@@ -35,9 +35,9 @@ class PartialResults(QObject):
     nodes.
     """
 
-    def __init__(self, jobs: TaskRunner, find: Find, parent: QObject) -> None:
+    def __init__(self, tasks: TaskRunner, find: Find, parent: QObject) -> None:
         super().__init__(parent)
-        self._jobs = jobs
+        self._tasks = tasks
         self._find = find
         self._look: Look = lambda _progress: None
         self._show: Show = lambda _result, _fresh: None
@@ -89,7 +89,7 @@ class PartialResults(QObject):
                 self._show(result, fresh)
 
         # Without a title: not worth a progress bar.
-        self._jobs.start("", work, done=done, finished=lambda: self._looked(look))
+        self._tasks.start("", work, done=done, finished=lambda: self._looked(look))
 
     def _looked(self, look: Look) -> None:
         self._is_looking = False

@@ -179,19 +179,19 @@ class Results(QObject):
         if key in record.problems:
             return False
         if (record, key) not in self._fetching:
-            job = self._workspace.jobs.start(
+            task = self._workspace.tasks.start(
                 "Bring a value",
                 partial(_bring, record.result, key),
                 failed=lambda error: record.problems.__setitem__(key, _reason(error)),
-                finished=lambda: self._fetched(record, key, job),
+                finished=lambda: self._fetched(record, key, task),
                 lane="fetch",
             )
-            self._fetching[record, key] = value, job
+            self._fetching[record, key] = value, task
         return True
 
-    def _fetched(self, record: RunRecord, key: ValueKey, job: Task[None]) -> None:
+    def _fetched(self, record: RunRecord, key: ValueKey, task: Task[None]) -> None:
         value, awaited = self._fetching.get((record, key), (None, None))
-        if awaited is not job:
+        if awaited is not task:
             return  # it was wanted no longer
         del self._fetching[record, key]
         if record.result.find(key) is MISSING:
@@ -214,8 +214,8 @@ class Results(QObject):
     def _leave(self, is_left: Callable[[RunRecord, Value], bool]) -> None:
         left = [key for key, (value, _) in self._fetching.items() if is_left(key[0], value)]
         for key in left:
-            _, job = self._fetching.pop(key)
-            job.cancel()
+            _, task = self._fetching.pop(key)
+            task.cancel()
 
     def forget_stops(self) -> None:
         """Values whose way here was stopped may be fetched again."""

@@ -115,7 +115,7 @@ class RunMarks(QObject):
             values = frozenset(v for number in numbers if (v := value_of(number)) is not None)
             return values, [n for number in _makers(result, numbers) if (n := node_of(number)) is not None]
 
-        self._workspace.jobs.start(
+        self._workspace.tasks.start(
             "Compare with the run before",
             work,
             done=lambda found: self._show_differing(ours, *found),

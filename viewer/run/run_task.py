@@ -1,4 +1,4 @@
-"""One run: its options, its continuation over several jobs, and its results so far."""
+"""One run: its options, its continuation over several tasks, and its results so far."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ Mode = Literal["run", "step"]
 
 
 class ProgressRelay(Progress):
-    """Progress of a run over several jobs: forwarded to the current job."""
+    """Progress of a run over several tasks: forwarded to the current task."""
 
-    def __init__(self, job: Progress) -> None:
+    def __init__(self, task: Progress) -> None:
         super().__init__()
-        self.now = job
+        self.now = task
 
     def report(self, done: float, total: float, text: str = "") -> None:
-        """Report progress to the job."""
+        """Report progress to the task."""
         self.now.report(done, total, text)
 
     def check(self) -> None:
-        """Raise Cancelled when the job was cancelled."""
+        """Raise Cancelled when the task was cancelled."""
         self.now.check()
 
     def cancel(self) -> None:
-        """Cancel the job."""
+        """Cancel the task."""
         self.now.cancel()
 
     @property
     def cancelled(self) -> bool:
-        """Return whether the job was cancelled."""
+        """Return whether the task was cancelled."""
         return self.now.cancelled
 
 

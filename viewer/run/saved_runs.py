@@ -53,7 +53,7 @@ def write_run(workspace: Workspace, path: Path) -> None:
         def done(count: int) -> None:
             workspace.message("info", "The run is saved", f"{plural(count, 'value')} in {path.name}")
 
-        workspace.jobs.start("Save the run", work, done=done, makes="file")
+        workspace.tasks.start("Save the run", work, done=done, makes="file")
 
     Reader(workspace).start(named, write, at_once=len(result.layout.slots) < _FEW)
 
@@ -104,7 +104,7 @@ def take_up_run(workspace: Workspace, path: Path) -> None:
     def done(saved: SavedRun) -> None:
         runs.prepare(lambda: place(saved))
 
-    workspace.jobs.start("Read a run", lambda _progress: load_run(path), done=done, supersede="load")
+    workspace.tasks.start("Read a run", lambda _progress: load_run(path), done=done, supersede="load")
 
 
 #: What is known of a node whose values a file has, but not what they took.

@@ -49,7 +49,7 @@ class TestDataRun(QObject):
             return
         folder = self._pending.pop(0)
         graph = self._workspace.runs.inputs.interface()
-        self._workspace.jobs.start(
+        self._workspace.tasks.start(
             f"Read {folder.name}",
             lambda _progress: read_data_set(folder, graph),
             done=self._perform,
@@ -64,7 +64,7 @@ class TestDataRun(QObject):
         except ModelError as error:
             self._failed(data_set.name, error)
             return
-        self._workspace.jobs.start(
+        self._workspace.tasks.start(
             f"Test {data_set.name}",
             lambda progress: check(perform, request, data_set, progress),
             done=self._take,

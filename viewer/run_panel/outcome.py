@@ -176,7 +176,7 @@ class OutcomeSection(Section):
                     item.setToolTip(1, plain_tip(item.text(1)))
             self.tree.share()
 
-        self._workspace.jobs.start(
+        self._workspace.tasks.start(
             "Look at outputs", lambda _: glimpses_of(result, asked), done=done, supersede="outcome"
         )
 
@@ -251,7 +251,7 @@ class OutcomeSection(Section):
         def work(_progress: object) -> dict[Value, Type | None]:
             return {value: actual_type(result.value(one.key), one.declared) for value, one in others.items()}
 
-        self._workspace.jobs.start(
+        self._workspace.tasks.start(
             "Correct declared types",
             work,
             done=lambda found: self._declare(types | found),

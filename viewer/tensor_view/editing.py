@@ -79,7 +79,7 @@ class TensorEditing:
             else:
                 done(made)
             return
-        self._workspace.jobs.start(
+        self._workspace.tasks.start(
             title, lambda _: _unless_equal(held, work()), done=done, failed=failed, lane="mutate", makes="edit"
         )
 
@@ -224,7 +224,7 @@ class TensorEditing:
                 self._put(title, place, held, made)
 
         failed = partial(self._refuse, refused)
-        self._workspace.jobs.start(title, lambda _: work(), done=done, failed=failed, makes="edit")
+        self._workspace.tasks.start(title, lambda _: work(), done=done, failed=failed, makes="edit")
 
     def store(self, *, external: bool) -> None:
         """Store in a data file beside the model, or inside it, from the next save on."""
@@ -278,7 +278,7 @@ class TensorEditing:
             else:
                 self._put(title, place, held, made)
 
-        self._workspace.jobs.start(
+        self._workspace.tasks.start(
             f"Import {path.name}",
             lambda _: _unless_equal(held, work()),
             done=done,
@@ -292,11 +292,11 @@ class TensorEditing:
 
         For a tensor of the model, after the edits in progress, as in a saved file. Closing waits for those too, then.
         """
-        jobs = self._workspace.jobs
+        tasks = self._workspace.tasks
 
         def start() -> None:
             now = tensors.tensor_at(place) if place is not None else None
-            jobs.start(
+            tasks.start(
                 f"Export {path.name}",
                 lambda _: _write(path, held if now is None else now),
                 done=lambda _: self._workspace.message("info", f"{display(path.name, 60)} was written", str(path)),
@@ -308,13 +308,13 @@ class TensorEditing:
             leave()
 
         def leave() -> None:
-            jobs.leave(waiting)
+            tasks.leave(waiting)
 
-        if place is None or not jobs.making("edit"):
+        if place is None or not tasks.making("edit"):
             start()
             return
         after = AfterEdits(self._workspace, f"Exporting {display(path.name, 60)}", "Do not export", go_on, leave)
-        waiting = jobs.follow(f"Export {path.name}", after.stop, "read", makes="file")
+        waiting = tasks.follow(f"Export {path.name}", after.stop, "read", makes="file")
 
 
 def _write(path: Path, held: Held) -> None:

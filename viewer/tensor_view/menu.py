@@ -260,4 +260,4 @@ class TensorMenu(QMenu):
         def done(text: str) -> None:
             QGuiApplication.clipboard().setText(text.encode("utf-8", "replace").decode("utf-8"))
 
-        self._pane.workspace.jobs.start("Copying", lambda _: plane_text(reader, which), done=done)
+        self._pane.workspace.tasks.start("Copying", lambda _: plane_text(reader, which), done=done)

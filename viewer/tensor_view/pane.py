@@ -164,7 +164,7 @@ class TensorPane(QWidget):
 
     def _make_views(self) -> None:
         self.stack = QStackedWidget()
-        self.table = TensorTable(self.workspace.jobs)
+        self.table = TensorTable(self.workspace.tasks)
         self.table.cells.refused = self.editing.tell
         self.table.pasted.connect(self._on_paste)
         self.table.selectionModel().currentChanged.connect(self._on_cell)
@@ -356,7 +356,7 @@ class TensorPane(QWidget):
             self._say(f"{error.title}: {error.detail}")
             return
         self._say(_READING)
-        self.workspace.jobs.start(
+        self.workspace.tasks.start(
             "Reading a tensor",
             lambda _: reader.prepare(),
             done=lambda _: self._ready(reader),
@@ -393,7 +393,7 @@ class TensorPane(QWidget):
         self.table.cells.commit = self.editing.set_element if editable else None
         self.table.set_metrics()
         same = self._shown[0], self.mode_box.currentIndex(), reader.shape
-        self.facts.count(reader, self.workspace.jobs, same)
+        self.facts.count(reader, self.workspace.tasks, same)
         self._show_view()
 
     # -- views -----------------------------------------------------------------------------------------------
@@ -463,13 +463,13 @@ class TensorPane(QWidget):
                 self.stack.setCurrentWidget(widget)
 
         def finished() -> None:
-            if job.cancelled and self._drawing is job and self._reader is reader and drawing != self._drawn:
+            if task.cancelled and self._drawing is task and self._reader is reader and drawing != self._drawn:
                 self._settle()
                 self._tell_of_drawing("This was stopped. It is drawn when it is chosen again.")
 
         if drawing != self._drawn and not self._is_old:
             self._slow.start()
-        job = self._drawing = self.workspace.jobs.start(
+        task = self._drawing = self.workspace.tasks.start(
             "Drawing a tensor", work,
             done=done, failed=partial(self._failed, reader), finished=finished, supersede=f"tensor {id(self)} draw",
         )  # fmt: skip
@@ -527,7 +527,7 @@ class TensorPane(QWidget):
                 self.picture.show_detail(found)
 
         make = picture.detail
-        self.workspace.jobs.start(
+        self.workspace.tasks.start(
             "Drawing a tensor", lambda _: make(part),
             done=done, failed=partial(self._failed, reader), supersede=f"tensor {id(self)} detail",
         )  # fmt: skip

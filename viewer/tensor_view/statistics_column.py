@@ -84,7 +84,7 @@ class StatisticsColumn(QScrollArea):
         """Return the text below the numbers, or in their place."""
         return self._note.text()
 
-    def count(self, reader: Reader, jobs: TaskRunner, of: Hashable) -> None:
+    def count(self, reader: Reader, tasks: TaskRunner, of: Hashable) -> None:
         """Compute the statistics in a task, and show them; outdated numbers `of` the same subject stay till then."""
         if of == self._shown:
             self._slow.start()
@@ -103,10 +103,10 @@ class StatisticsColumn(QScrollArea):
                 self.clear(error.detail)
 
         def finished() -> None:
-            if self._reader is reader and job.cancelled:
+            if self._reader is reader and task.cancelled:
                 self.clear("This was stopped. The elements are counted when they are selected again.")
 
-        job = jobs.start(
+        task = tasks.start(
             "Statistics of a tensor", partial(counted, reader),
             done=done, failed=failed, finished=finished, lane="count", supersede=f"tensor {id(self)} count",
         )  # fmt: skip

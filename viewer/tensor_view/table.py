@@ -119,11 +119,11 @@ class TensorTable(QTableView):
     pasted = Signal(str, int, int, bool)  # text, row and column of the plane, whether it is from a spreadsheet
     fill_wanted = Signal()
 
-    def __init__(self, jobs: TaskRunner, parent: QWidget | None = None) -> None:
+    def __init__(self, tasks: TaskRunner, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._jobs = jobs
+        self._tasks = tasks
         self._copying: Task[str] | None = None
-        self.cells = TensorTableModel(jobs, self)
+        self.cells = TensorTableModel(tasks, self)
         self.setModel(self.cells)
         self.delegate = CellDelegate(self)
         self.setItemDelegate(self.delegate)
@@ -190,7 +190,7 @@ class TensorTable(QTableView):
         if self.cells.instant:
             _put(block_source(read()))
         else:
-            self._copying = self._jobs.start("Copying", lambda _: block_source(read()), done=_put)
+            self._copying = self._tasks.start("Copying", lambda _: block_source(read()), done=_put)
 
     def paste(self) -> None:
         """Paste the clipboard at the beginning of the selection."""

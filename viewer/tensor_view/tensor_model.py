@@ -47,9 +47,9 @@ class TensorPart:
 class TensorTableModel(QAbstractTableModel):
     """Cells are elements. `commit(index, text)` is called with the element's index when one is typed in."""
 
-    def __init__(self, jobs: TaskRunner, parent: QObject | None = None) -> None:
+    def __init__(self, tasks: TaskRunner, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._jobs = jobs
+        self._tasks = tasks
         self._reader: Reader | None = None
         self.slice: TensorSlice | None = None
         self.format = FORMATS[0]
@@ -244,7 +244,7 @@ class TensorTableModel(QAbstractTableModel):
                 first = self.index(max(rows.start - self.row_base, 0), max(columns.start - self.column_base, 0))
                 self.dataChanged.emit(first, self.index(rows[-1] - self.row_base, columns[-1] - self.column_base))
 
-        self._jobs.start("Reading values", lambda _: np.array(reader.plane(which, rows, columns)), done=arrived)
+        self._tasks.start("Reading values", lambda _: np.array(reader.plane(which, rows, columns)), done=arrived)
         return None
 
 

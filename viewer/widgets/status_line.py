@@ -160,7 +160,7 @@ class _Work(QWidget):
         self.stop.clicked.connect(self._stop)
         for widget in (self.text, self.bar, self.stop):
             row.addWidget(widget)
-        self._jobs: dict[Task[Any], None] = {}
+        self._tasks: dict[Task[Any], None] = {}
         self._timer = QTimer(self, singleShot=True, interval=_PATIENCE)
         self._timer.timeout.connect(self._show)
         themes().themeChanged.connect(self._color)
@@ -170,49 +170,49 @@ class _Work(QWidget):
     def _color(self) -> None:
         self.stop.setIcon(icon("stop"))
 
-    def watch(self, jobs: TaskRunner) -> None:
+    def watch(self, tasks: TaskRunner) -> None:
         """Show the progress of these tasks too."""
-        for job in jobs.running:
-            self._started(job)
-        jobs.started.connect(self._started)
-        jobs.progressed.connect(self._progressed)
-        jobs.ended.connect(self._ended)
+        for task in tasks.running:
+            self._started(task)
+        tasks.started.connect(self._started)
+        tasks.progressed.connect(self._progressed)
+        tasks.ended.connect(self._ended)
 
-    def forget(self, jobs: TaskRunner) -> None:
+    def forget(self, tasks: TaskRunner) -> None:
         """Stop showing them; their window is closing."""
-        for job in jobs.running:
-            self._ended(job)
+        for task in tasks.running:
+            self._ended(task)
 
     @property
     def _shown(self) -> Task[Any] | None:
-        return min(self._jobs, key=lambda job: (job.lane != "mutate", job.lane == "fetch"), default=None)
+        return min(self._tasks, key=lambda task: (task.lane != "mutate", task.lane == "fetch"), default=None)
 
-    def _started(self, job: Task[Any]) -> None:
-        if not job.title:
+    def _started(self, task: Task[Any]) -> None:
+        if not task.title:
             return  # too small to matter
-        self._jobs[job] = None
-        if not self._timer.isActive() and (len(self._jobs) == 1 or job is self._shown):
+        self._tasks[task] = None
+        if not self._timer.isActive() and (len(self._tasks) == 1 or task is self._shown):
             self._timer.start()
 
-    def _progressed(self, job: Task[Any]) -> None:
-        if job is self._shown and self.isVisible():
+    def _progressed(self, task: Task[Any]) -> None:
+        if task is self._shown and self.isVisible():
             self._show()
 
     def _show(self) -> None:
-        job = self._shown
-        if job is None:
+        task = self._shown
+        if task is None:
             return
-        self.text.setText(display(f"{job.title} {job.text}".strip(), 80))
+        self.text.setText(display(f"{task.title} {task.text}".strip(), 80))
         self.bar.setUpdatesEnabled(False)  # else a new value has the whole window painted before this returns
-        self.bar.setRange(0, 1000 if job.total > 0 else 0)
-        self.bar.setValue(int(1000 * job.done / job.total) if job.total > 0 else 0)
+        self.bar.setRange(0, 1000 if task.total > 0 else 0)
+        self.bar.setValue(int(1000 * task.done / task.total) if task.total > 0 else 0)
         self.bar.setUpdatesEnabled(True)
-        self.stop.setEnabled(not job.cancelled)
+        self.stop.setEnabled(not task.cancelled)
         self.show()
 
-    def _ended(self, job: Task[Any]) -> None:
-        self._jobs.pop(job, None)
-        if self._jobs:
+    def _ended(self, task: Task[Any]) -> None:
+        self._tasks.pop(task, None)
+        if self._tasks:
             if self.isVisible():
                 self._show()
         else:
@@ -220,16 +220,16 @@ class _Work(QWidget):
             self.hide()
 
     def _stop(self) -> None:
-        job = self._shown
-        if job is not None:
-            job.cancel()
+        task = self._shown
+        if task is not None:
+            task.cancel()
             self._show()
 
     def stop_tool(self) -> bool:
         """Stop the oldest task that will change something; False when none takes a while."""
-        job = next((job for job in self._jobs if job.lane == "mutate" and not job.cancelled), None)
-        if job is None or not self.isVisible():
+        task = next((task for task in self._tasks if task.lane == "mutate" and not task.cancelled), None)
+        if task is None or not self.isVisible():
             return False
-        job.cancel()
+        task.cancel()
         self._show()
         return True

@@ -72,21 +72,21 @@ class BackgroundEdit(QObject):
         self._failed = failed
         self._ended = ended
         self._rehearsing = WorkingCopyTask(workspace, self._rehearsed, self)
-        self._job: Task[Any] | None = None
+        self._task: Task[Any] | None = None
         self._applying: StepApplier | None = None
         self._begin()
 
     def give_up(self) -> None:
         """Stop, without callbacks."""
         self._failed, self._ended = (lambda _error: None), (lambda _is_made: None)
-        if self._job is not None:
-            self._job.cancel()
+        if self._task is not None:
+            self._task.cancel()
         if self._applying is not None:
             self._applying.stop()
             self._end(is_made=False)
 
     def _begin(self) -> None:
-        self._job = self._workspace.jobs.follow(self._title, self._stop_copying, makes="edit")
+        self._task = self._workspace.tasks.follow(self._title, self._stop_copying, makes="edit")
         self._rehearsing.start()
 
     def _stop_copying(self) -> None:
@@ -96,19 +96,19 @@ class BackgroundEdit(QObject):
             self._end(is_made=False)
 
     def _leave(self) -> None:
-        job, self._job = self._job, None
-        if job is not None:
-            self._workspace.jobs.leave(job)
+        task, self._task = self._task, None
+        if task is not None:
+            self._workspace.tasks.leave(task)
 
     def _rehearsed(self, rehearsal: WorkingCopy) -> None:
         revision = self._workspace.document.revision
         self._leave()
-        job = self._job = self._workspace.jobs.start(
+        task = self._task = self._workspace.tasks.start(
             self._title,
             partial(self._do, rehearsal),
             done=lambda outcome: self._carry_over(outcome, revision, rehearsal.recording),
             failed=self._failed,
-            finished=lambda: self._end(is_made=False) if job.cancelled or job.error is not None else None,
+            finished=lambda: self._end(is_made=False) if task.cancelled or task.error is not None else None,
             lane="mutate",
             makes="edit",
         )
@@ -141,7 +141,7 @@ class BackgroundEdit(QObject):
                 made,
                 self,
                 recording=recording,
-                jobs=self._workspace.jobs,
+                tasks=self._workspace.tasks,
                 stopped=lambda: self._end(is_made=False),
             )
         else:

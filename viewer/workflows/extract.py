@@ -34,8 +34,8 @@ class ExtractTask(QObject):
         self._done = done
         self._failed = failed
         self._stopped = stopped
-        self._jobs = workspace.jobs
-        self._job = self._jobs.follow("Cutting out", self._stop)
+        self._tasks = workspace.tasks
+        self._task = self._tasks.follow("Cutting out", self._stop)
         model, type_of = workspace.model, workspace.types.type_of
 
         def cut(progress: Progress) -> list[Model]:
@@ -55,7 +55,7 @@ class ExtractTask(QObject):
     def stop(self, *_: object) -> None:
         """Cut out nothing more."""
         if self._reader.running:
-            self._job.cancel()
+            self._task.cancel()
 
     def _stop(self) -> None:
         self._reader.stop()
@@ -71,5 +71,5 @@ class ExtractTask(QObject):
         self._failed(error)
 
     def _end(self) -> None:
-        self._jobs.leave(self._job)
+        self._tasks.leave(self._task)
         self.deleteLater()

@@ -33,7 +33,7 @@ class StepApplier(QObject):
     Their write-ahead log is on file first, so that no crash loses what the user saw. Each entry is then applied in an
     event of its own: the cost is in the window's updates, not in the steps, so smaller parts would take longer in
     all. `done` is called with whether all were made: an edit or an undo in between ends it, as the steps no longer
-    fit. `jobs` show it; if it is stopped there, nothing is made and `stopped` called, or if it is too late for that,
+    fit. `tasks` show it; if it is stopped there, nothing is made and `stopped` called, or if it is too late for that,
     the rest is made at once.
     """
 
@@ -45,7 +45,7 @@ class StepApplier(QObject):
         parent: QObject | None = None,
         *,
         recording: Recording | None = None,
-        jobs: TaskRunner | None = None,
+        tasks: TaskRunner | None = None,
         stopped: Callable[[], object] = lambda: None,
     ) -> None:
         super().__init__(parent)
@@ -56,15 +56,15 @@ class StepApplier(QObject):
         self._is_begun = False
         self._timer = QTimer(self, interval=0)
         self._timer.timeout.connect(self._go_on)
-        self._jobs, self._stopped = jobs, stopped
-        self._job: Task[None] | None = None
+        self._tasks, self._stopped = tasks, stopped
+        self._task: Task[None] | None = None
         self._writing = Progress()
         self._ahead = None
         is_small = sum(len(steps) for _, steps in self._entries) <= _AT_ONCE
         is_much = recording is not None and recording.size > _MUCH
-        if jobs is not None and self._entries and (is_much or not is_small):
-            self._job = jobs.follow(self._entries[0][0], self._stop, makes="edit")
-            self._writing = self._job.progress
+        if tasks is not None and self._entries and (is_much or not is_small):
+            self._task = tasks.follow(self._entries[0][0], self._stop, makes="edit")
+            self._writing = self._task.progress
         if recording is not None and (is_much or not is_small):
             self._ahead = recording.write_ahead(self._writing)
         if is_small and self._ahead is None:
@@ -106,12 +106,12 @@ class StepApplier(QObject):
             self._leave()
 
     def _leave(self) -> None:
-        job, self._job = self._job, None
-        if job is not None and self._jobs is not None:
-            self._jobs.leave(job)
+        task, self._task = self._task, None
+        if task is not None and self._tasks is not None:
+            self._tasks.leave(task)
 
     def _stop(self) -> None:
-        if self._is_begun and self._jobs is not None and not self._jobs.is_closed:
+        if self._is_begun and self._tasks is not None and not self._tasks.is_closed:
             self._finish()
             self._end(all_made=not self._entries)
         else:
@@ -183,7 +183,7 @@ def _write_first(
             again()
 
     entries = [(title, steps)]
-    StepApplier(workspace.document, entries, done, owner, recording=recording, jobs=workspace.jobs, stopped=stopped)
+    StepApplier(workspace.document, entries, done, owner, recording=recording, tasks=workspace.tasks, stopped=stopped)
 
 
 def _brought(steps: Sequence[Step]) -> Iterator[Tensor | SparseTensor]:

@@ -441,9 +441,9 @@ def test_escape_ends_a_trace_before_the_selection(show, qtbot, small):
 def test_a_stopped_layout_says_how_to_start_it_again(show, qtbot):
     view = show(long_chain(2500).model())
     scene = view.scene
-    started = view.workspace.jobs.started
-    connection = started.connect(lambda job: job.cancel())
-    with qtbot.waitSignal(view.workspace.jobs.ended):
+    started = view.workspace.tasks.started
+    connection = started.connect(lambda task: task.cancel())
+    with qtbot.waitSignal(view.workspace.tasks.ended):
         view.relayout()
     qtbot.waitUntil(lambda: not view.is_busy)
     started.disconnect(connection)
@@ -458,10 +458,10 @@ def test_a_stopped_layout_says_how_to_start_it_again(show, qtbot):
 def test_who_looks_at_the_whole_while_it_is_drawn_anew_goes_on_doing_so(show, qtbot):
     view = show(long_chain(400).model())
     seen = []
-    connection = view.workspace.jobs.started.connect(lambda _job: (seen.append(view.notice), view.fit()))
+    connection = view.workspace.tasks.started.connect(lambda _task: (seen.append(view.notice), view.fit()))
     view.workspace.settings.set(SHOW_NAMES, True)
     qtbot.waitUntil(lambda: any("Laying out" in notice for notice in seen))
-    view.workspace.jobs.started.disconnect(connection)
+    view.workspace.tasks.started.disconnect(connection)
     wait(qtbot, view)
     _, top, _, bottom = view.viewport.area
     assert top < 0.1 * view.scene.height

@@ -102,7 +102,7 @@ def test_a_function_that_is_removed_is_left(workspace):
     assert workspace.graph is workspace.model.graph
 
 
-def test_errors_and_job_errors_become_messages(workspace, heard, qtbot):
+def test_errors_and_task_errors_become_messages(workspace, heard, qtbot):
     told = heard(workspace.messaged)
     node = named(workspace, "branch")
     workspace.report(ModelError("Cannot do it", "since", node))
@@ -110,7 +110,7 @@ def test_errors_and_job_errors_become_messages(workspace, heard, qtbot):
     def work(_progress):
         raise ModelError("Cannot read it")
 
-    workspace.jobs.start("Read", work)
+    workspace.tasks.start("Read", work)
     qtbot.waitUntil(lambda: len(told) == 2)
     assert [(m.severity, m.title, m.place) for m in told] == [
         ("error", "Cannot do it", node),

@@ -15,13 +15,13 @@ from tests.viewer.held import let_readers_end
 
 
 @pytest.fixture
-def jobs(qapp):
-    jobs = TaskRunner()
-    yield jobs
-    jobs.close()
+def tasks(qapp):
+    tasks = TaskRunner()
+    yield tasks
+    tasks.close()
 
 
-def test_work_runs_in_a_thread_and_answers_on_the_gui_thread(jobs, qtbot):
+def test_work_runs_in_a_thread_and_answers_on_the_gui_thread(tasks, qtbot):
     threads = {}
 
     def work(_progress):
@@ -34,16 +34,16 @@ def test_work_runs_in_a_thread_and_answers_on_the_gui_thread(jobs, qtbot):
         threads["done"] = threading.current_thread()
         results.append(result)
 
-    job = jobs.start("Count", work, done=done, finished=lambda: results.append("finished"))
-    assert jobs.running == (job,)
+    task = tasks.start("Count", work, done=done, finished=lambda: results.append("finished"))
+    assert tasks.running == (task,)
     qtbot.waitUntil(lambda: len(results) == 2)
     assert results == [42, "finished"]
     assert threads["done"] is threading.main_thread()
     assert threads["work"] is not threads["done"]
-    assert jobs.running == ()
+    assert tasks.running == ()
 
 
-def test_the_mutating_lane_runs_one_after_the_other_and_reading_side_by_side(jobs, qtbot):
+def test_the_mutating_lane_runs_one_after_the_other_and_reading_side_by_side(tasks, qtbot):
     order = []
     both = threading.Barrier(2, timeout=20)
 
@@ -56,23 +56,23 @@ def test_the_mutating_lane_runs_one_after_the_other_and_reading_side_by_side(job
 
     finished = []
     for name in "abc":
-        jobs.start("Write", mutate(name), lane="mutate", finished=lambda: finished.append(1))
+        tasks.start("Write", mutate(name), lane="mutate", finished=lambda: finished.append(1))
     for _ in range(2):
-        jobs.start("Read", lambda _progress: both.wait(), finished=lambda: finished.append(1))
+        tasks.start("Read", lambda _progress: both.wait(), finished=lambda: finished.append(1))
     qtbot.waitUntil(lambda: len(finished) == 5, timeout=20_000)
     assert order == [f"{name} {when}" for name in "abc" for when in ("in", "out")]
     assert not both.broken
 
 
-def test_progress_reaches_the_gui_thread(jobs, qtbot, heard):
+def test_progress_reaches_the_gui_thread(tasks, qtbot, heard):
     seen = []
-    jobs.progressed.connect(lambda job: seen.append((job.done, job.total, job.text)))
-    jobs.start("Count", lambda progress: progress.report(2, 2, "all"))
+    tasks.progressed.connect(lambda task: seen.append((task.done, task.total, task.text)))
+    tasks.start("Count", lambda progress: progress.report(2, 2, "all"))
     qtbot.waitUntil(lambda: bool(seen))
     assert seen == [(2, 2, "all")]
 
 
-def test_a_cancelled_job_only_finishes(jobs, qtbot):
+def test_a_cancelled_task_only_finishes(tasks, qtbot):
     started, heard_calls = threading.Event(), []
 
     def work(progress):
@@ -80,7 +80,7 @@ def test_a_cancelled_job_only_finishes(jobs, qtbot):
         while True:
             progress.check()
 
-    job = jobs.start(
+    task = tasks.start(
         "Spin",
         work,
         done=lambda _: heard_calls.append("done"),
@@ -88,106 +88,106 @@ def test_a_cancelled_job_only_finishes(jobs, qtbot):
         finished=lambda: heard_calls.append("finished"),
     )
     started.wait(10)
-    job.cancel()
+    task.cancel()
     qtbot.waitUntil(lambda: bool(heard_calls))
     assert heard_calls == ["finished"]
 
 
-def test_a_job_cancelled_before_it_begins_never_runs(jobs, qtbot):
+def test_a_task_cancelled_before_it_begins_never_runs(tasks, qtbot):
     gate, ran, finished = threading.Event(), [], []
-    jobs.start("First", lambda _progress: gate.wait(10), lane="mutate")
-    second = jobs.start("Second", lambda _: ran.append(1), lane="mutate", finished=lambda: finished.append(1))
+    tasks.start("First", lambda _progress: gate.wait(10), lane="mutate")
+    second = tasks.start("Second", lambda _: ran.append(1), lane="mutate", finished=lambda: finished.append(1))
     second.cancel()
     gate.set()
     qtbot.waitUntil(lambda: bool(finished))
     assert not ran
 
 
-def test_a_result_that_comes_after_cancelling_is_not_delivered(jobs, qtbot):
+def test_a_result_that_comes_after_cancelling_is_not_delivered(tasks, qtbot):
     gate, results, finished = threading.Event(), [], []
-    job = jobs.start("Late", lambda _: gate.wait(10), done=results.append, finished=lambda: finished.append(1))
-    job.cancel()
+    task = tasks.start("Late", lambda _: gate.wait(10), done=results.append, finished=lambda: finished.append(1))
+    task.cancel()
     gate.set()
     qtbot.waitUntil(lambda: bool(finished))
     assert results == []
 
 
-def test_the_newest_of_superseding_requests_wins(jobs, qtbot):
+def test_the_newest_of_superseding_requests_wins(tasks, qtbot):
     results, gate = [], threading.Event()
 
     def old(progress):
         gate.wait(10)
         progress.check()
 
-    jobs.start("Lay out", old, done=lambda _: results.append("old"), supersede="layout")
-    jobs.start("Lay out", lambda _: "new", done=results.append, supersede="layout")
-    jobs.start("Other", lambda _: "other", done=results.append, supersede="statistics")
+    tasks.start("Lay out", old, done=lambda _: results.append("old"), supersede="layout")
+    tasks.start("Lay out", lambda _: "new", done=results.append, supersede="layout")
+    tasks.start("Other", lambda _: "other", done=results.append, supersede="statistics")
     gate.set()
-    qtbot.waitUntil(lambda: not jobs.running)
+    qtbot.waitUntil(lambda: not tasks.running)
     assert sorted(results) == ["new", "other"]
 
 
-def test_an_error_of_the_person_goes_to_failed_or_to_the_signal(jobs, qtbot, heard):
-    unhandled = heard(jobs.failed)
+def test_an_error_of_the_person_goes_to_failed_or_to_the_signal(tasks, qtbot, heard):
+    unhandled = heard(tasks.failed)
     errors = []
 
     def work(_progress):
         raise ModelError("No such file")
 
-    jobs.start("Read", work, failed=errors.append)
-    job = jobs.start("Read", work)
-    qtbot.waitUntil(lambda: not jobs.running)
+    tasks.start("Read", work, failed=errors.append)
+    task = tasks.start("Read", work)
+    qtbot.waitUntil(lambda: not tasks.running)
     assert [error.title for error in errors] == ["No such file"]
-    assert unhandled == [job]
+    assert unhandled == [task]
 
 
-def test_a_bug_reaches_the_exception_hook(jobs, qtbot):
+def test_a_bug_reaches_the_exception_hook(tasks, qtbot):
     finished = []
 
     def work(_progress):
         raise RuntimeError("bug")
 
     with qtbot.captureExceptions() as exceptions:
-        jobs.start("Break", work, finished=lambda: finished.append(1))
+        tasks.start("Break", work, finished=lambda: finished.append(1))
         qtbot.waitUntil(lambda: bool(finished))
     assert [str(error) for _, error, _ in exceptions] == ["bug"]
 
 
-def test_cancelled_raised_by_the_work_itself_counts_as_cancelled(jobs, qtbot):
+def test_cancelled_raised_by_the_work_itself_counts_as_cancelled(tasks, qtbot):
     def work(_progress):
         raise Cancelled
 
     finished = []
-    job = jobs.start("Give up", work, finished=lambda: finished.append(1))
+    task = tasks.start("Give up", work, finished=lambda: finished.append(1))
     qtbot.waitUntil(lambda: bool(finished))
-    assert job.cancelled
+    assert task.cancelled
 
 
 def test_after_close_nothing_is_called_back(qapp, qtbot):
-    jobs = TaskRunner()
+    tasks = TaskRunner()
     gate, calls = threading.Event(), []
-    job = jobs.start("Wait", lambda _: gate.wait(10), done=calls.append, finished=lambda: calls.append("finished"))
-    jobs.close()
+    task = tasks.start("Wait", lambda _: gate.wait(10), done=calls.append, finished=lambda: calls.append("finished"))
+    tasks.close()
     gate.set()
-    qtbot.waitUntil(lambda: job.finished)
+    qtbot.waitUntil(lambda: task.finished)
     assert calls == []
-    assert job.cancelled
+    assert task.cancelled
 
 
-def test_counting_keeps_nobody_waiting_who_wants_to_read(jobs, qtbot):
+def test_counting_keeps_nobody_waiting_who_wants_to_read(tasks, qtbot):
     gate = threading.Event()
     for _ in range(6):
-        jobs.start("Count", lambda _progress: gate.wait(10), lane="count")
+        tasks.start("Count", lambda _progress: gate.wait(10), lane="count")
     read = []
-    jobs.start("Read", lambda _progress: 1, done=read.append)
+    tasks.start("Read", lambda _progress: 1, done=read.append)
     qtbot.waitUntil(lambda: bool(read), timeout=3000)
-    assert len(jobs.running) == 6
+    assert len(tasks.running) == 6
     gate.set()
-    qtbot.waitUntil(lambda: not jobs.running)
+    qtbot.waitUntil(lambda: not tasks.running)
 
 
 def test_work_that_ends_after_the_program_says_nothing():
-    """The process ends in the middle of a job that does not heed cancelling: no traceback on the terminal."""
+    """The process ends in the middle of a task that does not heed cancelling: no traceback on the terminal."""
     program = """
 import threading
 from PySide6.QtCore import QCoreApplication

@@ -19,12 +19,12 @@ def test_an_edit_ends_what_is_asked_about_the_model_as_it_was(qtbot, workspace, 
     monkeypatch.setattr(importlib.import_module("onnx_workbench.model.inference.infer"), "answer", answer)
     workspace.types.start()
     qtbot.waitUntil(begun.is_set)
-    (asked,) = workspace.jobs.running
+    (asked,) = workspace.tasks.running
     begun.clear()
     with workspace.document.edit("Set alpha") as edit:
         set_attribute(edit, relu(workspace), "alpha", 0.25)
     assert asked.cancelled
     qtbot.waitUntil(begun.is_set)
-    (asked_again,) = (job for job in workspace.jobs.running if not job.cancelled)
+    (asked_again,) = (task for task in workspace.tasks.running if not task.cancelled)
     assert asked_again is not asked
     assert manners == [True, True]

@@ -51,12 +51,12 @@ def test_the_dialog_of_another_document_stays(desk, qtbot, action):
 
 def test_a_conversion_tried_out_ends_with_its_dialog(desk, qtbot):
     def trying():
-        return [job for job in desk.workspace.jobs.running if job.title == "Trying the conversion out"]
+        return [task for task in desk.workspace.tasks.running if task.title == "Trying the conversion out"]
 
     desk.run("model.convert")
     dialog = desk.child(ConvertDialog)
     dialog.opset.setCurrentIndex(dialog.opset.findData(17))
-    with qtbot.waitSignal(desk.workspace.jobs.started, check_params_cb=lambda job: job in trying(), timeout=20_000):
+    with qtbot.waitSignal(desk.workspace.tasks.started, check_params_cb=lambda task: task in trying(), timeout=20_000):
         pass
     dialog.reject()
     qtbot.waitUntil(lambda: not isValid(dialog))

@@ -132,8 +132,8 @@ def begun(desk):
     dialog.ok.click()
     assert dialog.state.text() == "Cutting out…"
     assert not dialog.ok.isEnabled()
-    (job,) = (job for job in desk.workspace.jobs.running if job.title == "Cutting out")
-    return dialog, job
+    (task,) = (task for task in desk.workspace.tasks.running if task.title == "Cutting out")
+    return dialog, task
 
 
 @pytest.mark.usefixtures("sliced")
@@ -145,11 +145,11 @@ def test_many_nodes_are_cut_out_bit_by_bit(desk):
 
 @pytest.mark.usefixtures("sliced")
 def test_cutting_can_be_stopped_and_begun_again(desk):
-    dialog, job = begun(desk)
-    job.cancel()
+    dialog, task = begun(desk)
+    task.cancel()
     assert dialog.ok.isEnabled()
     assert dialog.state.text().startswith("Part 1: 2 nodes")
-    assert job not in desk.workspace.jobs.running
+    assert task not in desk.workspace.tasks.running
     dialog.ok.click()
     desk.qtbot.waitUntil(lambda: len(desk.window.tabs()) == 3)
 
@@ -157,20 +157,20 @@ def test_cutting_can_be_stopped_and_begun_again(desk):
 @pytest.mark.usefixtures("sliced")
 @pytest.mark.parametrize("how", ["reject", "close"])
 def test_closing_the_dialog_ends_cutting(desk, how):
-    dialog, job = begun(desk)
+    dialog, task = begun(desk)
     getattr(dialog, how)()
-    assert job.cancelled
-    assert job not in desk.workspace.jobs.running
+    assert task.cancelled
+    assert task not in desk.workspace.tasks.running
     assert (marked(desk, "taken"), marked(desk, "given")) == (set(), set())
     assert len(desk.window.tabs()) == 1
 
 
 @pytest.mark.usefixtures("sliced")
 def test_an_edit_ends_cutting(desk):
-    dialog, job = begun(desk)
+    dialog, task = begun(desk)
     with desk.document.edit("Rename") as edit:
         rename_node(edit, desk.node("fourth"), "mine")
-    assert job.cancelled
+    assert task.cancelled
     desk.qtbot.waitUntil(dialog.ok.isEnabled)
     assert len(desk.window.tabs()) == 1
     dialog.reject()

@@ -194,7 +194,7 @@ def test_types_that_are_found_out_later_are_shown_and_wires_stay(dialog, desk, q
     dialog.bay.connect_ports(*wire)
     with desk.document.edit("Change") as edit:
         attributes.set_attribute(edit, desk.node("fourth"), "axis", 0)
-    qtbot.waitUntil(lambda: not desk.workspace.jobs.running, timeout=20_000)
+    qtbot.waitUntil(lambda: not desk.workspace.tasks.running, timeout=20_000)
     desk.workspace.types.changed.emit()
     assert dialog.connections()["p"] == "c"
     assert dialog.bay.lists["left"].level(wire[0]) == dialog.bay.lists["left"].level(
@@ -205,8 +205,8 @@ def test_types_that_are_found_out_later_are_shown_and_wires_stay(dialog, desk, q
 def test_merging_can_be_stopped(dialog, desk, texts):
     before = texts()
     dialog.try_merge()
-    (job,) = (job for job in desk.workspace.jobs.running if job.title == "Merge other.onnx")
-    job.cancel()
+    (task,) = (task for task in desk.workspace.tasks.running if task.title == "Merge other.onnx")
+    task.cancel()
     desk.qtbot.waitUntil(dialog.ok.isEnabled)
     assert dialog.isVisible()
     assert texts() == before
@@ -219,7 +219,9 @@ def test_closing_the_dialog_ends_merging(dialog, desk, texts):
     before = texts()
     dialog.try_merge()
     dialog.reject()
-    desk.qtbot.waitUntil(lambda: not [job for job in desk.workspace.jobs.running if job.title == "Merge other.onnx"])
+    desk.qtbot.waitUntil(
+        lambda: not [task for task in desk.workspace.tasks.running if task.title == "Merge other.onnx"]
+    )
     assert texts() == before
 
 

@@ -59,7 +59,7 @@ def tools(desk):
 
 
 def done(desk):
-    desk.qtbot.waitUntil(lambda: not [job for job in desk.workspace.jobs.running if job.title] and idle(desk))
+    desk.qtbot.waitUntil(lambda: not [task for task in desk.workspace.tasks.running if task.title] and idle(desk))
 
 
 def idle(desk):
@@ -84,7 +84,7 @@ def test_a_tool_is_one_edit_and_says_what_it_did(tools, action_id):
 def test_a_tool_that_finds_nothing_leaves_no_edit(tools, action_id):
     tools.run(action_id)
     done(tools)
-    tools.qtbot.waitUntil(lambda: not tools.workspace.jobs.running)
+    tools.qtbot.waitUntil(lambda: not tools.workspace.tasks.running)
     known = tools.document.current
     if action_id == "model.inline_all":
         return  # there are no functions any more, and it cannot be chosen
@@ -168,8 +168,8 @@ def test_stop_leaves_the_model_as_it_was(tools, monkeypatch):
 
 def test_stop_while_the_model_is_copied(tools):
     tools.run("model.node_names")
-    (job,) = (job for job in tools.workspace.jobs.running if job.title == "Regenerate node names")
-    job.cancel()
+    (task,) = (task for task in tools.workspace.tasks.running if task.title == "Regenerate node names")
+    task.cancel()
     done(tools)
     assert tools.document.undo_title is None
 

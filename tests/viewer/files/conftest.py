@@ -9,7 +9,7 @@ from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.model.recovery.journal_files import JournalFiles
 from tests.model import builders
 from tests.viewer.files.large import ELEMENTS, large_document
-from tests.viewer.held import job_of
+from tests.viewer.held import task_of
 from tests.viewer.opening import opened
 from tests.viewer.tensor_view.tensor_actions import panel_of
 
@@ -44,6 +44,6 @@ def being_written(qtbot, window, large_file, tmp_path, held_up):
     np.save(tmp_path / "v.npy", np.full(ELEMENTS, 7, np.float32))
     panel = panel_of(qtbot, window, builders.value(workspace.document, "w"))
     panel.pane.editing.import_file(tmp_path / "v.npy", "", lambda _text, go_on: go_on())
-    job = job_of(qtbot, workspace.jobs, "Import v.npy into w")
+    task = task_of(qtbot, workspace.tasks, "Import v.npy into w")
     assert workspace.document.undo_title is None
-    return workspace, job
+    return workspace, task

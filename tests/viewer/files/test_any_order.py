@@ -57,9 +57,9 @@ class Person:
         run(self.window, "file.save")
 
     def stop(self):
-        for job in self.workspace.jobs.making("edit")[:1]:
-            self.stopped.add(job.title)
-            job.cancel()
+        for task in self.workspace.tasks.making("edit")[:1]:
+            self.stopped.add(task.title)
+            task.cancel()
 
     def hold(self):
         (self.disk.clear if self.disk.is_set() else self.disk.set)()
@@ -85,7 +85,7 @@ def test_no_edit_is_lost_and_files_hold_what_shows(qtbot, window, write_model, h
     person.add()
     asked = tab.workspace.document
     run(window, "file.close")
-    qtbot.waitUntil(lambda: is_closed(qtbot, window) or bool(tab.workspace.jobs.making("edit")))
+    qtbot.waitUntil(lambda: is_closed(qtbot, window) or bool(tab.workspace.tasks.making("edit")))
     held_up.set()
     qtbot.waitUntil(lambda: is_closed(qtbot, window))
     assert person.became == {name: name not in person.stopped for name in person.begun}

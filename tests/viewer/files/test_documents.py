@@ -101,8 +101,8 @@ def name_in(path):
 
 
 def idle(window):
-    working = any(tab.workspace.jobs.running for tab in window.tabs())
-    return not (working or window.files.jobs.running or window.files.saving)
+    working = any(tab.workspace.tasks.running for tab in window.tabs())
+    return not (working or window.files.tasks.running or window.files.saving)
 
 
 # -- saving ----------------------------------------------------------------------------------------------------
@@ -236,11 +236,13 @@ def test_a_save_that_is_prepared_shows_and_can_be_stopped(window, qtbot, tab, mo
     window.files.save(tab)
     assert began.wait(30)
     title = f"Saving {tab.path.name}"
-    (job,) = (job for job in tab.workspace.jobs.running if job.title == title)  # others work out types and problems
+    (task,) = (
+        task for task in tab.workspace.tasks.running if task.title == title
+    )  # others work out types and problems
     stop = stop_button(window)
     qtbot.waitUntil(stop.isVisible)
     qtbot.mouseClick(stop, Qt.MouseButton.LeftButton)
-    assert job not in tab.workspace.jobs.running
+    assert task not in tab.workspace.tasks.running
     assert not window.files.saving
     assert not stop.isVisible()
     assert name_in(tab.path) == "before"
@@ -395,7 +397,7 @@ def test_a_save_that_is_stopped_closes_nothing(window, qtbot, tab, slow_saves):
     rename(tab, "mine")
     window.files.save(tab)
     window.files.close(tab)
-    tab.workspace.jobs.cancel_all()
+    tab.workspace.tasks.cancel_all()
     qtbot.waitUntil(lambda: bool(window.findChildren(QMessageBox)), timeout=20_000)
     assert window.tabs() == [tab]
     assert name_in(tab.path) == "before"
@@ -406,7 +408,7 @@ def test_a_save_that_is_stopped_closes_nothing(window, qtbot, tab, slow_saves):
 
 def test_edits_made_while_the_file_is_read_again_are_not_lost(window, qtbot, tab, slow_reads, write):
     write("theirs")
-    qtbot.waitUntil(lambda: bool(window.files.jobs.running), timeout=20_000)
+    qtbot.waitUntil(lambda: bool(window.files.tasks.running), timeout=20_000)
     rename(tab, "mine")
     slow_reads.set()
     qtbot.waitUntil(lambda: idle(window) and bool(titles(tab)), timeout=20_000)

@@ -17,7 +17,7 @@ from tests.model import builders
 from tests.model.recovery.recorded_work import killed_now
 from tests.model.snapshots import assert_linked, snapshot
 from tests.viewer.files.large import ELEMENTS, large_document
-from tests.viewer.held import job_of, let_background_work_run
+from tests.viewer.held import let_background_work_run, task_of
 from tests.viewer.opening import opened
 from tests.viewer.tensor_view.tensor_actions import panel_of
 
@@ -74,9 +74,9 @@ def test_what_is_edited_while_bytes_are_written_is_on_file_and_the_bytes_come_af
 
 @pytest.mark.usefixtures("dead")
 def test_what_is_stopped_while_its_bytes_are_written_is_not_done(qtbot, being_written, held_up):
-    workspace, job = being_written
-    job.cancel()
-    assert job not in workspace.jobs.running
+    workspace, task = being_written
+    task.cancel()
+    assert task not in workspace.tasks.running
     held_up.set()
     killed = Killed(workspace.document)
     rename_last(workspace.document)
@@ -169,9 +169,9 @@ def test_a_merge_whose_dialog_is_closed_while_its_weights_are_written_is_not_don
     dialog.prefix.setText("other_")
     dialog.try_merge()
     qtbot.waitUntil(lambda: workspace.journal.path is not None)
-    job = job_of(qtbot, workspace.jobs, "Merge other.onnx")
+    task = task_of(qtbot, workspace.tasks, "Merge other.onnx")
     dialog.reject()
-    assert job.finished
+    assert task.finished
     held_up.set()
     workspace.journal._log._store.flush()
     let_background_work_run(qtbot)

@@ -19,7 +19,7 @@ from tests.model import builders
 from tests.model.recovery.recorded_work import killed_now
 from tests.model.snapshots import assert_linked, snapshot
 from tests.viewer.files.large import ELEMENTS, large_document
-from tests.viewer.held import job_of
+from tests.viewer.held import task_of
 from tests.viewer.opening import added, opened
 
 TITLE = "Keep new for recovery"
@@ -109,10 +109,10 @@ def extract(qtbot, window, tab, *nodes):
 def test_a_part_of_another_whose_file_is_replaced_meanwhile(qtbot, window, killed, large_file, slow):
     tab = opened(window, qtbot, large_file)
     extract(qtbot, window, tab, *tab.workspace.graph.nodes)
-    job = job_of(qtbot, window.files.jobs, "Keep large-part for recovery")
+    task = task_of(qtbot, window.files.tasks, "Keep large-part for recovery")
     save(builders.model(), large_file)
     slow.set()
-    qtbot.waitUntil(lambda: job.finished)
+    qtbot.waitUntil(lambda: task.finished)
     (leftover,) = killed
     assert leftover.is_unsaved
     part = window.tab.workspace
@@ -157,21 +157,21 @@ def test_what_was_looked_at_only_leaves_nothing(qtbot, window):
 
 def test_a_large_model_shows_once_it_is_on_file_as_the_status_line_says(qtbot, window, killed, large_model, slow):
     window.files.add_new([(large_model, "new")])
-    job = job_of(qtbot, window.files.jobs, TITLE)
+    task = task_of(qtbot, window.files.tasks, TITLE)
     qtbot.waitUntil(window.status.work.isVisible)
     assert not window.status.work.stop_tool()  # what Esc does
     assert window.tabs() == []
     slow.set()
-    qtbot.waitUntil(lambda: job.finished)
+    qtbot.waitUntil(lambda: task.finished)
     assert [leftover.titles for leftover in killed] == [()]
     at_once(window.tab.workspace.document)
 
 
 def test_a_small_one_does_not_wait_for_a_large_one(qtbot, window, large_model, slow):
     window.files.add_new([(large_model, "new")])
-    job = job_of(qtbot, window.files.jobs, TITLE)
+    task = task_of(qtbot, window.files.tasks, TITLE)
     tab = added(window, qtbot, builders.model(), "small")
-    assert not job.finished
+    assert not task.finished
     assert tab.workspace.title == "small"
     slow.set()
     qtbot.waitUntil(lambda: len(window.tabs()) == 2)
@@ -228,14 +228,14 @@ def test_a_new_model_that_is_saved_or_closed_leaves_nothing(qtbot, window, tmp_p
 
 def test_closing_asks_about_a_model_that_is_still_being_kept(qtbot, window, large_model, slow):
     window.files.add_new([(large_model, "new")])
-    job = job_of(qtbot, window.files.jobs, TITLE)
+    task = task_of(qtbot, window.files.tasks, TITLE)
     window.close()
     assert window.isVisible()
     qtbot.waitUntil(lambda: bool(window.area.messages.messages))
     assert window.area.messages.messages[0].detail == "The window closes once that is done."
     slow.set()
     box = visible(qtbot, window, QMessageBox)
-    assert job.finished
+    assert task.finished
     assert window.area.messages.messages == []
     assert window.tab.modified
     with qtbot.waitSignal(window.closing):

@@ -33,7 +33,7 @@ def weights_in(path):
 
 
 def idle(window):
-    working = any(tab.workspace.jobs.running for tab in window.tabs())
+    working = any(tab.workspace.tasks.running for tab in window.tabs())
     return not (working or window.files.saving)
 
 
@@ -78,7 +78,7 @@ def test_a_save_waits_for_the_edit_and_has_it(qtbot, window, being_written, held
 def test_the_edit_shows_before_what_is_read_by_itself(qtbot, window, being_written):
     workspace, _ = being_written
     gate = Event()
-    workspace.jobs.start("Statistics of a tensor", lambda _progress: gate.wait(30))
+    workspace.tasks.start("Statistics of a tensor", lambda _progress: gate.wait(30))
     rename(window.tab, "renamed")  # so that it begins anew
     qtbot.waitUntil(lambda: window.status.work.text.text().startswith("Import v.npy into w"))
     gate.set()
@@ -109,14 +109,14 @@ def test_a_save_goes_on_without_an_edit_that_is_refused(qtbot, window, being_wri
 
 
 def test_a_save_that_waits_can_be_stopped_and_the_edit_is_made(qtbot, window, being_written, held_up):
-    workspace, job = being_written
+    workspace, task = being_written
     run(window, "file.save")
     qtbot.waitUntil(lambda: titles(window.tab) == ["Saving large.onnx waits for “Import v.npy into w”"])
     choose(qtbot, window.tab, "Do not save")
     assert titles(window.tab) == []
     assert not window.files.saving
     held_up.set()
-    qtbot.waitUntil(lambda: job.finished)
+    qtbot.waitUntil(lambda: task.finished)
     assert workspace.document.undo_title == "Import v.npy into w"
     qtbot.waitUntil(lambda: idle(window))
     assert weights_in(window.tab.path)[1] == 1
@@ -140,14 +140,14 @@ def test_an_export_waits_for_the_edit_and_has_it(qtbot, window, being_written, h
 
 
 def test_an_export_that_waits_can_be_stopped(qtbot, window, being_written, held_up, monkeypatch, tmp_path):
-    _, job = being_written
+    _, task = being_written
     path = tmp_path / "values.npy"
     export(qtbot, window, monkeypatch, path)
     qtbot.waitUntil(lambda: bool(titles(window.tab)))
     choose(qtbot, window.tab, "Do not export")
     assert titles(window.tab) == []
     held_up.set()
-    qtbot.waitUntil(lambda: job.finished and idle(window))
+    qtbot.waitUntil(lambda: task.finished and idle(window))
     assert not path.exists()
 
 
@@ -170,13 +170,13 @@ def test_a_copy_that_is_chosen_with_options_waits_too(qtbot, window, being_writt
 
 
 def test_closing_asks_about_an_edit_that_is_on_its_way_alone(qtbot, window, being_written, held_up):
-    _, job = being_written
+    _, task = being_written
     assert window.isWindowModified()
     run(window, "file.close")
     box = question(qtbot, window)
     assert "“Import v.npy into w” is still being made." in box.informativeText()
     answer(qtbot, box, Button.Cancel)
-    assert not job.cancelled
+    assert not task.cancelled
     held_up.set()
     qtbot.waitUntil(lambda: idle(window))
     assert window.tab.workspace.document.undo_title == "Import v.npy into w"
@@ -193,7 +193,7 @@ def test_what_closing_saves_has_the_edit(qtbot, window, being_written, held_up):
 
 
 def test_closing_waits_for_a_save_that_waits_until_that_is_stopped(qtbot, window, being_written, held_up):
-    _, job = being_written
+    _, task = being_written
     path = window.tab.path
     run(window, "file.save")
     qtbot.waitUntil(lambda: titles(window.tab) == ["Saving large.onnx waits for “Import v.npy into w”"])
@@ -203,7 +203,7 @@ def test_closing_waits_for_a_save_that_waits_until_that_is_stopped(qtbot, window
     assert not window.files.saving
     answer(qtbot, question(qtbot, window), Button.Cancel)
     held_up.set()
-    qtbot.waitUntil(lambda: job.finished and idle(window))
+    qtbot.waitUntil(lambda: task.finished and idle(window))
     assert weights_in(path)[1] == 1
     assert window.tab.modified
 
@@ -223,7 +223,7 @@ def test_closing_waits_for_an_export_that_waits(qtbot, window, being_written, he
 def test_closing_goes_on_once_an_export_that_waits_is_stopped(
     qtbot, window, being_written, held_up, monkeypatch, tmp_path
 ):
-    _, job = being_written
+    _, task = being_written
     path = tmp_path / "values.npy"
     export(qtbot, window, monkeypatch, path)
     run(window, "file.close")
@@ -231,7 +231,7 @@ def test_closing_goes_on_once_an_export_that_waits_is_stopped(
     choose(qtbot, window.tab, "Stop saving")
     answer(qtbot, question(qtbot, window), Button.Discard)
     assert not window.tabs()
-    assert job.cancelled
+    assert task.cancelled
     assert not path.exists()
 
 
@@ -251,12 +251,12 @@ def test_closing_goes_on_once_an_export_that_waits_is_not_wanted(
 
 
 def test_what_closing_discards_is_stopped(qtbot, window, being_written):
-    _, job = being_written
+    _, task = being_written
     path = window.tab.path
     run(window, "file.close")
     answer(qtbot, question(qtbot, window), Button.Discard)
     assert not window.tabs()
-    assert job.cancelled
+    assert task.cancelled
     assert weights_in(path)[1] == 1
 
 

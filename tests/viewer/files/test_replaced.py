@@ -57,7 +57,7 @@ def has_all(tab):
 
 
 def idle(window):
-    return not (window.files.saving or window.tab.workspace.jobs.running)
+    return not (window.files.saving or window.tab.workspace.tasks.running)
 
 
 def is_beside(tab):

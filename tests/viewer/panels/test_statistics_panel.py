@@ -122,7 +122,7 @@ def test_nothing_is_counted_that_nobody_sees(panel, qtbot):
     with panel.workspace.document.edit("Insert") as edit:
         nodes.insert_on_edge(edit, builders.value(panel.workspace.document, "r"), "Neg")
     qtbot.waitUntil(lambda: "Neg" in cells(seen), timeout=20_000)
-    qtbot.waitUntil(lambda: not panel.workspace.jobs.running, timeout=20_000)
+    qtbot.waitUntil(lambda: not panel.workspace.tasks.running, timeout=20_000)
     assert "Neg" not in cells(panel)
     panel.show()
     qtbot.waitUntil(lambda: "Neg" in cells(panel))

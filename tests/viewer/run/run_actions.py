@@ -34,7 +34,7 @@ def idle(qtbot, workspace):
     """Wait until nothing runs any more, and those who follow have had their turns."""
 
     def is_idle():
-        return not workspace.jobs.running and not workspace.runs.is_running
+        return not workspace.tasks.running and not workspace.runs.is_running
 
     qtbot.waitUntil(is_idle)
     let_background_work_run(qtbot)

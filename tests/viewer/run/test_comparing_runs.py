@@ -21,7 +21,7 @@ from tests.viewer.run.run_actions import ONNX_RUNTIME, edit, make_finite, needs_
 def compared(qtbot, panel, prepare):
     panel.rows = []
     panel.compare("other", prepare)
-    qtbot.waitUntil(lambda: bool(panel.rows) and not panel.workspace.jobs.running, timeout=60_000)
+    qtbot.waitUntil(lambda: bool(panel.rows) and not panel.workspace.tasks.running, timeout=60_000)
     return {row.name: row.difference for row in panel.rows}
 
 
@@ -41,7 +41,7 @@ def test_a_comparison_that_fails_is_over(window, qtbot, net, tmp_path):
     messages = []
     workspace.messaged.connect(messages.append)
     panel.compare("gone", compare.with_npz(workspace, tmp_path / "gone.npz"))
-    qtbot.waitUntil(lambda: bool(messages) and not workspace.jobs.running)
+    qtbot.waitUntil(lambda: bool(messages) and not workspace.tasks.running)
     assert panel.summary.text() == invitation
 
 
@@ -175,7 +175,7 @@ def test_another_open_model_that_lacks_inputs_is_named(window, qtbot, net, tmp_p
     run(qtbot, workspace)
     workspace.messaged.connect(told.append)
     window.docks.open("compare").compare("other", compare.with_model(workspace, other))
-    qtbot.waitUntil(lambda: bool(told) and not workspace.jobs.running, timeout=30_000)
+    qtbot.waitUntil(lambda: bool(told) and not workspace.tasks.running, timeout=30_000)
     assert told[0].title == "other.onnx cannot be run with these inputs"
     assert "image" in told[0].detail
 
@@ -289,7 +289,7 @@ def pick(qtbot, panel, text):
     panel.rows = []
     panel.menu.aboutToShow.emit()
     next(a for a in panel.menu.actions() if a.text() == text).trigger()
-    qtbot.waitUntil(lambda: not panel.workspace.jobs.running)
+    qtbot.waitUntil(lambda: not panel.workspace.tasks.running)
     return {(bool(row.key[0]), row.name): row.difference.max_abs for row in panel.rows}
 
 
@@ -351,7 +351,7 @@ def test_a_document_that_was_closed_is_not_run_again(window, qtbot, net, tmp_pat
     window.area.remove_tab(next(tab for tab in window.tabs() if tab.workspace is other))
     workspace.messaged.connect(told.append)
     panel.compare_again()
-    qtbot.waitUntil(lambda: not workspace.jobs.running)
+    qtbot.waitUntil(lambda: not workspace.tasks.running)
     assert [message.title for message in told] == ["other.onnx was closed"]
     assert "agree" in panel.summary.text(), "what was found before stays"
 
@@ -466,8 +466,8 @@ def test_values_of_another_model_are_not_brought_for_a_comparison_that_was_stopp
     panel = window.docks.open("compare")
     panel.compare("other", compare.with_model(workspace, other))
     qtbot.waitUntil(begun.is_set)
-    (job,) = workspace.jobs.running
-    workspace.jobs.cancel_all()
-    qtbot.waitUntil(lambda: not workspace.jobs.running)
-    assert job.error is None
+    (task,) = workspace.tasks.running
+    workspace.tasks.cancel_all()
+    qtbot.waitUntil(lambda: not workspace.tasks.running)
+    assert task.error is None
     assert not panel.rows

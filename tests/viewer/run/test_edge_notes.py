@@ -27,7 +27,7 @@ def shown(qtbot, workspace, name, text=None):
         found = [one for one in view._labels.in_rect(*view.scene.bounds) if one.edge in edges]
         return found[0].note if found else None
 
-    qtbot.waitUntil(lambda: not workspace.jobs.running and (note := label()) is not None and text in (None, note.text))
+    qtbot.waitUntil(lambda: not workspace.tasks.running and (note := label()) is not None and text in (None, note.text))
     return label()
 
 
@@ -116,7 +116,7 @@ def test_undo_brings_the_old_notes_back_without_looking_again(qtbot, workspace):
     qtbot.waitUntil(lambda: len(workspace.results.records) > 1)
     qtbot.waitUntil(lambda: shown(qtbot, workspace, "r") != before)
     heard = []
-    workspace.jobs.started.connect(lambda job: heard.append(job.title))
+    workspace.tasks.started.connect(lambda task: heard.append(task.title))
     workspace.document.undo()
     qtbot.waitUntil(lambda: shown(qtbot, workspace, "r") == before)
     assert "Look at values" not in heard

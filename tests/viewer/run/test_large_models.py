@@ -199,7 +199,7 @@ def test_a_model_is_read_for_a_comparison_while_the_window_goes_on(window, qtbot
     began, free = hold_reader(monkeypatch, other.runs.session, "prepare")
     choose(panel, "The open model long2.onnx")
     qtbot.waitUntil(began.is_set)
-    assert [job.title for job in workspace.jobs.running] == ["Compare"]
+    assert [task.title for task in workspace.tasks.running] == ["Compare"]
     assert not other.has_runs or not other.runs.session.is_prepared, "much is still to be read"
     edit(other, "v3", "alpha", 0.25)
     free.set()
@@ -232,8 +232,8 @@ def test_a_comparison_can_be_stopped_while_a_model_is_read(qtbot, window, worksp
     invitation = panel.summary.text()
     choose(panel, choice)
     assert panel.summary.text() != invitation
-    workspace.jobs.cancel_all()
-    qtbot.waitUntil(lambda: not workspace.jobs.running)
+    workspace.tasks.cancel_all()
+    qtbot.waitUntil(lambda: not workspace.tasks.running)
     assert panel.summary.text() == invitation
     let_readers_end(qtbot)
     assert not panel.rows

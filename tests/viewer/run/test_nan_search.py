@@ -148,7 +148,7 @@ def way(window, qtbot, steps):
         panel.table.selectRow(0)
         panel.table.activated.emit(panel.table.currentIndex())
         qtbot.waitUntil(lambda at=origin: panel.place[0] is panel.workspace.results.value_by_number(at.key[1]))
-        qtbot.waitUntil(lambda: not panel.workspace.jobs.running)
+        qtbot.waitUntil(lambda: not panel.workspace.tasks.running)
         names.append(panel.place[0].name)
     return names
 

@@ -35,7 +35,7 @@ def show(window, qtbot, workspace, name):
     panel = window.docks.open("tensor")
     workspace.selection.set([value(workspace, name)])
     qtbot.waitUntil(lambda: panel.pane.reader is not None and panel.pane.title.text() == name)
-    qtbot.waitUntil(lambda: not workspace.jobs.running)
+    qtbot.waitUntil(lambda: not workspace.tasks.running)
     return panel
 
 

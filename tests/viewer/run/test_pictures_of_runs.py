@@ -21,7 +21,7 @@ def export(window, qtbot, workspace, tmp_path, monkeypatch):
         path = tmp_path / name
         monkeypatch.setattr("onnx_workbench.viewer.files.export_picture.ask_save", lambda *_args, **_more: path)
         workspace.trigger("file.export")
-        qtbot.waitUntil(lambda: path.is_file() and not workspace.jobs.running)
+        qtbot.waitUntil(lambda: path.is_file() and not workspace.tasks.running)
         return path
 
     return export

@@ -196,7 +196,7 @@ def test_panels_of_numbers_fit_below_the_graph_of_a_small_window(make_window, qt
     workspace = opened(window, qtbot, net)
     run(qtbot, workspace)
     window.docks.open(name)
-    qtbot.waitUntil(lambda: not workspace.jobs.running, timeout=30_000)
+    qtbot.waitUntil(lambda: not workspace.tasks.running, timeout=30_000)
     assert window.docks.panel(name).minimumSizeHint().width() <= 500
     assert (window.width(), window.height()) == (1024, 700)
 

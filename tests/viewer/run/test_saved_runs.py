@@ -365,7 +365,7 @@ def test_a_file_that_tells_of_no_run_changes_nothing(window, qtbot, net, tmp_pat
     workspace = opened(window, qtbot, net)
     run(qtbot, workspace)
     shown, given, told = workspace.results.current, dict(workspace.runs.inputs.given), []
-    workspace.jobs.failed.connect(lambda job: told.append(job.error.detail))
+    workspace.tasks.failed.connect(lambda task: told.append(task.error.detail))
     text = json.dumps({"seed": 0, "inputs": ["x"], "values": [[["x"], {"key": "x"}]]} | changed)
     arrays = {"when": np.array(["2020-02-02"], "datetime64[D]")} if "when" in text else {}
     np.savez(tmp_path / "run.npz", x=np.ones((1, 3, 8, 8), np.float32), __run__=np.array(text), **arrays)

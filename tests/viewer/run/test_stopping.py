@@ -59,7 +59,7 @@ def test_a_value_on_its_way_can_be_stopped_and_asked_for_again(window, qtbot, ne
 
     result.fetch = never
     assert results.fetch(y)
-    next(job for job in workspace.jobs.running if job.title == "Bring a value").cancel()
+    next(task for task in workspace.tasks.running if task.title == "Bring a value").cancel()
     qtbot.waitUntil(lambda: "stopped" in results.problem_of(y))
     assert not results.fetch(y)
     result.fetch = bring
@@ -85,7 +85,7 @@ def elsewhere(workspace):
 
 
 def bringing(workspace):
-    return [job for job in workspace.jobs.running if job.title == "Bring a value"]
+    return [task for task in workspace.tasks.running if task.title == "Bring a value"]
 
 
 def test_values_are_brought_only_while_they_are_looked_at(window, qtbot, elsewhere):

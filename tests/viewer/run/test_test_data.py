@@ -71,7 +71,7 @@ def test_test_data_waits_for_the_run_that_goes_on(window, qtbot, folder):
     workspace = opened(window, qtbot, folder.parent / "model.onnx")
     with workspace.runs._turn.taken():  # as while a run in this process goes on
         workspace.trigger("run.test")
-        qtbot.waitUntil(lambda: any(job.title == "Test test_data_set_0" for job in workspace.jobs.running))
+        qtbot.waitUntil(lambda: any(task.title == "Test test_data_set_0" for task in workspace.tasks.running))
         assert not workspace.runs.testing.verdicts
     idle(qtbot, workspace)
     assert workspace.run_state == "1 of 1 outputs as expected"

@@ -32,7 +32,7 @@ def workspace(window, qtbot, tmp_path):
 def tree_of(window, qtbot, workspace, name):
     panel = window.docks.open("tensor")
     workspace.selection.set([value(workspace, name)])
-    qtbot.waitUntil(lambda: panel.pane.stack.currentWidget() is panel.pane.tree and not workspace.jobs.running)
+    qtbot.waitUntil(lambda: panel.pane.stack.currentWidget() is panel.pane.tree and not workspace.tasks.running)
     idle(qtbot, workspace)
     return panel.pane.tree
 

@@ -104,10 +104,10 @@ def test_inputs_breakpoints_steps_and_limits(window, workspace, keys):
     assert runs.inputs.time_limit == 60
     keys.call("Break When a Value Is Not Finite")
     keys.press("F6")
-    keys.wait(lambda: runs.is_paused and not workspace.jobs.running)
+    keys.wait(lambda: runs.is_paused and not workspace.tasks.running)
     assert runs.paused_at is node(workspace, "relu")
     keys.press("F10")
-    keys.wait(lambda: runs.is_paused and runs.paused_at is node(workspace, "mean") and not workspace.jobs.running)
+    keys.wait(lambda: runs.is_paused and runs.paused_at is node(workspace, "mean") and not workspace.tasks.running)
     keys.call("Remove All Breakpoints")
     with keys.qtbot.waitSignal(workspace.results.run_finished):
         keys.press("F8")
@@ -180,7 +180,7 @@ def test_an_edit_runs_live_and_before_and_after_are_seen(window, workspace, keys
     assert workspace.results.current is not first
     pane = window.docks.open("tensor").pane
     for title, mode in (("Values of the Run Before", 1), ("Difference From the Run Before", 2)):
-        keys.wait(lambda: pane.mode_box.isVisible() and not workspace.jobs.running)
+        keys.wait(lambda: pane.mode_box.isVisible() and not workspace.tasks.running)
         keys.call(title)
         assert pane.mode_box.currentIndex() == mode
     keys.press("Ctrl+Z")
@@ -209,7 +209,7 @@ def test_values_are_compared_watched_and_profiled(window, workspace, keys):
     run(keys, workspace)
     keys.call("What If in int8")
     panel = window.docks.panel("compare")
-    keys.wait(lambda: bool(panel.rows) and not workspace.jobs.running)
+    keys.wait(lambda: bool(panel.rows) and not workspace.tasks.running)
     keys.call("First Divergence", "Run")
     assert workspace.selection.items == (value(workspace, panel.first.name),)
     keys.call("Relative tolerance", "Compare panel")

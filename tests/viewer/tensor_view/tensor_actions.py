@@ -39,7 +39,7 @@ def settled(qtbot, panel):
     """Wait until the panel has nothing more to begin, and nothing is being worked out."""
 
     def is_quiet():
-        return not panel.workspace.jobs.running and not any(timer.isActive() for timer in panel.findChildren(QTimer))
+        return not panel.workspace.tasks.running and not any(timer.isActive() for timer in panel.findChildren(QTimer))
 
     qtbot.waitUntil(is_quiet, timeout=30_000)
 
@@ -51,7 +51,7 @@ def look(qtbot, panel, view, widget):
     assert box.currentText() == view
     box.activated.emit(box.currentIndex())
     qtbot.waitUntil(
-        lambda: panel.pane.stack.currentWidget() is widget and not panel.workspace.jobs.running, timeout=30_000
+        lambda: panel.pane.stack.currentWidget() is widget and not panel.workspace.tasks.running, timeout=30_000
     )
 
 

@@ -35,7 +35,7 @@ def from_menu(qtbot, panel, title):
     menu = panel.pane.menu
     menu.aboutToShow.emit()
     next(a for a in menu.actions() if a.text().replace("&", "") == title).trigger()
-    qtbot.waitUntil(lambda: not panel.workspace.jobs.running)
+    qtbot.waitUntil(lambda: not panel.workspace.tasks.running)
 
 
 def answer(monkeypatch, method, path, chosen=""):
@@ -58,7 +58,7 @@ def test_what_was_exported_can_be_imported(qtbot, panel, value, messages, monkey
     assert messages[-1].title == f"values.{suffix} was written"
     with panel.workspace.document.edit("Change") as edit:
         tensors.put(edit, tensors.TensorLocation(value), ArrayTensor(np.zeros((2, 3), np.float32)))
-    qtbot.waitUntil(lambda: not panel.workspace.jobs.running)
+    qtbot.waitUntil(lambda: not panel.workspace.tasks.running)
     answer(monkeypatch, "getOpenFileName", path)
     from_menu(qtbot, panel, "Import…")
     if suffix == "png":
@@ -189,7 +189,7 @@ def test_an_array_of_an_archive_is_chosen(qtbot, panel, value, monkeypatch, tmp_
     np.testing.assert_array_equal(value.initializer.numpy(), START)
     qtbot.keyClick(ask.choice, Qt.Key.Key_Up)
     qtbot.keyClick(ask.choice, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: not panel.workspace.jobs.running)
+    qtbot.waitUntil(lambda: not panel.workspace.tasks.running)
     np.testing.assert_array_equal(value.initializer.numpy(), START + 2)
     assert not ask.isVisible()
 
@@ -244,7 +244,7 @@ def test_a_picture_is_saved_and_copied_as_it_is_shown(qtbot, panel, maps, messag
 def test_a_view_is_saved_as_it_is_seen_and_finer(qtbot, panel, maps, messages, monkeypatch, tmp_path, view):
     panel.pane.choose_view(view)
     plot = panel.pane.lines if view == "Lines" else panel.pane.picture
-    qtbot.waitUntil(lambda: panel.pane.stack.currentWidget() is plot and not panel.workspace.jobs.running)
+    qtbot.waitUntil(lambda: panel.pane.stack.currentWidget() is plot and not panel.workspace.tasks.running)
     path = tmp_path / "view.png"
     answer(monkeypatch, "getSaveFileName", path)
     from_menu(qtbot, panel, "Save View…")

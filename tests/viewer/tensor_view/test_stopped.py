@@ -13,7 +13,7 @@ from tests.viewer.tensor_view.tensor_actions import facts, put, select, settled
 
 @pytest.fixture
 def held(monkeypatch):
-    """Holds what a job does until it is let go."""
+    """Holds what a task does until it is let go."""
     go_on = threading.Event()
 
     def hold(owner, name):
@@ -30,11 +30,11 @@ def held(monkeypatch):
 
 
 def stop(qtbot, panel, title, go_on):
-    """Stop a job as the status line does."""
-    qtbot.waitUntil(lambda: any(job.title == title for job in panel.workspace.jobs.running))
-    for job in panel.workspace.jobs.running:
-        if job.title == title:
-            job.cancel()
+    """Stop a task as the status line does."""
+    qtbot.waitUntil(lambda: any(task.title == title for task in panel.workspace.tasks.running))
+    for task in panel.workspace.tasks.running:
+        if task.title == title:
+            task.cancel()
     go_on.set()
     settled(qtbot, panel)
 

@@ -119,7 +119,7 @@ def test_every_view_of_odd_shapes(qtbot, panel, chain, shape):
     box = panel.pane.view_box
     for view in [box.itemText(i) for i in range(box.count())]:
         panel.pane.choose_view(view)
-        qtbot.waitUntil(lambda: not chain.jobs.running)
+        qtbot.waitUntil(lambda: not chain.tasks.running)
         panel.grab()
 
 
@@ -311,7 +311,7 @@ def test_a_tensor_that_comes_late_is_not_shown_for_the_next_one(qtbot, panel, ch
     panel.workspace.selection.set([second])
     qtbot.waitUntil(lambda: panel.pane.stack.currentWidget() is panel.pane.table)
     gate.set()
-    qtbot.waitUntil(lambda: not panel.workspace.jobs.running)
+    qtbot.waitUntil(lambda: not panel.workspace.tasks.running)
     assert panel.pane.stack.currentWidget() is panel.pane.table
     assert panel.pane.table.cells.index(0, 0).data() == "3"
 

@@ -125,7 +125,7 @@ def test_numbers_as_text_stand_in_columns_and_can_be_copied(qtbot, panel, chain)
     assert panel.pane.text.toPlainText() == expected
     panel.pane.menu.aboutToShow.emit()
     next(a for a in panel.pane.menu.actions() if a.text().replace("&", "") == "Copy as Text").trigger()
-    qtbot.waitUntil(lambda: not panel.workspace.jobs.running, timeout=30_000)
+    qtbot.waitUntil(lambda: not panel.workspace.tasks.running, timeout=30_000)
     assert QGuiApplication.clipboard().text() == expected
 
 
@@ -347,7 +347,7 @@ def test_a_cell_is_walked_to_and_stays_in_view_and_current_when_the_picture_gets
     assert picture.visible_part()[0] <= left
     at = picture._rect_of(picture._cell)
     assert picture._frame().adjusted(-1, -1, 1, 1).contains(at)
-    qtbot.waitUntil(lambda: not panel.workspace.jobs.running and not picture._rest.isActive(), timeout=30_000)
+    qtbot.waitUntil(lambda: not panel.workspace.tasks.running and not picture._rest.isActive(), timeout=30_000)
     assert picture.cell_text
     assert picture._rect_of(picture._cell).intersects(at)
 
@@ -579,7 +579,7 @@ def test_neither_does_a_picture_of_them_that_is_ready_meanwhile(qtbot, far, monk
     gate.clear()
     run(2.0)
     free.set()
-    qtbot.waitUntil(lambda: not any(job.title == "Drawing a tensor" for job in panel.workspace.jobs.running))
+    qtbot.waitUntil(lambda: not any(task.title == "Drawing a tensor" for task in panel.workspace.tasks.running))
     qtbot.waitUntil(panel.pane.notice.isVisible)
     assert panel.pane.notice.text() == "Bringing the value…"
     gate.set()

@@ -87,7 +87,7 @@ def test_the_outcome_of_a_choice_that_was_changed_meanwhile_does_not_come(dialog
 def stop(dialog, qtbot, began):
     """What Stop in the status line does."""
     qtbot.waitUntil(began.is_set, timeout=30_000)
-    dialog._workspace.jobs.cancel_all()
+    dialog._workspace.tasks.cancel_all()
 
 
 def test_stop_while_it_is_tried_out_leaves_the_choice(dialog, qtbot, monkeypatch):

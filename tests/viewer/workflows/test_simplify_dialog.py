@@ -96,7 +96,7 @@ def test_what_was_stopped_can_be_begun_again(dialog, qtbot, monkeypatch):
         patch.setattr("onnx_workbench.viewer.workflows.simplify.compare_models", until_stopped(began))
         dialog.ok.click()
         qtbot.waitUntil(began.is_set, timeout=30_000)
-        dialog._workspace.jobs.cancel_all()
+        dialog._workspace.tasks.cancel_all()
         qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
     assert dialog.state.text().startswith("Stopped")
     assert dialog.passes.isEnabled()
