@@ -42,7 +42,7 @@ class Submenu(enum.StrEnum):
     TYPES = "&Types and Shapes"
     NAMES = "&Names and Order"
     COMPARE = "Co&mpare"
-    CUT = "C&ut and Join"
+    CUT = "E&xtract, Split and Merge"
     PANELS = "&Panels"
     THEMES = "T&heme"
     BREAK = "Brea&k When"

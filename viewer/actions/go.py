@@ -162,7 +162,7 @@ ACTIONS = (
     ),
     Action(
         id="go.up",
-        title="&Up to the Graph Around",
+        title="&Parent Graph",
         run=lambda context: context.opened.go_up(),
         menu=Menu.GO,
         section=1,
@@ -208,7 +208,7 @@ ACTIONS = (
     ),
     Action(
         id="go.origin",
-        title="Go to &Origin of the Value",
+        title="Go to Pr&oducer",
         run=_go_to_origin,
         menu=Menu.GO,
         section=2,
@@ -296,7 +296,7 @@ ACTIONS = (
     ),
     Action(
         id="go.graph",
-        title="Keyboard to the Graph",
+        title="Focus Graph",
         run=_focus_graph,
         menu=Menu.GO,
         section=4,

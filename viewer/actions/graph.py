@@ -289,7 +289,7 @@ ACTIONS = (
     ),
     Action(
         id="graph.remove_output",
-        title="Take from the Outputs",
+        title="Remove from Outputs",
         run=_remove_outputs,
         menu=Menu.MODEL,
         section=2,

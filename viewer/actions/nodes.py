@@ -253,7 +253,7 @@ ACTIONS = (
     ),
     Action(
         id="graph.sort",
-        title="&Sort Nodes into Running Order",
+        title="&Sort Topologically",
         run=partial(_at_once, "Sort nodes", sort=True),
         menu=Menu.MODEL,
         section=2,

@@ -318,7 +318,7 @@ ACTIONS = (
     ),
     Action(
         id="run.fresh",
-        title="Run Everything &Anew",
+        title="Rerun &All",
         run=once_open("run.fresh", _run_fresh),
         enabled=with_document_soon,
         menu=Menu.RUN,
@@ -423,7 +423,7 @@ ACTIONS = (
     ),
     Action(
         id="run.nan_alone",
-        title="Hunt for NaN Alone",
+        title="Ignore Infinities",
         run=_toggle_nan_alone,
         checked=_hunts_nan_alone,
         enabled=always,

@@ -259,7 +259,7 @@ ACTIONS = (
     ),
     Action(
         id="view.relayout",
-        title="&Lay Out Anew",
+        title="Redo &Layout",
         run=lambda context: _view(context).relayout(),
         menu=Menu.VIEW,
         section=3,
@@ -279,7 +279,7 @@ ACTIONS = (
         words="minimap",
     ),
     *(_panel_action(info) for info in PANELS),
-    _theme_action("system", "Theme of the System"),
+    _theme_action("system", "System Theme"),
     _theme_action("light", "Light Theme"),
     _theme_action("dark", "Dark Theme"),
     Action(

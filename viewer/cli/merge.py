@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
         return EXIT_OK
     for text in changes:
         print(display(text, 300, elide="end"))
-    print(f"{plural(nodes, 'node')} came in; outputs: {display(', '.join(outputs), 300, elide='end')}")
+    print(f"{plural(nodes, 'node')} added; outputs: {display(', '.join(outputs), 300, elide='end')}")
     return EXIT_OK
 
 

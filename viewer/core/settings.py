@@ -53,7 +53,7 @@ RELOAD_SILENTLY = Option("files/reload-silently", True, "Reload an unmodified fi
 RUN_IN_PROCESS = Option(
     "run/own-process", True, "Run models in a process of their own", help="Keeps the window safe from what a run does"
 )
-NAN_ALONE = Option("run/nan-alone", False, "Hunt for NaN alone", help="Infinities are passed over")
+NAN_ALONE = Option("run/nan-alone", False, "Ignore infinities", help="Infinities are passed over")
 COMPARE_MERGED = Option("compare/merged", False)
 RECENT_FILES: Option[tuple[str, ...]] = Option("files/recent", ())
 LAST_FOLDER = Option("files/folder", "")

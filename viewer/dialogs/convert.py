@@ -53,7 +53,7 @@ _NAMED = {
     "initializers": ("Initializers", "after the first node that uses them"),
     "values": ("Values", "after the node that makes them"),
 }
-_STRIPPED = {"doc": "Descriptions", "types": "Inner types", "inputs": "Unused inputs"}
+_STRIPPED = {"doc": "Descriptions", "types": "Intermediate types", "inputs": "Unused inputs"}
 _PlaceRole = Qt.ItemDataRole.UserRole
 
 
@@ -127,7 +127,7 @@ class ConvertDialog(QDialog):
         for name, title in CONVERTERS.items():
             self.converter.addItem(title, name)
         self.precision = QComboBox()
-        self.precision.addItem("as it is", None)
+        self.precision.addItem("unchanged", None)
         for name in PRECISIONS:
             self.precision.addItem(name, name)
         self.keep = QLineEdit()
@@ -155,7 +155,7 @@ class ConvertDialog(QDialog):
         ):
             form.addRow(title, field)
             field.setAccessibleName(title.replace("&", "").rstrip(":") or self.keep_interface.text())
-        form.addRow("Take away:", self._make_strip())
+        form.addRow("Remove:", self._make_strip())
         self._add_functions_and_names(form)
         for combo in (self.opset, self.converter, self.precision, self.functions, self.ir_version):
             combo.currentIndexChanged.connect(self._on_choice)
@@ -179,7 +179,7 @@ class ConvertDialog(QDialog):
         versions = QComboBox()
         model = self._workspace.model
         current = model.opset_imports.get("")
-        versions.addItem(f"as it is ({current})" if current else "as it is", None)
+        versions.addItem(f"unchanged ({current})" if current else "unchanged", None)
         if current is not None:
             have = {current, *(function.opset_imports.get("", current) for function in model.functions)}
             for version in range(schemas.newest_opset(), _OLDEST - 1, -1):

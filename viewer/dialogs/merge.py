@@ -86,7 +86,7 @@ class MergeDialog(QDialog):
         buttons.accepted.connect(self.try_merge)
         buttons.rejected.connect(self.reject)
         intro = _label()
-        intro.setText("Drag from what gives a value to what takes it. Enter chooses by name, Del disconnects.")
+        intro.setText("Drag an output onto an input. Enter chooses by name, Del disconnects.")
         form = QFormLayout()
         form.addRow("Prefix:", self.prefix)
         layout = QVBoxLayout(self)
@@ -179,7 +179,7 @@ class MergeDialog(QDialog):
         clashes = [v.name for v in part.values() if v.name in taken and v.name not in passed]
         takers = [port for port in self.bay.lists["right"].ports if not port.gives]
         lines = [
-            f"Comes in: {plural(len(part.nodes), 'node')}, {plural(len(part.initializers), 'initializer')}.",
+            f"Adds: {plural(len(part.nodes), 'node')}, {plural(len(part.initializers), 'initializer')}.",
             f"Its inputs: {len(connected)} connected; {plural(len(takers) - len(connected), 'new input')} here.",
         ]
         if self._other.training_info:
@@ -230,8 +230,8 @@ class MergeDialog(QDialog):
             with rehearsal.document.edit(title) as edit:
                 nodes = merge(edit, rehearsal.copy_of(graph), other, progress=progress, **wishes)
             steps = rehearsal.steps()
-            came = f"{plural(len(nodes), 'node')} came in"
-            return EditOutcome(steps, came, detail, places=[*map(rehearsal.original, nodes)])
+            merged = f"{plural(len(nodes), 'node')} added"
+            return EditOutcome(steps, merged, detail, places=[*map(rehearsal.original, nodes)])
 
         self._lock(True)
         self.error.show_error(None)

@@ -586,5 +586,5 @@ def _tell_about_source(workspace: Workspace) -> None:
     if source.truncation:
         QTimer.singleShot(0, workspace, lambda: workspace.message("warning", "The file ends early", source.truncation))
     if rest:
-        title = f"This file breaks {plural(len(rest), 'rule')} of the format and was opened all the same"
+        title = f"This file breaks {plural(len(rest), 'rule')} of the format; it was opened with them"
         QTimer.singleShot(0, workspace, lambda: workspace.message("warning", title, "\n".join(rest[:3])))

@@ -130,7 +130,7 @@ def _replay_at_once(tab: DocumentTab, leftover: RecoverableJournal) -> None:
 
 def _tell_recovered(workspace: Workspace, leftover: RecoverableJournal) -> None:
     edits = plural(len(leftover.titles), "edit")
-    workspace.message("info", "Recovered", f"{edits} done again; save to keep the result.")
+    workspace.message("info", "Recovered", f"{edits} restored; save to keep the result.")
 
 
 def _replay_in_copy(files: Documents, tab: DocumentTab, leftover: RecoverableJournal) -> None:

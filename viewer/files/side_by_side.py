@@ -22,7 +22,7 @@ from onnx_workbench.model.ir.graph import Graph
 from onnx_workbench.viewer.compare.difference_text import difference_line
 from onnx_workbench.viewer.compare.merged import MergedComparison
 from onnx_workbench.viewer.core.settings import COMPARE_MERGED
-from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
 from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
@@ -213,7 +213,7 @@ class CompareBar(QWidget):
         self.run = self._button(
             "Run both", "Run both with the same inputs and list how far each value is off", self._run_both
         )
-        self.follow = self._button("Together", "Keep both graphs at the same place and zoom", None)
+        self.follow = self._button("Sync Views", "Keep both graphs at the same place and zoom", None)
         self.follow.setCheckable(True)
         self.follow.setChecked(True)
         self.list = self._button("List", "Show the list of differences", lambda: self._trigger("panel.differences"))
@@ -265,7 +265,7 @@ class CompareBar(QWidget):
         elif not found:
             text = "No difference" if not result.differences else "No difference of the kinds shown"
         elif not chosen:
-            text = f"{len(found):,} to go through"
+            text = plural(len(found), "difference")
         else:
             text = f"{found.index(chosen[-1]) + 1:,} of {len(found):,}: {difference_line(chosen[-1])}"
         self.state.setText(display(text, 200))

@@ -46,7 +46,7 @@ def graph_rows(workspace: Workspace, graph: Graph) -> list[PropertyRow]:
     field = text_field(
         f"Rename {name_of(graph)}", graph.name, lambda edit, text: properties.set_text(edit, graph, "name", text)
     )
-    belongs = PropertyRow("owner", "Belongs to", owner_text(graph), common=False)
+    belongs = PropertyRow("owner", "Location", owner_text(graph), common=False)
     if isinstance(graph.owner, (Node, Function)):
         owner = graph.owner
         belongs.actions = (go(workspace, owner),)

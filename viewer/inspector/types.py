@@ -92,4 +92,4 @@ def _dimension_row(value: Value, declared: TensorType, shape: Shape) -> Property
     field = PropertyField(
         f"Set denotations of {name_of(value)}", lambda: written, apply, hint="DATA_BATCH, DATA_CHANNEL, …"
     )
-    return text_row("denotations", "Of dimensions", written, field)
+    return text_row("denotations", "Dimension denotations", written, field)

@@ -138,7 +138,7 @@ class ChoicePopup(QFrame):
         *,
         caption: str = "",
         placeholder: str = "",
-        nothing: str = "Nothing is called that.",
+        nothing: str = "No matches",
         others: Callable[[str], Iterable[Choice]] | None = None,
         at: QPoint | None = None,
     ) -> None:

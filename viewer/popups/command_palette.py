@@ -74,7 +74,7 @@ class CommandPalette(QFrame):
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.setItemDelegate(_EntryDelegate(self.list))
         self.list.itemClicked.connect(self._choose)
-        self._nothing = QLabel("Nothing is called that.")
+        self._nothing = QLabel("No matches")
         self._nothing.setContentsMargins(8, 8, 8, 8)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(6, 6, 6, 6)

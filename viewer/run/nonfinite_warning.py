@@ -83,7 +83,7 @@ def passed(search: NonFiniteSearch, sought: Sought) -> str:
     if sought == "nan":
         so_far = "No NaN begins before it"
     elif search.passed is not None:
-        so_far = "No NaN and no infinity begins before it"
+        so_far = "Everything before it is finite"
     else:
         so_far = "Every value before it is finite"
     return f"{so_far}, but {unseen(search)}" if not search.is_whole else so_far

@@ -154,6 +154,6 @@ def _summary(result: RunResult) -> str:
         return f"Nothing changed: {plural(kept, 'node')} kept"
     # Those that have become constant have run too, once: the progress counts them.
     constant = np.count_nonzero(result.nodes.seconds[result.nodes.places(State.CONSTANT)])
-    folded = f" and {constant:,} constant {'one' if constant == 1 else 'ones'}" if constant else ""
+    folded = f", folded {plural(int(constant), 'constant')}" if constant else ""
     text = f"Ran {plural(done, 'node')}{folded} in {time}"
     return f"{text}, kept {kept:,}" if kept else f"{text} · {bytes_text(result.peak_bytes)}"

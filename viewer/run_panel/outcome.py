@@ -106,7 +106,7 @@ class OutcomeSection(Section):
         self._tested = None
         record = results.current
         verdicts = self._workspace.runs.testing.verdicts
-        self.note.setText("Running…" if results.is_running else "Press Run to see the values of every wire.")
+        self.note.setText("Running…" if results.is_running else "Press Run to see every value.")
         self.note.setVisible(record is None and not verdicts)
         self._wrong = []
         if verdicts:

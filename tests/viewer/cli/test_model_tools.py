@@ -375,7 +375,7 @@ def test_split_and_merge_again(chain, tmp_path, capsys):
     first, second = (p["output"] for p in parts)
     whole = tmp_path / "whole.onnx"
     assert main(["merge", first, second, "-o", str(whole), "--close"]) == 0
-    assert "2 nodes came in; outputs: y" in capsys.readouterr().out
+    assert "2 nodes added; outputs: y" in capsys.readouterr().out
     assert main(["diff", str(chain), str(whole)]) == 0
     assert capsys.readouterr().out == "no difference\n"
 

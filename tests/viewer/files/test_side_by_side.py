@@ -152,7 +152,7 @@ def test_going_through_and_copying_a_difference(compared, qtbot):
     with qtbot.waitSignal(comparing.changed):
         qtbot.mouseClick(bar.to_left, Qt.MouseButton.LeftButton)
     assert builders.node(old.workspace.document, "sin").op_type == "Cos"
-    assert bar.state.text() == "3 to go through"
+    assert bar.state.text() == "3 differences"
     old.workspace.document.undo()
     assert builders.node(old.workspace.document, "sin").op_type == "Sin"
 

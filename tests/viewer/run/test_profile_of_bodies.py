@@ -97,6 +97,6 @@ def test_nodes_of_a_function_have_what_they_took_in_all_its_calls(window, qtbot,
 def test_constants_that_a_run_computes_are_told_once(window, qtbot, loop):
     workspace = opened(window, qtbot, loop)
     run(qtbot, workspace)
-    assert workspace.run_state.startswith("Ran 1 node and 2 constant ones in")
+    assert workspace.run_state.startswith("Ran 1 node, folded 2 constants in")
     run(qtbot, workspace, "run.fresh")
     assert workspace.run_state.startswith("Ran 1 node in")
