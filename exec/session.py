@@ -13,7 +13,7 @@ import numpy as np
 from onnx_workbench.exec.engine.engine import Engine
 from onnx_workbench.exec.engine.execution import Execution, ExecutionOptions
 from onnx_workbench.exec.engine.executor import Observer
-from onnx_workbench.exec.engine.plan import MISSING, Plan, Step
+from onnx_workbench.exec.engine.plan import MISSING, Plan, PlanStep
 from onnx_workbench.exec.engine.snapshot import ModelSnapshot, SnapshotCache
 from onnx_workbench.exec.engine.subgraph_breakpoints import SubgraphPosition
 from onnx_workbench.exec.inputs.feeds import Feeds, normalise
@@ -216,7 +216,7 @@ class Stepper:
         self._request = request
         self._stops = _Stops(request.breakpoints, engine.library.constant)
         self._begun = False
-        self._last: Step | None = None  # what it has computed last
+        self._last: PlanStep | None = None  # what it has computed last
         self._inside: SubgraphPosition | None = None  # where it waits in a body of the next step
         self._number = number
         self._node_of = node_of
@@ -305,12 +305,12 @@ class Stepper:
         self.tell()
         return self.reason
 
-    def _before(self, step: Step) -> str:
+    def _before(self, step: PlanStep) -> str:
         run = self._execution.run
         previous = run.code[self.position - 1].step if self.position else None
         return self._stops.before(step, previous)
 
-    def _past(self, step: Step, stops: _Stops) -> str:
+    def _past(self, step: PlanStep, stops: _Stops) -> str:
         """Compute a step, going on from where it waits; why to stop inside its bodies, or behind it."""
         run = self._execution.run
         walk = run.walk
@@ -382,11 +382,11 @@ class _Stops:
             self._watched[id(plan)] = found
         return found
 
-    def before(self, step: Step, previous: Step | None) -> str:
+    def before(self, step: PlanStep, previous: PlanStep | None) -> str:
         """Return why to stop before a step that follows `previous`, or empty."""
         return f"before {step.node.title!r}" if any(c.before(step, previous) for c in self.conditions) else ""
 
-    def after(self, plan: Plan, step: Step, slots: Sequence[RuntimeValue]) -> str:
+    def after(self, plan: Plan, step: PlanStep, slots: Sequence[RuntimeValue]) -> str:
         """Return why to stop after a step, or empty."""
         found = (
             condition.after(plan, step, slots, watched)
@@ -396,7 +396,7 @@ class _Stops:
         )
         return next(filter(None, found), "")
 
-    def _begins(self, plan: Plan, step: Step, slots: Sequence[RuntimeValue], sought: Sought) -> str:
+    def _begins(self, plan: Plan, step: PlanStep, slots: Sequence[RuntimeValue], sought: Sought) -> str:
         """Return whether something that is not finite begins at a step; bodies are checked inside."""
         given = gives = 0
         for slot in step.outs:
@@ -440,14 +440,14 @@ class Condition:
         """Return the condition if it is about a beginning."""
         return "nan" if self.condition == "nan" else "beginnings" if self.condition == "beginnings" else None
 
-    def before(self, step: Step, previous: Step | None) -> bool:
+    def before(self, step: PlanStep, previous: PlanStep | None) -> bool:
         """Return whether to stop before a step that follows `previous`: that of the node, or the first of its call."""
         if not self.node or step.node.node == self.node:
             return bool(self.node)
         call = _call(step, self.node)
         return bool(call) and (previous is None or _call(previous, self.node) != call)
 
-    def after(self, plan: Plan, step: Step, slots: Sequence[RuntimeValue], watched: Collection[int]) -> str:
+    def after(self, plan: Plan, step: PlanStep, slots: Sequence[RuntimeValue], watched: Collection[int]) -> str:
         """Return why to stop after a step, or empty; `watched` are the slots of `value`."""
         if self.node:
             return ""
@@ -482,7 +482,7 @@ class Condition:
         return f"has an element above {self.limit:g}" if above else ""
 
 
-def _call(step: Step, node: int) -> Path:
+def _call(step: PlanStep, node: int) -> Path:
     """The call of a function by a node that a step is part of; empty when it is in none."""
     return step.path[: step.path.index(node) + 1] if node in step.path else ()
 

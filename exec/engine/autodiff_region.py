@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from onnx_workbench.exec.engine.plan import MISSING, Plan, Step
+from onnx_workbench.exec.engine.plan import MISSING, Plan, PlanStep
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.context import Region, RegionNode, RuntimeValue
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class RegionFinder:
     """Finds and runs the steps between given values and a target, in the graph that the step of a node is in."""
 
-    def __init__(self, around: Activation, step: Step, library: Library) -> None:
+    def __init__(self, around: Activation, step: PlanStep, library: Library) -> None:
         self._around = around
         self._path = step.path
         self._key = step.key
@@ -49,9 +49,9 @@ class RegionFinder:
         values.update({name: slots[by_name[name]] for name in (*given, target)})
         return Region(nodes, values)
 
-    def _between(self, plan: Plan, slots: list[RuntimeValue], given: set[int], target: int) -> list[Step]:
+    def _between(self, plan: Plan, slots: list[RuntimeValue], given: set[int], target: int) -> list[PlanStep]:
         """Steps that the target depends on, up to the given slots, in run order; constants are read on the way."""
-        wanted: dict[int, Step] = {}
+        wanted: dict[int, PlanStep] = {}
         pending = [target]
         while pending:
             slot = pending.pop()
@@ -70,7 +70,7 @@ class RegionFinder:
         return [wanted[index] for index in sorted(wanted)]
 
 
-def _node(state: PlanState, step: Step, names: Mapping[int, str]) -> RegionNode:
+def _node(state: PlanState, step: PlanStep, names: Mapping[int, str]) -> RegionNode:
     def name(slot: int) -> str:
         return names.get(slot, f"#{slot}") if slot else ""
 

@@ -17,7 +17,7 @@ from onnx_workbench.exec.engine.executor import Executor, Observer
 from onnx_workbench.exec.engine.input_types import kind_of
 from onnx_workbench.exec.engine.lowering import compile_model
 from onnx_workbench.exec.engine.operations import Library
-from onnx_workbench.exec.engine.plan import MISSING, Plan, Step
+from onnx_workbench.exec.engine.plan import MISSING, Plan, PlanStep
 from onnx_workbench.exec.engine.plan_patch import patched
 from onnx_workbench.exec.engine.plan_state import Kinds, PlanState, TokenTable, fill
 from onnx_workbench.exec.engine.snapshot import ModelSnapshot
@@ -75,7 +75,7 @@ class Engine:
 
     def _evict(self) -> None:
         """Evict constants and weights that no plan reads, and tokens of steps that are not cached."""
-        steps: list[Step] = []
+        steps: list[PlanStep] = []
         tensors: set[int] = set()
         known = self._store.tokens() | {token for token, _ in self._feeds.values()}
         for state in self._plans.values():
@@ -203,7 +203,7 @@ class Engine:
                     dirty.update(step.outs)
                     dirty.discard(0)
 
-    def _token(self, state: PlanState, step: Step, slots: list[int]) -> int:
+    def _token(self, state: PlanState, step: PlanStep, slots: list[int]) -> int:
         """The token of a step whose inputs have theirs; its outputs get one too."""
         constant = state.tokens[step.index]
         if constant:
@@ -232,14 +232,14 @@ class Engine:
 
     def _needed(
         self, state: PlanState, tokens: list[int], targets: set[int] | None, slots: list[RuntimeValue], *, fresh: bool
-    ) -> tuple[list[Step], dict[int, CacheEntry | CacheOutline | None]]:
+    ) -> tuple[list[PlanStep], dict[int, CacheEntry | CacheOutline | None]]:
         """Steps to run, and by index what is kept of those that need not (None: a folded constant)."""
         plan, schedule = state.plan, state.schedule
         if fresh and targets is None and schedule is not None:
             return schedule.steps, dict.fromkeys(schedule.folded)
         self._settle()
         wanted = _wanted(plan, targets)
-        needed: list[Step] = []
+        needed: list[PlanStep] = []
         kept: dict[int, CacheEntry | CacheOutline | None] = {}
         entries, outlines, folded = self._store.entries, self._store.outlines, self.library.folded
         run, producers, constants = self._store.run, plan.producers, state.tokens
@@ -302,7 +302,7 @@ def _targets(plan: Plan, options: ExecutionOptions) -> set[int] | None:
     return {plan.producers[s] for s in slots if s in plan.producers}
 
 
-def _refuse_missing(plan: Plan, needed: Sequence[Step], slots: list[RuntimeValue], snapshot: ModelSnapshot) -> None:
+def _refuse_missing(plan: Plan, needed: Sequence[PlanStep], slots: list[RuntimeValue], snapshot: ModelSnapshot) -> None:
     missing = {s for s in plan.inputs if slots[s] is MISSING and s not in plan.constants}
     if not missing:
         return

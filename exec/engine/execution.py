@@ -11,7 +11,7 @@ import numpy as np
 
 from onnx_workbench.exec.engine.cache import CacheEntry, CacheOutline, ValueCache
 from onnx_workbench.exec.engine.executor import FOLD_LIMIT, Executor
-from onnx_workbench.exec.engine.plan import MISSING, Step
+from onnx_workbench.exec.engine.plan import MISSING, PlanStep
 from onnx_workbench.exec.engine.plan_state import Code, Kinds, Schedule
 from onnx_workbench.exec.engine.snapshot import ABSENT
 from onnx_workbench.exec.engine.subgraph_frames import SubgraphRecord
@@ -64,7 +64,7 @@ class Execution:
         self._costs: list[float] | None = None
 
     @property
-    def next_step(self) -> Step | None:
+    def next_step(self) -> PlanStep | None:
         """The step that `advance` would run next."""
         position = len(self.run.stamps)
         return self.run.code[position].step if position < len(self.run.code) else None
@@ -74,7 +74,7 @@ class Execution:
         """Return whether nothing is left to run."""
         return bool(self.run.stopped) or self.next_step is None
 
-    def prepare(self, needed: list[Step], targets: set[int] | None) -> None:
+    def prepare(self, needed: list[PlanStep], targets: set[int] | None) -> None:
         """Compute constants, prepare weights, settle the order."""
         run, plan, state = self.run, self.plan, self.state
         slots, template = run.slots, state.template
@@ -121,14 +121,14 @@ class Execution:
         order = sorted([*folded, *(code.step for code in run.code)], key=lambda step: step.index)
         run.rewind([code.guarded() for code in self._code(order)])
 
-    def _remember(self, steps: list[Step], code: list[Code]) -> None:
+    def _remember(self, steps: list[PlanStep], code: list[Code]) -> None:
         """Keep the schedule for the next run of everything."""
         tokens, folded = self.state.tokens, self.state.folded
         constant = [index for index, token in enumerate(tokens) if token]
         if len(tokens) - len(constant) == len(steps) and all(folded[index] for index in constant):
             self.state.schedule = Schedule(steps, code, constant)
 
-    def _code(self, steps: list[Step]) -> list[Code]:
+    def _code(self, steps: list[PlanStep]) -> list[Code]:
         keep = self.run.keep
         if keep is None:
             return [self.state.code_of(s) for s in steps]
@@ -143,7 +143,7 @@ class Execution:
                 free.setdefault(position, []).append(slot)
         return [self.state.code_of(s, tuple(free.get(i, ()))) for i, s in enumerate(steps)]
 
-    def _fold(self, constants: list[Step]) -> None:
+    def _fold(self, constants: list[PlanStep]) -> None:
         """Keep the constants just computed for all later runs."""
         state, run, folded = self.state, self.run, self._library.folded
         for step in constants:
@@ -164,7 +164,7 @@ class Execution:
             self._costs = self._costs_of([code.step for code in self.run.code])
         return self._costs[min(done, len(self._costs) - 1)], self._costs[-1]
 
-    def _costs_of(self, steps: Sequence[Step]) -> list[float]:
+    def _costs_of(self, steps: Sequence[PlanStep]) -> list[float]:
         """Return the cumulative expected seconds of these steps."""
         costs = self._store.costs
         known = [costs[s.key] for s in steps if s.key in costs]

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnx_workbench.exec.engine.input_types import kind_of
-from onnx_workbench.exec.engine.plan import MISSING, NONE_SLOT, Step
+from onnx_workbench.exec.engine.plan import MISSING, NONE_SLOT, PlanStep
 from onnx_workbench.exec.engine.plan_state import BodyCall, Code, PlanState
 from onnx_workbench.exec.engine.subgraph_breakpoints import BreakpointHit, SubgraphStepper
 from onnx_workbench.exec.engine.subgraph_frames import Frame, SubgraphRecord, inside
@@ -50,7 +50,7 @@ Observer = Callable[[NodeTable], None]
 
 
 @dataclass(slots=True, eq=False)
-class Pass:
+class ExecutorPass:
     """Progress of the loop through the graph, or through one iteration of a body."""
 
     slots: list[RuntimeValue]
@@ -87,7 +87,7 @@ class Executor:
         self.failures: dict[int, Failure] = {}  # by step index
         self.skipped: dict[int, Failure] = {}
         self.dead: dict[int, Failure] = {}  # slots that will never have a value
-        self.main = Pass(slots, [], [], self.dead, ceiling)
+        self.main = ExecutorPass(slots, [], [], self.dead, ceiling)
         self.stamps, self.sizes = self.main.stamps, self.main.sizes  # of the steps of `code` that were finished
         self.summaries: dict[int, Summary] = {}
         self.stopped = ""
@@ -139,7 +139,7 @@ class Executor:
                 self.tell()
             self._expected = None
 
-    def _loop(self, code: Iterator[Code], current: Pass) -> None:
+    def _loop(self, code: Iterator[Code], current: ExecutorPass) -> None:
         """Compute steps: those of the graph, or those of one iteration of a body. Raises what a kernel raises."""
         slots, dead, ceiling, most = current.slots, current.dead, current.ceiling, self._most
         stamp, size_of, held, tick = current.stamps.append, current.sizes.append, current.held, self._tick
@@ -171,7 +171,7 @@ class Executor:
             current.held = held
             current.peak = max(current.peak, held)
 
-    def _skips(self, step: Step) -> bool:
+    def _skips(self, step: PlanStep) -> bool:
         """Skip a step that reads a value which could not be computed."""
         cause = next((self.dead[s] for s in step.reads if s in self.dead), None)
         if cause is None:
@@ -201,7 +201,7 @@ class Executor:
         self.sizes.append(0)
         self.stamps.append(time.perf_counter())
 
-    def _kill(self, step: Step, cause: Failure) -> None:
+    def _kill(self, step: PlanStep, cause: Failure) -> None:
         for slot in step.outs:
             if slot:
                 self.dead[slot] = cause
@@ -314,7 +314,7 @@ class Executor:
         activation = state.activation
         activation.executor, activation.state, activation.slots = self, state, slots
 
-    def run_again(self, state: PlanState, step: Step, slots: list[RuntimeValue]) -> None:
+    def run_again(self, state: PlanState, step: PlanStep, slots: list[RuntimeValue]) -> None:
         """Run a step on other slots than those of the run."""
         around = state.activation.slots
         if step.index in state.contexts:
@@ -392,7 +392,7 @@ class Executor:
         begun = len(clocks)
         clocks.append(time.perf_counter())
         try:
-            self._loop(iter(code), Pass(slots, clocks, [], {}, sys.maxsize))
+            self._loop(iter(code), ExecutorPass(slots, clocks, [], {}, sys.maxsize))
             if self.walk.places < self.walk.passed:  # an earlier call of the step has counted this iteration
                 del clocks[begun:]
             limits = self.limits
@@ -420,12 +420,12 @@ class Executor:
             msg = "the run reached its time limit"
             raise LimitError(msg)
 
-    def inside(self, steps: Iterable[Step]) -> SubgraphRecord:
+    def inside(self, steps: Iterable[PlanStep]) -> SubgraphRecord:
         """Return the values this run has computed in the bodies of steps so far. Any thread."""
         return inside(steps, self._frames.copy())
 
 
-def spread(step: Step, slots: list[RuntimeValue], result: Any) -> int:
+def spread(step: PlanStep, slots: list[RuntimeValue], result: Any) -> int:
     """Put what a kernel gave into the slots of its outputs; the bytes of it. Numpy scalars become arrays."""
     outs = step.outs
     if not isinstance(result, tuple):

@@ -8,7 +8,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 from onnx_workbench.exec.engine.operations import NO_ENVIRONMENT, Environment, Library, Operation, resolve
-from onnx_workbench.exec.engine.plan import NONE_SLOT, BodyPlan, Plan, Step, StepContext
+from onnx_workbench.exec.engine.plan import NONE_SLOT, BodyPlan, Plan, PlanStep, StepContext
 from onnx_workbench.exec.engine.snapshot import (
     ABSENT,
     FunctionKey,
@@ -54,7 +54,7 @@ def compile_expansion(
     return compiler.root(graph, imports, frozenset(), environment)
 
 
-def compile_step(plan: Plan, snapshot: ModelSnapshot, index: int, library: Library, seed: int) -> Step | None:
+def compile_step(plan: Plan, snapshot: ModelSnapshot, index: int, library: Library, seed: int) -> PlanStep | None:
     """The step of one node of the main graph that an edit changed, for the same place in its plan.
 
     None when it needs more than its own step compiled: new values, another place in the order, constant inputs.
@@ -129,7 +129,7 @@ class Compiler:
         self.names = names
         self.seed = seed
         self.ir_version = ir_version
-        self.steps: list[Step] = []
+        self.steps: list[PlanStep] = []
         self.size = 1
         self.constants: dict[int, int] = {}  # as in Plan
         self.tokens: dict[int, int] = {NONE_SLOT: 0}
@@ -323,7 +323,7 @@ class Compiler:
             for index, slot in enumerate(outs):
                 if slot:
                     tokens[slot] = constant if not index else token((constant, "output", index))
-        step = Step(
+        step = PlanStep(
             len(self.steps), node, scope.path, operation, ins, outs, captured, bodies, context, key, constant
         )  # fmt: skip
         self.steps.append(step)

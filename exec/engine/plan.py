@@ -45,7 +45,7 @@ class StepContext(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class PlanStep:
     """One node to run.
 
     `captured` are outer slots that its bodies read; `token` identifies its outputs when all its inputs are constant,
@@ -83,7 +83,7 @@ class Step:
 class Plan:
     """Steps in run order over `size` slots, made by lowering.Compiler and by nothing else."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
     size: int
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
@@ -112,12 +112,12 @@ class Plan:
         """A new table of its slots and steps, as results hold them: light, and fit for another process."""
         return SlotMap(self.slots, self.outputs, self.names, Steps.of(s.layout() for s in self.steps))
 
-    def producer(self, slot: int) -> Step | None:
+    def producer(self, slot: int) -> PlanStep | None:
         """The step that fills a slot; None for inputs and constants."""
         index = self.producers.get(slot)
         return None if index is None else self.steps[index]
 
-    def step_of(self, node: int, path: Path = ()) -> Step | None:
+    def step_of(self, node: int, path: Path = ()) -> PlanStep | None:
         """The step of a node; for a call of a function, its last step."""
         found = None
         for step in self.steps:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from onnx_workbench.exec.engine.lowering import compile_step
 from onnx_workbench.exec.engine.operations import Library
-from onnx_workbench.exec.engine.plan import Plan, Step
+from onnx_workbench.exec.engine.plan import Plan, PlanStep
 from onnx_workbench.exec.engine.plan_state import PlanState
 from onnx_workbench.exec.engine.snapshot import ModelSnapshot, NodeSnapshot
 
@@ -57,7 +57,7 @@ def _changed(plan: Plan, old: ModelSnapshot, new: ModelSnapshot) -> list[int]:
     return changed if all(_simple(plan.steps[i], a.nodes[i], b.nodes[i], new) for i in changed) else []
 
 
-def _simple(step: Step, old: NodeSnapshot, node: NodeSnapshot, new: ModelSnapshot) -> bool:
+def _simple(step: PlanStep, old: NodeSnapshot, node: NodeSnapshot, new: ModelSnapshot) -> bool:
     if step.token or step.bodies or node.bodies or step.operation.expands:
         return False
     return old.outputs == node.outputs and (node.domain, node.op_type, node.overload) not in new.functions

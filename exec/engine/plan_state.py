@@ -20,7 +20,7 @@ from onnx_workbench.exec.engine.autodiff_region import RegionFinder
 from onnx_workbench.exec.engine.input_types import KernelGuard, Kind
 from onnx_workbench.exec.engine.lowering import compile_expansion
 from onnx_workbench.exec.engine.operations import Library, Operation, Prepared
-from onnx_workbench.exec.engine.plan import MISSING, NONE_SLOT, BodyPlan, Plan, Step
+from onnx_workbench.exec.engine.plan import MISSING, NONE_SLOT, BodyPlan, Plan, PlanStep
 from onnx_workbench.exec.errors import KernelError, LimitError, MissingKernelError
 from onnx_workbench.exec.inspect.statistics import nbytes
 from onnx_workbench.exec.kernels.allocation import SparseArray
@@ -50,7 +50,7 @@ class Code(NamedTuple):
     single: bool  # one input
     out: int  # 0 when the node has not exactly one named output, its first
     free: tuple[int, ...]  # slots that no later step reads
-    step: Step
+    step: PlanStep
 
     def guarded(self) -> Code:
         """Wrap a kernel to refuse inputs of types that the operator does not take; see PlanState.code_for."""
@@ -86,7 +86,7 @@ class TokenTable:
 class Schedule:
     """Schedule of a run of all values after constant folding: the steps, their code, the folded steps."""
 
-    steps: list[Step]
+    steps: list[PlanStep]
     code: list[Code]
     folded: list[int]
 
@@ -164,7 +164,7 @@ class PlanState:
         """Compute a step by another function from now on."""
         self._calls[index], self._codes[index] = call, None
 
-    def _made(self, step: Step) -> KernelFunction:
+    def _made(self, step: PlanStep) -> KernelFunction:
         operation = step.operation
         if operation.problem:
             is_missing = operation.error == MissingKernelError.__name__
@@ -180,7 +180,7 @@ class PlanState:
             return partial(call, context, **attributes)
         return partial(call, **attributes) if attributes else call
 
-    def attributes(self, step: Step) -> Mapping[str, Any]:
+    def attributes(self, step: PlanStep) -> Mapping[str, Any]:
         """The attributes that a step's kernel gets, bodies among them."""
         attributes = step.operation.attributes
         if not step.bodies:
@@ -191,7 +191,7 @@ class PlanState:
             self.bodies[step.index] = bodies
         return attributes | {body.plan.attribute: body for body in bodies}
 
-    def _context(self, step: Step) -> Context:
+    def _context(self, step: PlanStep) -> Context:
         node, context = step.node, step.context
         assert context is not None
         return Context(
@@ -205,7 +205,7 @@ class PlanState:
             body_runner=RegionFinder(self.activation, step, self.library),
         )
 
-    def code_of(self, step: Step, free: tuple[int, ...] = ()) -> Code:
+    def code_of(self, step: PlanStep, free: tuple[int, ...] = ()) -> Code:
         """A step as the loop takes it; `free` are slots to empty behind it."""
         known = self._codes[step.index]
         if known is not None and not free:
@@ -242,12 +242,12 @@ class PlanState:
 
     # -- values ----------------------------------------------------------------------------------------------
 
-    def fold(self, step: Step, values: Sequence[RuntimeValue]) -> None:
+    def fold(self, step: PlanStep, values: Sequence[RuntimeValue]) -> None:
         """Put the outputs of a constant step into the template."""
         fill(step, self.template, values)
         self.given.update(filter(None, step.outs))
 
-    def read_constants(self, steps: Iterable[Step]) -> list[int]:
+    def read_constants(self, steps: Iterable[PlanStep]) -> list[int]:
         """Bring the constants that steps read into the template; returns the slots that are new there.
 
         Initializers that the file keeps as sparse tensors are tensors like any other to the nodes that read them. A
@@ -291,7 +291,7 @@ class PlanState:
                     problems[slot] = str(error)
         return new, problems
 
-    def prepare_weights(self, steps: Iterable[Step]) -> None:
+    def prepare_weights(self, steps: Iterable[PlanStep]) -> None:
         """Let kernels pack or cast the constants that steps read, once for equal operations and constants."""
         given, tokens, template, library = self.given, self.plan.tokens, self.template, self.library
         for step in steps:
@@ -395,7 +395,7 @@ class BodyCall:
 class Expansion:
     """Runs an operator without a kernel through the function body of its specification; compiled per input types."""
 
-    def __init__(self, library: Library, step: Step, around: Activation) -> None:
+    def __init__(self, library: Library, step: PlanStep, around: Activation) -> None:
         self._library = library
         self._step = step
         self._around = around
@@ -421,7 +421,7 @@ class Expansion:
         return compile_expansion(self._library, graph, imports, environment, seed=context.seed, label=context.label)
 
 
-def fill(step: Step, slots: list[RuntimeValue], values: Sequence[RuntimeValue]) -> None:
+def fill(step: PlanStep, slots: list[RuntimeValue], values: Sequence[RuntimeValue]) -> None:
     """Put the values of a step's outputs where they are read."""
     for slot, value in zip(step.outs, values, strict=True):
         if slot:

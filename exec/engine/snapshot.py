@@ -199,7 +199,7 @@ class _Texts(ValuesView[str]):
         return map(_name_of, islice(self._objects, 1, None))
 
 
-class TensorTable(Mapping[int, "Tensor | SparseTensor"]):
+class SnapshotTensors(Mapping[int, "Tensor | SparseTensor"]):
     """Tensors by number."""
 
     def __init__(self) -> None:
@@ -239,7 +239,7 @@ class SnapshotCache:
         self.values = ValueIds()
         self.nodes = ValueIds()
         self.graphs = ValueIds()
-        self.tensors = TensorTable()
+        self.tensors = SnapshotTensors()
         self.names = NameTable(self.values)
         self._seen: dict[Graph, _Seen] = {}
         self._contents: dict[Hashable, int] = {}

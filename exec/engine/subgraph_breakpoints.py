@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from onnx_workbench.exec.engine.plan import Plan, Step
+from onnx_workbench.exec.engine.plan import Plan, PlanStep
 from onnx_workbench.exec.engine.plan_state import Code, PlanState
 from onnx_workbench.exec.kernels.context import RuntimeValue
 
@@ -17,8 +17,8 @@ T = TypeVar("T")
 class SubgraphPosition(NamedTuple):
     """A position between two steps of an iteration of a body; None: its beginning or its end. `depth` counts bodies."""
 
-    previous: Step | None
-    following: Step | None
+    previous: PlanStep | None
+    following: PlanStep | None
     depth: int
 
 

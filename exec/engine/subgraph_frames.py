@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from onnx_workbench.exec.engine.plan import MISSING, Step
+from onnx_workbench.exec.engine.plan import MISSING, PlanStep
 from onnx_workbench.exec.engine.plan_state import PlanState
 from onnx_workbench.exec.inspect.statistics import nbytes
 from onnx_workbench.exec.kernels.context import RuntimeValue
@@ -83,18 +83,18 @@ class SubgraphRecord:
         return SubgraphRecord(self.values, [replace(node, state=State.KEPT) for node in self.nodes], self.made)
 
 
-def inside(steps: Iterable[Step], frames: Mapping[int, Frame]) -> SubgraphRecord:
+def inside(steps: Iterable[PlanStep], frames: Mapping[int, Frame]) -> SubgraphRecord:
     """Return the values computed in the bodies of steps, at any depth.
 
     Nodes are in file order, those of a body after the node that owns it.
     """
     found = SubgraphRecord()
-    pending: list[tuple[Step, Path]] = [(step, ()) for step in steps]
+    pending: list[tuple[PlanStep, Path]] = [(step, ()) for step in steps]
     pending.reverse()
     while pending:
         step, around = pending.pop()
         within: Path = (*around, step.node.node)
-        deeper: list[tuple[Step, Path]] = []
+        deeper: list[tuple[PlanStep, Path]] = []
         for body in step.bodies:
             frame = frames.get(id(body.plan))
             if frame is not None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from onnx_workbench.exec.engine.input_types import expected_inputs, signature_misfit, unforeseen
 from onnx_workbench.exec.engine.numpy_errors import with_lists
-from onnx_workbench.exec.engine.plan import MISSING, NONE_SLOT, Plan, Step
+from onnx_workbench.exec.engine.plan import MISSING, NONE_SLOT, Plan, PlanStep
 from onnx_workbench.exec.errors import KernelError, MissingKernelError
 from onnx_workbench.exec.inspect.statistics import Statistics, Summary, ValueInfo, describe, nbytes, statistics
 from onnx_workbench.exec.kernels.allocation import SparseArray
@@ -422,7 +422,7 @@ def _heeding(result: T, progress: Progress) -> T:
     return heeds
 
 
-def failure_of(plan: Plan, step: Step, slots: list[RuntimeValue], error: BaseException) -> Failure:
+def failure_of(plan: Plan, step: PlanStep, slots: list[RuntimeValue], error: BaseException) -> Failure:
     """Return the failure of a step that raised."""
     inner = error.failure if isinstance(error, StepError) else None
     reason, kind = str(error) or type(error).__name__, type(error).__name__

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.engine.plan import MISSING, Step
+from onnx_workbench.exec.engine.plan import MISSING, PlanStep
 from onnx_workbench.exec.errors import LimitError
 from onnx_workbench.exec.inspect.statistics import describe, nbytes
 from onnx_workbench.exec.kernels.allocation import SparseArray
@@ -57,7 +57,7 @@ def copy_value(value: RuntimeValue) -> RuntimeValue:
     return value
 
 
-def refuse_large(step: Step, slots: list[RuntimeValue], most: int) -> None:
+def refuse_large(step: PlanStep, slots: list[RuntimeValue], most: int) -> None:
     """Let go of what a step gave and raise LimitError where a value takes more than `most` bytes.
 
     Kernels refuse what is larger than what they read before they compute it; this holds what is as large as an input

@@ -123,15 +123,15 @@ class Total:
 
 
 @dataclass(slots=True)
-class Statistics:
+class ModelStatistics:
     """The nodes of a whole model or a part of it, in the order of its graphs."""
 
     nodes: list[NodeStatistics]
     unused: Total  # unused initializers: in the file, in no node
 
-    def among(self, nodes: Collection[Node]) -> Statistics:
+    def among(self, nodes: Collection[Node]) -> ModelStatistics:
         """Return those of some nodes; a constant counts at its first user in the model."""
-        return Statistics([found for found in self.nodes if found.node in nodes], Total())
+        return ModelStatistics([found for found in self.nodes if found.node in nodes], Total())
 
     def total(self, progress: Progress = SILENT) -> Total:
         """Sum over the whole model."""
@@ -165,7 +165,7 @@ def scope_of(node: Node, depth: int = 1) -> str:
 
 def statistics(
     model: Model, type_of: TypeOf, bindings: Mapping[str, int] | None = None, progress: Progress = SILENT
-) -> Statistics:
+) -> ModelStatistics:
     """Compute statistics of every node; `type_of` gives the type of a value, `bindings` numbers for symbols.
 
     Reads no weights. Any thread, while the model does not change. Linear in nodes and edges.
@@ -184,7 +184,7 @@ def statistics(
             if value not in counted and value.initializer is not None:
                 unused.parameters += _size(value.initializer.shape)
                 unused.parameter_bytes += value.initializer.nbytes
-    return Statistics(found, unused)
+    return ModelStatistics(found, unused)
 
 
 def _levels(root: Graph, calls: TripCounts, sizes: _Sizes) -> Iterator[tuple[Graph, TripCounts]]:

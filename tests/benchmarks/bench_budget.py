@@ -30,7 +30,7 @@ from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.app import Application
 from onnx_workbench.viewer.core.garbage_collection import Collector
-from onnx_workbench.viewer.core.tasks import Reader
+from onnx_workbench.viewer.core.tasks import ModelReader
 from onnx_workbench.viewer.files.document_tab import DocumentTab
 from onnx_workbench.viewer.main_window import MainWindow
 from tests.benchmarks.large_models import write_nodes_model
@@ -89,7 +89,7 @@ def measure(window: MainWindow, path: Path) -> None:
             for node in progress.paced(nodes):
                 assert node.attributes is not None
 
-    reader = Reader(tab)
+    reader = ModelReader(tab)
     for beside in ("nothing running", "beside a reader"):
         if beside == "beside a reader":
             reader.start(read, lambda _: None)

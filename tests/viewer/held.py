@@ -5,7 +5,7 @@ from threading import Event
 from PySide6.QtCore import QObject, QTimer
 
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.viewer.core.tasks import Reader
+from onnx_workbench.viewer.core.tasks import ModelReader
 
 
 def until_stopped(began):
@@ -38,7 +38,7 @@ def hold_reader(monkeypatch, owner, name):
 def let_readers_end(qtbot):
     """Wait until readers that were started before have ended: they run one after the other."""
     done, owner = [], QObject()
-    Reader(owner).start(lambda _progress: True, done.append)
+    ModelReader(owner).start(lambda _progress: True, done.append)
     qtbot.waitUntil(lambda: bool(done))
 
 

@@ -2,12 +2,14 @@
 
 from PySide6.QtCore import QTimer
 
-from onnx_workbench.viewer.core.tasks import Reader, TaskRunner
+from onnx_workbench.viewer.core.tasks import ModelReader, TaskRunner
 
 
 def at_work(window):
     """What still goes on in a window, in words: tasks, readers and timers."""
     timers = (timer for timer in window.findChildren(QTimer) if timer.isActive())
     found = {f"{type(timer.parent()).__name__}, every {timer.interval()} ms" for timer in timers}
-    found |= {f"reader of {type(reader.parent()).__name__}" for reader in window.findChildren(Reader) if reader.running}
+    found |= {
+        f"reader of {type(reader.parent()).__name__}" for reader in window.findChildren(ModelReader) if reader.running
+    }
     return found | {task.title for tasks in window.findChildren(TaskRunner) for task in tasks.running}

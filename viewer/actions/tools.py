@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.files.document_area import DocumentArea
     from onnx_workbench.viewer.files.document_tab import DocumentTab
     from onnx_workbench.viewer.popups.choice_popup import Choice
-    from onnx_workbench.viewer.run.compare import Reference
+    from onnx_workbench.viewer.run.compare import ComparisonReference
 
 
 def _knows_types(context: MenuContext) -> bool:
@@ -148,7 +148,7 @@ def _run_both(context: MenuContext) -> None:
     area, docks, comparing = context.area, context.docks, comparison_of(context.opened)
     assert comparing is not None
 
-    def done(reference: Reference) -> None:
+    def done(reference: ComparisonReference) -> None:
         tab = next((tab for tab in area.tabs() if tab.workspace is comparing.new), None)
         if tab is None:
             return

@@ -9,11 +9,11 @@ from PySide6.QtCore import QObject
 
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.viewer.compare.model_comparison import ModelComparison
-from onnx_workbench.viewer.run.compare import Reference, with_partners
+from onnx_workbench.viewer.run.compare import ComparisonReference, with_partners
 from onnx_workbench.viewer.run.workspace import Workspace
 
 
-def run_both(comparing: ModelComparison, done: Callable[[Reference], object]) -> None:
+def run_both(comparing: ModelComparison, done: Callable[[ComparisonReference], object]) -> None:
     """Run the new document with its inputs, then the old one with the same values for the matching inputs.
 
     Inputs that only the old one has keep their own sources. `done` gets the reference for the new run; it is not called
@@ -25,7 +25,7 @@ def run_both(comparing: ModelComparison, done: Callable[[Reference], object]) ->
 class _Both(QObject):
     """One pair of runs; lives until its end or that of the comparison."""
 
-    def __init__(self, comparing: ModelComparison, done: Callable[[Reference], object]) -> None:
+    def __init__(self, comparing: ModelComparison, done: Callable[[ComparisonReference], object]) -> None:
         super().__init__(comparing)
         self._comparing = comparing
         self._done = done

@@ -15,7 +15,7 @@ from onnx_workbench.model.analysis.name_scopes import ScopeTree, scope_tree
 from onnx_workbench.model.ir.graph import Graph
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.viewer.core.model_signals import ModelSignals
-from onnx_workbench.viewer.core.tasks import Reader
+from onnx_workbench.viewer.core.tasks import ModelReader
 
 if TYPE_CHECKING:
     from onnx_workbench.model.analysis.block_tree import Blocks
@@ -36,9 +36,9 @@ class Grouping(QObject):
         super().__init__(parent)
         self._blocks: dict[Graph, Blocks | None] = {}  # None: it has name scopes, or blocks were not worth it
         self._asked: set[Graph] = set()  # graphs whose blocks are shown, worthwhile or not
-        self._search = Reader(self)
+        self._search = ModelReader(self)
         self._trees: dict[Graph, ScopeTree] = {}
-        self._making: dict[Graph, tuple[Reader, list[Callable[[], object]]]] = {}
+        self._making: dict[Graph, tuple[ModelReader, list[Callable[[], object]]]] = {}
         changes.structure_changed.connect(self._forget)
         changes.nodes_changed.connect(lambda nodes: self._forget({node.graph for node in nodes}))
 
@@ -65,7 +65,7 @@ class Grouping(QObject):
             self._start(graph, [call])
 
     def _start(self, graph: Graph, calls: list[Callable[[], object]]) -> None:
-        reader = Reader(self)
+        reader = ModelReader(self)
         self._making[graph] = reader, calls
         reader.start(partial(self._make, graph), partial(self._made, graph), failed=partial(self._failed, graph))
 

@@ -14,7 +14,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from onnx_workbench.model.history.document import Change, Document
 from onnx_workbench.viewer.core.event_loop import CHUNK_SECONDS
-from onnx_workbench.viewer.core.tasks import Reader
+from onnx_workbench.viewer.core.tasks import ModelReader
 from onnx_workbench.viewer.style.formatting import type_text
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class ProblemChecker(QObject):
         self._tasks = tasks
         self._checker: Checker | None = None
         self._typed: list[Problem] = []
-        self._comparing = Reader(self)
+        self._comparing = ModelReader(self)
         self._listed: list[Problem] = []
         self._counts: Counter[str] = Counter()  # of those listed, by severity
         self._seen = -1  # the checker's revision that is listed

@@ -3,8 +3,8 @@
     tasks.start("Lay out graph", work, done=self._show, supersede="layout")
 
 `work(progress)` of a task runs on a pool thread and touches neither widgets nor the model; it gets what it needs in a
-closure. Work of a `Reader` may read the model, which no edit changes meanwhile. `done`, `failed` and `finished` are
-called on the GUI thread.
+closure. Work of a `ModelReader` may read the model, which no edit changes meanwhile. `done`, `failed` and `finished`
+are called on the GUI thread.
 """
 
 from __future__ import annotations
@@ -327,7 +327,7 @@ class TaskRunner(QObject):
 class _Attempt:
     """One attempt of a reader's work, which an edit may cancel."""
 
-    def __init__(self, reader: Reader, work: Work[Any], report: Report | None) -> None:
+    def __init__(self, reader: ModelReader, work: Work[Any], report: Report | None) -> None:
         self.progress = _TaskProgress(report)
         self.result: list[Any] = []
         self.error: BaseException | None = None
@@ -384,7 +384,7 @@ def cancel_readers() -> None:
         attempt.interrupt()
 
 
-class Reader(QObject):
+class ModelReader(QObject):
     """Work that reads open models on a pool thread. GUI thread only.
 
     An edit, undo or redo first cancels the work and waits for its next `progress.check`, so that no model changes

@@ -12,7 +12,7 @@ from onnx_workbench.model.history.document import Change, Document, Transaction
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.graph import Function, Graph, Value
 from onnx_workbench.model.ir.types import Type
-from onnx_workbench.viewer.core.tasks import Reader
+from onnx_workbench.viewer.core.tasks import ModelReader
 
 if TYPE_CHECKING:
     from onnx_workbench.model.inference import InferredTypes
@@ -42,7 +42,7 @@ class TypeInference(QObject):
         self._delay.timeout.connect(self._infer)
         self._end = document.subscribe(self._on_change)
         self._running = False
-        self._asking = Reader(self)
+        self._asking = ModelReader(self)
         self._asked: Task[InferredTypes] | None = None
 
     def close(self) -> None:

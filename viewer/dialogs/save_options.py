@@ -31,7 +31,7 @@ from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.settings import Settings
-from onnx_workbench.viewer.core.tasks import Reader
+from onnx_workbench.viewer.core.tasks import ModelReader
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.files.save import SaveOptions, SaveTask
 from onnx_workbench.viewer.popups.file_dialogs import ask_save_model
@@ -96,7 +96,7 @@ class SaveOptionsDialog(QDialog):
         self._save = save
         self._workspace = workspace
         self._sizes: list[int] | None = None  # of all weights; None while they are counted
-        self._counting = Reader(self)
+        self._counting = ModelReader(self)
         self._selected = frozenset(selected)
         self._running: SaveTask | None = None
         self.path = QLineEdit(str(suggestion))

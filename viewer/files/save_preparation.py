@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 
 from onnx_workbench.viewer.core.after_edits import AfterEdits
-from onnx_workbench.viewer.core.tasks import Reader
+from onnx_workbench.viewer.core.tasks import ModelReader
 
 if TYPE_CHECKING:
     from onnx_workbench.model.io.writer.save import Saving
@@ -46,7 +46,7 @@ class SavePreparation(QObject):
         self._workspace = workspace
         self._title = title
         self._task: Task[None] | None = None
-        self._reader = Reader(self, is_waited_for=True)
+        self._reader = ModelReader(self, is_waited_for=True)
         self.running = True  # nothing was called yet
         self._waiting = AfterEdits(workspace, title, "Do not save", self._begin, self._stop)
 

@@ -21,7 +21,7 @@ from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.schemas import AttributeSchema
 from onnx_workbench.model.text.attributes import attribute_source, has_text, parse_any, parse_attribute
 from onnx_workbench.viewer.canvas.scene.node_text import attribute_text
-from onnx_workbench.viewer.core.tasks import Reader
+from onnx_workbench.viewer.core.tasks import ModelReader
 from onnx_workbench.viewer.property_tree.rows import LONGEST_TEXT
 from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.style.labels import first_output, trail
@@ -79,7 +79,7 @@ class NodeTableModel(QAbstractTableModel):
         self._rows: dict[Node, int] = {}
         self._sorted_by: tuple[int, Qt.SortOrder] | None = None
         self._coming: list[Node] | None = None  # shown instead as soon as they are sorted
-        self._arranging = Reader(self)
+        self._arranging = ModelReader(self)
         self._refusal = ""
 
     def set(self, nodes: Iterable[Node]) -> None:

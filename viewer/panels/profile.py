@@ -15,7 +15,7 @@ from onnx_workbench.exec.results.node_table import NodeResult, State
 from onnx_workbench.exec.results.run_result import Moment
 from onnx_workbench.model.ir.graph import Function, Node, Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.tasks import Reader
+from onnx_workbench.viewer.core.tasks import ModelReader
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.plots.plot import Plot, load_pyqtgraph
 from onnx_workbench.viewer.run.overlays import TITLES, multiply_adds
@@ -79,7 +79,7 @@ class ProfilePanel(Panel):
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
-        self._finding = Reader(self)
+        self._finding = ModelReader(self)
         self._is_stale = False  # there is a newer run than the one shown
         self.view = QComboBox()
         self.view.setAccessibleName("View of the profile")

@@ -15,7 +15,7 @@ from onnx_workbench.model.io.message_fields import Path
 from onnx_workbench.model.io.raw_view import Branches, RawContents, contents_of, long_branches
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.tasks import Reader
+from onnx_workbench.viewer.core.tasks import ModelReader
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.panels.raw_menu import RawMenu
@@ -63,7 +63,7 @@ class RawMessagesPanel(Panel):
         self.entry = self.tree
         self.menu = RawMenu(self)
         self._stale = True
-        self._reading = Reader(self)
+        self._reading = ModelReader(self)
         self._chosen: tuple[Path, object] | None = None  # the current row and its object when it was chosen
         self._following = False
         self._open: dict[Path, None] = {}  # in the order in which they were expanded

@@ -18,7 +18,7 @@ from onnx_workbench.exec.inspect.precision_trial import Precision
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.tasks import Reader
+from onnx_workbench.viewer.core.tasks import ModelReader
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.popups.file_dialogs import ask_file
 from onnx_workbench.viewer.run import compare
@@ -67,7 +67,7 @@ class RunComparisonPanel(Panel):
         self._verdict: tuple[Compared | None, int] = None, 0  # the first difference, and the number of differences
         self._is_old = False  # whether it is of another run than the one shown
         self._comparison: RunComparison | None = None  # that is in progress
-        self._judging, self._heating = Reader(self), Reader(self)
+        self._judging, self._heating = ModelReader(self), ModelReader(self)
         self.choose = QPushButton("Compare with")
         self.menu = QMenu(self.choose)
         self.menu.aboutToShow.connect(self._fill_menu)

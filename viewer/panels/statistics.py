@@ -35,8 +35,8 @@ from onnx_workbench.model.analysis.node_subset import part_of
 from onnx_workbench.model.analysis.polynomial import Polynomial, is_name, ungrouped
 from onnx_workbench.model.analysis.statistics import (
     EACH_CALL,
+    ModelStatistics,
     NodeStatistics,
-    Statistics,
     Total,
     scope_of,
     statistics,
@@ -47,7 +47,7 @@ from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.dimension_sizes import sizes
-from onnx_workbench.viewer.core.tasks import Reader
+from onnx_workbench.viewer.core.tasks import ModelReader
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.popups.file_dialogs import ask_save
 from onnx_workbench.viewer.run.workspace import Workspace
@@ -177,7 +177,7 @@ class StatisticsModel(RowModel[StatisticsRow]):
         super().__init__(("What", *(title for title, _, _ in COLUMNS)), parent)
         self._largest = [1.0] * len(COLUMNS)
         self._order = (4, Qt.SortOrder.DescendingOrder)
-        self._ordering = Reader(self)
+        self._ordering = ModelReader(self)
         self._coming: list[StatisticsRow] | None = None
 
     def set(self, rows: list[StatisticsRow]) -> None:
@@ -259,13 +259,13 @@ class StatisticsPanel(Panel):
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
-        self.found: Statistics | None = None
+        self.found: ModelStatistics | None = None
         self._bound: Mapping[str, int] = {}
         self._rehearsing = WorkingCopyTask(workspace, self._count, self)
         self._is_colouring = False
         self._is_following = False
         self._stale = False  # the model changed while the panel was hidden
-        self._summing = Reader(self)
+        self._summing = ModelReader(self)
         self._has_levels = False  # whether a scope level was found or chosen
         self._shown: Mapping[Node, float] = {}
         self.model = StatisticsModel(self)
@@ -351,7 +351,7 @@ class StatisticsPanel(Panel):
     def _count(self, rehearsal: WorkingCopy) -> None:
         types, bound = self._types(), self._bound
 
-        def work(progress: Progress) -> Statistics:
+        def work(progress: Progress) -> ModelStatistics:
             found = statistics(
                 rehearsal.document.model, lambda v: types.get(rehearsal.original(v), v.type), bound, progress
             )
@@ -364,7 +364,7 @@ class StatisticsPanel(Panel):
         inferred = self.workspace.types.inferred
         return dict(inferred.types) if inferred is not None else {}
 
-    def _set(self, found: Statistics) -> None:
+    def _set(self, found: ModelStatistics) -> None:
         self.found = found
         self._show()
 
@@ -463,7 +463,7 @@ class StatisticsPanel(Panel):
             self.workspace.report(ModelError(f"{path.name} cannot be written", str(error)))
 
 
-def _sums(whole: Statistics, kind: str, level: int, progress: Progress, part: Collection[Node] | None) -> _Sums:
+def _sums(whole: ModelStatistics, kind: str, level: int, progress: Progress, part: Collection[Node] | None) -> _Sums:
     """Return the groups of a kind; without a scope level the best one is chosen."""
     found = whole if part is None else whole.among(part)
     total, symbols = found.total(progress), found.symbols(progress)
@@ -480,7 +480,7 @@ def _sums(whole: Statistics, kind: str, level: int, progress: Progress, part: Co
     return _Sums(rows, total, symbols, level)
 
 
-def _first_level(found: Statistics, progress: Progress) -> int:
+def _first_level(found: ModelStatistics, progress: Progress) -> int:
     """Return the first level at which no scope holds nearly all: the outermost is often the whole model."""
     for level in range(1, DEEPEST):
         counts = Counter(scope_of(n.node, level) for n in progress.paced(found.nodes))

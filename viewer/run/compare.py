@@ -26,7 +26,7 @@ from onnx_workbench.model.io.writer.save import prepare
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import ElementType, TensorType
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.tasks import Reader
+from onnx_workbench.viewer.core.tasks import ModelReader
 from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.run.value_paths import addresses_in, inside_nodes
 from onnx_workbench.viewer.style.formatting import display
@@ -51,7 +51,7 @@ Prepare = Callable[[RunRecord, Progress], Work]
 
 
 @dataclass(frozen=True)
-class Reference:
+class ComparisonReference:
     """Something to compare with: its title, and what makes the work."""
 
     title: str
@@ -136,7 +136,7 @@ def with_model(workspace: Workspace, other: Workspace) -> Prepare:
     return prepared
 
 
-def with_partners(workspace: Workspace, other: Workspace, partner: Callable[[Value], object]) -> Reference:
+def with_partners(workspace: Workspace, other: Workspace, partner: Callable[[Value], object]) -> ComparisonReference:
     """Against another open model, each value of ours with what `partner` says it is there, inputs too."""
 
     def prepared(ours: RunRecord, progress: Progress) -> Work:
@@ -151,7 +151,7 @@ def with_partners(workspace: Workspace, other: Workspace, partner: Callable[[Val
                     feeds[theirs.name] = ours.feeds[value.name]
         return _with_other(workspace, ours, other, keys, feeds, progress)
 
-    return Reference(other.title, prepared)
+    return ComparisonReference(other.title, prepared)
 
 
 def _read(other: Workspace, progress: Progress) -> Callable[[Value], int]:
@@ -358,7 +358,7 @@ class RunComparison(QObject):
         for other in workspace.others_open():
             other.changes.changed.connect(self._begin_anew)
             other.closed.connect(self._begin_anew)
-        self._reader = Reader(self)
+        self._reader = ModelReader(self)
 
     def start(self) -> None:
         """Start reading."""

@@ -22,7 +22,7 @@ from onnx_workbench.model.analysis.polynomial import Polynomial
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.viewer.core.tasks import Reader
+from onnx_workbench.viewer.core.tasks import ModelReader
 from onnx_workbench.viewer.run.results import Results, RunRecord
 from onnx_workbench.viewer.style.formatting import display, plural
 
@@ -67,7 +67,7 @@ class Overlays(QObject):
         self.title = ""
         self.numbers: Mapping[Node, float] = {}
         self._measured: tuple[RunRecord, dict[ValueKey, ValueMeasure]] | None = None
-        self._working = Reader(self)
+        self._working = ModelReader(self)
         self._again: Callable[[], None] = lambda: None
         workspace.results.changed.connect(self._on_results)
         workspace.changes.changed.connect(self._on_change)

@@ -29,7 +29,7 @@ from onnx_workbench.model.analysis.topology import Thing
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.viewer.core.tasks import Reader
+from onnx_workbench.viewer.core.tasks import ModelReader
 from onnx_workbench.viewer.run.staleness import StaleValues, concerns_inputs, rewires, sources, stale_after
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Results(QObject):
         self._records: list[RunRecord] = []  # the newest last
         self._log: list[tuple[int, set[Thing]]] = []  # revision, and what changed
         self._stale = StaleValues()  # replaced, never changed
-        self._search = Reader(self)  # for what is stale too
+        self._search = ModelReader(self)  # for what is stale too
         self._sought: frozenset[Thing] = frozenset()  # what changed and is or was looked from
         self._inputs: object = None
         self._fetching: dict[tuple[RunRecord, ValueKey], tuple[Value, Task[None]]] = {}

@@ -18,7 +18,7 @@ from onnx_workbench.model.analysis.call_graph import called_by
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.tasks import Reader
+from onnx_workbench.viewer.core.tasks import ModelReader
 from onnx_workbench.viewer.run.value_paths import ValuePaths, addresses_in
 from onnx_workbench.viewer.style.formatting import plural
 
@@ -55,7 +55,7 @@ def write_run(workspace: Workspace, path: Path) -> None:
 
         workspace.tasks.start("Save the run", work, done=done, makes="file")
 
-    Reader(workspace).start(named, write, at_once=len(result.layout.slots) < _FEW)
+    ModelReader(workspace).start(named, write, at_once=len(result.layout.slots) < _FEW)
 
 
 def _address_of(workspace: Workspace, ran: NodeResult, known: ValuePaths) -> Address | None:
@@ -99,7 +99,7 @@ def take_up_run(workspace: Workspace, path: Path) -> None:
                 result.seed, result.peak_bytes = saved.seed, saved.peak_bytes
             return result, len(saved.values) - len(values), saved
 
-        Reader(workspace).start(work, lambda told: found(*told), at_once=len(saved.values) < _FEW)
+        ModelReader(workspace).start(work, lambda told: found(*told), at_once=len(saved.values) < _FEW)
 
     def done(saved: SavedRun) -> None:
         runs.prepare(lambda: place(saved))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QTimer
 
 from onnx_workbench.exec.session import Runs
-from onnx_workbench.viewer.core.tasks import Reader
+from onnx_workbench.viewer.core.tasks import ModelReader
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.workspace import Workspace
@@ -24,7 +24,7 @@ class SnapshotPreparation(QObject):
 
     def __init__(self, workspace: Workspace, parent: QObject) -> None:
         super().__init__(parent)
-        self._copying = Reader(self)
+        self._copying = ModelReader(self)
         self._again: Callable[[], None] = lambda: None
         self._rest = QTimer(self, singleShot=True, interval=_REST)
         self._rest.timeout.connect(self._start_again)

@@ -26,7 +26,7 @@ from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.ir.types import TensorType, Type, element_type_text
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.model_signals import is_in_model
-from onnx_workbench.viewer.core.tasks import Reader
+from onnx_workbench.viewer.core.tasks import ModelReader
 from onnx_workbench.viewer.run.edge_notes import glimpses_of, note_text
 from onnx_workbench.viewer.run.results import RunRecord, info_of
 from onnx_workbench.viewer.run.workspace import Workspace
@@ -60,8 +60,8 @@ class OutcomeSection(Section):
         self.correct.clicked.connect(self.correct_declarations)
         self.add(self.correct)
         self._wrong: list[tuple[Value, Contradiction]] = []
-        self._seeking = Reader(self)  # values that contradict their declaration
-        self._counting = Reader(self)  # the constants of the model
+        self._seeking = ModelReader(self)  # values that contradict their declaration
+        self._counting = ModelReader(self)  # the constants of the model
         self._tested: QTreeWidgetItem | None = None  # the heading of the test data results
         self._above = 0  # tree rows before those
         workspace.results.changed.connect(self._on_results)

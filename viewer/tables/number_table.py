@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.viewer.core.tasks import Reader
+from onnx_workbench.viewer.core.tasks import ModelReader
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.tables.keep_selection import KeptSelection
@@ -142,7 +142,7 @@ class NumberModel(QAbstractTableModel):
         self.rows: Sequence[NumberRow] = []  # as they were given
         self._order: Sequence[int] = ()  # their places in the order they are shown
         self._sorting = Sorting()
-        self._ordering = Reader(self)
+        self._ordering = ModelReader(self)
         self._coming: Sequence[NumberRow] | None = None  # shown instead as soon as they are sorted
         self._made: dict[int, NumberRow] = {}  # cache of the rows last shown, by index
         self._fixed = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)

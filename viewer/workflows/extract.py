@@ -10,7 +10,7 @@ from onnx_workbench.model.edits.extract import Extraction, cut_out
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.context import DocumentContext
-from onnx_workbench.viewer.core.tasks import Reader
+from onnx_workbench.viewer.core.tasks import ModelReader
 
 _FEW_NODES = 1000  # which are copied in about a frame
 
@@ -41,7 +41,7 @@ class ExtractTask(QObject):
         def cut(progress: Progress) -> list[Model]:
             return [cut_out(model, part, type_of, progress) for part in cuts]
 
-        self._reader = Reader(self)
+        self._reader = ModelReader(self)
         self._reader.start(cut, self._hand_over, failed=self._fail)
         workspace.changes.changed.connect(self.stop)
         if sum(len(part.nodes) for part in cuts) <= _FEW_NODES:

@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject
 
 from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.viewer.core.context import DocumentContext
-from onnx_workbench.viewer.core.tasks import Reader
+from onnx_workbench.viewer.core.tasks import ModelReader
 
 
 class WorkingCopyTask(QObject):
@@ -23,7 +23,7 @@ class WorkingCopyTask(QObject):
         super().__init__(parent)
         self._workspace = workspace
         self._done = done
-        self._copying = Reader(self)
+        self._copying = ModelReader(self)
         workspace.changes.changed.connect(self._on_change)
 
     @property

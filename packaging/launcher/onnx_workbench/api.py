@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from onnx_workbench.exec.inspect.equivalence import Equivalence
     from onnx_workbench.exec.kernels.context import RuntimeValue
     from onnx_workbench.exec.results.run_result import RunResult
-    from onnx_workbench.model.analysis.statistics import Statistics
+    from onnx_workbench.model.analysis.statistics import ModelStatistics
     from onnx_workbench.model.analysis.value_types import TypeOf
     from onnx_workbench.model.checks.problem import Problem
     from onnx_workbench.model.convert.report import ConversionReport
@@ -477,7 +477,7 @@ def diff(
 
 def statistics(
     model: Model | Document, *, sizes: Mapping[str, int] | None = None, progress: Progress = SILENT
-) -> Statistics:
+) -> ModelStatistics:
     """Count parameters, multiply-adds and sizes of activations: of each node, by operator, by scope, in all.
 
     `sizes` are numbers for named dimensions; without them amounts are formulas in these names. What is not known is

@@ -9,7 +9,7 @@ from shiboken6 import delete, isValid
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.progress import Cancelled
-from onnx_workbench.viewer.core.tasks import Reader, TaskRunner, cancel_readers
+from onnx_workbench.viewer.core.tasks import ModelReader, TaskRunner, cancel_readers
 from tests.model import builders
 from tests.viewer.held import let_readers_end
 
@@ -249,7 +249,7 @@ def names_while_held(document, began, free):
 
 def test_a_reader_works_off_the_gui_thread_and_answers_on_it(owner, qtbot):
     threads = []
-    Reader(owner).start(
+    ModelReader(owner).start(
         lambda _progress: threading.get_ident(), lambda one: threads.extend((one, threading.get_ident()))
     )
     assert threads == [], "never while an edit may be under way"
@@ -264,7 +264,7 @@ def test_a_change_stops_readers_and_they_start_again(document, owner, qtbot, cha
         document.undo()
     before = document.model.graph.name
     began, free, found = threading.Event(), threading.Event(), []
-    reader = Reader(owner)
+    reader = ModelReader(owner)
     reader.start(names_while_held(document, began, free), found.append)
     qtbot.waitUntil(began.is_set)
     began.clear()
@@ -284,7 +284,7 @@ def test_what_was_read_before_a_change_is_not_delivered_after_it(document, owner
         ended.set()
         return document.model.graph.name
 
-    Reader(owner).start(work, found.append)
+    ModelReader(owner).start(work, found.append)
     spinner = QEventLoop()
     QTimer.singleShot(0, spinner.quit)
     spinner.exec()
@@ -297,7 +297,7 @@ def test_what_was_read_before_a_change_is_not_delivered_after_it(document, owner
 def test_an_edit_waits_for_a_reader_that_is_to_end(document, owner, qtbot):
     name = document.model.graph.name
     began, free, found = threading.Event(), threading.Event(), []
-    Reader(owner, is_waited_for=True).start(names_while_held(document, began, free), found.append)
+    ModelReader(owner, is_waited_for=True).start(names_while_held(document, began, free), found.append)
     assert began.wait(10)
     threading.Timer(0.05, free.set).start()
     rename(document, "later")
@@ -308,7 +308,7 @@ def test_an_edit_waits_for_a_reader_that_is_to_end(document, owner, qtbot):
 
 def test_a_stopped_reader_reads_nothing_more_and_calls_nothing(document, owner, qtbot):
     began, free, found = threading.Event(), threading.Event(), []
-    reader = Reader(owner)
+    reader = ModelReader(owner)
     reader.start(names_while_held(document, began, free), found.append)
     qtbot.waitUntil(began.is_set)
     reader.stop()
@@ -319,7 +319,7 @@ def test_a_stopped_reader_reads_nothing_more_and_calls_nothing(document, owner, 
 
 
 def test_of_what_a_reader_starts_the_last_counts(owner, qtbot):
-    found, reader = [], Reader(owner)
+    found, reader = [], ModelReader(owner)
     reader.start(lambda _progress: 1, found.append)
     reader.start(lambda _progress: 2, found.append)
     qtbot.waitUntil(lambda: not reader.running)
@@ -335,7 +335,7 @@ def test_what_a_reader_raises_is_handed_over(owner, qtbot, at_once):
         raise ModelError("No")
 
     failed = []
-    Reader(owner).start(work, pytest.fail, failed=failed.append, at_once=at_once)
+    ModelReader(owner).start(work, pytest.fail, failed=failed.append, at_once=at_once)
     qtbot.waitUntil(lambda: bool(failed))
     assert [error.title for error in failed] == ["No"]
 
@@ -344,7 +344,7 @@ def test_a_bug_in_a_reader_reaches_the_exception_hook(owner, qtbot):
     def work(_progress):
         raise RuntimeError("bug")
 
-    reader = Reader(owner)
+    reader = ModelReader(owner)
     with qtbot.captureExceptions() as exceptions:
         reader.start(work, pytest.fail)
         qtbot.waitUntil(lambda: not reader.running)
@@ -353,7 +353,7 @@ def test_a_bug_in_a_reader_reaches_the_exception_hook(owner, qtbot):
 
 def test_a_reader_whose_owner_goes_away_ends(document, owner, qtbot):
     began, found = threading.Event(), []
-    Reader(owner).start(names_while_held(document, began, threading.Event()), found.append)
+    ModelReader(owner).start(names_while_held(document, began, threading.Event()), found.append)
     qtbot.waitUntil(began.is_set)
     delete(owner)
     let_readers_end(qtbot)
@@ -363,7 +363,7 @@ def test_a_reader_whose_owner_goes_away_ends(document, owner, qtbot):
 
 def test_what_a_reader_reports_reaches_the_listener(owner, qtbot):
     told = []
-    Reader(owner).start(
+    ModelReader(owner).start(
         lambda progress: progress.report(2, 2, "all"), lambda _: None, report=lambda *news: told.append(news)
     )
     qtbot.waitUntil(lambda: told == [(2, 2, "all")])

@@ -9,7 +9,7 @@ import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.allocation import Array
-from onnx_workbench.exec.kernels.onnx.gradients.tape import Step, reduced_to, rule
+from onnx_workbench.exec.kernels.onnx.gradients.tape import TapeStep, reduced_to, rule
 
 Grads = Sequence[Array | None]
 
@@ -46,13 +46,13 @@ def _sigmoid(x: Array) -> Array:
 
 
 @rule(*_SLOPES)
-def one_variable(step: Step, grads: Sequence[Array]) -> Grads:
+def one_variable(step: TapeStep, grads: Sequence[Array]) -> Grads:
     """The gradient times the slope."""
     return [grads[0] * _SLOPES[step.node.op_type](step.inputs[0], step.outputs[0])]
 
 
 @rule("Identity", "Dropout")
-def unchanged(step: Step, grads: Sequence[Array]) -> Grads:
+def unchanged(step: TapeStep, grads: Sequence[Array]) -> Grads:
     """Identity; Dropout scales by its mask."""
     if step.node.op_type == "Identity" or len(step.outputs) < 2 or step.outputs[1] is None:
         x, y = step.inputs[0], step.outputs[0]
@@ -68,24 +68,24 @@ def unchanged(step: Step, grads: Sequence[Array]) -> Grads:
 
 
 @rule("Floor", "Ceil", "Round", "Sign")
-def flat(step: Step, _: Sequence[Array]) -> Grads:
+def flat(step: TapeStep, _: Sequence[Array]) -> Grads:
     """Zero: these are constant almost everywhere."""
     return [np.zeros_like(step.inputs[0])]
 
 
 @rule("Cast", "CastLike")
-def cast(step: Step, grads: Sequence[Array]) -> Grads:
+def cast(step: TapeStep, grads: Sequence[Array]) -> Grads:
     """The gradient in the type of the input."""
     return [grads[0].astype(step.inputs[0].dtype)]
 
 
 @rule("LeakyRelu", "Elu", "Celu", "Selu", "ThresholdedRelu", "HardSigmoid", "HardSwish", "Gelu", "Mish", "Swish")
-def activations(step: Step, grads: Sequence[Array]) -> Grads:
+def activations(step: TapeStep, grads: Sequence[Array]) -> Grads:
     """Slopes of activations with attributes."""
     return [grads[0] * _activation_slope(step, step.inputs[0], step.outputs[0])]
 
 
-def _activation_slope(step: Step, x: Array, y: Array) -> Array:
+def _activation_slope(step: TapeStep, x: Array, y: Array) -> Array:
     get = step.attribute
     one: Array = np.ones_like(x)
     match step.node.op_type:
@@ -124,17 +124,17 @@ def _gelu_slope(x: Array, y: Array, *, tanh: bool) -> Array:
 
 
 @rule("Clip")
-def clip(step: Step, grads: Sequence[Array]) -> Grads:
+def clip(step: TapeStep, grads: Sequence[Array]) -> Grads:
     """Pass on where nothing was clipped."""
     return [grads[0] * (step.inputs[0] == step.outputs[0])]
 
 
-def _both(step: Step, first: Array, second: Array) -> Grads:
+def _both(step: TapeStep, first: Array, second: Array) -> Grads:
     return [reduced_to(first, step.inputs[0].shape), reduced_to(second, step.inputs[1].shape)]
 
 
 @rule("Add", "Sub", "Mul", "Div", "Pow", "PRelu")
-def two_variables(step: Step, grads: Sequence[Array]) -> Grads:
+def two_variables(step: TapeStep, grads: Sequence[Array]) -> Grads:
     """Arithmetic; gradients are summed over broadcast axes."""
     a, b = step.inputs[:2]
     g = grads[0]
@@ -156,7 +156,7 @@ def two_variables(step: Step, grads: Sequence[Array]) -> Grads:
     return _power(step, a, b, g)
 
 
-def _power(step: Step, a: Array, b: Array, g: Array) -> Grads:
+def _power(step: TapeStep, a: Array, b: Array, g: Array) -> Grads:
     exponent = np.asarray(b, a.dtype)
     by_base = g * np.where(exponent == 0, 0, exponent * np.power(a, exponent - 1)).astype(a.dtype)
     if b.dtype.kind in "iu":
@@ -166,7 +166,7 @@ def _power(step: Step, a: Array, b: Array, g: Array) -> Grads:
 
 
 @rule("Max", "Min")
-def extremes(step: Step, grads: Sequence[Array]) -> Grads:
+def extremes(step: TapeStep, grads: Sequence[Array]) -> Grads:
     """Distribute equally to the inputs that hold the extreme."""
     y = step.outputs[0]
     hits = [np.asarray(x == y) for x in step.inputs]
@@ -175,14 +175,14 @@ def extremes(step: Step, grads: Sequence[Array]) -> Grads:
 
 
 @rule("Sum", "Mean")
-def sums(step: Step, grads: Sequence[Array]) -> Grads:
+def sums(step: TapeStep, grads: Sequence[Array]) -> Grads:
     """Pass to every input; of a mean its share."""
     share = 1 / len(step.inputs) if step.node.op_type == "Mean" else 1
     return [reduced_to(grads[0] * share, x.shape) for x in step.inputs]
 
 
 @rule("Where")
-def where(step: Step, grads: Sequence[Array]) -> Grads:
+def where(step: TapeStep, grads: Sequence[Array]) -> Grads:
     """Pass to the input that each element came from."""
     condition, x, y = step.inputs
     zero = np.zeros_like(grads[0])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from onnx_workbench.exec.kernels.allocation import Array
-from onnx_workbench.exec.kernels.onnx.gradients.tape import Step, reduced_to, rule
+from onnx_workbench.exec.kernels.onnx.gradients.tape import TapeStep, reduced_to, rule
 from onnx_workbench.exec.kernels.registry import find
 from onnx_workbench.exec.kernels.shared.axes import normal_axis
 
@@ -15,26 +15,26 @@ Grads = Sequence[Array | None]
 
 
 @rule("Reshape", "Flatten", "Squeeze", "Unsqueeze")
-def reshaped(step: Step, grads: Sequence[Array]) -> Grads:
+def reshaped(step: TapeStep, grads: Sequence[Array]) -> Grads:
     """Back to the shape of the input."""
     return [grads[0].reshape(step.inputs[0].shape)]
 
 
 @rule("Transpose")
-def transposed(step: Step, grads: Sequence[Array]) -> Grads:
+def transposed(step: TapeStep, grads: Sequence[Array]) -> Grads:
     """The inverse permutation."""
     perm = step.attribute("perm")
     return [grads[0].T if perm is None else grads[0].transpose(np.argsort(perm))]
 
 
 @rule("Expand")
-def expanded(step: Step, grads: Sequence[Array]) -> Grads:
+def expanded(step: TapeStep, grads: Sequence[Array]) -> Grads:
     """Sum over broadcast axes."""
     return [reduced_to(grads[0], step.inputs[0].shape)]
 
 
 @rule("Concat")
-def joined(step: Step, grads: Sequence[Array]) -> Grads:
+def joined(step: TapeStep, grads: Sequence[Array]) -> Grads:
     """Split the gradient among the inputs."""
     axis = normal_axis(step.attribute("axis", 1), grads[0].ndim)
     ends = np.cumsum([x.shape[axis] for x in step.inputs])[:-1]
@@ -44,13 +44,13 @@ def joined(step: Step, grads: Sequence[Array]) -> Grads:
 
 
 @rule("Split")
-def split(step: Step, grads: Sequence[Array]) -> Grads:
+def split(step: TapeStep, grads: Sequence[Array]) -> Grads:
     """Concatenate the parts."""
     return [np.concatenate(list(grads), step.attribute("axis", 0))]
 
 
 @rule("Slice", "Gather", "GatherElements", "GatherND", "DepthToSpace", "SpaceToDepth", "Tile", "Pad")
-def picked(step: Step, grads: Sequence[Array]) -> Grads:
+def picked(step: TapeStep, grads: Sequence[Array]) -> Grads:
     """Scatter-add the gradient: origins are found by running the operator's own kernel on element indices.
 
     Indices start at 1, so that 0 marks padding.

@@ -9,13 +9,13 @@ import numpy as np
 
 from onnx_workbench.exec.kernels.allocation import Array, zeros
 from onnx_workbench.exec.kernels.context import checkpoint
-from onnx_workbench.exec.kernels.onnx.gradients.tape import Step, reduced_to, rule
+from onnx_workbench.exec.kernels.onnx.gradients.tape import TapeStep, reduced_to, rule
 
 Grads = Sequence[Array | None]
 
 
 @rule("MatMul")
-def matmul(step: Step, grads: Sequence[Array]) -> Grads:
+def matmul(step: TapeStep, grads: Sequence[Array]) -> Grads:
     """g · bᵀ and aᵀ · g; vectors count as a row or column."""
     a, b = step.inputs
     left = a[None, :] if a.ndim == 1 else a
@@ -31,7 +31,7 @@ def matmul(step: Step, grads: Sequence[Array]) -> Grads:
 
 
 @rule("Gemm")
-def gemm(step: Step, grads: Sequence[Array]) -> Grads:
+def gemm(step: TapeStep, grads: Sequence[Array]) -> Grads:
     """alpha · A' · B' + beta · C."""
     a, b = step.inputs[:2]
     g = grads[0] * step.attribute("alpha", 1.0)
@@ -50,7 +50,7 @@ def gemm(step: Step, grads: Sequence[Array]) -> Grads:
 class _Windows:
     """Strides, dilations and pads of a sliding window, and the part of the padded input that each tap sees."""
 
-    def __init__(self, step: Step, kernel: Sequence[int]) -> None:
+    def __init__(self, step: TapeStep, kernel: Sequence[int]) -> None:
         x, y = step.inputs[0], step.outputs[0]
         rank = len(kernel)
         self.kernel = kernel
@@ -67,7 +67,7 @@ class _Windows:
             )
         ]
 
-    def _pads(self, step: Step) -> list[int]:
+    def _pads(self, step: TapeStep) -> list[int]:
         """Return the padding before each axis."""
         rank = len(self.kernel)
         auto = step.attribute("auto_pad", "NOTSET")
@@ -110,7 +110,7 @@ class _Windows:
 
 
 @rule("Conv")
-def conv(step: Step, grads: Sequence[Array]) -> Grads:
+def conv(step: TapeStep, grads: Sequence[Array]) -> Grads:
     """Accumulate tap by tap: gradients of weights and of inputs."""
     x, w = step.inputs[:2]
     g = grads[0]
@@ -133,7 +133,7 @@ def conv(step: Step, grads: Sequence[Array]) -> Grads:
 
 
 @rule("MaxPool")
-def max_pool(step: Step, grads: Sequence[Array]) -> Grads:
+def max_pool(step: TapeStep, grads: Sequence[Array]) -> Grads:
     """Pass to the first position in each window that holds the maximum."""
     x, y = step.inputs[0], step.outputs[0]
     windows = _Windows(step, step.attribute("kernel_shape"))
@@ -148,7 +148,7 @@ def max_pool(step: Step, grads: Sequence[Array]) -> Grads:
 
 
 @rule("AveragePool")
-def average_pool(step: Step, grads: Sequence[Array]) -> Grads:
+def average_pool(step: TapeStep, grads: Sequence[Array]) -> Grads:
     """Spread over each window, divided by its element count."""
     x = step.inputs[0]
     windows = _Windows(step, step.attribute("kernel_shape"))
@@ -166,7 +166,7 @@ def average_pool(step: Step, grads: Sequence[Array]) -> Grads:
 
 
 @rule("GlobalAveragePool")
-def global_average_pool(step: Step, grads: Sequence[Array]) -> Grads:
+def global_average_pool(step: TapeStep, grads: Sequence[Array]) -> Grads:
     """Spread equally over all positions."""
     x = step.inputs[0]
     share = np.asarray(x.shape[2:]).prod()

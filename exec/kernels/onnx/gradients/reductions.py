@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.kernels.allocation import Array
-from onnx_workbench.exec.kernels.onnx.gradients.tape import Step, rule
+from onnx_workbench.exec.kernels.onnx.gradients.tape import TapeStep, rule
 from onnx_workbench.exec.kernels.onnx.reduction import mean_over
 from onnx_workbench.exec.kernels.shared.axes import normal_axes, normal_axis
 
 Grads = Sequence[Array | None]
 
 
-def _axes(step: Step) -> tuple[int, ...]:
+def _axes(step: TapeStep) -> tuple[int, ...]:
     rank = step.inputs[0].ndim
     axes = step.integers("axes", 1)
     if not axes:
@@ -33,7 +33,7 @@ def _kept(value: Array, axes: Sequence[int], rank: int) -> Array:
     "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum",
     "ReduceLogSumExp", "ReduceSumSquare",
 )  # fmt: skip
-def reductions(step: Step, grads: Sequence[Array]) -> Grads:
+def reductions(step: TapeStep, grads: Sequence[Array]) -> Grads:
     """Broadcast the gradient over the reduced axes, times the slope of the reduction."""
     x = step.inputs[0]
     axes = _axes(step)
@@ -72,7 +72,7 @@ def _others_product(x: Array, axes: tuple[int, ...]) -> Array:
     return np.where(zeros == 0, rest / np.where(zero, 1, x), np.where(zero & (zeros == 1), rest, 0))
 
 
-def _softmax_axes(step: Step) -> tuple[int, ...]:
+def _softmax_axes(step: TapeStep) -> tuple[int, ...]:
     x = step.inputs[0]
     if step.node.opset >= 13:
         return (normal_axis(step.attribute("axis", -1), x.ndim),)
@@ -80,20 +80,20 @@ def _softmax_axes(step: Step) -> tuple[int, ...]:
 
 
 @rule("Softmax")
-def softmax(step: Step, grads: Sequence[Array]) -> Grads:
+def softmax(step: TapeStep, grads: Sequence[Array]) -> Grads:
     """y (g - sum of g y)."""
     y, g = step.outputs[0], grads[0]
     return [y * (g - (g * y).sum(_softmax_axes(step), keepdims=True))]
 
 
 @rule("LogSoftmax")
-def log_softmax(step: Step, grads: Sequence[Array]) -> Grads:
+def log_softmax(step: TapeStep, grads: Sequence[Array]) -> Grads:
     """g - softmax · sum of g."""
     return [grads[0] - np.exp(step.outputs[0]) * grads[0].sum(_softmax_axes(step), keepdims=True)]
 
 
 @rule("LayerNormalization")
-def layer_normalization(step: Step, grads: Sequence[Array]) -> Grads:
+def layer_normalization(step: TapeStep, grads: Sequence[Array]) -> Grads:
     """By the input, scale and bias."""
     x, scale = step.inputs[:2]
     axes = tuple(range(normal_axis(step.attribute("axis", -1), x.ndim), x.ndim))
@@ -113,7 +113,7 @@ def _like(grad: Array, parameter: Array | None) -> Array | None:
 
 
 @rule("BatchNormalization")
-def batch_normalization(step: Step, grads: Sequence[Array]) -> Grads:
+def batch_normalization(step: TapeStep, grads: Sequence[Array]) -> Grads:
     """With the running statistics as constants, which is what inference uses."""
     x, scale, _, mean, variance = step.inputs[:5]
     column = (-1, *(1,) * (x.ndim - 2))
@@ -125,7 +125,7 @@ def batch_normalization(step: Step, grads: Sequence[Array]) -> Grads:
 
 
 @rule("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss")
-def losses(step: Step, grads: Sequence[Array]) -> Grads:
+def losses(step: TapeStep, grads: Sequence[Array]) -> Grads:
     """By the scores or log-probabilities; labels and class weights are constants."""
     scores, labels = step.inputs[:2]
     given = step.inputs[2] if len(step.inputs) > 2 else None
@@ -149,7 +149,7 @@ def losses(step: Step, grads: Sequence[Array]) -> Grads:
     return [np.asarray(by_scores, scores.dtype)]
 
 
-def _weights(step: Step, scores: Array, labels: Array, given: Array | None) -> tuple[Array, Any]:
+def _weights(step: TapeStep, scores: Array, labels: Array, given: Array | None) -> tuple[Array, Any]:
     """Weight of each label, 0 where it is ignored, and the labels one-hot along axis 1."""
     ignored = step.attribute("ignore_index")
     counted = np.ones(labels.shape, bool) if ignored is None else labels != ignored

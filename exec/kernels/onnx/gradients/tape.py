@@ -15,7 +15,7 @@ from onnx_workbench.exec.kernels.shared.dtypes import is_float
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TapeStep:
     """A node that ran, as a rule sees it."""
 
     node: RegionNode
@@ -37,7 +37,7 @@ class Step:
 
 #: Maps a step and the gradients of its outputs (zeros where none arrived) to those of its inputs; None, or a shorter
 #: list, for inputs without a gradient.
-Rule = Callable[[Step, Sequence[Array]], Sequence[Array | None]]
+Rule = Callable[[TapeStep, Sequence[Array]], Sequence[Array | None]]
 _rules: dict[str, Rule] = {}
 R = TypeVar("R", bound=Rule)
 
@@ -76,7 +76,7 @@ def backward(region: Region, target: str, given: Mapping[str, Array], wanted: Se
         inputs = [values.get(name) if name else None for name in node.inputs]
         outputs = [values.get(name) if name else None for name in node.outputs]
         arriving = [_arriving(grads, name, value) for name, value in zip(node.outputs, outputs, strict=True)]
-        for name, grad in zip(node.inputs, _rule_of(node)(Step(node, inputs, outputs), arriving), strict=False):
+        for name, grad in zip(node.inputs, _rule_of(node)(TapeStep(node, inputs, outputs), arriving), strict=False):
             if grad is not None and name:
                 _check_shape(node, name, grad, values)
                 grads[name] = grads[name] + grad if name in grads else grad
