@@ -162,7 +162,7 @@ ACTIONS = (
     ),
     Action(
         id="go.up",
-        title="&Parent Graph",
+        title="Parent Grap&h",
         run=lambda context: context.opened.go_up(),
         menu=Menu.GO,
         section=1,
@@ -265,7 +265,7 @@ ACTIONS = (
     ),
     Action(
         id="go.properties",
-        title="P&roperties of Graph and Model",
+        title="Model P&roperties",
         run=_properties,
         menu=Menu.GO,
         section=3,
