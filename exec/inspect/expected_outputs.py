@@ -70,5 +70,5 @@ def model_in(folder: Path) -> Path:
     found = [named] if named.is_file() else sorted(folder.glob("*.onnx"))
     if len(found) != 1:
         detail = f"{folder} has {len(found)} .onnx files; expected model.onnx"
-        raise ModelError("Several models in this folder; choose one", detail, str(folder))
+        raise ModelError("Which model is meant?", detail, str(folder))
     return found[0]
