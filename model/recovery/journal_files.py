@@ -6,7 +6,6 @@ it by a thread: steps and bytes of edits that are yet to be made.
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import errno
 import json
@@ -253,7 +252,7 @@ def json_text(content: Any, encode: Callable[[Any], Any] | None = None) -> str:
 
 def sync(descriptor: int, await_rest: Callable[[], object] = lambda: None) -> None:
     """Put a file on the disk in the background, and close it. The last edits a power failure would lose are few."""
-    _thread.start_new_thread(_sync, (descriptor, await_rest))  # Thread.start() would wait until it has a processor
+    threading.Thread(target=_sync, args=(descriptor, await_rest), daemon=True).start()
 
 
 def _sync(descriptor: int, await_rest: Callable[[], object]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from onnx_workbench.viewer.core.after_edits import AfterEdits
+from onnx_workbench.viewer.core.deferred_action import DeferredAction
 from onnx_workbench.viewer.core.tasks import ModelReader
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _FEW = 1000  # nodes and constants, which are prepared in less than a frame
 class SavePreparation(QObject):
     """Prepares a save of a document. GUI thread only.
 
-    Where edits are on their way it begins once they are made, refused or stopped (see AfterEdits). Calls `done` with
+    If edits are pending it begins once they are made, refused or stopped (see DeferredAction). Calls `done` with
     the save and the state that it holds, or `failed` with what it raised: at once where the model is small. An edit
     meanwhile waits until all is prepared (1.3 s in a model of 100,000 nodes), so that the save does not hold it.
     The work shows under a title and may be stopped there: then it calls `stopped`.
@@ -48,7 +48,7 @@ class SavePreparation(QObject):
         self._task: Task[None] | None = None
         self._reader = ModelReader(self, is_waited_for=True)
         self.running = True  # nothing was called yet
-        self._waiting = AfterEdits(workspace, title, "Do not save", self._begin, self._stop)
+        self._waiting = DeferredAction(workspace, title, "Do not save", self._begin, self._stop)
 
     def _begin(self) -> None:
         self._task = self._workspace.tasks.follow(self._title, self._stop)

@@ -19,8 +19,8 @@ from onnx_workbench.model.io.tensors.array_files import is_stored_outside, read_
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType, element_type_text
-from onnx_workbench.viewer.core.after_edits import AfterEdits
 from onnx_workbench.viewer.core.context import REFUSED
+from onnx_workbench.viewer.core.deferred_action import DeferredAction
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, number_text, plural, shape_text
 from onnx_workbench.viewer.tensor_view.readers import TensorSlice
@@ -313,7 +313,7 @@ class TensorEditing:
         if place is None or not tasks.making("edit"):
             start()
             return
-        after = AfterEdits(self._workspace, f"Exporting {display(path.name, 60)}", "Do not export", go_on, leave)
+        after = DeferredAction(self._workspace, f"Exporting {display(path.name, 60)}", "Do not export", go_on, leave)
         waiting = tasks.follow(f"Export {path.name}", after.stop, "read", makes="file")
 
 

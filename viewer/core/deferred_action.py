@@ -12,10 +12,10 @@ from onnx_workbench.viewer.style.formatting import display
 if TYPE_CHECKING:
     from onnx_workbench.viewer.core.context import DocumentContext
 
-_PATIENCE = 300  # ms before the user is shown that something waits
+_NOTICE_DELAY = 300  # ms before the user is shown that something waits
 
 
-class AfterEdits(QObject):
+class DeferredAction(QObject):
     """Calls `act` when no edit is pending: now, or when the edits are made, refused or stopped. GUI thread only.
 
     `title` names the waiting action, `refusal` the way to cancel it; both are shown if the wait is long. On cancel it
@@ -37,11 +37,11 @@ class AfterEdits(QObject):
         self._act = act
         self._refused = refused
         self._topic = f"{title} waits"
-        workspace.tasks.ended.connect(self._look, Qt.ConnectionType.QueuedConnection)
+        workspace.tasks.ended.connect(self._poll, Qt.ConnectionType.QueuedConnection)
         self._waits = True
-        self._look()
+        self._poll()
         if self._waits:
-            QTimer.singleShot(_PATIENCE, self, self._tell)
+            QTimer.singleShot(_NOTICE_DELAY, self, self._show_notice)
 
     def stop(self) -> None:
         """Do not do it at all, unless it was begun: as if that were chosen."""
@@ -49,13 +49,13 @@ class AfterEdits(QObject):
             self._end()
             self._refused()
 
-    def _look(self, _ended: object = None) -> None:
+    def _poll(self, _ended: object = None) -> None:
         tasks = self._workspace.tasks
         if self._waits and not tasks.is_closed and not tasks.making("edit"):
             self._end()
             self._act()
 
-    def _tell(self) -> None:
+    def _show_notice(self) -> None:
         coming = self._workspace.tasks.making("edit")
         if self._waits and coming:
             waits = f"{self._title} waits for “{display(coming[0].title, 80)}”"
