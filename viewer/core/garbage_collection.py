@@ -52,10 +52,13 @@ class Collector(QObject):
 
 
 def exclude_model() -> None:
-    """Search no more through what there is now: a model was opened, and stays for long. GUI thread."""
+    """Exempt all present objects from collection, after a model was opened. GUI thread.
+
+    A full collection takes 0.4 s beside a model of 100,000 nodes, longer than the window may be blocked.
+    """
     gc.freeze()
 
 
 def include_models() -> None:
-    """Search through everything again, as a model was closed. GUI thread."""
+    """End the exemption, as a model was closed: its cycles would never be freed otherwise. GUI thread."""
     gc.unfreeze()
