@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import Any
 
 from onnx_workbench.exec.engine.engine import Engine
-from onnx_workbench.exec.engine.execution import ExecutionOptions
-from onnx_workbench.exec.engine.plan import MISSING
 from onnx_workbench.exec.engine.snapshot import ABSENT, GraphSnapshot, ModelSnapshot, NodeSnapshot, SnapshotCache
+from onnx_workbench.exec.engine.stepper import Request, RunOptions
 from onnx_workbench.exec.inputs.feeds import normalise
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.exec.session import default_budget, default_memory_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model, TrainingInfo, Value
@@ -53,7 +53,7 @@ class Trainer:
         return replace(main, uid=-snapshot.uid, graph=snapshot, input_types=self._types(graph))
 
     def _types(self, *graphs: Graph) -> dict[int, Any]:
-        return {self._snapshots.values[v]: v.type for g in graphs for v in g.inputs}
+        return {v.id: v.type for g in graphs for v in g.inputs}
 
     def _combined(self, main: ModelSnapshot, algorithm: Graph | None) -> ModelSnapshot | None:
         """The model's graph and the algorithm's as one; names the algorithm does not define are the model's."""
@@ -101,13 +101,12 @@ class Trainer:
         seed: int,
         progress: Progress,
     ) -> RunResult:
-        given = {self._number(v): value for v, value in self._given(feeds)}
-        bound = {self._number(self._initializers[n]): v for n, v in self.parameters.items()}
-        options = ExecutionOptions(seed=seed, memory_limit=default_memory_limit())
-        execution = self._engine.start(snapshot, bound | given, options, progress=progress)
-        execution.advance()
-        result = execution.finish()
-        result.number = self._snapshots.values.find
+        given = {v.id: value for v, value in self._given(feeds)}
+        bound = {self._initializers[n].id: v for n, v in self.parameters.items()}
+        options = RunOptions(seed=seed, memory_limit=default_memory_limit())
+        stepper = self._engine.start(Request(snapshot, bound | given, options), progress=progress)
+        stepper.go_on()
+        result = stepper.result()
         if result.ok and graph is not None:
             self.parameters.update(self._assigned(result, binding, graph))
         return result
@@ -118,9 +117,6 @@ class Trainer:
             raise ModelError("No such input", f"{', '.join(unknown)}; the step takes {', '.join(self._inputs)}")
         return [(self._inputs[n], normalise(v, self._inputs[n].type, n)) for n, v in feeds.items()]
 
-    def _number(self, value: Value) -> int:
-        return self._snapshots.values[value]
-
     def _assigned(
         self, result: RunResult, binding: tuple[tuple[str, str], ...], graph: Graph
     ) -> dict[str, RuntimeValue]:
@@ -130,7 +126,7 @@ class Trainer:
             if target not in self._initializers or source not in outputs:
                 missing = f"initializer {target!r}" if target not in self._initializers else f"output {source!r}"
                 raise ModelError("A binding of the training info leads nowhere", f"there is no {missing}")
-            value = result.find(((), self._number(outputs[source])))
+            value = result.find(((), outputs[source].id))
             if value is MISSING:
                 value = result.value(source)
             tensor = self._initializers[target].initializer

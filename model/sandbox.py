@@ -1,32 +1,39 @@
 """Run code that may crash, hang or exhaust memory in a child process with limits (sandbox).
 
 onnx's C++ helpers (checker, shape inference, version converter, inliner, text parser) do all three on small
-hostile files, so none of them ever runs in the program's own process. The child gets bytes and returns bytes.
+hostile files, so none of them ever runs in the program's own process. The child gets bytes and returns bytes through
+its standard input and output, and ends when its input does, hence with the program. Starting one takes a quarter of a
+second of processor time, so one that has answered is kept for later calls.
 """
 
 from __future__ import annotations
 
 import atexit
-import json
 import os
+import queue
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.sandbox_child import IDLE_SECONDS, read_message, write_message
 
 GIB = 1 << 30
+#: Names of temporary folders begin with it, and with the number of the process they belong to.
+PREFIX = "onnx-workbench-"
 
-#: Niceness of background children (see nice(2)): lower priority than a run of a model.
-_MANNERS = 10
-#: Seconds until a child that is wanted no longer is stopped.
-_POLL = 0.02
+_NICENESS = 10  # added for background children, see nice(2): lower priority than a run of a model
+_POLL = 0.02  # seconds until a child that is no longer wanted is stopped
+_MOST_CALLS = 200  # of one child, in case a library in it leaks memory
+_LARGE = 256 << 20  # bytes of memory: a child that holds more is not kept
 
 
 def run_isolated(
@@ -36,102 +43,175 @@ def run_isolated(
     what: str = "The helper",
     memory: int = 4 * GIB,
     seconds: int = 120,
+    threads: int = 1,
     progress: Progress = SILENT,
     in_background: bool = False,
 ) -> bytes:
     """Call ``module:function`` with bytes in a child process and return its bytes.
 
     `what` begins the message when it fails: ModelError for a crash, a limit, or a ModelError raised inside.
-    `memory` limits its address space, `seconds` its processor and wall time. `in_background`: nobody waits for it, so
-    the window and runs come first. Blocks; not on the GUI thread.
+    `memory` limits its address space, `seconds` its wall time and the processor time of each of so many `threads`.
+    `in_background`: nobody waits for it, so the window and runs come first. Blocks; not on the GUI thread.
     """
-    folder = Path(tempfile.mkdtemp(prefix="onnx-workbench-"))
+    header = {"function": function, "memory": memory, "seconds": seconds, "threads": threads}
+    key = (*child_command(), function, str(in_background))
+    child = _take_idle(key) or _Child(key, in_background=in_background)
     try:
-        (folder / "in").write_bytes(payload)
-        process = subprocess.Popen(
-            [*child_command(), function, str(folder), str(memory), str(seconds)],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+        answer, content = child.call(header, payload, seconds, what, progress)
+        if "title" in answer:
+            raise ModelError(answer["title"], answer["detail"], answer["place"])
+        if answer["memory"] < _LARGE:
+            child.keep()
+        return content
+    finally:
+        if not child.is_kept:
+            child.kill()
+
+
+class _Child:
+    """A child process, used by one thread at a time."""
+
+    def __init__(self, key: tuple[str, ...], *, in_background: bool) -> None:
+        self._key = key
+        self._folder = make_own_folder()
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `kill`
+        self._process = subprocess.Popen(
+            child_command(),
+            cwd=self._folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
             start_new_session=True,
         )
-        _running[process] = folder
-        if in_background:
-            _stand_back(process)
+        with suppress(OSError):  # an empty working folder in which a model's relative paths find nothing
+            self._folder.rmdir()  # Windows keeps it until the child has ended
+        if in_background and hasattr(os, "setpriority"):
+            with suppress(OSError):  # it has ended
+                os.setpriority(os.PRIO_PROCESS, self._process.pid, os.nice(0) + _NICENESS)  # at most 19 counts
+        self._calls = 0
+        self._idle_until = 0.0
+        self.is_kept = False
+        _started.add(self)
+
+    def call(
+        self, header: dict[str, Any], payload: bytes, seconds: int, what: str, progress: Progress
+    ) -> tuple[dict[str, Any], bytes]:
+        """Exchange one call for its answer; ModelError when the child ends or the time is over."""
+        answers: queue.SimpleQueue[tuple[dict[str, Any], bytes] | None] = queue.SimpleQueue()
+        threading.Thread(target=self._exchange, args=(header, payload, answers), daemon=True).start()
+        self._calls += 1
+        deadline = time.monotonic() + seconds
+        while True:
+            progress.check()
+            if time.monotonic() >= deadline:
+                raise ModelError(f"{what} took longer than {seconds} s", "It was stopped; the model is as it was.")
+            with suppress(queue.Empty):
+                answer = answers.get(timeout=_POLL)
+                if answer is None:
+                    raise self._failure(what)
+                return answer
+
+    def _exchange(
+        self, header: dict[str, Any], payload: bytes, answers: queue.SimpleQueue[tuple[dict[str, Any], bytes] | None]
+    ) -> None:
+        """Send a call and wait for the answer; None when the child ended. On a thread, since pipes block."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         try:
-            stderr = _wait(process, seconds, what, progress)
-        except BaseException:
-            _kill(process)
-            raise
-        finally:
-            _running.pop(process, None)
-        return _result(folder, process.returncode, stderr, what)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+            write_message(self._process.stdin, header, payload)
+            answers.put(read_message(self._process.stdout))
+        except (OSError, EOFError, ValueError):
+            answers.put(None)
+
+    def _failure(self, what: str) -> ModelError:
+        """Describe the end of the process."""
+        code = self._process.wait()
+        if code < 0:
+            name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+            return ModelError(
+                f"{what} crashed on this model", f"Its process ended with {name}; the model is as it was."
+            )
+        self._stderr.seek(0)
+        lines = self._stderr.read(1 << 20).decode("utf-8", "replace").strip().splitlines()
+        return ModelError(f"{what} failed on this model", (lines or [f"exit code {code}"])[-1][:500])
+
+    def keep(self) -> None:
+        """Leave the child to the next call, unless another waits for that already."""
+        self._idle_until = time.monotonic() + IDLE_SECONDS - 5
+        with _lock:
+            if self._calls < _MOST_CALLS and self._key not in _idle:
+                _idle[self._key] = self
+                self.is_kept = True
+
+    def can_be_used(self) -> bool:
+        """Return whether an idle child will take one more call."""
+        return time.monotonic() < self._idle_until and self._process.poll() is None
+
+    def kill(self) -> None:
+        """End the process and release what it holds."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL) if hasattr(os, "killpg") else self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout, self._stderr):
+            if pipe is not None:
+                with suppress(OSError):  # what was left to be written
+                    pipe.close()
+        with suppress(OSError):
+            self._folder.rmdir()
+        _started.discard(self)
 
 
-#: Running children and their folders: killed and removed when the program ends.
-_running: dict[subprocess.Popen[bytes], Path] = {}
+_started: set[_Child] = set()
+_idle: dict[tuple[str, ...], _Child] = {}  # by command, function and priority
+_lock = threading.Lock()  # for both
+
+
+def _take_idle(key: tuple[str, ...]) -> _Child | None:
+    """Take the child that waits for a call of the same kind, if there is one.
+
+    Other functions have other limits, below which what a child has mapped may not fit.
+    """
+    with _lock:
+        child = _idle.pop(key, None)
+    if child is None:
+        return None
+    child.is_kept = False
+    if child.can_be_used():
+        return child
+    child.kill()
+    return None
+
+
+def make_own_folder(base: Path | None = None) -> Path:
+    """A private folder for temporary files with the number of this process in its name; in the temporary folder.
+
+    Folders of processes that were killed are removed.
+    """
+    temporary = Path(tempfile.gettempdir())
+    for folder in {base or temporary, temporary}:
+        _remove_stale(folder)
+    return Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=base))
+
+
+def _remove_stale(base: Path) -> None:
+    for folder in base.glob(f"{PREFIX}*"):
+        owner = folder.name.removeprefix(PREFIX).split("-")[0]
+        if owner.isdigit() and not is_running(int(owner)):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @atexit.register
 def _end_children() -> None:
-    for process, folder in list(_running.items()):
-        _kill(process)
-        shutil.rmtree(folder, ignore_errors=True)
+    for child in list(_started):
+        child.kill()
 
 
 def child_command() -> list[str]:
-    """The command that starts this program as a child; arguments follow it."""
+    """Return the command that starts this program as a child."""
     if getattr(sys, "frozen", False):
         return [sys.executable, "--child"]
-    start = "import sys; from onnx_workbench.model.sandbox_child import child_main; child_main(sys.argv[1:])"
+    start = "from onnx_workbench.model.sandbox_child import child_main; child_main()"
     return [sys.executable, "-P", "-c", start]  # -P: a module in the working folder cannot take the place of ours
-
-
-def _wait(process: subprocess.Popen[bytes], seconds: int, what: str, progress: Progress) -> bytes:
-    """Wait for the end, checking for cancellation; returns what it wrote to standard error."""
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            _, stderr = process.communicate(timeout=_POLL)
-            return stderr
-        except subprocess.TimeoutExpired:
-            progress.check()
-            if time.monotonic() > deadline:
-                raise ModelError(
-                    f"{what} took longer than {seconds} s", "It was stopped; the model is as it was."
-                ) from None
-
-
-def _stand_back(process: subprocess.Popen[bytes]) -> None:
-    if hasattr(os, "setpriority"):
-        with suppress(OSError):  # it has ended
-            os.setpriority(os.PRIO_PROCESS, process.pid, _MANNERS)
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
-    process.wait()
-    if process.stderr is not None:
-        process.stderr.close()
-
-
-def _result(folder: Path, code: int, stderr: bytes, what: str) -> bytes:
-    said = None
-    with suppress(FileNotFoundError, ValueError):  # a child that ended while it wrote left a part of that
-        said = json.loads((folder / "error").read_text("utf-8"))
-    if said is not None:
-        raise ModelError(said["title"], said["detail"], said["place"])
-    if code == 0 and (folder / "out").exists():
-        return (folder / "out").read_bytes()
-    if code < 0:
-        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-        raise ModelError(f"{what} crashed on this model", f"Its process ended with {name}; the model is as it was.")
-    tail = stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or [f"exit code {code}"]
-    raise ModelError(f"{what} failed on this model", tail[0][:500])
 
 
 def is_running(process: int, started: str = "") -> bool:

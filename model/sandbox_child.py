@@ -2,37 +2,92 @@
 
 from __future__ import annotations
 
+import faulthandler
 import importlib
 import json
+import os
+import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import IO, Any
 
 from onnx_workbench.model.errors import ModelError
 
+IDLE_SECONDS = 60  # until a child without a call ends
 _GIB = 1 << 30
+_LENGTH_BYTES = 8
 
 #: Only functions of this package run in a child, whatever a caller passes.
 _PACKAGE = "onnx_workbench."
 
 
-def child_main(arguments: list[str]) -> None:
-    """Entry of the child: function, folder with ``in``, memory and time limit; writes ``out`` or ``error``."""
-    function, folder_name, memory, seconds = arguments
-    folder = Path(folder_name)
-    _limit(int(memory), int(seconds))
+def write_message(pipe: IO[bytes], header: dict[str, Any], content: bytes) -> None:
+    """Write a header and bytes, each behind its length."""
+    for part in (json.dumps(header).encode(), content):
+        pipe.write(len(part).to_bytes(_LENGTH_BYTES, "little"))
+        pipe.write(part)
+    pipe.flush()
+
+
+def read_message(pipe: IO[bytes]) -> tuple[dict[str, Any], bytes]:
+    """Read what `write_message` wrote; EOFError where that ends early, ValueError where it is no header."""
+    header = json.loads(_read_part(pipe))
+    return header, _read_part(pipe)
+
+
+def _read_part(pipe: IO[bytes]) -> bytes:
+    length = int.from_bytes(_read(pipe, _LENGTH_BYTES), "little")
+    return _read(pipe, length)
+
+
+def _read(pipe: IO[bytes], length: int) -> bytes:
+    parts = []
+    while length:
+        part = pipe.read(min(length, 1 << 24))  # nothing is allocated by a length that was only claimed
+        if not part:
+            raise EOFError
+        parts.append(part)
+        length -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def child_main() -> None:
+    """Entry of the child: answers calls until its input ends, or none came for a minute."""
+    calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)  # a library that prints does not disturb the answers
+    while True:
+        idle = threading.Timer(IDLE_SECONDS, os._exit, (0,))
+        idle.daemon = True
+        idle.start()
+        try:
+            header, payload = read_message(calls)
+        except EOFError:
+            return
+        idle.cancel()
+        _limit(header["memory"], header["seconds"] * header["threads"])
+        faulthandler.dump_traceback_later(header["seconds"] + 1, exit=True)  # even while C++ code holds the GIL
+        _end_with_input(calls, is_on=True)
+        answer, content = _answer(header, payload)
+        _end_with_input(calls, is_on=False)
+        faulthandler.cancel_dump_traceback_later()
+        write_message(answers, answer, content)
+        if "title" in answer:
+            return
+
+
+def _answer(header: dict[str, Any], payload: bytes) -> tuple[dict[str, Any], bytes]:
+    """Return the memory held and the result of the function, or a header with what went wrong."""
     try:
-        output = _find(function)((folder / "in").read_bytes())
+        result = _find(header["function"])(payload)
+        return {"memory": _memory()}, result
     except MemoryError:
-        _fail(
-            folder,
-            f"The limit of {int(memory) / _GIB:.1f} GiB was reached",
-            "The model needs more memory than allowed.",
-        )
+        limit = f"The limit of {header['memory'] / _GIB:.1f} GiB was reached"
+        return {"title": limit, "detail": "The model needs more memory than allowed.", "place": ""}, b""
     except ModelError as error:
-        _fail(folder, error.title, error.detail, str(error.place or ""))
-    else:
-        (folder / "out").write_bytes(output)
+        return {"title": error.title, "detail": error.detail, "place": str(error.place or "")}, b""
 
 
 def _find(function: str) -> Callable[[bytes], bytes]:
@@ -44,21 +99,44 @@ def _find(function: str) -> Callable[[bytes], bytes]:
     return found
 
 
-def _fail(folder: Path, title: str, detail: str, place: str = "") -> None:
-    (folder / "error").write_text(json.dumps({"title": title, "detail": detail, "place": place}), "utf-8")
+def _memory() -> int:
+    """Return the bytes of memory that this process holds, 0 where there is no /proc."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def _limit(memory: int, seconds: int) -> None:
+    """Set the limits of one call; those of processor time count from now."""
     try:
         import resource
     except ImportError:  # Windows has no rlimits; the wall-clock limit of the parent still holds
         return
     for what, amount in (
         (resource.RLIMIT_AS, memory),
-        (resource.RLIMIT_CPU, seconds + 1),
+        (resource.RLIMIT_CPU, int(time.process_time()) + seconds + 1),
         (resource.RLIMIT_FSIZE, memory),
         (resource.RLIMIT_CORE, 0),
     ):
         with suppress(ValueError, OSError):
             _, hard = resource.getrlimit(what)
             resource.setrlimit(what, (amount if hard == resource.RLIM_INFINITY else min(amount, hard), hard))
+
+
+def _end_with_input(calls: IO[bytes], *, is_on: bool) -> None:
+    """Have the system end this process when the other end of its input closes, as when the program is killed.
+
+    A signal does that while a library holds the interpreter too. Without such signals, as on Windows, the process
+    ends once its call is done. The program sends nothing while it waits for an answer.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return
+    if not hasattr(fcntl, "F_SETOWN"):
+        return
+    fcntl.fcntl(calls, fcntl.F_SETOWN, os.getpid())
+    flags = fcntl.fcntl(calls, fcntl.F_GETFL)
+    fcntl.fcntl(calls, fcntl.F_SETFL, flags | os.O_ASYNC if is_on else flags & ~os.O_ASYNC)

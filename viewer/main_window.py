@@ -141,8 +141,8 @@ class MainWindow(QMainWindow):
         workspace = tab.workspace
         refresh = self.actions_binding.refresh_soon
         for signal in (
-            workspace.selection.changed, workspace.changes.state_changed, workspace.graph_shown,
-            workspace.visits.changed, workspace.run_state_changed, workspace.runs_changed,
+            workspace.selection.changed, workspace.changes.state_changed, workspace.navigation.graph_shown,
+            workspace.navigation.history.changed, workspace.run_state_changed, workspace.runs_changed,
         ):  # fmt: skip
             signal.connect(refresh)
         for signal in (workspace.tasks.started, workspace.tasks.ended):
@@ -162,7 +162,7 @@ class MainWindow(QMainWindow):
     def _on_view_added(self, view: GraphView) -> None:
         """Let a graph have the keys of actions, and show its zoom while it is in front."""
         view.zoom_changed.connect(partial(self._show_zoom, view))
-        view.opened.connect(self._open_panel_of)
+        view.navigator.opened.connect(self._open_panel_of)
         self.actions_binding.add_graph_shortcuts(view)
 
     def _on_task(self, task: Task[Any]) -> None:
@@ -267,12 +267,15 @@ class MainWindow(QMainWindow):
         if not menu.isEmpty():
             menu.popup(position)
 
-    def _offer_conversion(self, workspace: Workspace, opset: int, purpose: str, then: Callable[[], object]) -> None:
+    def _offer_conversion(
+        self, workspace: Workspace, opset: int, purpose: str, then: Callable[[], object] | None
+    ) -> None:
         from onnx_workbench.viewer.dialogs.convert import ConvertDialog
         from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside
 
         dialog = ConvertDialog(workspace, self, opset=opset, purpose=purpose)
-        dialog.converted.connect(then)
+        if then is not None:
+            dialog.converted.connect(then)
         show_aside(workspace, dialog)
 
     def open_palette(self) -> None:

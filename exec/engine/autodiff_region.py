@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from onnx_workbench.exec.engine.plan import MISSING, Plan, PlanStep
+from onnx_workbench.exec.engine.plan import Plan, PlanStep
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.context import Region, RegionNode, RuntimeValue
+from onnx_workbench.exec.results.values import MISSING
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.engine.operations import Library

@@ -50,8 +50,8 @@ class CacheOutline:
 class ValueCache:
     """LRU cache of values computed by earlier runs, keyed by token.
 
-    Executions refer to this, never to the engine: a reference cycle would keep hundreds of megabytes alive until the
-    garbage collector runs.
+    What it holds refers to no engine: a reference cycle would keep hundreds of megabytes alive until the garbage
+    collector runs.
     """
 
     budget: int

@@ -11,20 +11,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from onnx_workbench.exec.engine.cache import CacheEntry, CacheOutline, ValueCache
-from onnx_workbench.exec.engine.execution import Execution, ExecutionOptions
 from onnx_workbench.exec.engine.executor import Executor, Observer
 from onnx_workbench.exec.engine.input_types import kind_of
-from onnx_workbench.exec.engine.lowering import compile_model
+from onnx_workbench.exec.engine.lowering import compile_model, patch_plan
 from onnx_workbench.exec.engine.operations import Library
-from onnx_workbench.exec.engine.plan import MISSING, Plan, PlanStep
-from onnx_workbench.exec.engine.plan_patch import patched
+from onnx_workbench.exec.engine.plan import Plan, PlanStep
 from onnx_workbench.exec.engine.plan_state import Kinds, PlanState, TokenTable, fill
 from onnx_workbench.exec.engine.snapshot import ModelSnapshot
+from onnx_workbench.exec.engine.stepper import Request, RunOptions, Stepper
 from onnx_workbench.exec.errors import LimitError
+from onnx_workbench.exec.inputs.feeds import HeldInput
 from onnx_workbench.exec.kernels.context import Limits, RuntimeValue, set_limits
 from onnx_workbench.exec.results.slot_map import ValueKey
-from onnx_workbench.exec.results.values import copy_value, same_value
+from onnx_workbench.exec.results.values import MISSING, copy_value, same_value
 from onnx_workbench.exec.worker.allocator import keep_freed_memory, return_freed_memory
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
@@ -40,15 +42,15 @@ class Engine:
         keep_freed_memory()
         self.budget = budget
         self.library = Library()
-        self._store = ValueCache(budget)
+        self.cache = ValueCache(budget)
         self._plans: dict[Any, PlanState] = {}  # the newest last
         self._newest: tuple[int, frozenset[int], ModelSnapshot, PlanState] | None = None
         self._feeds: dict[int, tuple[int, RuntimeValue]] = {}
-        self._last: Execution | None = None  # whose values are not yet in the store
+        self._last: tuple[Executor, list[int]] | None = None  # not yet in the cache, with the tokens of its steps
 
     def forget(self) -> None:
         """Release all values of earlier runs; constants stay."""
-        self._store = ValueCache(self.budget, insides=self._store.insides)
+        self.cache = ValueCache(self.budget, insides=self.cache.insides)
         self._last = None
         self._feeds.clear()
         return_freed_memory()
@@ -62,7 +64,9 @@ class Engine:
         key = (snapshot.uid, seed, fed)
         state = self._plans.pop(key, None)
         if state is None and self._newest is not None and self._newest[:2] == (seed, fed):
-            state = patched(self._newest[3], self._newest[2], snapshot, self.library, seed)
+            before = self._newest[3]
+            patched = patch_plan(before.plan, self._newest[2], snapshot, self.library, seed)
+            state = None if patched is None else before.patched(*patched)
         if state is None:
             state = PlanState(compile_model(snapshot, self.library, seed=seed, fed=fed), self.library)
         self._plans[key] = state
@@ -77,7 +81,7 @@ class Engine:
         """Evict constants and weights that no plan reads, and tokens of steps that are not cached."""
         steps: list[PlanStep] = []
         tensors: set[int] = set()
-        known = self._store.tokens() | {token for token, _ in self._feeds.values()}
+        known = self.cache.tokens() | {token for token, _ in self._feeds.values()}
         for state in self._plans.values():
             if state.token_table is not None:
                 known.update(state.token_table.slots, state.token_table.steps)
@@ -90,48 +94,47 @@ class Engine:
             pending += [body.plan for index in plan.bodied for body in plan.steps[index].bodies]
         known.update(s.key for s in steps)
         tokens = {s.token for s in steps}
-        self._store.retain(tokens)
+        self.cache.retain(tokens)
         self.library.retain(tokens, {s.operation.number for s in steps}, tensors, known)
 
-    def start(
-        self,
-        snapshot: ModelSnapshot,
-        feeds: Mapping[int, RuntimeValue],
-        options: ExecutionOptions,
-        *,
-        progress: Progress = SILENT,
-        observer: Observer | None = None,
-    ) -> Execution:
+    def start(self, request: Request, *, progress: Progress = SILENT, observer: Observer | None = None) -> Stepper:
         """Plan a run; constants are computed here, nothing else yet. ModelError when an input it needs is not given.
 
+        Inputs that this process holds are fetched, or made.
         A run that is cancelled, or reaches its time limit, while it is planned is one of no nodes that has stopped.
         """
+        if any(isinstance(feed, HeldInput) for feed in request.feeds.values()):
+            from onnx_workbench.exec.inputs.recipe import value_of  # which needs sessions, and these an engine
+
+            made = {n: value_of(feed) if isinstance(feed, HeldInput) else feed for n, feed in request.feeds.items()}
+            request = replace(request, feeds=made)
         begun = time.perf_counter()
+        snapshot, feeds, options = request.snapshot, request.feeds, request.options
         deadline = None if options.time_limit is None else time.monotonic() + options.time_limit
         limits = Limits(options.memory_limit, deadline, progress)
-        self._store.run += 1
+        self.cache.run += 1
         if options.fresh:
-            self._store.clear()
+            self.cache.clear()
             self._last = None
         fed = frozenset(value for value, _ in snapshot.graph.initializers if value in feeds)
         state = self._plan_within(limits, snapshot, options.seed, fed)
         if isinstance(state, str):
-            return self._unplanned(snapshot, options, state, begun)
+            return self._unplanned(request, state, begun)
         slots, of_steps, kinds = self._assign_feeds(state, feeds)
         targets = _targets(state.plan, options)
         needed, kept = self._needed(state, of_steps, targets, slots, fresh=options.fresh)
         _refuse_missing(state.plan, needed, slots, snapshot)
         run = Executor(state, slots, limits=limits, ceiling=max(self.budget, 1), observer=observer)
-        execution = Execution(self._store, run, of_steps, kept, options, begun, kinds)
+        stepper = Stepper(self, request, run, kept, kinds, begun)
         schedule = state.schedule
         if schedule is not None and needed is schedule.steps:
             run.code = state.code_for(schedule.code, kinds)
         else:
-            execution.prepare(needed, targets)
+            stepper.prepare(needed, targets)
         if options.watched:
-            execution.reopen_constants()
-        self._last = execution
-        return execution
+            stepper.reopen_constants()
+        self._last = run, of_steps
+        return stepper
 
     def _plan_within(self, limits: Limits, snapshot: ModelSnapshot, seed: int, fed: frozenset[int]) -> PlanState | str:
         """The plan and its state, or the reason why planning was stopped."""
@@ -145,13 +148,14 @@ class Engine:
         finally:
             set_limits(None)
 
-    def _unplanned(self, snapshot: ModelSnapshot, options: ExecutionOptions, stopped: str, begun: float) -> Execution:
+    def _unplanned(self, request: Request, stopped: str, begun: float) -> Stepper:
         """A run that was stopped while it was planned."""
+        snapshot = request.snapshot
         bare = replace(snapshot, graph=replace(snapshot.graph, initializers=(), nodes=()))
-        state = PlanState(compile_model(bare, self.library, seed=options.seed), self.library)
+        state = PlanState(compile_model(bare, self.library, seed=request.options.seed), self.library)
         run = Executor(state, state.template.copy(), limits=Limits(), ceiling=max(self.budget, 1))
         run.stopped = stopped
-        return Execution(self._store, run, [], {}, options, begun, ())
+        return Stepper(self, request, run, {}, (), begun)
 
     def _assign_feeds(
         self, state: PlanState, feeds: Mapping[int, RuntimeValue]
@@ -167,9 +171,27 @@ class Engine:
 
     def _settle(self) -> None:
         """Put what the last run computed into the cache; deferred until a run needs it."""
-        if self._last is not None:
-            self._last.keep_values()
-            self._last = None
+        if self._last is None:
+            return
+        (run, tokens), self._last = self._last, None
+        cache, slots, folded = self.cache, run.slots, run.state.folded
+        for position in range(len(run.stamps)):
+            step = run.code[position].step
+            token = tokens[step.index]
+            if not token or folded[step.index] or step.index in run.failures or step.index in run.skipped:
+                continue
+            seconds = run.seconds(position)
+            cache.costs[step.key] = seconds
+            outs = step.outs
+            values = (slots[outs[0]],) if len(outs) == 1 else tuple([slots[s] for s in outs])
+            if values[0] is not MISSING if len(values) == 1 else all(v is not MISSING for v in values):
+                inside = run.inside([step]) if step.bodies else None
+                cache.entries[token] = CacheEntry(values, seconds, run.sizes[position], cache.run, inside)
+            elif run.summaries:
+                found = tuple(run.summaries.get(s) for s in outs)
+                if all(f is not None or not s for f, s in zip(found, outs, strict=True)):
+                    cache.outlines[token] = CacheOutline(found, seconds, run.sizes[position], cache.run)
+        cache.trim()
 
     def _step_tokens(self, state: PlanState, given: Mapping[int, RuntimeValue]) -> list[int]:
         """A token per step; 0 where something is missing."""
@@ -215,19 +237,20 @@ class Engine:
             return 0
         intern, key = self.library.token, step.key
         content = (key, *read)
-        token = intern(("volatile", self._store.run, *content) if key in self.library.volatile else content)
+        token = intern(("volatile", self.cache.run, *content) if key in self.library.volatile else content)
         for index, slot in enumerate(step.outs):
             if slot:
                 slots[slot] = token if not index else intern((token, "output", index))
         return token
 
     def _feed(self, number: int, value: RuntimeValue) -> int:
-        """The token of a feed; a copy is kept, which callers cannot change, and compared with the next one."""
+        """The token of a feed; it is kept, or a copy where callers may change it, and compared with the next one."""
         known = self._feeds.get(number)
-        if known is not None and same_value(known[1], value):
+        if known is not None and (known[1] is value or same_value(known[1], value)):
             return known[0]
-        token = self.library.token(("feed", number, self._store.run))
-        self._feeds[number] = token, copy_value(value)
+        token = self.library.token(("feed", number, self.cache.run))
+        is_fixed = isinstance(value, np.ndarray) and value.flags.owndata and not value.flags.writeable
+        self._feeds[number] = token, value if is_fixed else copy_value(value)
         return token
 
     def _needed(
@@ -241,8 +264,8 @@ class Engine:
         wanted = _wanted(plan, targets)
         needed: list[PlanStep] = []
         kept: dict[int, CacheEntry | CacheOutline | None] = {}
-        entries, outlines, folded = self._store.entries, self._store.outlines, self.library.folded
-        run, producers, constants = self._store.run, plan.producers, state.tokens
+        entries, outlines, folded = self.cache.entries, self.cache.outlines, self.library.folded
+        run, producers, constants = self.cache.run, plan.producers, state.tokens
         for step in reversed(plan.steps):
             index = step.index
             if not wanted[index] and targets is not None:
@@ -283,7 +306,7 @@ def _wanted(plan: Plan, targets: set[int] | None) -> bytearray:
     return wanted
 
 
-def _targets(plan: Plan, options: ExecutionOptions) -> set[int] | None:
+def _targets(plan: Plan, options: RunOptions) -> set[int] | None:
     """Return the indices of the steps whose values are requested; None: all."""
     if options.until is not None:
         step = plan.step_of(options.until[1], options.until[0])

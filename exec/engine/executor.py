@@ -11,24 +11,24 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onnx_workbench.exec.engine.failures import StepError, failure_of, refuse_large
 from onnx_workbench.exec.engine.input_types import kind_of
-from onnx_workbench.exec.engine.plan import MISSING, NONE_SLOT, PlanStep
+from onnx_workbench.exec.engine.plan import PlanStep
 from onnx_workbench.exec.engine.plan_state import BodyCall, Code, PlanState
 from onnx_workbench.exec.engine.subgraph_breakpoints import BreakpointHit, SubgraphStepper
-from onnx_workbench.exec.engine.subgraph_frames import Frame, SubgraphRecord, inside
+from onnx_workbench.exec.engine.subgraph_frames import ExecutorPass, Frame, SubgraphRecord, inside
 from onnx_workbench.exec.errors import KernelError, LimitError
 from onnx_workbench.exec.inspect.statistics import Summary, nbytes, summarise
 from onnx_workbench.exec.kernels.context import Limits, RuntimeValue, set_limits
+from onnx_workbench.exec.results.columns import Keys
 from onnx_workbench.exec.results.node_table import CODES, Failure, NodeTable, State
-from onnx_workbench.exec.results.run_result import StepError, failure_of
-from onnx_workbench.exec.results.slot_map import SlotKeys
-from onnx_workbench.exec.results.values import distinct_bytes, refuse_large
+from onnx_workbench.exec.results.slot_map import NONE_SLOT
+from onnx_workbench.exec.results.values import MISSING, distinct_bytes
 from onnx_workbench.model.errors import errors_to
 from onnx_workbench.model.progress import SILENT, Cancelled
 
@@ -47,19 +47,6 @@ _BUFFER = 256
 Estimate = Callable[[int], tuple[float, float]]
 
 Observer = Callable[[NodeTable], None]
-
-
-@dataclass(slots=True, eq=False)
-class ExecutorPass:
-    """Progress of the loop through the graph, or through one iteration of a body."""
-
-    slots: list[RuntimeValue]
-    stamps: list[float]  # when each step was finished
-    sizes: list[int]  # bytes of the outputs of each step
-    dead: dict[int, Failure]  # slots that will never have a value
-    ceiling: int  # bytes to hold; past it values are released
-    held: int = 0  # bytes of values
-    peak: int = 0  # of `held`
 
 
 class Executor:
@@ -91,12 +78,12 @@ class Executor:
         self.stamps, self.sizes = self.main.stamps, self.main.sizes  # of the steps of `code` that were finished
         self.summaries: dict[int, Summary] = {}
         self.stopped = ""
-        self.walk = SubgraphStepper()  # of the last call of execute
+        self.subgraphs = SubgraphStepper()  # of the last call of execute
         self.keep: set[int] | None = None  # slots never released; None: all, as long as the budget lasts
         self._frames: dict[int, Frame] = {}  # by id of the plan
         self._tick = 0.0
-        self._told = 0
-        self._telling = threading.Lock()
+        self._notified = 0
+        self._notifying = threading.Lock()
         self._gaps: dict[int, float] = {}  # position → when its step really began
         self._last_reads: dict[int, int] | None = None
         self._expected: Estimate | None = None
@@ -105,7 +92,7 @@ class Executor:
 
     def rewind(self, code: list[Code]) -> None:
         """Stand before the first step of other code; what the slots hold stays."""
-        self.code, self.main.held, self._told = code, 0, 0
+        self.code, self.main.held, self._notified = code, 0, 0
         self.stamps.clear()
         self.sizes.clear()
         self._gaps.clear()
@@ -115,28 +102,28 @@ class Executor:
     def execute(self, count: int | None = None, expected: Estimate | None = None) -> None:
         """Run the remaining steps of `code`, or the next `count` of them; `stopped` says why it ended early.
 
-        The last of `count` steps are reported to the observer together with the next ones, or by a call of `tell`.
+        The last of `count` steps are reported to the observer together with the next ones, or by a call of `notify`.
         `expected(n)` gives the seconds that the first n steps and all steps are expected to take, for the progress.
         """
         self._expected = expected  # only meanwhile: it refers to who refers to this
-        self.walk.begin()
+        self.subgraphs.begin()
         end = len(self.code) if count is None else min(len(self.code), len(self.stamps) + count)
         set_limits(self.limits)
         self._activate(self.state, self.slots)
-        begun = self._gaps[len(self.stamps)] = time.perf_counter() - self.walk.spent
+        begun = self._gaps[len(self.stamps)] = time.perf_counter() - self.subgraphs.spent
         try:
             with np.errstate(all="ignore"):  # which gives back the buffer size too
                 np.setbufsize(_BUFFER)
                 remaining = iter(self.code[len(self.stamps) : end])
-                while len(self.stamps) < end and not (self.stopped or self.walk.halted):
+                while len(self.stamps) < end and not (self.stopped or self.subgraphs.halted):
                     with errors_to(self._failed):  # whatever a kernel raises is a result
                         self._loop(remaining, self.main)
         finally:
             set_limits(None)
             self.state.release()
-            self.walk.end(time.perf_counter() - begun)
+            self.subgraphs.end(time.perf_counter() - begun)
             if count is None:
-                self.tell()
+                self.notify()
             self._expected = None
 
     def _loop(self, code: Iterator[Code], current: ExecutorPass) -> None:
@@ -188,7 +175,7 @@ class Executor:
             self.stopped = "cancelled"
             return
         if isinstance(error, BreakpointHit):
-            return  # the walk has the position
+            return  # the subgraph stepper has the position
         if isinstance(error, (LimitError, StepError)) and self._late():
             self.stopped = "time limit"
             return
@@ -216,13 +203,13 @@ class Executor:
         self._check()
         if self.main.held > self.main.ceiling:
             self._make_room()
-        self.tell()
+        self.notify()
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Report the nodes finished since the last call, and the progress, to the observer. Any thread."""
         done = len(self.stamps)
-        with self._telling:
-            begun, self._told = self._told, max(done, self._told)
+        with self._notifying:
+            begun, self._notified = self._notified, max(done, self._notified)
         if self.observer is not None and done > begun:
             self.observer(self.finished(begun, done))
         expected = self._expected
@@ -234,8 +221,8 @@ class Executor:
     def finished(self, begin: int, end: int) -> NodeTable:
         """Return the outcomes of the steps of `code` in a range of positions, all of which have been processed."""
         steps = [code.step for code in self.code[begin:end]]
-        keys = SlotKeys.of((step.node.node, step.path) for step in steps)
-        table = NodeTable.blank(keys, State.DONE, lambda place: steps[place].row())
+        keys = Keys.of((step.node.node, step.path) for step in steps)
+        table = NodeTable.blank(keys, State.DONE, lambda row: steps[row].label)
         table.states[[place for place, step in enumerate(steps) if self.state.folded[step.index]]] = CODES[
             State.CONSTANT
         ]
@@ -342,8 +329,8 @@ class Executor:
         for slot, value in zip(plan.inputs, inputs, strict=True):
             slots[slot] = value
         kinds = tuple([kind_of(slots[slot]) for slot in plan.varying])
-        watch = self.walk.watch
-        code = state.code_for(state.code, kinds) if watch is None else self.walk.steps(state, slots, watch)
+        watch = self.subgraphs.watch
+        code = state.code_for(state.code, kinds) if watch is None else self.subgraphs.steps(state, slots, watch)
         results = self._run_inner(state, slots, code)
         state.accept(kinds)
         return results
@@ -387,13 +374,12 @@ class Executor:
         frame = self._frames.get(id(plan))
         if frame is None:
             frame = self._frames[id(plan)] = Frame(state)
-        frame.slots = slots
-        clocks = frame.clocks()
+        clocks = frame.begin(slots)
         begun = len(clocks)
         clocks.append(time.perf_counter())
         try:
-            self._loop(iter(code), ExecutorPass(slots, clocks, [], {}, sys.maxsize))
-            if self.walk.places < self.walk.passed:  # an earlier call of the step has counted this iteration
+            self._loop(iter(code), frame.current)
+            if self.subgraphs.count < self.subgraphs.passed:  # an earlier call of the step has counted this iteration
                 del clocks[begun:]
             limits = self.limits
             if limits.deadline is not None or limits.progress.cancelled:
@@ -408,7 +394,7 @@ class Executor:
                 raise
             raise StepError(failure_of(plan, frame.code[position].step, slots, error)) from error
         results = [slots[s] for s in plan.outputs]
-        if any(r is MISSING for r in results):
+        if [r for r in results if r is MISSING]:
             names = [n for n, r in zip(plan.output_names(), results, strict=True) if r is MISSING]
             msg = f"nothing in the body defines its output {', '.join(names)}; expected a node that does"
             raise KernelError(msg)

@@ -163,6 +163,7 @@ class _Reader:
             NodeSnapshot(
                 self._library.local_number(),
                 self._library.local_number(),
+                0,
                 node.op_type,
                 "" if node.domain == "ai.onnx" else node.domain,
                 node.overload,

@@ -8,7 +8,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 from onnx_workbench.exec.engine.operations import NO_ENVIRONMENT, Environment, Library, Operation, resolve
-from onnx_workbench.exec.engine.plan import NONE_SLOT, BodyPlan, Plan, PlanStep, StepContext
+from onnx_workbench.exec.engine.plan import BodyPlan, Plan, PlanStep, StepContext
 from onnx_workbench.exec.engine.snapshot import (
     ABSENT,
     FunctionKey,
@@ -18,13 +18,16 @@ from onnx_workbench.exec.engine.snapshot import (
     NodeSnapshot,
 )
 from onnx_workbench.exec.kernels.context import checkpoint
-from onnx_workbench.exec.results.slot_map import Path, ValueKey
+from onnx_workbench.exec.results.slot_map import NONE_SLOT, Path, ValueKey
 from onnx_workbench.model.schemas import registry as schemas
-from onnx_workbench.model.simplify.context import STOCHASTIC
+from onnx_workbench.model.schemas import traits
 
 #: Steps that calls of functions may grow to, in bodies too; each call is expanded, and calls nest.
 MAX_EXPANDED = 1_000_000
 MAX_CALL_DEPTH = 100
+
+#: With more nodes changed, compiling all of them is as quick as patching the plan.
+_MOST_PATCHED = 16
 
 #: Steps between two looks at the limits of the run that is planned.
 _LOOK = 1024
@@ -54,7 +57,54 @@ def compile_expansion(
     return compiler.root(graph, imports, frozenset(), environment)
 
 
-def compile_step(plan: Plan, snapshot: ModelSnapshot, index: int, library: Library, seed: int) -> PlanStep | None:
+def patch_plan(
+    plan: Plan, old: ModelSnapshot, new: ModelSnapshot, library: Library, seed: int
+) -> tuple[Plan, list[int]] | None:
+    """The plan of `new` from that of `old`, of the same seed and fed initializers, and the steps that differ.
+
+    Most edits change one node of thousands. If such an edit keeps the order of the rest, only that node's step is
+    compiled, and all else is shared. None when it takes more than compiling single steps.
+    """
+    changed = _changed(plan, old, new)
+    if not changed:
+        return None
+    library.use(new)
+    steps = list(plan.steps)
+    for index in changed:
+        step = _compile_step(plan, new, index, library, seed)
+        if step is None:
+            return None
+        steps[index] = step
+    return replace(plan, steps=tuple(steps)), changed
+
+
+def _changed(plan: Plan, old: ModelSnapshot, new: ModelSnapshot) -> list[int]:
+    """Indices of the nodes that changed, empty when anything else did or a node is not simple."""
+    a, b = old.graph, new.graph
+    same = (
+        plan.straight
+        and not plan.undefined
+        and len(a.nodes) == len(b.nodes)
+        and (a.inputs, a.outputs, a.initializers) == (b.inputs, b.outputs, b.initializers)
+        and old.opset_imports == new.opset_imports
+        and old.ir_version == new.ir_version
+        and [f.uid for f in old.functions.values()] == [f.uid for f in new.functions.values()]
+    )
+    if not same:
+        return []
+    changed = [i for i, (x, y) in enumerate(zip(a.nodes, b.nodes, strict=True)) if x is not y and x.uid != y.uid]
+    if len(changed) > _MOST_PATCHED:
+        return []
+    return changed if all(_simple(plan.steps[i], a.nodes[i], b.nodes[i], new) for i in changed) else []
+
+
+def _simple(step: PlanStep, old: NodeSnapshot, node: NodeSnapshot, new: ModelSnapshot) -> bool:
+    if step.token or step.bodies or node.bodies or step.operation.expands:
+        return False
+    return old.outputs == node.outputs and (node.domain, node.op_type, node.overload) not in new.functions
+
+
+def _compile_step(plan: Plan, snapshot: ModelSnapshot, index: int, library: Library, seed: int) -> PlanStep | None:
     """The step of one node of the main graph that an edit changed, for the same place in its plan.
 
     None when it needs more than its own step compiled: new values, another place in the order, constant inputs.
@@ -84,10 +134,18 @@ def compile_step(plan: Plan, snapshot: ModelSnapshot, index: int, library: Libra
 class LoweringScope:
     """The slots of the values of one graph, or of one call of a function."""
 
-    __slots__ = ("context", "environment", "imports", "path", "slots")
+    __slots__ = ("calls", "context", "environment", "imports", "path", "slots")
 
-    def __init__(self, path: Path, environment: Environment, imports: Mapping[str, int], context: Any) -> None:
+    def __init__(
+        self,
+        path: Path,
+        environment: Environment,
+        imports: Mapping[str, int],
+        context: Any,
+        calls: tuple[int, ...] = (),
+    ) -> None:
         self.path = path
+        self.calls = calls  # ordinals of the nodes of the path
         self.environment = environment
         self.imports = imports
         self.slots: dict[int, int] = {ABSENT: NONE_SLOT}
@@ -290,11 +348,11 @@ class Compiler:
         self._emit(node, scope, operation, tuple(kernel.arguments(ins)), captured, bodies)
 
     def _label(self, node: NodeSnapshot, scope: LoweringScope) -> str:
-        """Return the label that seeds the random numbers of a node: the calls around it, its name or else its
-        number.
+        """Return the label that seeds the random numbers of a node: the calls around it, and its name or else its
+        ordinal, which are the same in every process.
         """
-        number = node.node if node.node > 0 else len(self.steps)  # others are not the same in another session
-        return "/".join([*filter(None, [self.label]), *map(str, scope.path), node.name or f"#{number}"])
+        number = node.ordinal or len(self.steps)
+        return "/".join([*filter(None, [self.label]), *map(str, scope.calls), node.name or f"#{number}"])
 
     def _failing(self, node: NodeSnapshot, scope: LoweringScope, problem: str) -> None:
         self._failed = True
@@ -317,7 +375,7 @@ class Compiler:
         if not operation.problem and (operation.takes_context or bodies or operation.expands):
             context = StepContext(self._label(node, scope), self.seed, scope.imports)
             key = token((key, (context.label, self.seed)))
-        varies = self._repeats and (node.op_type in STOCHASTIC or bodies or operation.expands)
+        varies = self._repeats and (traits.find(node.op_type, node.domain).is_stochastic or bodies or operation.expands)
         if not operation.problem and not varies and tokens.keys() >= {*ins, *captured}:
             constant = token((key, *[tokens[slot] for slot in (*ins, *captured)]))
             for index, slot in enumerate(outs):
@@ -350,7 +408,7 @@ class Compiler:
         outer_slots: dict[int, None] = {}
         for name, graph in operation.bodies.items():
             captured = {v: self._read(scope, v) for v in self.library.free_values(graph)}
-            inner = LoweringScope(scope.path, scope.environment, scope.imports, scope.context)
+            inner = LoweringScope(scope.path, scope.environment, scope.imports, scope.context, scope.calls)
             bodies.append(self.body(name, graph, inner, captured))
             outer_slots.update(dict.fromkeys(captured.values()))
         return tuple(outer_slots), tuple(bodies)
@@ -368,7 +426,8 @@ class Compiler:
         body = function.body
         imports = function.opset_imports or scope.imports
         context = (scope.context, function.uid, tuple(imports.items()))
-        inner = LoweringScope((*scope.path, node.node), environment, imports, context)
+        path, calls = (*scope.path, node.node), (*scope.calls, node.ordinal)
+        inner = LoweringScope(path, environment, imports, context, calls)
         for position, value in enumerate(body.inputs):
             given = node.inputs[position] if position < len(node.inputs) else ABSENT
             inner.slots[value] = self._read(scope, given)

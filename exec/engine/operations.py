@@ -74,6 +74,17 @@ class Prepared(NamedTuple):
     nbytes: int
 
 
+class LibrarySize(NamedTuple):
+    """What a library holds: bytes, and numbers of things."""
+
+    folded_bytes: int = 0
+    weight_bytes: int = 0
+    prepared: int = 0
+    arrays: int = 0
+    tokens: int = 0
+    operations: int = 0
+
+
 class Library:
     """Data shared by the plans of one model: constants read from the file, kernels found, weights prepared.
 
@@ -96,8 +107,7 @@ class Library:
         self.refused = False  # some constant could not be read, and the plan has settled that its steps fail
         self.folded_bytes = 0
         self.weight_bytes = 0  # read from the model, and once more where kernels laid them out
-        self._kept = 0, 0, 0, 0, 0  # what there was after the last look, see is_grown
-        self._kept_operations = 0
+        self._kept = LibrarySize()  # after the last look, see is_grown
 
     def token(self, content: Hashable) -> int:
         """A number that is the same for the same content."""
@@ -109,19 +119,27 @@ class Library:
     @property
     def is_grown(self) -> bool:
         """Return whether enough was added for `retain` to be worth its time."""
-        folded, weights, prepared, arrays, tokens = self._kept
+        size, kept = self.size, self._kept
         return (
-            self.folded_bytes > 2 * folded + _GROWTH_BYTES
-            or self.weight_bytes > weights + _GROWTH_WEIGHTS
-            or len(self.prepared) > prepared + _GROWTH
-            or len(self._arrays) > arrays + _GROWTH
-            or len(self._tokens) > 2 * tokens + _GROWTH_TOKENS
+            size.folded_bytes > 2 * kept.folded_bytes + _GROWTH_BYTES
+            or size.weight_bytes > kept.weight_bytes + _GROWTH_WEIGHTS
+            or size.prepared > kept.prepared + _GROWTH
+            or size.arrays > kept.arrays + _GROWTH
+            or size.tokens > 2 * kept.tokens + _GROWTH_TOKENS
             or self._has_many_operations
         )
 
     @property
+    def size(self) -> LibrarySize:
+        """How much is held now."""
+        return LibrarySize(
+            self.folded_bytes, self.weight_bytes, len(self.prepared), len(self._arrays), len(self._tokens),
+            len(self._operations),
+        )  # fmt: skip
+
+    @property
     def _has_many_operations(self) -> bool:
-        return len(self._operations) > 2 * self._kept_operations + _GROWTH_OPERATIONS
+        return len(self._operations) > 2 * self._kept.operations + _GROWTH_OPERATIONS
 
     def retain(
         self, tokens: Container[int], operations: Container[int], tensors: Container[int], known: Container[int]
@@ -131,9 +149,10 @@ class Library:
 
         Contents whose token is not among `known` are forgotten; no number is given twice.
         """
+        operations_kept = self._kept.operations
         if self._has_many_operations:
             self._operations = {key: found for key, found in self._operations.items() if found.number in operations}
-            self._kept_operations = len(self._operations)
+            operations_kept = len(self._operations)
         self._arrays = {number: array for number, array in self._arrays.items() if number < 0 or number in tensors}
         self._free.clear()
         self._tokens = {content: token for content, token in self._tokens.items() if token in known}
@@ -145,7 +164,7 @@ class Library:
         }
         self.folded_bytes = sum(nbytes(value) for values in self.folded.values() for value in values)
         self.weight_bytes = sum(map(nbytes, self._arrays.values())) + sum(p.nbytes for p in self.prepared.values())
-        self._kept = self.folded_bytes, self.weight_bytes, len(self.prepared), len(self._arrays), len(self._tokens)
+        self._kept = self.size._replace(operations=operations_kept)
 
     def local_number(self) -> int:
         """A number no snapshot uses: for graphs and tensors that come from operator specifications."""

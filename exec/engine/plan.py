@@ -12,28 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from onnx_workbench.exec.results.node_table import NodeResult, State
 from onnx_workbench.exec.results.slot_map import Path, SlotMap, StepLayout, Steps, ValueKey
 from onnx_workbench.model.ir.types import Type
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.engine.operations import Operation
     from onnx_workbench.exec.engine.snapshot import NodeSnapshot
-
-
-class Missing:
-    """Marker of a slot without a value; None is a value (an empty optional)."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "<no value>"
-
-
-MISSING = Missing()
-
-#: The slot that always holds None: what an input left out reads.
-NONE_SLOT = 0
 
 
 class StepContext(NamedTuple):
@@ -73,10 +57,10 @@ class PlanStep:
         """Its node and slots, as results hold them."""
         return StepLayout(self.index, self.node.node, self.path, self.reads, self.outs, bool(self.bodies))
 
-    def row(self) -> NodeResult:
-        """Its row of a result before anything is known of it."""
-        node = self.node
-        return NodeResult(node.node, self.path, node.operator, node.title, State.WAITING)
+    @property
+    def label(self) -> tuple[str, str]:
+        """Operator and title, as results hold them."""
+        return self.node.operator, self.node.title
 
 
 @dataclass(frozen=True, eq=False)

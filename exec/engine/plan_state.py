@@ -20,13 +20,14 @@ from onnx_workbench.exec.engine.autodiff_region import RegionFinder
 from onnx_workbench.exec.engine.input_types import KernelGuard, Kind
 from onnx_workbench.exec.engine.lowering import compile_expansion
 from onnx_workbench.exec.engine.operations import Library, Operation, Prepared
-from onnx_workbench.exec.engine.plan import MISSING, NONE_SLOT, BodyPlan, Plan, PlanStep
+from onnx_workbench.exec.engine.plan import BodyPlan, Plan, PlanStep
 from onnx_workbench.exec.errors import KernelError, LimitError, MissingKernelError
 from onnx_workbench.exec.inspect.statistics import nbytes
 from onnx_workbench.exec.kernels.allocation import SparseArray
 from onnx_workbench.exec.kernels.context import Context, RuntimeValue
 from onnx_workbench.exec.kernels.registry import KernelFunction
-from onnx_workbench.exec.results.slot_map import SlotMap
+from onnx_workbench.exec.results.slot_map import NONE_SLOT, SlotMap
+from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.types import Type
 
@@ -237,7 +238,7 @@ class PlanState:
 
     def accept(self, kinds: Kinds) -> None:
         """Note that everything was computed for inputs of these kinds. Bodies may give other types the next time."""
-        if not any(self.plan.steps[index].bodies for index in self.plan.bodied):
+        if kinds != self._accepted and not any(self.plan.steps[index].bodies for index in self.plan.bodied):
             self._accepted = kinds
 
     # -- values ----------------------------------------------------------------------------------------------
@@ -387,9 +388,9 @@ class BodyCall:
     def loop(self, state: T) -> AbstractContextManager[T]:
         """Return the state that its kernel keeps between iterations: `state`, or the one of an interrupted call."""
         executor = self._around.executor
-        if executor is None or executor.walk.watch is None:
+        if executor is None or executor.subgraphs.watch is None:
             return nullcontext(state)
-        return executor.walk.loop(self.state, state)
+        return executor.subgraphs.loop(self.state, state)
 
 
 class Expansion:

@@ -1,8 +1,8 @@
 """An immutable copy of what a model computes: taken on the thread that owns the model, run on any thread or process.
 
-Values, nodes, graphs and tensors become numbers that stay the same as long as the objects live, so that results
-find their way back, and equal content gets an equal `uid`, so that after an edit (or its undo) a session knows
-what it has already computed. Taking a snapshot of an unchanged node costs a few comparisons and reads no file.
+Values, nodes and graphs go by their ids, so that results find their way back. Equal content gets an equal `uid`, so
+that after an edit (or its undo) a session knows what it has already computed. Taking a snapshot of an unchanged node
+costs a few comparisons and reads no file.
 """
 
 from __future__ import annotations
@@ -10,19 +10,21 @@ from __future__ import annotations
 from array import array
 from collections.abc import Hashable, Iterable, Iterator, Mapping, ValuesView
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import chain, islice
 from operator import attrgetter, is_
 from typing import Any, NamedTuple
 
+from onnx_workbench.model.analysis import subgraph_ports
+from onnx_workbench.model.analysis.element_types import element_type_of
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
-from onnx_workbench.model.ir.types import Type
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType, Type
 from onnx_workbench.model.progress import SILENT, Progress
 
-#: The number of an input or output that is left out.
+#: In place of the id of an input or output that is left out.
 ABSENT = 0
 
 #: Nodes between two checks of progress, and gone through again when one of them changed: far below a frame.
@@ -52,10 +54,15 @@ class AttributeSnapshot:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeSnapshot:
-    """One operator call; `inputs` and `outputs` are numbers of values, ABSENT where left out."""
+    """One operator call; `inputs` and `outputs` are ids of values, ABSENT where left out.
+
+    `ordinal` counts the nodes in the order in which the session met them: other than the id it is the same in another
+    process, and random numbers rest on it. 0 for a node that is in no model.
+    """
 
     uid: int
     node: int
+    ordinal: int
     op_type: str
     domain: str
     overload: str
@@ -82,7 +89,7 @@ class NodeSnapshot:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphSnapshot:
-    """A graph or body; `initializers` pairs the numbers of values and tensors."""
+    """A graph or body; `initializers` pairs the ids of values with the numbers of tensors."""
 
     uid: int
     graph: int
@@ -141,47 +148,20 @@ class _Seen:
     snapshot: GraphSnapshot
 
 
-@dataclass(slots=True)
-class ValueIds:
-    """Numbers for objects, kept alive with them; 0 is never given out."""
-
-    _numbers: dict[Any, int] = field(default_factory=dict)
-    _objects: list[Any] = field(default_factory=lambda: [None])
-
-    def __getitem__(self, thing: Any) -> int:
-        number = self._numbers.get(thing)
-        if number is None:
-            number = self._numbers[thing] = len(self._objects)
-            self._objects.append(thing)
-        return number
-
-    def find(self, thing: Any) -> int:
-        """The number of an object, ABSENT if it has none."""
-        return self._numbers.get(thing, ABSENT)
-
-    def object(self, number: int) -> Any:
-        """The object of a number; None for ABSENT and numbers never given."""
-        return self._objects[number] if 0 <= number < len(self._objects) else None
-
-
 class NameTable(Mapping[int, str]):
-    """Names of values by number, as they are now: a name is a label, and a rename changes no result."""
+    """Names of values by id, as they are now: a name is a label, and a rename changes no result."""
 
-    def __init__(self, values: ValueIds) -> None:
+    def __init__(self, values: Mapping[int, Value]) -> None:
         self._values = values
 
     def __getitem__(self, number: int) -> str:
-        value = self._values.object(number)
-        if value is None:
-            raise KeyError(number)
-        name: str = value.name
-        return name
+        return self._values[number].name
 
     def __iter__(self) -> Iterator[int]:
-        return iter(range(1, len(self) + 1))
+        return iter(list(self._values))  # another thread may add some
 
     def __len__(self) -> int:
-        return len(self._values._objects) - 1
+        return len(self._values)
 
     def values(self) -> ValuesView[str]:
         """Return the names alone; fast, since a run reads all of them."""
@@ -193,33 +173,33 @@ class _Texts(ValuesView[str]):
 
     def __init__(self, names: NameTable) -> None:
         super().__init__(names)
-        self._objects = names._values._objects
+        self._objects = names._values
 
     def __iter__(self) -> Iterator[str]:
-        return map(_name_of, islice(self._objects, 1, None))
+        return map(_name_of, list(self._objects.values()))
 
 
 class SnapshotTensors(Mapping[int, "Tensor | SparseTensor"]):
-    """Tensors by number."""
+    """Tensors by number. They have no id of their own: one is given to each, and kept alive with it."""
 
     def __init__(self) -> None:
-        self._numbers = ValueIds()
+        self._numbers: dict[Tensor | SparseTensor, int] = {}
+        self._tensors: dict[int, Tensor | SparseTensor] = {}
 
     def number(self, tensor: Tensor | SparseTensor) -> int:
         """The number of a tensor, which it keeps."""
-        return self._numbers[tensor]
+        number = self._numbers.setdefault(tensor, len(self._numbers) + 1)
+        self._tensors[number] = tensor
+        return number
 
     def __getitem__(self, number: int) -> Tensor | SparseTensor:
-        tensor: Tensor | SparseTensor | None = self._numbers.object(number)
-        if tensor is None:
-            raise KeyError(number)
-        return tensor
+        return self._tensors[number]
 
     def __iter__(self) -> Iterator[int]:
-        return iter(range(1, len(self) + 1))
+        return iter(list(self._tensors))
 
     def __len__(self) -> int:
-        return len(self._numbers._objects) - 1
+        return len(self._tensors)
 
 
 #: What is checked while a snapshot is taken; of each thread its own, as one may be taken while another pauses.
@@ -229,18 +209,18 @@ _heeded: ContextVar[Progress] = ContextVar("heeded", default=SILENT)
 class SnapshotCache:
     """Takes snapshots of one graph of a model, sharing what did not change since the last one.
 
-    `graph` defaults to the main graph. `values`, `nodes`, `graphs` and `tensors` translate numbers and objects.
+    `graph` defaults to the main graph. `values` and `nodes` are the objects by id, kept alive here.
     Use it on the thread that owns the model.
     """
 
     def __init__(self, model: Model, graph: Graph | None = None) -> None:
         self.model = model
         self.graph = graph
-        self.values = ValueIds()
-        self.nodes = ValueIds()
-        self.graphs = ValueIds()
+        self.values: dict[int, Value] = {}
+        self.nodes: dict[int, Node] = {}
         self.tensors = SnapshotTensors()
         self.names = NameTable(self.values)
+        self._ordinals: dict[int, int] = {}  # of nodes, by id
         self._seen: dict[Graph, _Seen] = {}
         self._contents: dict[Hashable, int] = {}
         self._last: ModelSnapshot | None = None
@@ -280,8 +260,15 @@ class SnapshotCache:
         return self._last
 
     def graph_snapshot(self, graph: Graph) -> GraphSnapshot:
-        """Another graph of the model by the same numbers, such as one for training."""
+        """Another graph of the model, such as one for training."""
         return self._graph(graph)
+
+    def _value(self, value: Value | None) -> int:
+        """The id of a value, which is found by it from now on."""
+        if value is None:
+            return ABSENT
+        self.values[value.id] = value
+        return value.id
 
     def _uid(self, content: Hashable) -> int:
         return self._contents.setdefault(content, len(self._contents) + 1)
@@ -295,7 +282,7 @@ class SnapshotCache:
 
     def _graph(self, graph: Graph) -> GraphSnapshot:
         """A graph; quick when nothing in it is another object than the last time."""
-        header: list[Any] = [graph.inputs, graph.outputs, [v.type for v in (*graph.inputs, *graph.outputs)]]
+        header: list[Any] = [graph.inputs, graph.outputs, *_declared_types(graph)]
         header += [v for value in graph.initializers for v in (value, value.initializer)]
         seen = self._seen.get(graph)
         pieces = self._pieces(graph, [] if seen is None else seen.pieces)
@@ -358,16 +345,15 @@ class SnapshotCache:
 
     def _shell(self, graph: Graph) -> GraphSnapshot:
         """A graph without its nodes: few edits alter what is here."""
-        number = self.values.__getitem__
         initializers = tuple(
-            (number(v), self.tensors.number(v.initializer)) for v in graph.initializers if v.initializer is not None
+            (self._value(v), self.tensors.number(v.initializer))
+            for v in graph.initializers
+            if v.initializer is not None
         )
-        inputs = tuple(number(v) for v in graph.inputs)
-        outputs = tuple(number(v) for v in graph.outputs)
-        types = tuple(v.type for v in graph.inputs), tuple(v.type for v in graph.outputs)
-        me = self.graphs[graph]
-        uid = self._uid(("shell", me, inputs, outputs, types, _digest(chain(*initializers))))
-        return GraphSnapshot(uid, me, graph.name, inputs, outputs, *types, initializers, ())
+        inputs, outputs = tuple(map(self._value, graph.inputs)), tuple(map(self._value, graph.outputs))
+        types = _declared_types(graph)
+        uid = self._uid(("shell", graph.id, inputs, outputs, types, _digest(chain(*initializers))))
+        return GraphSnapshot(uid, graph.id, graph.name, inputs, outputs, *types, initializers, ())
 
     def _filled(self, shell: GraphSnapshot, name: str, nodes: tuple[NodeSnapshot, ...]) -> GraphSnapshot:
         """Return the same graph with its nodes."""
@@ -382,16 +368,24 @@ class SnapshotCache:
         return old[1] if old is not None and old[0] == part else self._new_node(part[0])
 
     def _new_node(self, node: Node) -> NodeSnapshot:
-        number = self.values.__getitem__
-        inputs = tuple([ABSENT if v is None else number(v) for v in node.inputs])
-        outputs = tuple([ABSENT if v is None else number(v) for v in node.outputs])
+        inputs, outputs = tuple(map(self._value, node.inputs)), tuple(map(self._value, node.outputs))
         attributes = tuple([self._attribute(a) for a in node.attributes.values()])
-        me = self.nodes[node]
+        self.nodes[node.id] = node
+        ordinal = self._ordinals.setdefault(node.id, len(self._ordinals) + 1)
         content = (
-            "node", me, node.op_type, node.domain, node.overload, node.name, inputs, outputs, _keys(attributes),
+            "node", node.id, node.op_type, node.domain, node.overload, node.name, inputs, outputs, _keys(attributes),
         )  # fmt: skip
         return NodeSnapshot(
-            self._uid(content), me, node.op_type, node.domain, node.overload, node.name, inputs, outputs, attributes
+            self._uid(content),
+            node.id,
+            ordinal,
+            node.op_type,
+            node.domain,
+            node.overload,
+            node.name,
+            inputs,
+            outputs,
+            attributes,
         )
 
     def _attribute(self, attribute: Attribute) -> AttributeSnapshot:
@@ -405,6 +399,31 @@ class SnapshotCache:
             return value
 
         return AttributeSnapshot(attribute.name, attribute.kind, convert(attribute.value), attribute.reference)
+
+
+def _declared_types(graph: Graph) -> tuple[tuple[Type | None, ...], tuple[Type | None, ...]]:
+    """Types of the inputs and outputs. Those of a loop without an iteration are empty tensors of these types, so what
+    the subgraph does not declare is taken from what computes it, or from the result of the node.
+    """
+    owner = graph.owner
+    outputs = [v.type for v in graph.outputs]
+    if isinstance(owner, Node) and not owner.domain and owner.op_type in ("Loop", "Scan"):
+        first = len(owner.inputs) - 1 if owner.op_type == "Loop" else 0  # before it are what is carried on
+        outputs[first:] = [_stacked_type(owner, graph, i) for i in range(first, len(outputs))]
+    return tuple(v.type for v in graph.inputs), tuple(outputs)
+
+
+def _stacked_type(node: Node, graph: Graph, index: int) -> Type | None:
+    value, stacked = graph.outputs[index], subgraph_ports.result(node, graph, index)
+    unknown = TensorType(ElementType.UNDEFINED)
+    own = unknown if value.type is None else value.type
+    if not isinstance(own, TensorType) or (own.element_type and own.shape is not None):
+        return own
+    whole = stacked.type if stacked is not None and isinstance(stacked.type, TensorType) else unknown
+    shape = own.shape
+    if shape is None and whole.shape is not None and "scan_output_axes" not in node.attributes:
+        shape = Shape(whole.shape.dims[1:])
+    return TensorType(element_type_of(value) or whole.element_type, shape)
 
 
 def _digest(numbers: Iterable[int]) -> bytes:

@@ -43,9 +43,9 @@ class SubgraphStepper:
 
     watch: SubgraphObserver | None = None  # called at each position; None: no stops in bodies
     passed: int = 0  # positions that earlier calls have passed
-    places: int = 0  # positions that this call has reached, loops among them
+    count: int = 0  # positions that this call has reached, loops among them
     halted: str = ""  # why `watch` stopped this call
-    place: SubgraphPosition | None = None  # where it did
+    position: SubgraphPosition | None = None  # where it did
     spent: float = 0.0  # seconds of earlier calls that are not spent again
     _depth: int = 0
     _turns: list[int] = field(default_factory=list)  # of the bodies around: positions up to the iteration
@@ -53,19 +53,19 @@ class SubgraphStepper:
 
     def begin(self) -> None:
         """Another call begins."""
-        self.halted, self.place, self.places, self._depth = "", None, 0, 0
+        self.halted, self.position, self.count, self._depth = "", None, 0, 0
 
     def end(self, seconds: float) -> None:
         """The call is over; `seconds` since the first call, or since the last of which no state was kept."""
         if not self.halted:
             self._loops.clear()
         self.spent = seconds if self._loops else 0.0
-        self.passed = self.places if self.halted else 0
+        self.passed = self.count if self.halted else 0
 
     def steps(self, state: PlanState, slots: list[RuntimeValue], watch: SubgraphObserver) -> Iterator[Code]:
         """Yield the steps of a body that are not constant; calls `watch` before, between and after them."""
         plan = state.plan
-        self._turns[self._depth :] = [self.places]
+        self._turns[self._depth :] = [self.count]
         self._depth += 1
         previous = None
         for step in plan.steps:
@@ -82,10 +82,10 @@ class SubgraphStepper:
 
         The kernel changes it between iterations only.
         """
-        self.places += 1  # a position of its own: a kernel may loop several times, also without an iteration
-        before, depth = self.places, self._depth
+        self.count += 1  # a position of its own: a kernel may loop several times, also without an iteration
+        before, depth = self.count, self._depth
         if before in self._loops:
-            state, self.places = self._loops.pop(before)
+            state, self.count = self._loops.pop(before)
         try:
             yield state
         except BreakpointHit:
@@ -94,8 +94,8 @@ class SubgraphStepper:
             raise
 
     def _look(self, plan: Plan, place: SubgraphPosition, slots: list[RuntimeValue], watch: SubgraphObserver) -> None:
-        self.places += 1
-        reason = watch.between(plan, place, slots) if self.places > self.passed else ""
+        self.count += 1
+        reason = watch.between(plan, place, slots) if self.count > self.passed else ""
         if reason:
-            self.place, self.halted = place, reason
+            self.position, self.halted = place, reason
             raise BreakpointHit(reason)

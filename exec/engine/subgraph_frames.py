@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from onnx_workbench.exec.engine.plan import MISSING, PlanStep
+from onnx_workbench.exec.engine.plan import PlanStep
 from onnx_workbench.exec.engine.plan_state import PlanState
 from onnx_workbench.exec.inspect.statistics import nbytes
 from onnx_workbench.exec.kernels.context import RuntimeValue
-from onnx_workbench.exec.results.node_table import NodeResult, State
+from onnx_workbench.exec.results.node_table import Failure, NodeResult, State
 from onnx_workbench.exec.results.slot_map import Path
+from onnx_workbench.exec.results.values import MISSING
 
 #: Times of single iterations that are held before they are summed up.
 _MANY = 1 << 14
+
+
+@dataclass(slots=True, eq=False)
+class ExecutorPass:
+    """Progress of the executor through a graph, or through one iteration of a body."""
+
+    slots: list[RuntimeValue]
+    stamps: list[float]  # when each step was finished
+    sizes: list[int]  # bytes of the outputs of each step
+    dead: dict[int, Failure]  # slots that will never have a value
+    ceiling: int  # bytes to hold; past it values are released
+    held: int = 0  # bytes of values
+    peak: int = 0  # of `held`
 
 
 class Frame:
@@ -25,23 +40,26 @@ class Frame:
     be read by another thread meanwhile.
     """
 
-    __slots__ = ("_sums", "code", "plan", "slots")
+    __slots__ = ("_sums", "code", "current", "plan")
 
     def __init__(self, state: PlanState) -> None:
         self.plan = state.plan
         self.code = state.code or []
-        self.slots: list[RuntimeValue] = []  # of the last iteration
+        self.current = ExecutorPass([], [], [], {}, sys.maxsize)  # the last iteration
         #: Seconds per node and the number of iterations summed up; the clocks of those since. Replaced as a whole.
         self._sums: tuple[np.ndarray[tuple[int], np.dtype[np.float64]], int, list[float]]
         self._sums = np.zeros(len(self.code)), 0, []
 
-    def clocks(self) -> list[float]:
-        """The list that the iteration that begins adds its times to."""
+    def begin(self, slots: list[RuntimeValue]) -> list[float]:
+        """Begin an iteration: the list that it adds its times to. Called ten thousand times in a long loop."""
         clocks = self._sums[2]
         if len(clocks) >= _MANY:
             seconds, turns = self.spent()
             clocks = []
             self._sums = seconds, turns, clocks
+        current = self.current
+        current.slots, current.stamps, current.held = slots, clocks, 0
+        current.sizes.clear()
         return clocks
 
     def spent(self) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], int]:
@@ -105,7 +123,7 @@ def inside(steps: Iterable[PlanStep], frames: Mapping[int, Frame]) -> SubgraphRe
 
 
 def _of_frame(frame: Frame, within: Path) -> SubgraphRecord:
-    plan, slots = frame.plan, frame.slots
+    plan, slots = frame.plan, frame.current.slots
     found = SubgraphRecord(nodes=list(_results(frame, within)))
     given = set(plan.inputs)
     for (path, value), slot in plan.slots.items():
@@ -122,7 +140,7 @@ def _results(frame: Frame, inside: Path) -> Iterator[NodeResult]:
     seconds, turns = frame.spent()
     if not turns:
         return
-    slots = frame.slots
+    slots = frame.current.slots
     for spent, code in zip(seconds.tolist(), frame.code, strict=True):
         step = code.step
         size = sum(nbytes(slots[s]) for s in step.outs if s and slots[s] is not MISSING)

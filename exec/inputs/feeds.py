@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onnx_workbench.exec.inspect.statistics import describe
+from onnx_workbench.exec.inspect.statistics import ValueInfo, describe
 from onnx_workbench.exec.kernels.allocation import Array, SparseArray
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.model.errors import ModelError
@@ -20,8 +21,25 @@ from onnx_workbench.model.ir.types import (
     Type,
 )
 
+if TYPE_CHECKING:
+    from onnx_workbench.exec.inputs.recipe import Recipe
+
 #: Run-time values by number of the value.
 Feeds = dict[int, RuntimeValue]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldInput:
+    """Handle of an input's value that is in the process which runs the model, or is made there when it is needed."""
+
+    recipe: Recipe
+    name: str
+    info: ValueInfo
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the value."""
+        return self.info.shape
 
 
 def normalise(content: Any, declared: Type | None, name: str) -> RuntimeValue:
@@ -29,6 +47,11 @@ def normalise(content: Any, declared: Type | None, name: str) -> RuntimeValue:
 
     Shapes are not checked, as declarations in real files are often wrong; element types are. ModelError names both.
     """
+    if isinstance(content, HeldInput):
+        expected = declared.element_type if isinstance(declared, TensorType) else None
+        if isinstance(expected, ElementType) and expected and content.info.element_type is not expected:
+            raise _mismatch(name, declared, content)
+        return content
     if isinstance(declared, OptionalType):
         return None if content is None else normalise(content, declared.element, name)
     if isinstance(declared, SequenceType):
@@ -106,6 +129,5 @@ def strings(array: Array) -> Array:
 
 
 def _mismatch(name: str, declared: Type | None, content: Any) -> ModelError:
-    return ModelError(
-        f"The value for {name!r} has another type", f"it is {describe(content)}; the model declares {declared}"
-    )
+    found = content.info if isinstance(content, HeldInput) else describe(content)
+    return ModelError(f"The value for {name!r} has another type", f"it is {found}; the model declares {declared}")

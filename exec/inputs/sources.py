@@ -12,21 +12,21 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from math import prod
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from google.protobuf.message import Message
 
 from onnx_workbench.exec.engine.numpy_errors import in_plain_words
 from onnx_workbench.exec.inputs.feeds import as_elements, normalise, strings
+from onnx_workbench.exec.inputs.generated import Distribution, bytes_needed, constant_array, random_array, range_array
 from onnx_workbench.exec.inputs.images import SUFFIXES as IMAGE_SUFFIXES
 from onnx_workbench.exec.inputs.images import ImageOptions, read_image
+from onnx_workbench.exec.inspect.statistics import nbytes
 from onnx_workbench.exec.kernels.allocation import Array, SparseArray
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.npz_files import read_array, read_arrays
-from onnx_workbench.exec.session import default_memory_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.source import require_regular
 from onnx_workbench.model.ir.attributes import AttributeKind
@@ -41,6 +41,8 @@ from onnx_workbench.model.ir.types import (
     TensorType,
     Type,
 )
+from onnx_workbench.model.process_memory import physical_memory
+from onnx_workbench.model.progress import SILENT, Progress
 
 #: Symbols and positions whose usual size is one.
 _BATCH = re.compile(r"^(n|b|bs|batch.*|.*batch|.*batch_size|none|unk__\d+)$", re.IGNORECASE)
@@ -52,6 +54,9 @@ _BROKEN = (
     OSError, ValueError, OverflowError, EOFError, MemoryError, RuntimeError, csv.Error, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 
+_TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
+_TEXT_FACTOR = 16  # bytes of Python texts for one byte of a file with many short ones
+
 _Proto = TypeVar("_Proto", bound=Message)
 
 
@@ -62,7 +67,7 @@ class Random:
     Without low and high, they are chosen by element type. Integers include high.
     """
 
-    distribution: Literal["uniform", "normal"] = "uniform"
+    distribution: Distribution = "uniform"
     low: float | None = None
     high: float | None = None
     seed: int | None = None  # None: that of the run
@@ -102,6 +107,16 @@ class DataSet:
     name: str
     inputs: dict[str, RuntimeValue] = field(default_factory=dict)
     outputs: dict[str, RuntimeValue] = field(default_factory=dict)
+
+
+def default_input_limit() -> int:
+    """Bytes that all inputs of a run may take where nothing was chosen: a quarter of the machine's memory."""
+    return physical_memory() // 4
+
+
+def input_limit(memory_limit: int | None) -> int:
+    """Bytes that all inputs of a run may take where its largest value may have `memory_limit`, if one is chosen."""
+    return max(memory_limit or 0, default_input_limit())
 
 
 # --- from declared shapes --------------------------------------------------------------------------------------
@@ -159,14 +174,18 @@ def make_feeds(
     sizes: Mapping[str, int] | None = None,
     given: Mapping[str, RuntimeValue] | None = None,
     seed: int = 0,
+    limit: int | None = None,
+    progress: Progress = SILENT,
 ) -> dict[str, RuntimeValue]:
     """Return a value for each input that needs one: from `given`, else from `sources` by name, else random; and all of
     `given`.
 
     `sizes` maps symbolic dimensions to numbers (see `symbols`); symbols without one get that of the given and read
-    values. ModelError when a source does not fit. See `contradictions`.
+    values. `limit`: bytes of all that is made or read (a quarter of the machine's memory by default). ModelError when a
+    source does not fit, or over the limit. See `contradictions`.
     """
     feeds = dict(given or {})
+    left = (default_input_limit() if limit is None else limit) - sum(map(nbytes, feeds.values()))
     wanted = {
         v: ((sources or {}).get(v.name, Random()), seed + index)
         for index, v in enumerate(graph.required_inputs)
@@ -174,12 +193,14 @@ def make_feeds(
     }
     for value, (source, _) in wanted.items():
         if isinstance(source, File):
-            feeds[value.name] = make_value(value, source, {})
+            feeds[value.name] = make_value(value, source, {}, limit=left, progress=progress)
+            left -= nbytes(feeds[value.name])
     constants = {v.name: s.value for v, (s, _) in wanted.items() if isinstance(s, Constant)}
     dims = symbols(graph) | sizes_of(graph, constants, least=2) | sizes_of(graph, feeds) | dict(sizes or {})
     for value, (source, own_seed) in wanted.items():
         if value.name not in feeds:
-            feeds[value.name] = make_value(value, source, dims, seed=own_seed)
+            feeds[value.name] = make_value(value, source, dims, seed=own_seed, limit=left, progress=progress)
+            left -= nbytes(feeds[value.name])
     return feeds
 
 
@@ -229,23 +250,42 @@ def _bindings(graph: Graph, values: Mapping[str, Any]) -> Iterator[tuple[str, st
                 yield symbol(value, axis), value.name, size
 
 
-def make_value(value: Value, source: InputSource, sizes: Mapping[str, int], *, seed: int = 0) -> RuntimeValue:
-    """Create a value for one input; `sizes` as in `make_feeds`. Reads a file when the source is one."""
+def make_value(
+    value: Value,
+    source: InputSource,
+    sizes: Mapping[str, int],
+    *,
+    seed: int = 0,
+    limit: int | None = None,
+    progress: Progress = SILENT,
+) -> RuntimeValue:
+    """Create a value for one input; the rest as in `make_feeds`. Reads a file when the source is one."""
+    limit = default_input_limit() if limit is None else limit
     if isinstance(source, File):
-        return normalise(read_value(source, value.type), value.type, value.name)
-    return _make(value, value.type, source, sizes, seed)
+        found = normalise(read_value(source, value.type, limit), value.type, value.name)
+        if nbytes(found) > limit:
+            msg = f"{source.path.name} has {nbytes(found):,} bytes; {limit:,} are left of what all inputs may take"
+            raise ModelError(f"No value can be made for {value.name!r}", msg)
+        return found
+    return _make(value, value.type, source, sizes, seed, limit, progress)
 
 
 def _make(
-    value: Value, declared: Type | None, source: InputSource, sizes: Mapping[str, int], seed: int
+    value: Value,
+    declared: Type | None,
+    source: InputSource,
+    sizes: Mapping[str, int],
+    seed: int,
+    limit: int,
+    progress: Progress,
 ) -> RuntimeValue:
     if isinstance(declared, OptionalType):
-        return _make(value, declared.element, source, sizes, seed)
+        return _make(value, declared.element, source, sizes, seed, limit, progress)
     if isinstance(declared, SequenceType):
-        return [_make(value, declared.element, source, sizes, seed)]
+        return [_make(value, declared.element, source, sizes, seed, limit, progress)]
     if isinstance(declared, MapType):
         return normalise(source.value, declared, value.name) if isinstance(source, Constant) else {}
-    return _make_tensor(value, declared, source, sizes, seed)
+    return _make_tensor(value, declared, source, sizes, seed, limit, progress)
 
 
 def settle(value: Value, source: InputSource) -> InputSource:
@@ -258,7 +298,13 @@ def settle(value: Value, source: InputSource) -> InputSource:
 
 
 def _make_tensor(
-    value: Value, declared: Type | None, source: InputSource, sizes: Mapping[str, int], seed: int
+    value: Value,
+    declared: Type | None,
+    source: InputSource,
+    sizes: Mapping[str, int],
+    seed: int,
+    limit: int,
+    progress: Progress,
 ) -> RuntimeValue:
     kind = declared.element_type if isinstance(declared, (TensorType, SparseTensorType)) else None
     kind = kind if isinstance(kind, ElementType) and kind is not ElementType.UNDEFINED else ElementType.FLOAT
@@ -266,76 +312,35 @@ def _make_tensor(
     shape = tuple(
         dim if isinstance(dim, int) and dim >= 0 else sizes[symbol(value, axis)] for axis, dim in enumerate(dims)
     )
-    _check_shape(value, shape)
+    _check_shape(value, shape, kind, limit)
     match source:
         case Constant():
-            return _constant(source.value, shape, kind, value.name)
+            return constant_array(source.value, shape, kind, value.name, progress)
         case Range() if kind is not ElementType.STRING:
-            with np.errstate(all="ignore"):
-                numbers = source.start + source.step * np.arange(prod(shape))
-                return numbers.reshape(shape).astype(kind.numpy_dtype)
+            return range_array(shape, kind, source.start, source.step, progress)
         case Random():
-            return _random(value, source, shape, kind, seed)
+            try:
+                bounds = _bounds(value, source, kind)
+                own_seed = seed if source.seed is None else source.seed
+                return random_array(shape, kind, bounds, source.distribution, seed=own_seed, progress=progress)
+            except (ValueError, OverflowError) as error:
+                raise ModelError(f"No numbers can be drawn for {value.name!r}", str(error)) from None
     msg = f"{value.name!r} ({kind.text}) cannot be made from {source!r}"
     raise ModelError("No such source", msg)
 
 
-def _check_shape(value: Value, shape: tuple[int, ...]) -> None:
-    """Refuse the shape of a file or a size before it is allocated; numbers are drawn as float64."""
-    limit = default_memory_limit()
-    if any(dim < 0 for dim in shape) or prod(shape) * 8 > limit:
-        msg = f"its shape would be {list(shape)}; at most {limit // 8:,} elements are made"
+def _check_shape(value: Value, shape: tuple[int, ...], kind: ElementType, limit: int) -> None:
+    """Refuse the shape of a file or a size before it is allocated. `limit`: what is left of the bytes of all inputs."""
+    if any(dim < 0 for dim in shape) or bytes_needed(shape, kind) > limit:
+        size = f"{list(shape)}, {bytes_needed(shape, kind):,} bytes"
+        msg = f"its shape would be {size}; {max(0, limit):,} are left of what all inputs may take"
         raise ModelError(f"No value can be made for {value.name!r}", msg)
 
 
-def _constant(content: Any, shape: tuple[int, ...], kind: ElementType, name: str) -> Array:
-    title, declared = f"The constant for {name!r} does not fit", f"declared {kind.text}{list(shape)}"
-    try:
-        array = as_elements(content, kind)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ModelError(title, f"{in_plain_words(error) or error}; {declared}") from None
-    if array.ndim > len(shape):
-        return array
-    try:
-        return np.broadcast_to(array, shape).copy()
-    except ValueError:
-        raise ModelError(title, f"its shape is {list(array.shape)}; {declared}") from None
-
-
-def _random(value: Value, source: Random, shape: tuple[int, ...], kind: ElementType, seed: int) -> Array:
-    generator = np.random.default_rng(seed if source.seed is None else source.seed)
-    if kind is ElementType.STRING:
-        words = np.array(["alpha", "beta", "gamma", "delta"], object)
-        return strings(np.asarray(words[generator.integers(0, len(words), shape)], object))
-    if kind is ElementType.BOOL:
-        return np.asarray(generator.random(shape) < 0.5)
-    try:
-        if kind.is_integer:
-            first, last = _integer_range(value, source, kind)
-            as_elements([first, last], kind)
-            _check_bounds("uniform", first, last)
-            wide = np.uint64 if kind is ElementType.UINT64 else np.int64
-            return generator.integers(first, last, shape, wide, endpoint=True).astype(kind.numpy_dtype)
-        low, high = (0.0 if source.low is None else source.low), (1.0 if source.high is None else source.high)
-        _check_bounds(source.distribution, low, high)
-        draw = generator.normal if source.distribution == "normal" else generator.uniform
-        numbers = draw(low, high, shape)
-        if kind.is_complex:
-            numbers = numbers + 1j * draw(low, high, shape)
-    except (ValueError, OverflowError) as error:
-        raise ModelError(f"No numbers can be drawn for {value.name!r}", str(error)) from None
-    with np.errstate(all="ignore"):
-        return np.asarray(numbers).astype(kind.numpy_dtype)
-
-
-def _check_bounds(distribution: str, low: float, high: float) -> None:
-    """Raise ValueError for an empty range or a negative deviation."""
-    if distribution == "normal" and high < 0:
-        msg = f"the deviation is {high:g}; from 0 on was expected"
-        raise ValueError(msg)
-    if distribution == "uniform" and low > high:
-        msg = f"they would be from {low:g} to {high:g}; the first is larger"
-        raise ValueError(msg)
+def _bounds(value: Value, source: Random, kind: ElementType) -> tuple[float, float]:
+    if kind.is_integer:
+        return _integer_range(value, source, kind)
+    return (0.0 if source.low is None else source.low), (1.0 if source.high is None else source.high)
 
 
 #: Pixels and quantized numbers use the whole of their range.
@@ -369,8 +374,9 @@ def _table_rows(node: Node, index: int) -> Iterable[int]:
 # --- files -----------------------------------------------------------------------------------------------------
 
 
-def read_value(source: File | Path | str, declared: Type | None = None) -> RuntimeValue:
-    """Read a value from a file, by its suffix. ModelError when it cannot be read."""
+def read_value(source: File | Path | str, declared: Type | None = None, limit: int | None = None) -> RuntimeValue:
+    """Read a value from a file, by its suffix; of at most `limit` bytes. ModelError when it cannot be read."""
+    limit = default_input_limit() if limit is None else limit
     file = source if isinstance(source, File) else File(Path(source))
     path = file.path
     suffix = path.suffix.lower()
@@ -379,15 +385,16 @@ def read_value(source: File | Path | str, declared: Type | None = None) -> Runti
         raise ModelError(title, "it is a folder", str(path))
     try:
         require_regular(path)
+        _refuse_long(path, limit // (_TEXT_FACTOR if suffix in _TEXT_SUFFIXES else 1))
         if suffix in IMAGE_SUFFIXES:
             return read_image(path, file.image or ImageOptions(), declared)
         match suffix:
             case ".npy":
                 return read_npy(path)
             case ".npz":
-                return _one_of(read_npz(path), file.key, path)
+                return _one_of(read_npz(path, limit, file.key), file.key, path)
             case ".pb":
-                return read_proto(path, declared)
+                return read_proto(path, declared, limit)
             case ".csv" | ".tsv":
                 with path.open(newline="", encoding="utf-8-sig") as table:
                     return _table([*csv.reader(table, delimiter="\t" if suffix == ".tsv" else ",")], declared)
@@ -404,6 +411,13 @@ def read_value(source: File | Path | str, declared: Type | None = None) -> Runti
     raise ModelError(title, f"its suffix is {suffix or 'missing'}; expected one of {known}", str(path))
 
 
+def _refuse_long(path: Path, limit: int) -> None:
+    size = path.stat().st_size if path.exists() else 0
+    if size > limit:
+        msg = f"it has {size:,} bytes; at most {limit:,} of such a file are read"
+        raise ValueError(msg)
+
+
 def _one_of(arrays: dict[str, RuntimeValue], key: str, path: Path) -> RuntimeValue:
     if key in arrays:
         return arrays[key]
@@ -418,11 +432,15 @@ def read_npy(path: Path) -> Array:
         return _native(read_array(file, path.stat().st_size))
 
 
-def read_npz(path: Path | str) -> dict[str, RuntimeValue]:
-    """Read the arrays of an .npz file by name; ModelError when it cannot be read."""
+def read_npz(path: Path | str, limit: int | None = None, key: str = "") -> dict[str, RuntimeValue]:
+    """Read the arrays of an .npz file by name, of at most `limit` bytes; only that of `key`, where there is one.
+
+    ModelError when it cannot be read.
+    """
+    limit = default_input_limit() if limit is None else limit
     try:
         require_regular(Path(path))
-        return {name: _native(array, name) for name, array in read_arrays(Path(path), default_memory_limit())}
+        return {name: _native(array, name) for name, array in read_arrays(Path(path), limit, key)}
     except ModelError:
         raise
     except _BROKEN as error:
@@ -491,12 +509,13 @@ def _numbers(rows: Sequence[list[str]], kind: ElementType) -> Array:
         raise ValueError(msg) from None
 
 
-def read_proto(path: Path, declared: Type | None = None) -> RuntimeValue:
+def read_proto(path: Path, declared: Type | None = None, limit: int | None = None) -> RuntimeValue:
     """Read a TensorProto, SequenceProto, OptionalProto, MapProto or SparseTensorProto, by the declared type."""
     from google.protobuf.message import DecodeError
 
     try:
         require_regular(path)
+        _refuse_long(path, default_input_limit() if limit is None else limit)
         return decode_proto(path.read_bytes(), declared)
     except ModelError:
         raise
@@ -572,11 +591,12 @@ def _number(path: Path) -> tuple[int, str]:
     return (int(digits[-1]) if digits else -1, path.name)
 
 
-def read_data_set(folder: Path, graph: Graph) -> DataSet:
+def read_data_set(folder: Path, graph: Graph, limit: int | None = None) -> DataSet:
     """Read a folder of input_*.pb and output_*.pb (or .npz files inputs and outputs).
 
-    ModelError when one is broken, or a link that leads out of the model's folder.
+    ModelError when one is broken, a link that leads out of the model's folder, or they have more than `limit` bytes.
     """
+    left = default_input_limit() if limit is None else limit
     result = DataSet(folder.name)
     inside = folder.parent.resolve()
     for kind, values, found in (
@@ -586,7 +606,8 @@ def read_data_set(folder: Path, graph: Graph) -> DataSet:
         archive = folder / f"{kind}s.npz"
         if archive.is_file():
             _require_inside(archive, inside)
-            found.update(read_npz(archive))
+            found.update(read_npz(archive, left))
+            left -= sum(map(nbytes, found.values()))
             continue
         files = sorted(folder.glob(f"{kind}_*.pb"), key=_number)
         if kind == "input" and len(files) == len(graph.inputs):
@@ -596,5 +617,6 @@ def read_data_set(folder: Path, graph: Graph) -> DataSet:
             if not 0 <= position < len(values):
                 raise ModelError("The test data does not fit", f"{path.name}: the graph has {len(values)} {kind}s")
             _require_inside(path, inside)
-            found[values[position].name] = read_proto(path, values[position].type)
+            value = found[values[position].name] = read_proto(path, values[position].type, left)
+            left -= nbytes(value)
     return result

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.engine.plan import MISSING
 from onnx_workbench.exec.inspect.statistics import describe
 from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
+from onnx_workbench.exec.results.values import MISSING
 
 #: Elements compared at a time, and those searched for the decisive ones.
 _BLOCK, _SAMPLE = 1 << 18, 1 << 10

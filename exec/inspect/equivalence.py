@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
+import pickle
+import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.inputs.sources import make_feeds, symbols
+from onnx_workbench.exec.engine.engine import Engine
+from onnx_workbench.exec.engine.stepper import Request, RunOptions, Stepper
+from onnx_workbench.exec.inputs.feeds import Feeds, normalise
+from onnx_workbench.exec.inputs.recipe import interface_of
+from onnx_workbench.exec.inputs.sources import InputSource, Random, make_feeds, settle, symbols
 from onnx_workbench.exec.inspect.compare import ValueDifference, compare_values, is_close
 from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.kernels.threads import allowed_cores
 from onnx_workbench.exec.results.run_result import RunResult
-from onnx_workbench.exec.session import Session
+from onnx_workbench.exec.session import Runs, default_budget, default_memory_limit
+from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
+from onnx_workbench.exec.worker.snapshot_protocol import SnapshotReceiver, SnapshotSender
 from onnx_workbench.model.analysis.node_constants import constant_tensor
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model
-from onnx_workbench.model.ir.types import ElementType, TensorType
+from onnx_workbench.model.ir.types import ElementType, TensorType, Type
+from onnx_workbench.model.process_memory import physical_memory
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.simplify.context import STOCHASTIC
+from onnx_workbench.model.sandbox import run_isolated
+from onnx_workbench.model.schemas import traits
 
+#: Seconds for all runs of a comparison; those a process of its own needs to begin; and how many times as long as before
+#: a model may run before that is a difference.
+SECONDS, _STARTING, _SLOWER = 15.0, 5, 10
+
+#: Bytes of the largest value in a process of its own: so many, and for each byte of the weights.
+_LARGEST_VALUE, _OF_WEIGHTS = 256 << 20, 4
+
+_RANDOM = "the model is random"
 _RTOL, _ATOL = 1e-3, 1e-5  # tolerance for reordered float arithmetic
 #: Sizes of symbolic dimensions after the first run, another one first for each symbol: 1 hides what is broadcast.
 _SIZES = (2, 3, 1, 7)
@@ -56,7 +75,7 @@ def compare_models(
     runs: int = 3,
     seed: int = 0,
     feeding: Model | None = None,
-    time_limit: float | None = 120.0,
+    time_limit: float = SECONDS,
     progress: Progress = SILENT,
 ) -> Equivalence:
     """Run both on the same random inputs and compare outputs by name. Reads both models: their thread only.
@@ -65,51 +84,195 @@ def compare_models(
     dimensions have their usual sizes in the first run and others, different from each other, in the next, where the
     first model runs on them. Outputs declared alike must have the same element type. Non-finite outputs
     are compared elsewhere; the tolerance follows the coarsest weight precision of either model, relative to the output.
-    A model that does not run before cannot be compared.
+    A model that does not run before cannot be compared, nor what takes longer than `time_limit` seconds in all.
     """
-    if any(n.op_type in STOCHASTIC and not n.domain for g in before.graphs() for n in g.nodes):
-        return Equivalence(None, reason="the model is random")
-    first, second = Session(before), Session(after)
-    options: dict[str, Any] = {"values": "outputs", "seed": seed, "time_limit": time_limit, "progress": progress}
-    fixed = _of_one_type(before, after)
-    worst, tolerance = 0.0, max(map(_tolerance, (before, after)))
-    for number in range(runs):
-        progress.report(number, runs, "Comparing outputs")
+    if _is_random(before):
+        return Equivalence(None, reason=_RANDOM)
+    comparison = _comparison(before, after, runs, seed, feeding, time_limit, default_memory_limit())
+    return _compare(comparison, progress)
+
+
+def compare_isolated(
+    before: Model,
+    after: Model,
+    *,
+    runs: int = 3,
+    feeding: Model | None = None,
+    time_limit: float = SECONDS,
+    progress: Progress = SILENT,
+) -> Equivalence:
+    """`compare_models` in a process of its own with limits of memory and time, as it runs models of strangers.
+
+    What cannot be compared within them is not compared, and the reason says so. Cost: starting a process.
+    """
+    if _is_random(before):
+        return Equivalence(None, reason=_RANDOM)
+    largest = min(_LARGEST_VALUE + _OF_WEIGHTS * max(map(_weights, (before, after))), default_memory_limit())
+    comparison = _comparison(before, after, runs, 0, feeding, time_limit, largest)
+    exchange = SharedMemoryExchange.create()
+    try:
+        messages = [SnapshotSender(exchange).model(side.snapshot) for side in comparison.sides]
+        sides = tuple(_Side(message, side.inputs) for side, message in zip(comparison.sides, messages, strict=True))
+        progress.report(0, 0, "Comparing outputs")
+        reply = run_isolated(
+            f"{__name__}:compare_in_child",
+            pickle.dumps((exchange.folder, replace(comparison, sides=sides))),
+            what="Comparing the outputs",
+            memory=physical_memory() // 2,
+            seconds=int(time_limit) + _STARTING,
+            threads=allowed_cores(),
+            progress=progress,
+        )
+    except ModelError as error:
+        return Equivalence(None, reason=f"{error.title}: {error.detail}")
+    finally:
+        exchange.remove()
+    found: Equivalence = pickle.loads(reply)  # noqa: S301 - written by the child that we started
+    return found
+
+
+def compare_in_child(payload: bytes) -> bytes:
+    """The child's side of `compare_isolated`."""
+    folder, comparison = pickle.loads(payload)  # noqa: S301 - written by the process that started this one
+    exchange = SharedMemoryExchange(folder)
+    for side in comparison.sides:
+        side.snapshot = SnapshotReceiver(exchange).model(side.snapshot)
+    return pickle.dumps(_compare(comparison, SILENT))
+
+
+@dataclass(slots=True)
+class _Side:
+    """One of the models, as a snapshot; as the message for one on its way to another process."""
+
+    snapshot: Any
+    inputs: Mapping[str, tuple[int, Type | None]]  # number and declared type by name
+
+    def start(
+        self, engine: Engine, feeds: Mapping[str, RuntimeValue], options: RunOptions, progress: Progress
+    ) -> Stepper:
+        """Begin a run for the outputs. ModelError when a value does not fit."""
+        given: Feeds = {}
+        for name, value in feeds.items():
+            if name not in self.inputs:
+                raise ModelError("No such input", f"the graph has no input {name!r}")
+            number, declared = self.inputs[name]
+            given[number] = normalise(_in_precision_of(declared, value), declared, name)
+        return engine.start(Request(self.snapshot, given, options), progress=progress)
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """All that a comparison needs of two models, in any process."""
+
+    sides: tuple[_Side, ...]
+    graph: Graph  # see `interface_of`
+    sources: Mapping[str, InputSource]
+    tolerance: float
+    fixed: frozenset[str]
+    runs: int
+    seed: int
+    time_limit: float
+    memory_limit: int  # bytes of a single value
+
+
+def _comparison(
+    before: Model,
+    after: Model,
+    runs: int,
+    seed: int,
+    feeding: Model | None,
+    time_limit: float,
+    memory_limit: int,
+) -> _Comparison:
+    sides = []
+    for model in (before, after):
+        session = Runs(model)
+        snapshot = session.prepare()
+        sides.append(_Side(snapshot, {v.name: (v.id, v.type) for v in model.graph.inputs}))
+    graph = (feeding or before).graph
+    sources = {v.name: settle(v, Random()) for v in graph.required_inputs}
+    tolerance, fixed = max(map(_tolerance, (before, after))), _of_one_type(before, after)
+    return _Comparison(
+        tuple(sides), interface_of(graph), sources, tolerance, fixed, runs, seed, time_limit, memory_limit
+    )
+
+
+def _weights(model: Model) -> int:
+    """Return the bytes of all initializers."""
+    held = (v.initializer for graph in model.graphs() for v in graph.initializers)
+    return sum(tensor.nbytes for tensor in held if tensor is not None)
+
+
+def _is_random(model: Model) -> bool:
+    return any(traits.of(n).is_stochastic for g in model.graphs() for n in g.nodes)
+
+
+class _Deadline:
+    """Runs both models within one time limit."""
+
+    def __init__(self, comparison: _Comparison, progress: Progress) -> None:
+        self._comparison, self._progress = comparison, progress
+        self._engines = [Engine(default_budget()) for _ in comparison.sides]
+        self._end = time.monotonic() + comparison.time_limit
+
+    def run(self, side: int, feeds: Mapping[str, RuntimeValue]) -> RunResult:
+        """Run one of the models."""
+        left = self._end - time.monotonic()
+        asked, engine = self._comparison, self._engines[side]
+        options = RunOptions(values=(), seed=asked.seed, memory_limit=asked.memory_limit, time_limit=max(0.0, left))
+        stepper = asked.sides[side].start(engine, feeds, options, self._progress)
+        stepper.go_on()
+        return stepper.result()
+
+
+def _compare(comparison: _Comparison, progress: Progress) -> Equivalence:
+    both, worst = _Deadline(comparison, progress), 0.0
+    for number in range(comparison.runs):
+        progress.report(number, comparison.runs, "Comparing outputs")
         try:
-            feeds, ours = _first_run(first, before, (feeding or before).graph, number, options)
-            theirs = second.run(_cast(after, feeds), **options)
+            feeds, ours = _first_run(both, comparison, number, progress)
+            theirs = ours if _is_late(ours) else both.run(1, feeds)
         except ModelError as error:
             return Equivalence(None, number, reason=str(error))
+        if _is_late(ours) or (_is_late(theirs) and ours.seconds * _SLOWER > comparison.time_limit):
+            if number:
+                return Equivalence(True, number, worst)
+            return Equivalence(None, number, reason=f"running the models takes longer than {comparison.time_limit:g} s")
         if not ours.ok or ours.stopped:
             return Equivalence(None, number, reason=f"the model does not run on random inputs ({_why(ours)})")
         if not theirs.ok or theirs.stopped:
             reason = f"the model does not run any more ({_why(theirs)})"
             return Equivalence(False, number, reason=reason, fails=not theirs.stopped)
-        differs, largest = _compared(ours.outputs, theirs.outputs, tolerance, fixed)
+        differs, largest = _compared(ours.outputs, theirs.outputs, comparison.tolerance, comparison.fixed)
         if differs:
             return Equivalence(False, number, reason=differs)
         worst = max(worst, largest)
-    return Equivalence(True, runs, worst)
+    return Equivalence(True, comparison.runs, worst)
+
+
+def _is_late(result: RunResult) -> bool:
+    return result.stopped == "time limit"
 
 
 def _first_run(
-    session: Session, model: Model, graph: Graph, number: int, options: Mapping[str, Any]
+    both: _Deadline, comparison: _Comparison, number: int, progress: Progress
 ) -> tuple[Mapping[str, RuntimeValue], RunResult]:
     """Return feeds of one run and the first model's result, of the usual sizes where it does not run on others."""
-    seed = options["seed"] + number
+    graph, sources = comparison.graph, comparison.sources
+    seed = comparison.seed + number
     names = list(symbols(graph)) if number else []
     if names:
         sizes = {name: _SIZES[(number + place - 1) % len(_SIZES)] for place, name in enumerate(names)}
         try:
-            feeds = make_feeds(graph, seed=seed, sizes=sizes)
-            result = session.run(_cast(model, feeds), **options)
+            feeds = make_feeds(graph, sources=sources, seed=seed, sizes=sizes, progress=progress)
+            result = both.run(0, feeds)
         except ModelError:  # such sizes contradict each other
             pass
         else:
-            if result.ok and not result.stopped:
+            if (result.ok and not result.stopped) or _is_late(result):
                 return feeds, result
-    feeds = make_feeds(graph, seed=seed)
-    return feeds, session.run(_cast(model, feeds), **options)
+    feeds = make_feeds(graph, sources=sources, seed=seed, progress=progress)
+    return feeds, both.run(0, feeds)
 
 
 def _of_one_type(before: Model, after: Model) -> frozenset[str]:
@@ -162,15 +325,12 @@ def _tolerance(model: Model) -> float:
     return max((_COARSE[kind] for kind in held if isinstance(kind, ElementType) and kind in _COARSE), default=_RTOL)
 
 
-def _cast(model: Model, feeds: Mapping[str, RuntimeValue]) -> dict[str, RuntimeValue]:
-    """Cast feeds to the precision of a model's inputs."""
-    fitting = dict(feeds)
-    for value in model.graph.inputs:
-        given, kind = feeds.get(value.name), value.type
-        element = kind.element_type if isinstance(kind, TensorType) else None
-        if isinstance(given, np.ndarray) and isinstance(element, ElementType) and element.is_float:
-            fitting[value.name] = given.astype(element.numpy_dtype, copy=False)
-    return fitting
+def _in_precision_of(declared: Type | None, value: RuntimeValue) -> RuntimeValue:
+    """Cast a value to the precision that an input declares, where that is one of floats."""
+    element = declared.element_type if isinstance(declared, TensorType) else None
+    if isinstance(value, np.ndarray) and isinstance(element, ElementType) and element.is_float:
+        return value.astype(element.numpy_dtype, copy=False)
+    return value
 
 
 def _in_type_of(found: RuntimeValue, expected: RuntimeValue) -> RuntimeValue:

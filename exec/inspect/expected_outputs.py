@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.inputs.sources import DataSet
-from onnx_workbench.exec.inspect.compare import compare_values, count_far, is_close
+from onnx_workbench.exec.inputs.sources import DataSet, read_data_set
+from onnx_workbench.exec.inspect.compare import ComparedValue, compare_values, compare_with, count_far, is_close
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.graph import Graph
 
 #: The tolerances of onnx's own runner of these folders.
 RTOL, ATOL = 1e-3, 1e-7
@@ -41,6 +42,16 @@ def check_run(result: RunResult, data_set: DataSet, rtol: float = RTOL, atol: fl
         else:
             verdicts.append(check_output(data_set.name, name, found, expected, rtol, atol))
     return verdicts
+
+
+def check_folder(result: RunResult, folder: Path, graph: Graph) -> list[OutputCheck]:
+    """Compare every output of a run of `graph` with the expected one in a folder of test data. Any thread."""
+    return check_run(result, read_data_set(folder, graph))
+
+
+def compare_with_folder(result: RunResult, folder: Path, graph: Graph) -> list[ComparedValue]:
+    """Differences of the outputs of a run of `graph` from the expected ones in a folder of test data. Any thread."""
+    return compare_with(result, read_data_set(folder, graph).outputs)
 
 
 def check_output(

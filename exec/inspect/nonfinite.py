@@ -13,21 +13,19 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from onnx_workbench.exec.engine.plan import MISSING
 from onnx_workbench.exec.inspect.compare import value_keys
 from onnx_workbench.exec.kernels.allocation import Array, SparseArray
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import Path, StepLayout, ValueKey
+from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.model.schemas import traits
 
 #: Kinds of non-finite values, as bits.
 NAN, PLUS, MINUS = 1, 2, 4
 
 #: What to search for: every non-finite value, origins of NaN or infinities, or NaN alone.
 Sought = Literal["all", "beginnings", "nan"]
-
-#: Nodes whose output is an attribute.
-_GIVEN = ("Constant", "ConstantOfShape")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +84,7 @@ def beginning(operator: str, given: int, gives: int, sought: Sought) -> int:
     if sought == "all":
         return gives
     begins = gives & ~given
-    return begins & NAN if sought == "nan" or operator in _GIVEN else begins
+    return begins & NAN if sought == "nan" or traits.find(operator).value_attributes else begins
 
 
 def non_finite_values(result: RunResult, most: int = 1000, sought: Sought = "all") -> NonFiniteSearch:

@@ -11,14 +11,13 @@ from itertools import chain
 
 import numpy as np
 
-from onnx_workbench.exec.engine.plan import MISSING
 from onnx_workbench.exec.inspect.compare import ValueDifference, compare_values
 from onnx_workbench.exec.inspect.statistics import Statistics, ValueInfo, describe, statistics
 from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
-from onnx_workbench.exec.results.values import same_value
+from onnx_workbench.exec.results.values import MISSING, same_value
 from onnx_workbench.model.ir.types import (
     Dimension,
     ElementType,

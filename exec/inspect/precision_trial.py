@@ -18,9 +18,9 @@ from onnx_workbench.exec.engine.snapshot import (
     GraphSnapshot,
     NodeSnapshot,
 )
+from onnx_workbench.exec.engine.stepper import Request
 from onnx_workbench.exec.inspect.compare import ComparedValue, Inside, compare_values, value_keys
 from onnx_workbench.exec.results.run_result import RunResult
-from onnx_workbench.exec.session import Request
 from onnx_workbench.model.ir.attributes import AttributeKind
 from onnx_workbench.model.ir.types import ElementType
 
@@ -110,7 +110,7 @@ class _Rounding:
 
     def _call(self, value: int, rounded: int) -> NodeSnapshot:
         domain, name, overload = self.function.key
-        return NodeSnapshot(next(_numbers), next(_numbers), name, domain, overload, name, (value,), (rounded,), ())
+        return NodeSnapshot(next(_numbers), next(_numbers), 0, name, domain, overload, name, (value,), (rounded,), ())
 
 
 def _function(precision: Precision) -> FunctionSnapshot:
@@ -136,7 +136,7 @@ def _function(precision: Precision) -> FunctionSnapshot:
 def _node(op_type: str, inputs: tuple[int, ...], outputs: tuple[int, ...], to: int | None = None) -> NodeSnapshot:
     attributes = () if to is None else (AttributeSnapshot("to", AttributeKind.INT, int(to)),)
     number = next(_numbers)
-    return NodeSnapshot(number, number, op_type, "", "", op_type, inputs, outputs, attributes)
+    return NodeSnapshot(number, number, 0, op_type, "", "", op_type, inputs, outputs, attributes)
 
 
 def compare_rounded(rounded: RunResult, precise: RunResult, inside: Inside | None = None) -> list[ComparedValue]:

@@ -10,9 +10,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from onnx_workbench.exec.inputs.feeds import HeldInput
+from onnx_workbench.exec.inputs.recipe import value_of
 from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.worker.parent_watch import end_with_parent
 from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
 from onnx_workbench.model.errors import ModelError, errors_to
+from onnx_workbench.model.process_memory import OVERHEAD, limit_memory, physical_memory
 
 #: Time limit of a run in seconds.
 PATIENCE = 600.0
@@ -40,8 +44,9 @@ def run_onnxruntime(path: Path, feeds: Mapping[str, RuntimeValue]) -> dict[str, 
     exchange = SharedMemoryExchange.create()
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
+    memory = physical_memory() // 2 + OVERHEAD
     sent = {name: exchange.put(value) for name, value in feeds.items()}
-    process = context.Process(target=_serve, args=(theirs, exchange.folder, str(path), sent), daemon=True)
+    process = context.Process(target=_serve, args=(theirs, exchange.folder, str(path), sent, memory), daemon=True)
     process.start()
     theirs.close()
     try:
@@ -61,11 +66,14 @@ def run_onnxruntime(path: Path, feeds: Mapping[str, RuntimeValue]) -> dict[str, 
         exchange.remove()
 
 
-def _serve(connection: Connection, folder: str, path: str, feeds: dict[str, Any]) -> None:
+def _serve(connection: Connection, folder: str, path: str, feeds: dict[str, Any], memory: int) -> None:
+    end_with_parent()
+    limit_memory(memory)
     exchange = SharedMemoryExchange(folder)
     # ONNX Runtime's exceptions are not public, and all of them are reported.
     with errors_to(lambda error: connection.send(("error", f"{type(error).__name__}: {error}"))):
-        given = {name: exchange.take(value) for name, value in feeds.items()}
+        taken = {name: exchange.take(value) for name, value in feeds.items()}
+        given = {name: value_of(value) if isinstance(value, HeldInput) else value for name, value in taken.items()}
         found = _run(path, given)
         connection.send(("values", {name: exchange.put(value) for name, value in found.items()}))
 

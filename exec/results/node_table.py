@@ -1,18 +1,21 @@
-"""Outcomes of the nodes of a run: one row for each, stored by columns so that many thousands cost next to nothing."""
+"""Outcomes of the nodes of a run."""
 
 from __future__ import annotations
 
 import enum
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, overload
+from itertools import chain
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onnx_workbench.exec.results.slot_map import Path, SlotKeys
+from onnx_workbench.exec.results.columns import LOCAL, Keys, Table
+from onnx_workbench.exec.results.slot_map import Path
 
 
 class State(enum.Enum):
@@ -94,81 +97,123 @@ class NodeResult:
     inside: Path = ()  # the nodes whose bodies it is in, outermost first
 
 
+#: Operator and title of the node of a row.
+Label = Callable[[int], tuple[str, str]]
+
+
 @dataclass(eq=False)
-class NodeTable(Sequence[NodeResult]):
-    """Nodes in run order, by columns; rows are made lazily. Immutable once shared.
+class NodeTable(Table, Sequence[NodeResult]):
+    """Nodes in run order, by columns; rows are made on access.
 
     `states` are indices in STATES, `causes` indices in `failures` or -1: the failure of a node that failed, or for
-    which a skipped one was skipped. `bare` makes a row of what is the same in every run; it is not serialised.
+    which a skipped one was skipped. `turns` is how often a node ran, where that is more than once or in a body;
+    `inside` are indices in `scopes`, the nodes whose bodies it is in.
     """
 
-    keys: SlotKeys
+    keys: Keys
     states: NDArray[np.uint8]
     seconds: NDArray[np.float64]
     nbytes: NDArray[np.int64]
     causes: NDArray[np.int32]
+    turns: NDArray[np.int64]
+    inside: NDArray[np.int32]
     failures: Sequence[Failure] = ()
-    bare: Callable[[int], NodeResult] | None = field(default=None, repr=False)
+    scopes: Sequence[Path] = ((),)
+    label: Label | None = field(default=None, repr=False, metadata=LOCAL)
 
     @classmethod
-    def blank(cls, keys: SlotKeys, state: State, bare: Callable[[int], NodeResult] | None = None) -> NodeTable:
+    def blank(cls, keys: Keys, state: State, label: Label | None = None) -> NodeTable:
         """One whose nodes are all in one state."""
         size = len(keys)
         states, causes = np.full(size, CODES[state], np.uint8), np.full(size, -1, np.int32)
-        return cls(keys, states, np.zeros(size), np.zeros(size, np.int64), causes, (), bare)
+        numbers, inside = np.zeros(size, np.int64), np.zeros(size, np.int32)
+        return cls(keys, states, np.zeros(size), numbers, causes, numbers.copy(), inside, label=label)
 
     @classmethod
     def of(cls, rows: Iterable[NodeResult]) -> NodeTable:
         """Return the table of existing rows."""
         known = list(rows)
-        keys = SlotKeys.of((row.node, row.path) for row in known)
-        failures = _Numbered()
-        causes = [failures.place(row.failure or row.because) for row in known]
+        failures, scopes = _Numbered(), dict[Path, int]({(): 0})
+        labels = [(row.operator, row.title) for row in known]
         return cls(
-            keys,
+            Keys.of((row.node, row.path) for row in known),
             np.array([CODES[row.state] for row in known], np.uint8),
             np.array([row.seconds for row in known], np.float64),
             np.array([row.nbytes for row in known], np.int64),
-            np.array(causes, np.int32),
+            np.array([failures.number(row.failure or row.because) for row in known], np.int32),
+            np.array([row.turns for row in known], np.int64),
+            np.array([scopes.setdefault(row.inside, len(scopes)) for row in known], np.int32),
             failures.failures,
-            lambda place: replace(known[place]),
+            tuple(scopes),
+            labels.__getitem__,
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return NodeTable, (self.keys, self.states, self.seconds, self.nbytes, self.causes, self.failures)
+    @classmethod
+    def joined(cls, tables: Sequence[NodeTable]) -> NodeTable:
+        """The rows of tables one after the other."""
+        failures, scopes = _Numbered(), dict[Path, int]()
+        causes, inside, ends = [], [], [0]
+        for table in tables:
+            numbers = [failures.number(failure) for failure in table.failures]
+            causes.append(np.array([*numbers, -1], np.int32)[table.causes])
+            places = [scopes.setdefault(scope, len(scopes)) for scope in table.scopes]
+            inside.append(np.array(places, np.int32)[table.inside])
+            ends.append(ends[-1] + len(table))
+
+        def label(row: int) -> tuple[str, str]:
+            which = bisect_right(ends, row) - 1
+            return tables[which].label_of(row - ends[which])
+
+        return cls(
+            Keys.of(chain.from_iterable(table.keys for table in tables)),
+            np.concatenate([table.states for table in tables]),
+            np.concatenate([table.seconds for table in tables]),
+            np.concatenate([table.nbytes for table in tables]),
+            np.concatenate(causes),
+            np.concatenate([table.turns for table in tables]),
+            np.concatenate(inside),
+            failures.failures,
+            tuple(scopes),
+            label,
+        )
 
     def __len__(self) -> int:
         return len(self.keys)
 
     @overload
-    def __getitem__(self, place: int) -> NodeResult: ...
+    def __getitem__(self, row: int) -> NodeResult: ...
     @overload
-    def __getitem__(self, place: slice) -> list[NodeResult]: ...
-    def __getitem__(self, place: int | slice) -> NodeResult | list[NodeResult]:
-        if isinstance(place, slice):
-            return list(self._made(np.arange(len(self))[place]))
-        (row,) = self._made(np.array([range(len(self))[place]]))
-        return row
+    def __getitem__(self, row: slice) -> list[NodeResult]: ...
+    def __getitem__(self, row: int | slice) -> NodeResult | list[NodeResult]:
+        if isinstance(row, slice):
+            return list(self._results(np.arange(len(self))[row]))
+        (found,) = self._results(np.array([range(len(self))[row]]))
+        return found
 
     def __iter__(self) -> Iterator[NodeResult]:
-        return self._made(np.arange(len(self)))
+        return self._results(np.arange(len(self)))
 
-    def _made(self, places: NDArray[np.int64]) -> Iterator[NodeResult]:
-        columns = (self.states, self.seconds, self.nbytes, self.causes)
-        for place, state, seconds, nbytes, cause in zip(
-            places.tolist(), *(column[places].tolist() for column in columns), strict=True
+    def _results(self, rows: NDArray[np.int64]) -> Iterator[NodeResult]:
+        keys, failures, scopes = self.keys, self.failures, self.scopes
+        paths, label, failed = keys.paths, self.label or self.label_of, CODES[State.FAILED]
+        columns = (
+            keys.numbers, keys.calls, self.states, self.seconds, self.nbytes, self.causes, self.turns, self.inside,
+        )  # fmt: skip
+        for row, number, call, state, seconds, nbytes, cause, turns, inside in zip(
+            rows.tolist(), *(column[rows].tolist() for column in columns), strict=True
         ):
-            row = self._bare(place)
-            row.state, row.seconds, row.nbytes = STATES[state], seconds, nbytes
-            row.failure = row.because = None
-            if cause >= 0 and row.state is State.FAILED:
-                row.failure = self.failures[cause]
-            elif cause >= 0:
-                row.because = self.failures[cause]
-            yield row
+            operator, title = label(row)
+            failure = because = None
+            if cause >= 0:
+                failure, because = (failures[cause], None) if state == failed else (None, failures[cause])
+            yield NodeResult(
+                number, paths[call], operator, title, STATES[state], seconds, nbytes, failure, because, turns,
+                scopes[inside],
+            )  # fmt: skip
 
-    def _bare(self, place: int) -> NodeResult:
-        return self.bare(place) if self.bare is not None else NodeResult(*self.keys.at(place), "", "", State.WAITING)
+    def label_of(self, row: int) -> tuple[str, str]:
+        """Operator and title of the node of a row; empty where they are not known."""
+        return ("", "") if self.label is None else self.label(row)
 
     def put(self, places: Sequence[int] | NDArray[np.int64], rows: NodeTable) -> None:
         """Take what became of some nodes, at their places here, from a table of them. This one has no failures yet."""
@@ -176,15 +221,20 @@ class NodeTable(Sequence[NodeResult]):
         self.causes[places], self.failures = rows.causes, rows.failures
 
     def fail(self, causes: Mapping[int, Failure], state: State) -> None:
-        """Nodes failed, or were skipped: why, by place."""
+        """Nodes failed, or were skipped: why, by row."""
         numbered = _Numbered(self.failures)
-        for place, failure in causes.items():
-            self.states[place], self.causes[place] = CODES[state], numbered.place(failure)
+        for row, failure in causes.items():
+            self.states[row], self.causes[row] = CODES[state], numbered.number(failure)
         self.failures = numbered.failures
+
+    def find(self, number: int) -> NodeResult | None:
+        """The first row of a node."""
+        row = self.keys.find(number)
+        return None if row is None else self[row]
 
     # -- all together ----------------------------------------------------------------------------------------
 
-    def places(self, *states: State) -> NDArray[np.int64]:
+    def rows(self, *states: State) -> NDArray[np.int64]:
         """The rows in one of some states, in order."""
         return np.flatnonzero(np.isin(self.states, [CODES[state] for state in states]))
 
@@ -196,119 +246,56 @@ class NodeTable(Sequence[NodeResult]):
 
     def failed(self) -> Iterator[tuple[int, Failure]]:
         """The nodes that failed, by row, and why."""
-        found = self.places(State.FAILED)
-        for place, cause in zip(found.tolist(), self.causes[found].tolist(), strict=True):
+        found = self.rows(State.FAILED)
+        for row, cause in zip(found.tolist(), self.causes[found].tolist(), strict=True):
             if cause >= 0:
-                yield place, self.failures[cause]
+                yield row, self.failures[cause]
 
-    @cached_property
-    def calls(self) -> NodeTable:
+    def take(self, rows: NDArray[np.int64]) -> NodeTable:
+        """A table of some rows."""
+        label = self.label
+        return NodeTable(
+            self.keys.take(rows), self.states[rows], self.seconds[rows], self.nbytes[rows], self.causes[rows],
+            self.turns[rows], self.inside[rows], self.failures, self.scopes,
+            None if label is None else lambda row: label(int(rows[row])),
+        )  # fmt: skip
+
+    def by_number(self, inner: NodeTable) -> NodeTable:
+        """Each node once: over all calls of its function, calls as the sums of their nodes, and those in bodies."""
+        calls, once, deeper = self._calls(), self._once(), inner._once()
+        if not len(calls) and not len(deeper):
+            return once
+        called, own, within = calls.keys.numbers, once.keys.numbers, deeper.keys.numbers
+        parts = once.take(np.flatnonzero(~np.isin(own, called))), calls
+        return NodeTable.joined([*parts, deeper.take(np.flatnonzero(~np.isin(within, np.concatenate([own, called]))))])
+
+    def _calls(self) -> NodeTable:
         """Calls of functions as one node each: sums, the state that says most, and whose failure led to it."""
         numbers, rows, begins = self.keys.inside
-        keys = SlotKeys(numbers, np.zeros(len(numbers), np.int32), ((),))
-        return self._together(keys, rows, begins, _IN_CALL)[0] if len(numbers) else NodeTable.blank(keys, State.DONE)
+        if not len(numbers):
+            return NO_NODES
+        found = self._sums(rows, begins, _IN_CALL)
+        keys = Keys(numbers, np.zeros(len(numbers), np.int32), ((),))
+        return replace(found, keys=keys, turns=np.zeros(len(numbers), np.int64), label=None)
 
-    @cached_property
-    def once(self) -> NodeTable:
+    def _once(self) -> NodeTable:
         """Each node once, over all calls of its function: sums, the state that says most, and how often it ran."""
-        keys = self.keys
-        if keys.is_first.all():
+        if self.keys.is_first.all():
             return self
-        rows, begins = keys.by_number
-        order = np.flatnonzero(keys.is_first)
-        own = SlotKeys(keys.numbers[order], keys.calls[order], keys.paths)
-        found, which = self._together(own, rows, begins, _OVER_CALLS)
-        ran = np.isin(self.states[rows], [CODES[State.DONE], CODES[State.KEPT]])
-        turns = np.where(np.diff(begins, append=len(rows)) > 1, np.add.reduceat(ran, begins, dtype=np.int64), 0)
+        rows, begins = self.keys.by_number
+        found = self._sums(rows, begins, _OVER_CALLS)
+        ran = np.isin(self.states, [CODES[State.DONE], CODES[State.KEPT]])
+        turns = np.add.reduceat(np.where(self.turns > 0, self.turns, ran)[rows], begins)
+        return replace(found, turns=np.where(np.diff(begins, append=len(rows)) > 1, turns, found.turns))
 
-        def bare(place: int) -> NodeResult:
-            return replace(self._bare(int(which[place])), turns=int(turns[place]))
-
-        return replace(found, bare=bare)
-
-    def _together(
-        self, keys: SlotKeys, rows: NDArray[np.int64], begins: NDArray[np.int64], ranks: NDArray[np.int64]
-    ) -> tuple[NodeTable, NDArray[np.int64]]:
-        """A table of groups of rows, which begin at `begins`, and the first row of the foremost state in each."""
+    def _sums(self, rows: NDArray[np.int64], begins: NDArray[np.int64], ranks: NDArray[np.int64]) -> NodeTable:
+        """Groups of rows, which begin at `begins`, as the first row of the foremost state in each, with the sums."""
         found = ranks[self.states[rows]]
         foremost = np.repeat(np.minimum.reduceat(found, begins), np.diff(begins, append=len(rows)))
         telling = np.flatnonzero(found == foremost)
-        which = rows[telling[np.searchsorted(telling, begins)]]
+        first = self.take(rows[telling[np.searchsorted(telling, begins)]])
         seconds, nbytes = (np.add.reduceat(column[rows], begins) for column in (self.seconds, self.nbytes))
-        return NodeTable(keys, self.states[which], seconds, nbytes, self.causes[which], self.failures), which
-
-
-class ByNumber(Mapping[int, NodeResult]):
-    """Outcomes by node number over all calls of its function; calls have the sums of their nodes."""
-
-    def __init__(self, table: NodeTable, inner: Iterable[NodeResult]) -> None:
-        self._table = table
-        calls: dict[int, list[NodeResult]] = {}
-        for one in inner:
-            if table.keys.find(one.node) is None:
-                calls.setdefault(one.node, []).append(one)
-        self._inner = {number: _summed(rows) for number, rows in calls.items()}
-
-    def __getitem__(self, number: int) -> NodeResult:
-        for table in self._table.calls, self._table.once:
-            place = table.keys.find(number)
-            if place is not None:
-                return table[place]
-        return self._inner[number]
-
-    def __iter__(self) -> Iterator[int]:
-        table = self._table
-        yield from table.once.keys.numbers.tolist()
-        yield from self._inner
-        calls = table.calls.keys.numbers.tolist()
-        yield from (call for call in calls if table.keys.find(call) is None and call not in self._inner)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def items(self) -> ItemsView[int, NodeResult]:
-        """Pairs of numbers and results; made one after the other."""
-        return _Items(self)
-
-    def failed(self) -> list[int]:
-        """Numbers of those that failed."""
-        keys, table = self._table.keys, self._table
-        places = [place for place, _ in table.failed()]
-        found = dict.fromkeys(keys.numbers[places].tolist())
-        found.update(dict.fromkeys(number for number, one in self._inner.items() if one.failure is not None))
-        found.update(dict.fromkeys(call for place in places for call in keys.at(place)[1]))
-        return list(found)
-
-
-class _Items(ItemsView[int, NodeResult]):
-    """All rows as one sequence, without a lookup for each."""
-
-    def __init__(self, rows: ByNumber) -> None:
-        super().__init__(rows)
-        self._rows = rows
-
-    def __iter__(self) -> Iterator[tuple[int, NodeResult]]:
-        rows = self._rows
-        table = rows._table
-        calls = {one.node: one for one in table.calls}
-        for one in table.once:
-            yield one.node, calls.pop(one.node, one)
-        for number, inner in rows._inner.items():
-            yield number, calls.pop(number, inner)
-        yield from calls.items()
-
-
-def _summed(rows: Sequence[NodeResult]) -> NodeResult:
-    """Sum one node over several calls of its function: the first state by precedence, sums, and how often it ran."""
-    first = min(rows, key=lambda one: _OVER_CALLS[CODES[one.state]])
-    if len(rows) == 1:
-        return first
-    return replace(
-        first,
-        seconds=sum(one.seconds for one in rows),
-        nbytes=sum(one.nbytes for one in rows),
-        turns=sum(one.turns or one.state in (State.DONE, State.KEPT) for one in rows),
-    )
+        return replace(first, seconds=seconds, nbytes=nbytes)
 
 
 class _Numbered:
@@ -316,13 +303,17 @@ class _Numbered:
 
     def __init__(self, known: Iterable[Failure] = ()) -> None:
         self.failures = list(known)
-        self._places = {id(failure): place for place, failure in enumerate(self.failures)}
+        self._numbers = {id(failure): number for number, failure in enumerate(self.failures)}
 
-    def place(self, failure: Failure | None) -> int:
+    def number(self, failure: Failure | None) -> int:
         """Return its index in `failures`, appending it if it is new; -1: there is none."""
         if failure is None:
             return -1
-        place = self._places.setdefault(id(failure), len(self.failures))
-        if place == len(self.failures):
+        number = self._numbers.setdefault(id(failure), len(self.failures))
+        if number == len(self.failures):
             self.failures.append(failure)
-        return place
+        return number
+
+
+#: Of a run without bodies: making one takes as long as a small node.
+NO_NODES = NodeTable.blank(Keys.of(()), State.DONE)

@@ -40,13 +40,25 @@ def read_array(file: IO[bytes], size: int) -> Array:
     return array
 
 
-def read_arrays(path: Path, limit: int) -> Iterator[tuple[str, Array]]:
-    """The arrays of an .npz file by name, of no more bytes than `limit` in all; what zipfile and read_array raise."""
+#: Arrays of so many bytes are read however well they are packed; larger ones that grow up to so many times.
+_UNPACKED, _MOST_PACKED = 64 << 20, 100
+
+
+def read_arrays(path: Path, limit: int, key: str = "") -> Iterator[tuple[str, Array]]:
+    """The arrays of an .npz file by name, of no more bytes than `limit` in all; what zipfile and read_array raise.
+
+    With a `key` that is in it, that array alone.
+    """
     with zipfile.ZipFile(path) as archive:
         members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
+        members = [m for m in members if m.filename == f"{key}.npy"] or members
         total = sum(member.file_size for member in members)
         if total > limit:
             msg = f"its arrays have {total:,} bytes; at most {limit:,} are read"
+            raise ValueError(msg)
+        packed = sum(member.compress_size for member in members)
+        if total > max(_UNPACKED, _MOST_PACKED * packed):
+            msg = f"its arrays have {total:,} bytes, packed into {packed:,}; at most {_MOST_PACKED} times that is read"
             raise ValueError(msg)
         for member in members:
             name = member.filename.removesuffix(".npy")
@@ -162,7 +174,7 @@ def plain_array(array: Array) -> Array:
     if array.dtype.kind == "O":
         texts = array.astype(str)
         return texts if texts.size else np.empty(array.shape, "U1")
-    if array.dtype.isbuiltin == 1:
+    if array.dtype.isbuiltin != 2:
         return array
     kind = ElementType.from_numpy(array.dtype)
     return array.astype(np.int8 if kind.is_integer else np.float32)

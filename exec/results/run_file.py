@@ -29,7 +29,7 @@ import numpy as np
 from onnx_workbench.exec.inputs.sources import read_npz
 from onnx_workbench.exec.inspect.compare import value_keys
 from onnx_workbench.exec.kernels.context import RuntimeValue
-from onnx_workbench.exec.results.node_table import NodeResult, State
+from onnx_workbench.exec.results.node_table import NO_NODES, STATES, NodeResult, NodeTable, State
 from onnx_workbench.exec.results.npz_files import NpzArchive, Stored, stored_value, writing
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
@@ -41,6 +41,8 @@ _RUN = "__run__"
 #: The states of nodes that took something.
 RAN = (State.DONE, State.KEPT, State.CONSTANT)
 
+_STATE_NAMES = np.array([state.name for state in STATES], object)
+
 #: The largest seed that can be chosen in the program.
 _MOST_SEED = 2**31 - 1
 
@@ -49,27 +51,19 @@ Address = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    """Cost of a node in a run; see `NodeResult`."""
-
-    state: State
-    seconds: float
-    nbytes: int
-    turns: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class SavedRun:
     """Content of the file of a run. `is_run`: it was saved as one, with the addresses of its values.
 
-    `costs` are by the first outputs of nodes; like `peak_bytes` they are missing in older files.
+    `nodes` are those that took something, without ids, and `places` the addresses of their first outputs; like
+    `peak_bytes` they are missing in older files.
     """
 
     inputs: dict[str, RuntimeValue]
     seed: int
     values: dict[Address, RuntimeValue] = field(repr=False)
     is_run: bool
-    costs: dict[Address, Cost] = field(default_factory=dict, repr=False)
+    nodes: NodeTable = field(default=NO_NODES, repr=False)
+    places: Sequence[Address] = field(default=(), repr=False)
     peak_bytes: int = 0
 
 
@@ -78,13 +72,14 @@ def save_run(
     path: str,
     inputs: Sequence[str],
     addresses: Mapping[ValueKey, Address],
-    nodes: Mapping[Address, NodeResult],
+    nodes: NodeTable,
+    places: Sequence[Address],
 ) -> int:
     """Write every value that was computed or given, and which of them are inputs; how many there are.
 
     What has no address, such as constants, which are in the model, is left out, and so is what calls of functions
-    pass on of it. Of `nodes`, by the addresses of their first outputs, it is written what they took. OSError when the
-    file cannot be written; where it is stopped, there is none.
+    pass on of it. Of `nodes`, whose first outputs have the addresses `places`, it is written what they took. OSError
+    when the file cannot be written; where it is stopped, there is none.
     """
     slots = result.layout.slots
     constant = {slot for key, slot in slots.items() if key not in addresses}
@@ -99,33 +94,38 @@ def save_run(
             if place not in held:
                 held[place] = archive.add(" > ".join(addresses[key]), result.value(key))
             values.append((addresses[key], held[place]))
-        profile = _write_costs(archive, nodes) | {"peak_bytes": result.peak_bytes}
+        profile = _write_nodes(archive, nodes, places) | {"peak_bytes": result.peak_bytes}
         text = json.dumps({"seed": result.seed, "inputs": list(inputs), "values": values, "profile": profile})
         archive.add(_RUN, np.array(text, object))
     return len(held)
 
 
-def _write_costs(archive: NpzArchive, nodes: Mapping[Address, NodeResult]) -> dict[str, Any]:
-    ran = [(address, node) for address, node in nodes.items() if node.state in RAN]
+def _write_nodes(archive: NpzArchive, nodes: NodeTable, places: Sequence[Address]) -> dict[str, Any]:
     columns = {
-        "nodes": np.array([" > ".join(address) for address, _ in ran], object),
-        "states": np.array([node.state.name for _, node in ran], object),
-        "seconds": np.array([node.seconds for _, node in ran], np.float64),
-        "bytes": np.array([node.nbytes for _, node in ran], np.int64),
-        "turns": np.array([node.turns for _, node in ran], np.int64),
+        "nodes": np.array([" > ".join(address) for address in places], object),
+        "states": _STATE_NAMES[nodes.states],
+        "seconds": nodes.seconds,
+        "bytes": nodes.nbytes,
+        "turns": nodes.turns,
     }
     keys = {name: archive.add(f"__{name}__", column) for name, column in columns.items()}
-    return {"addresses": [address for address, _ in ran], "arrays": keys}
+    return {"addresses": places, "arrays": keys}
 
 
-def _read_costs(arrays: Mapping[str, Any], told: Mapping[str, Any]) -> dict[Address, Cost]:
+def _read_nodes(arrays: Mapping[str, Any], told: Mapping[str, Any]) -> tuple[NodeTable, list[Address]]:
     names = "states", "seconds", "bytes", "turns"
     states, *numbers = (stored_value(arrays, told["arrays"][name]) for name in names)
     if any(part.dtype.kind not in "fi" or not np.all(np.isfinite(part) & (part >= 0)) for part in numbers):
         msg = "what nodes took is no time, memory or count"
         raise ValueError(msg)
-    rows = zip(told["addresses"], states.tolist(), *(part.tolist() for part in numbers), strict=True)
-    return {_address(address): Cost(State[state], *rest) for address, state, *rest in rows}
+    places = [_address(address) for address in told["addresses"]]
+    rows = [
+        NodeResult(0, (), "", "", State[state], seconds, nbytes, turns=turns)
+        for _, state, seconds, nbytes, turns in zip(
+            places, states.tolist(), *(part.tolist() for part in numbers), strict=True
+        )
+    ]
+    return NodeTable.of(rows), places
 
 
 def _keys(result: RunResult) -> Iterator[ValueKey]:
@@ -148,14 +148,15 @@ def load_run(path: Path) -> SavedRun:
         values = {_address(address): stored_value(arrays, stored) for address, stored in content["values"]}
         names, seed = [str(name) for name in content["inputs"]], _seed(content["seed"])
         profile = content.get("profile")
-        costs, peak = ({}, 0) if profile is None else (_read_costs(arrays, profile), int(profile["peak_bytes"]))
+        nodes, places = (NO_NODES, []) if profile is None else _read_nodes(arrays, profile)
+        peak = 0 if profile is None else int(profile["peak_bytes"])
     except KeyError as error:
         raise ModelError(f"{path.name} cannot be read", f"{error} is missing in it", str(path)) from None
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         detail = f"{_RUN} in it does not tell of a run: {error}"
         raise ModelError(f"{path.name} cannot be read", detail, str(path)) from None
     inputs = {name: values[name,] for name in names if (name,) in values}
-    return SavedRun(inputs, seed, values, is_run=True, costs=costs, peak_bytes=max(0, peak))
+    return SavedRun(inputs, seed, values, True, nodes, places, max(0, peak))
 
 
 def _seed(content: Any) -> int:

@@ -14,15 +14,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from onnx_workbench.exec.engine.input_types import expected_inputs, signature_misfit, unforeseen
-from onnx_workbench.exec.engine.numpy_errors import with_lists
-from onnx_workbench.exec.engine.plan import MISSING, NONE_SLOT, Plan, PlanStep
-from onnx_workbench.exec.errors import KernelError, MissingKernelError
 from onnx_workbench.exec.inspect.statistics import Statistics, Summary, ValueInfo, describe, nbytes, statistics
 from onnx_workbench.exec.kernels.allocation import SparseArray
 from onnx_workbench.exec.kernels.context import RuntimeValue
-from onnx_workbench.exec.results.node_table import ByNumber, Failure, NodeResult, NodeTable, State
-from onnx_workbench.exec.results.slot_map import Path, SlotMap, ValueKey
+from onnx_workbench.exec.results.node_table import NO_NODES, Failure, NodeResult, NodeTable, State
+from onnx_workbench.exec.results.slot_map import NONE_SLOT, Path, SlotMap, ValueKey
+from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
@@ -81,7 +78,6 @@ class RunResult:
     layout: SlotMap
     slots: list[RuntimeValue]
     build_nodes: Callable[[], NodeTable]
-    number: Callable[[Value | Node], int]
     summaries: Mapping[int, Summary] = field(default_factory=dict)  # by slot
     fetch: Fetch | None = None
     measure: Callable[[ValueKey], Statistics | None] | None = None
@@ -94,8 +90,8 @@ class RunResult:
     stopped: str = ""
     notes: tuple[str, ...] = ()
     bodies: Mapping[Path, dict[int, RuntimeValue]] = field(default_factory=dict)  # values of the last iteration
-    body_summaries: Mapping[Path, Mapping[int, Summary]] = field(default_factory=dict)
-    inner: list[NodeResult] = field(default_factory=list)  # nodes in bodies, over all iterations
+    body_summaries: Mapping[ValueKey, Summary] = field(default_factory=dict)
+    inner: NodeTable = NO_NODES  # nodes in bodies, over all iterations
 
     @cached_property
     def nodes(self) -> NodeTable:
@@ -115,7 +111,7 @@ class RunResult:
     @cached_property
     def computed_bytes(self) -> int:
         """Bytes of the values that this run computed itself."""
-        return int(self.nodes.nbytes[self.nodes.places(State.DONE)].sum())
+        return int(self.nodes.nbytes[self.nodes.rows(State.DONE)].sum())
 
     @property
     def ok(self) -> bool:
@@ -125,7 +121,7 @@ class RunResult:
     @property
     def early_end(self) -> str:
         """Return why the run ended early, and at which node; empty if it did not."""
-        waiting = self.nodes.places(State.WAITING)[:1].tolist() if self.stopped else []
+        waiting = self.nodes.rows(State.WAITING)[:1].tolist() if self.stopped else []
         if not waiting:
             return self.stopped
         node = self.nodes[waiting[0]]
@@ -144,7 +140,7 @@ class RunResult:
         """Compute everything that is lazy, and return itself: for another thread that must not wait."""
         _ = self.failures, self.counts, self.computed_bytes, self.failed, self.calls_of
         nothing = 0
-        _ = self.nodes[:1], self.by_node.get(nothing), self.layout.slots.get(((), nothing))  # which sorts them first
+        _ = self.nodes[:1], self.by_node.find(nothing), self.layout.slots.get(((), nothing))  # which sorts them first
         return self
 
     # -- values ----------------------------------------------------------------------------------------------
@@ -212,7 +208,7 @@ class RunResult:
         """The key of a value object or name; None when the run knows nothing of it."""
         if isinstance(value, str):
             return self._by_name.get(value) if not path else None
-        found = (path, self.number(value)) if isinstance(value, Value) else value
+        found = (path, value.id) if isinstance(value, Value) else value
         return found if found in self.layout.slots or self._in_bodies(*found) else None
 
     @cached_property
@@ -287,30 +283,32 @@ class RunResult:
         if key is None:
             return None
         slot = self.layout.slots.get(key)
-        return self.body_summaries.get(key[0], {}).get(key[1]) if slot is None else self.summaries.get(slot)
+        return self.body_summaries.get(key) if slot is None else self.summaries.get(slot)
 
     # -- nodes and memory ------------------------------------------------------------------------------------
 
     def node(self, node: Node, path: Path = ()) -> NodeResult | None:
         """Return the outcome of a node; for a call of a function, of its last node that ran or failed."""
-        number = self.number(node)
         found = None
         for result in chain(self.nodes, self.inner):
-            if result.path == path and result.node == number:
+            if result.path == path and result.node == node.id:
                 return result
-            if result.path[: len(path) + 1] == (*path, number):
+            if result.path[: len(path) + 1] == (*path, node.id):
                 found = result
         return found
 
     @cached_property
-    def by_node(self) -> ByNumber:
-        """Outcomes by node number in all calls of its function; calls have the sums of their nodes."""
-        return ByNumber(self.nodes, self.inner)
+    def by_node(self) -> NodeTable:
+        """Each node once, over all calls of its function; calls have the sums of their nodes."""
+        return self.nodes.by_number(self.inner)
 
     @cached_property
     def failed(self) -> list[int]:
         """Numbers of the nodes that failed, calls of functions and nodes in bodies among them."""
-        return self.by_node.failed()
+        failed = [row for row, _ in self.nodes.failed()]
+        found = dict.fromkeys(self.by_node.keys.numbers[self.by_node.rows(State.FAILED)].tolist())
+        found.update(dict.fromkeys(self.nodes.keys.numbers[failed].tolist()))
+        return list(found)
 
     @cached_property
     def calls_of(self) -> Mapping[int, list[Path]]:
@@ -329,11 +327,11 @@ class RunResult:
     def timeline(self, progress: Progress = SILENT) -> list[Moment]:
         """Memory over the run order if tensors were freed after their last use: what peaks where."""
         steps, table = self.layout.steps, self.layout.table
-        made, at = steps.outs.slots, steps.outs.places
+        made, at = steps.outs.slots, steps.outs.rows
         made, at = made[made != NONE_SLOT], at[made != NONE_SLOT]
         sizes = np.fromiter(map(self._slot_bytes, progress.paced(made.tolist())), np.int64, len(made))
         last = np.full(len(self.slots), -1)
-        np.maximum.at(last, steps.reads.slots, steps.reads.places)
+        np.maximum.at(last, steps.reads.slots, steps.reads.rows)
         last[list(self.layout.outputs)] = len(steps)
         until = np.where(last[made] < 0, at, last[made])
         row = np.full(len(self.slots), -1)
@@ -398,21 +396,6 @@ def _protected(value: RuntimeValue) -> RuntimeValue:
     return value
 
 
-class StepError(Exception):
-    """A step inside a body failed."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(str(failure))
-        self.failure = failure
-
-
-#: Items of a sequence whose types an error names.
-_TOLD_ITEMS = 3
-
-#: What says by itself what was found and expected.
-_MEANT = (KernelError, MissingKernelError, MemoryError, ModelError, StepError)
-
-
 def _heeding(result: T, progress: Progress) -> T:
     """Wrap an argument of a function: a result that gives no value once that is cancelled, else the argument itself."""
     if progress is SILENT or not isinstance(result, RunResult):
@@ -420,35 +403,3 @@ def _heeding(result: T, progress: Progress) -> T:
     heeds = copy(result)
     heeds.asker = progress
     return heeds
-
-
-def failure_of(plan: Plan, step: PlanStep, slots: list[RuntimeValue], error: BaseException) -> Failure:
-    """Return the failure of a step that raised."""
-    inner = error.failure if isinstance(error, StepError) else None
-    reason, kind = str(error) or type(error).__name__, type(error).__name__
-    if isinstance(error, Exception) and not isinstance(error, _MEANT):
-        given = [slots[s] for s in step.ins]
-        name = step.node.op_type, step.operation.opset, step.node.domain
-        reason = signature_misfit(*name, given)
-        kind = KernelError.__name__ if reason else kind
-        reason = reason or f"{unforeseen(error, step.operation.attributes)}{expected_inputs(*name)}"
-    return Failure(
-        step.node.node,
-        step.path,
-        step.node.title,
-        step.node.operator,
-        step.operation.opset,
-        tuple(f"{plan.name(v)}: {_told(slots[s])}" for v, s in zip(step.node.inputs, step.ins, strict=False) if s),
-        with_lists(reason),
-        inner.kind if inner is not None else kind,
-        inner,
-    )
-
-
-def _told(value: RuntimeValue) -> str:
-    """Type and shape of an input; of a sequence also those of its first items."""
-    told = str(describe(value))
-    if not isinstance(value, list) or not value:
-        return told
-    items = ", ".join(str(describe(item)) for item in value[:_TOLD_ITEMS])
-    return f"{told} ({items}{', …' if len(value) > _TOLD_ITEMS else ''})"

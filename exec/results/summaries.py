@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onnx_workbench.exec.engine.plan import MISSING
 from onnx_workbench.exec.inspect.statistics import Statistics, Summary, ValueInfo, describe
 from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.results.columns import Table
+from onnx_workbench.exec.results.values import MISSING
 
 
 def _nowhere() -> NDArray[np.int32]:
@@ -19,8 +20,8 @@ def _nowhere() -> NDArray[np.int32]:
 
 
 @dataclass(eq=False)
-class SummaryTable(Mapping[int, Summary]):
-    """Summaries by slot, made on access. Immutable once shared.
+class SummaryTable(Table, Mapping[int, Summary]):
+    """Summaries by slot, made on access.
 
     `which` has for each slot the index in `infos`, -1 where there is none: few are different.
     """

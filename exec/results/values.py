@@ -7,11 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.engine.plan import MISSING, PlanStep
-from onnx_workbench.exec.errors import LimitError
-from onnx_workbench.exec.inspect.statistics import describe, nbytes
+from onnx_workbench.exec.inspect.statistics import nbytes
 from onnx_workbench.exec.kernels.allocation import SparseArray
 from onnx_workbench.exec.kernels.context import RuntimeValue
+
+
+class Missing:
+    """Marker of a slot without a value; None is a value (an empty optional)."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<no value>"
+
+
+MISSING = Missing()
 
 
 def same_value(a: RuntimeValue, b: RuntimeValue) -> bool:
@@ -55,30 +65,6 @@ def copy_value(value: RuntimeValue) -> RuntimeValue:
     if isinstance(value, SparseArray):
         return SparseArray(value.values.copy(), value.indices.copy(), value.shape)
     return value
-
-
-def refuse_large(step: PlanStep, slots: list[RuntimeValue], most: int) -> None:
-    """Let go of what a step gave and raise LimitError where a value takes more than `most` bytes.
-
-    Kernels refuse what is larger than what they read before they compute it; this holds what is as large as an input
-    that was over the limit when it came, and sequences, which grow. What shares the memory of an input is no more.
-    """
-    given = [slots[s] for s in step.ins if s]
-    arrays = [value for value in given if isinstance(value, np.ndarray)]
-    for slot in filter(None, step.outs):
-        value = slots[slot]
-        if any(value is known for known in given):
-            continue
-        if isinstance(value, np.ndarray):
-            size = 0 if any(np.may_share_memory(value, known) for known in arrays) else value.nbytes
-        else:
-            size = distinct_bytes([value])
-        if size > most:
-            text = describe(value)
-            for out in filter(None, step.outs):
-                slots[out] = MISSING
-            msg = f"a result of {text} needs {size:,} bytes, over the limit of {most:,} bytes for the largest value"
-            raise LimitError(msg)
 
 
 def distinct_bytes(values: Iterable[RuntimeValue]) -> int:

@@ -12,21 +12,25 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Unpack
 
-from onnx_workbench.exec.engine.plan import MISSING
 from onnx_workbench.exec.engine.snapshot import GraphSnapshot, ModelSnapshot, NodeSnapshot
+from onnx_workbench.exec.engine.stepper import Request
 from onnx_workbench.exec.errors import WorkerUnavailable
-from onnx_workbench.exec.inspect.statistics import Statistics
+from onnx_workbench.exec.inputs.feeds import HeldInput
+from onnx_workbench.exec.inputs.recipe import Recipe
+from onnx_workbench.exec.inspect.statistics import Statistics, ValueInfo
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.node_table import Failure, NodeResult, NodeTable, State
 from onnx_workbench.exec.results.run_result import RunNumber, RunResult
 from onnx_workbench.exec.results.slot_map import Path, SlotMap, Steps, ValueKey
-from onnx_workbench.exec.session import Request, RunQuestion, Runs, default_budget, physical_memory
+from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.exec.session import RunQuestion, Runs, default_budget
 from onnx_workbench.exec.worker.process import Process, WorkerDied, raise_answer
 from onnx_workbench.exec.worker.result_protocol import ResultTables
 from onnx_workbench.exec.worker.snapshot_protocol import same_ends
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Graph, Model, Node
+from onnx_workbench.model.process_memory import OVERHEAD, process_budget
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 
 #: Seconds a cancelled run gets to stop by itself before the worker is killed.
@@ -42,7 +46,6 @@ _PIECE = 500  # nodes processed at once: twice as fast as one by one, and no oth
 _NOTHING = ModelSnapshot(0, GraphSnapshot(0, 0, "", (), (), (), (), (), ()), {}, {}, 0, {}, {}, {})
 
 _number_of = attrgetter("node")
-_OVERHEAD = 4 << 30  # addresses that libraries reserve and hardly use
 
 
 class WorkerSession(Runs):
@@ -63,7 +66,7 @@ class WorkerSession(Runs):
     ) -> None:
         super().__init__(model, graph)
         self._budget = default_budget() if budget is None else budget
-        self._memory = physical_memory() + _OVERHEAD if memory is None else memory
+        self._memory = process_budget() + OVERHEAD if memory is None else memory
         self._process: Process | None = None
         self._starting = threading.Lock()
         self._running = threading.Lock()
@@ -87,6 +90,25 @@ class WorkerSession(Runs):
             if self._process is not None:
                 self._process.kill()
                 self._process = None
+
+    def make_inputs(self, recipe: Recipe, progress: Progress = SILENT) -> dict[str, RuntimeValue]:
+        """Values for the inputs by name, made in the worker; handles, where they have too many bytes together.
+
+        ModelError when one cannot be made, WorkerUnavailable when there can be no worker. Any thread that may wait.
+        """
+        asked = recipe.without_values()
+        for _ in range(2):  # the idle worker may have died, or be killed with the run before
+            process = self.start()
+            try:
+                made = process.ask("inputs", asked, progress)
+            except WorkerDied:
+                process.kill()
+                continue
+            return dict(recipe.given) | {
+                name: HeldInput(asked, name, answer) if isinstance(answer, ValueInfo) else process.exchange.take(answer)
+                for name, answer in made.items()
+            }
+        raise ModelError("The inputs cannot be made", "The process for runs ended twice while it made them.")
 
     def run(
         self,
@@ -295,7 +317,7 @@ class RemoteStepper:
         if self._crash or self._tables is None or self._tables.head.last_node is None:
             return None
         path, number = self._tables.head.last_node
-        return path, self._session.snapshots.nodes.object(number)
+        return path, self._session.snapshots.nodes[number]
 
     @property
     def next_node(self) -> tuple[Path, Node] | None:
@@ -303,7 +325,7 @@ class RemoteStepper:
         if self.done or self._tables is None or self._tables.head.next_node is None:
             return None
         path, number = self._tables.head.next_node
-        return path, self._session.snapshots.nodes.object(number)
+        return path, self._session.snapshots.nodes[number]
 
     def step(self) -> bool:
         """Compute one node; False when there was none left."""
@@ -359,14 +381,16 @@ class RemoteStepper:
     def _result_of(self, tables: ResultTables) -> RunResult:
         self._titles.find_out()
         snapshot, head = self._request.snapshot, tables.head
-        layout = replace(tables.layout, names=snapshot.names)
+        layout = SlotMap(tables.slots, tables.outputs, snapshot.names, tables.steps)
+        bodies: dict[Path, dict[int, RuntimeValue]] = {}
+        for path, value in tables.bodies:
+            bodies.setdefault(path, {})[value] = MISSING
         nodes = self._titles.of(tables.nodes)
         seen = self._seen  # the plan is the same, and what was fetched need not be again
         return RunResult(
             layout,
             [MISSING] * (1 + int(layout.table.slots.max(initial=0))) if seen is None else list(seen.slots),
             lambda: nodes,
-            self._session.number,
             tables.infos,
             seed=head.seed,
             seconds=head.seconds,
@@ -374,7 +398,7 @@ class RemoteStepper:
             stopped=self._crash or head.stopped,
             notes=head.notes,
             state=snapshot.state,
-            bodies={path: dict.fromkeys(found, MISSING) for path, found in tables.bodies.items()},
+            bodies=bodies,
             body_summaries=tables.bodies,
             inner=tables.inner,
         )
@@ -403,7 +427,6 @@ class RemoteStepper:
             SlotMap(slots, (), snapshot.names, Steps.of([])),
             [MISSING] * (len(slots) + 1),
             lambda: nodes,
-            self._session.number,
             stopped=self._crash,
             state=snapshot.state,
         )
@@ -447,13 +470,11 @@ class _Titles:
     def of(self, table: NodeTable) -> NodeTable:
         """A table that came without operators and titles with them."""
 
-        def bare(place: int) -> NodeResult:
-            number, path = table.keys.at(place)
-            node = self.nodes.get(number)
-            operator, title = ("", "") if node is None else (node.operator, node.title)
-            return NodeResult(number, path, operator, title, State.WAITING)
+        def label(row: int) -> tuple[str, str]:
+            node = self.nodes.get(int(table.keys.numbers[row]))
+            return ("", "") if node is None else (node.operator, node.title)
 
-        return replace(table, bare=bare)
+        return replace(table, label=label)
 
 
 class _Fetcher:

@@ -36,23 +36,23 @@ class Process:
         self.exchange = SharedMemoryExchange.create()
         self.sender = SnapshotSender(self.exchange)
         self._connection, theirs = context.Pipe()
-        self._process = context.Process(
+        self.child = context.Process(
             target=serve,
             args=(theirs, self.exchange.folder, budget, memory, allowed_cores()),
             name="onnx-workbench-run",
             daemon=True,
         )
         with _starting:
-            self._process.start()
+            self.child.start()
         theirs.close()
         self._numbers = itertools.count(1)
         self._answers: dict[int, queue.SimpleQueue[tuple[str, Any]]] = {}
         self._sending = threading.Lock()
         self._dropped: queue.SimpleQueue[int] = queue.SimpleQueue()  # runs of which the worker has not heard that
-        self._listener = DeltaDecoder()
+        self._decoder = DeltaDecoder()
         self.alive = True
         self.is_ready = False  # to work: what comes before is the time of starting it
-        self._finalizer = weakref.finalize(self, _end, self._process, self._connection, self.exchange)
+        self._finalizer = weakref.finalize(self, _end, self.child, self._connection, self.exchange)
         threading.Thread(target=_receive, args=(weakref.ref(self), self._connection), daemon=True).start()
 
     def send(self, kind: str, content: Any, number: int = 0) -> None:
@@ -118,7 +118,7 @@ class Process:
         """Called by the receiving thread."""
         self.is_ready = True
         if isinstance(content, ResultMessage):
-            content = self._listener.tables(content)  # even without a waiting caller: the next builds on it
+            content = self._decoder.tables(content)  # even without a waiting caller: the next builds on it
         answers = self._answers.get(number)
         if answers is not None:
             answers.put((kind, content))
@@ -140,8 +140,8 @@ class Process:
     @property
     def exit_code(self) -> int | None:
         """Exit code of the process; None while it lives."""
-        self._process.join(1.0)
-        return self._process.exitcode
+        self.child.join(1.0)
+        return self.child.exitcode
 
 
 def raise_answer(kind: str, content: Any) -> None:

@@ -13,26 +13,27 @@ import os
 import queue
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
 from onnx_workbench.exec.engine.engine import Engine
-from onnx_workbench.exec.engine.plan import MISSING
-from onnx_workbench.exec.engine.snapshot import ABSENT
-from onnx_workbench.exec.inspect.statistics import Summary, describe
+from onnx_workbench.exec.engine.stepper import Request, Stepper
+from onnx_workbench.exec.inputs.recipe import MOST_SENT, Recipe, make_held
+from onnx_workbench.exec.inspect.statistics import Summary, describe, nbytes
 from onnx_workbench.exec.kernels.threads import set_threads, usable_cores
 from onnx_workbench.exec.results.run_result import RunNumber, RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.exec.results.summaries import SummaryTable
-from onnx_workbench.exec.session import Request, Stepper, start
+from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.exec.worker.parent_watch import end_with_parent
 from onnx_workbench.exec.worker.result_protocol import DeltaEncoder, ResultHead, ResultTables
 from onnx_workbench.exec.worker.run_lock import YieldToRun
 from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
 from onnx_workbench.exec.worker.snapshot_protocol import SnapshotReceiver
 from onnx_workbench.model.errors import ModelError, errors_to
+from onnx_workbench.model.process_memory import limit_memory
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 
 #: How far the worker stands back (see nice(2)): on a busy machine the window comes first.
@@ -68,8 +69,8 @@ class Worker:
         self._waiting: queue.SimpleQueue[tuple[int, str, Any] | None] = queue.SimpleQueue()
         self._looking: queue.SimpleQueue[tuple[int, str, Any]] = queue.SimpleQueue()
         self._sending = threading.Lock()
-        self._teller = DeltaEncoder()
-        self._telling = threading.Lock()  # messages of results build on each other
+        self._encoder = DeltaEncoder()
+        self._encoding = threading.Lock()  # messages of results build on each other
 
     def serve(self) -> None:
         """Work until the other side is gone."""
@@ -131,7 +132,7 @@ class Worker:
                 self._due.add(number)
                 self._waiting.put((number, kind, content))
             case _:
-                if kind in ("fetch", "apply"):
+                if kind in ("fetch", "apply", "inputs"):
                     self._fetches[number] = self._progress(number)
                 elif kind in ("go on", "step"):
                     self._due.add(number)
@@ -168,9 +169,9 @@ class Worker:
             except (BrokenPipeError, OSError):
                 pass  # the program is gone; the listener ends this process
 
-    def _tell(self, number: int, kind: str, tables: ResultTables) -> None:
-        with self._telling:
-            self._send(number, kind, self._teller.message(tables))
+    def _send_tables(self, number: int, kind: str, tables: ResultTables) -> None:
+        with self._encoding:
+            self._send(number, kind, self._encoder.message(tables))
 
     def _work(self, number: int, kind: str, content: Any) -> None:
         self._due.discard(number)
@@ -181,8 +182,20 @@ class Worker:
                 self._advance(*content, go_on=kind == "go on", number=number)
             case "fetch" | "measure" | "apply":
                 self._look_up(number, kind, content)
+            case "inputs":
+                self._make_inputs(number, content)
             case "forget":
                 self._engine.forget()
+
+    def _make_inputs(self, number: int, recipe: Recipe) -> None:
+        """Make the inputs of a run: answer with few bytes of them as values, else with their types, and hold them."""
+        try:
+            values = make_held(recipe, self._fetches.get(number, SILENT))
+        finally:
+            self._fetches.pop(number, None)
+        few = sum(map(nbytes, values.values())) <= MOST_SENT
+        answer = {name: self._exchange.put(value) if few else describe(value) for name, value in values.items()}
+        self._send(number, "value", answer)
 
     def _look_up(self, number: int, kind: str, content: Any) -> None:
         """Answer a question about a run at rest: later, if a run is due before the values for it are computed."""
@@ -224,7 +237,7 @@ class Worker:
                 msg = "the run is over"
                 raise LookupError(msg)
             job.so_far = _still(job.stepper.result())
-            self._tell(number, "value", _tables(job.so_far, job.stepper))
+            self._send_tables(number, "value", _tables(job.so_far, job.stepper))
             return
         if job is None or job.so_far is None:
             msg = "the run has not come to it yet"
@@ -253,8 +266,7 @@ class Worker:
         whole = replace(request, snapshot=snapshot, feeds=given)
         job = self._jobs[number]
         set_threads(usable_cores(self._cores))
-        stepper = start(self._engine, whole, lambda _: ABSENT, lambda n: n, job.progress, self._observer(job))
-        job.stepper = stepper
+        stepper = job.stepper = self._engine.start(whole, progress=job.progress, observer=self._observer(job))
         if not stepping:
             with self._going_on(number, job, stepper):
                 stepper.go_on()
@@ -266,16 +278,16 @@ class Worker:
         over = threading.Event()
         job.going_on = True
 
-        def tell() -> None:
+        def report() -> None:
             said = None
             while not over.wait(_TELL):
-                stepper.tell()
+                stepper.notify()
                 at = stepper.next_key
                 if at != said:
                     said = at
                     self._send(number, "at", at)
 
-        threading.Thread(target=tell, name="position", daemon=True).start()
+        threading.Thread(target=report, name="position", daemon=True).start()
         try:
             yield
         finally:
@@ -302,7 +314,7 @@ class Worker:
         stepper = job.stepper
         assert stepper is not None
         job.result, job.so_far = stepper.result(), None
-        self._tell(number, "result", _tables(job.result, stepper))
+        self._send_tables(number, "result", _tables(job.result, stepper))
         if stepper.done:
             job.stepper = None
 
@@ -321,7 +333,7 @@ class Worker:
             if value is not MISSING and slot not in stepper.constants
         }
         self._send(number, "salvaged values", values)
-        self._tell(number, "salvaged", _tables(result, stepper))
+        self._send_tables(number, "salvaged", _tables(result, stepper))
 
 
 def _answer_of(error: Exception) -> tuple[str, Any]:
@@ -340,7 +352,7 @@ def _still(result: RunResult) -> RunResult:
 
 
 def _tables(result: RunResult, stepper: Stepper) -> ResultTables:
-    bodies = {p: {v: Summary(describe(x), None) for v, x in values.items()} for p, values in result.bodies.items()}
+    bodies = {(p, v): Summary(describe(x), None) for p, values in result.bodies.items() for v, x in values.items()}
     head = ResultHead(
         result.seed,
         result.seconds,
@@ -353,8 +365,12 @@ def _tables(result: RunResult, stepper: Stepper) -> ResultTables:
         stepper.position,
         stepper.total,
     )
+    layout, inner = result.layout, result.inner
     infos = SummaryTable.of(result.slots, result.summaries)
-    return ResultTables(head, result.layout, infos, result.nodes, bodies, result.inner)
+    labels = tuple(map(inner.label_of, range(len(inner))))
+    return ResultTables(
+        head, layout.table, layout.outputs, layout.steps, infos, result.nodes, bodies, inner, labels
+    )  # fmt: skip
 
 
 def serve(connection: Connection, folder: str, budget: int, memory: int | None, cores: int) -> None:
@@ -367,27 +383,5 @@ def serve(connection: Connection, folder: str, budget: int, memory: int | None, 
         os.nice(_MANNERS)
     if memory is not None:
         limit_memory(memory)
-    threading.Thread(target=_watch_parent, name="watch", daemon=True).start()
+    end_with_parent()
     Worker(connection, folder, budget, cores).serve()
-
-
-def limit_memory(size: int) -> None:
-    """Let allocations beyond `size` bytes fail in this process instead of driving the machine into swap."""
-    try:
-        import resource
-    except ImportError:
-        return  # Windows has no such limit; the memory limit of a run still holds
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    soft = size if hard == resource.RLIM_INFINITY else min(size, hard)
-    try:
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-    except (ValueError, OSError):
-        pass  # macOS refuses it
-
-
-def _watch_parent() -> None:
-    """End when the program is gone, even if a kernel holds the main thread."""
-    parent = os.getppid()
-    while os.getppid() == parent:
-        time.sleep(1.0)
-    os._exit(1)

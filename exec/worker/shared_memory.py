@@ -28,12 +28,11 @@ from onnx_workbench.exec.kernels.allocation import Array, SparseArray
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.types import ElementType
-from onnx_workbench.model.sandbox import is_running
+from onnx_workbench.model.sandbox import PREFIX, make_own_folder
 
 #: Arrays below this size go as messages.
 SHARED_BYTES = 1 << 15
 
-_PREFIX = "onnx-workbench-"
 _FULL = (errno.ENOSPC, errno.EDQUOT) if sys.platform != "win32" else ()
 
 
@@ -67,9 +66,7 @@ class SharedMemoryExchange:
     def create(cls) -> SharedMemoryExchange:
         """A new private folder; folders of processes that are gone are removed."""
         base = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else Path(tempfile.gettempdir())  # noqa: S108 - memory, not disk
-        for place in {base, Path(tempfile.gettempdir())}:
-            _remove_stale(place)
-        return cls(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=base))
+        return cls(str(make_own_folder(base)))
 
     def remove(self) -> None:
         """Remove the folder; mapped files stay until they are unmapped."""
@@ -102,7 +99,7 @@ class SharedMemoryExchange:
         name = uuid.uuid4().hex
         content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         if sys.platform == "win32":
-            memory = mmap.mmap(-1, content.nbytes, tagname=_PREFIX + name)
+            memory = mmap.mmap(-1, content.nbytes, tagname=PREFIX + name)
             memory[:] = content.data
             self._open[name] = memory
         else:
@@ -159,7 +156,7 @@ class SharedMemoryExchange:
         dtype = sent.element_type.numpy_dtype
         size = prod(sent.shape) * dtype.itemsize
         if sys.platform == "win32":
-            memory = mmap.mmap(-1, size, tagname=_PREFIX + sent.name, access=mmap.ACCESS_READ)
+            memory = mmap.mmap(-1, size, tagname=PREFIX + sent.name, access=mmap.ACCESS_READ)
         else:
             path = Path(self.folder) / sent.name
             if not path.exists():
@@ -202,13 +199,3 @@ def _make_private(folder: Path) -> None:
         found = folder.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
             raise ModelError("There is no room to hand over a value", f"{folder} belongs to somebody else.") from None
-
-
-def _remove_stale(base: Path) -> None:
-    """Remove folders whose process was killed together with its worker."""
-    if sys.platform == "win32":
-        return  # nothing is ever written there
-    for folder in base.glob(f"{_PREFIX}*"):
-        owner = folder.name.removeprefix(_PREFIX).split("-")[0]
-        if owner.isdigit() and not is_running(int(owner)):
-            shutil.rmtree(folder, ignore_errors=True)

@@ -199,39 +199,40 @@ class SnapshotSender:
         self._graphs: dict[int, GraphSnapshot] = {}  # as they were sent last, by their numbers
         self._nodes: set[int] = set()
         self._tensors: set[int] = set()
-        self._texts: list[str] = []  # names of the values 1, 2, … as they were
+        self._ids: list[int] = []  # of all values
+        self._texts: list[str] = []  # their names as they were
 
     def model(self, snapshot: ModelSnapshot) -> ModelMessage:
         """The message for a snapshot. Reads tensors that are new and not in a file.
 
         When that raises, there is nothing more on the other side than before; what is returned has to be sent.
         """
-        texts, names = self._new_names(snapshot)
+        ids, texts, names = self._new_names(snapshot)
         buffer = io.BytesIO()
         pickler = _Pickler(buffer, self._graphs, self._nodes)
         types = None if snapshot.input_types == _types_in(snapshot.graph) else snapshot.input_types
         pickler.dump(replace(snapshot, names={}, tensors={}, input_types={}))
         wanted = sorted(pickler.tensors - self._tensors)
         tensors = {n: tensor_message(snapshot.tensors[n], self._exchange) for n in wanted}
-        self._texts = texts
+        self._ids, self._texts = ids, texts
         self._graphs.update(pickler.graphs)
         self._nodes.update(pickler.nodes)
         self._tensors.update(tensors)
         return ModelMessage(buffer.getvalue(), tensors, names, types)
 
-    def _new_names(self, snapshot: ModelSnapshot) -> tuple[list[str], dict[int, str]]:
-        """All names, and those that are not as they were, by number."""
+    def _new_names(self, snapshot: ModelSnapshot) -> tuple[list[int], list[str], dict[int, str]]:
+        """The ids and names of all values, and by id the names that are not as they were."""
         found: dict[int, str] = {}
-        texts: list[str] = []
+        ids, texts = list(snapshot.names), list[str]()
         rest = iter(snapshot.names.values())
-        while now := list(itertools.islice(rest, _PIECE)):
-            before = self._texts[len(texts) : len(texts) + _PIECE]
-            if now != before:
-                numbers = range(len(texts) + 1, len(texts) + len(now) + 1)
-                old = itertools.chain(before, itertools.repeat(None))
-                found.update((n, name) for n, name, was in zip(numbers, now, old, strict=False) if name != was)
+        for start in range(0, len(ids), _PIECE):
+            piece = slice(start, start + _PIECE)
+            now = list(itertools.islice(rest, len(ids[piece])))
+            if now != self._texts[piece] or ids[piece] != self._ids[piece]:
+                before = dict(zip(self._ids[piece], self._texts[piece], strict=True))
+                found.update((i, name) for i, name in zip(ids[piece], now, strict=True) if before.get(i) != name)
             texts += now
-        return texts, found
+        return ids, texts, found
 
 
 def _types_in(graph: GraphSnapshot) -> dict[int, Type | None]:

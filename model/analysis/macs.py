@@ -3,40 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
-from onnx_workbench.model.analysis.polynomial import Polynomial
+from onnx_workbench.model.analysis.node_constants import ints, number
+from onnx_workbench.model.analysis.symbolic import AnySize, is_too_long
 from onnx_workbench.model.ir.attributes import AttributeKind
 from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.schemas import traits
 
-Sizes = tuple[Polynomial | None, ...]
+Sizes = tuple[AnySize | None, ...]
 
 ShapeOf = Callable[[Value | None], Sizes | None]
 
 
-def multiply_adds(node: Node, shape_of: ShapeOf) -> Polynomial | None:
+def multiply_adds(node: Node, shape_of: ShapeOf) -> AnySize | None:
     """Return the multiply-adds of a node from the shapes of its values: 0 where there are none, None if unknown."""
     if node.domain == "com.microsoft":
         rule = _MICROSOFT.get(node.op_type) or _RULES.get(node.op_type)
-        if node.op_type in _UNCOUNTED:
-            return None
     elif node.domain in ("", *_ARITHMETIC_FREE):
         rule = None if node.domain else _RULES.get(node.op_type)
     else:
         return None  # nobody here knows what it does
-    return Polynomial() if rule is None else rule(node, shape_of)
+    if rule is None:
+        return None if traits.of(node).work == "product" else 0
+    return rule(node, shape_of)
 
 
-def all_of(sizes: Sequence[Polynomial | None] | None) -> Polynomial | None:
+def all_of(sizes: Sequence[AnySize | None] | None) -> AnySize | None:
     """Return the product of sizes; None when one is unknown, or the formula is too long."""
     if sizes is None:
         return None
-    result = Polynomial(1)
+    result: AnySize = 1
     for size in sizes:
         if size is None:
             return None
         result = result * size
-        if result.is_too_long:
+        if is_too_long(result):
             return None
     return result
 
@@ -45,26 +46,26 @@ def _input(node: Node, index: int, shape_of: ShapeOf) -> Sizes | None:
     return shape_of(node.inputs[index]) if index < len(node.inputs) else None
 
 
-def _output(node: Node, shape_of: ShapeOf) -> Polynomial | None:
+def _output(node: Node, shape_of: ShapeOf) -> AnySize | None:
     return all_of(shape_of(node.outputs[0])) if node.outputs else None
 
 
-def _times(*factors: Polynomial | None) -> Polynomial | None:
+def _times(*factors: AnySize | None) -> AnySize | None:
     return all_of(factors)
 
 
-def _convolution(node: Node, shape_of: ShapeOf, weight: int = 1) -> Polynomial | None:
+def _convolution(node: Node, shape_of: ShapeOf, weight: int = 1) -> AnySize | None:
     kernel = _input(node, weight, shape_of)
     return None if kernel is None or len(kernel) < 2 else _times(_output(node, shape_of), *kernel[1:])
 
 
-def _transposed(node: Node, shape_of: ShapeOf) -> Polynomial | None:
+def _transposed(node: Node, shape_of: ShapeOf) -> AnySize | None:
     """Each element of the input meets each element of one filter of the weights [C, M/group, kernel…]."""
     kernel = _input(node, 1, shape_of)
     return None if kernel is None or len(kernel) < 2 else _times(all_of(_input(node, 0, shape_of)), *kernel[1:])
 
 
-def _product(node: Node, shape_of: ShapeOf) -> Polynomial | None:
+def _product(node: Node, shape_of: ShapeOf) -> AnySize | None:
     """Each output element sums along the last dimension of the first factor, the last but one of the second."""
     first, second = _input(node, 0, shape_of), _input(node, 1, shape_of)
     inner = first[-2 if number(node, "transA") and len(first) > 1 else -1] if first else None
@@ -73,12 +74,12 @@ def _product(node: Node, shape_of: ShapeOf) -> Polynomial | None:
     return _times(_output(node, shape_of), inner)
 
 
-def _plainer(one: Polynomial | None, other: Polynomial | None) -> Polynomial | None:
+def _plainer(one: AnySize | None, other: AnySize | None) -> AnySize | None:
     """Return the simpler of two descriptions of one size: a number, a formula, or None."""
-    return other if one is None or (one.constant is None and other is not None and other.constant is not None) else one
+    return other if one is None or (isinstance(other, int) and not isinstance(one, int)) else one
 
 
-def _gemm(node: Node, shape_of: ShapeOf) -> Polynomial | None:
+def _gemm(node: Node, shape_of: ShapeOf) -> AnySize | None:
     first, second = _input(node, 0, shape_of), _input(node, 1, shape_of)
     inner = first[0 if number(node, "transA") else 1] if first is not None and len(first) == 2 else None
     if second is not None and len(second) == 2:
@@ -86,7 +87,7 @@ def _gemm(node: Node, shape_of: ShapeOf) -> Polynomial | None:
     return _times(_output(node, shape_of), inner)
 
 
-def _recurrent(node: Node, shape_of: ShapeOf) -> Polynomial | None:
+def _recurrent(node: Node, shape_of: ShapeOf) -> AnySize | None:
     """Each step multiplies the weights [directions, gates·hidden, input or hidden] with one vector per sample."""
     x, w, r = (_input(node, index, shape_of) for index in range(3))
     if x is None or len(x) != 3:
@@ -95,7 +96,7 @@ def _recurrent(node: Node, shape_of: ShapeOf) -> Polynomial | None:
     return None if inputs is None or hidden is None else _times(x[0], x[1], inputs + hidden)
 
 
-def _attention(node: Node, shape_of: ShapeOf) -> Polynomial | None:
+def _attention(node: Node, shape_of: ShapeOf) -> AnySize | None:
     """Scores and their products with the values: [batch, heads, queries, keys] times the head sizes of both.
 
     With three dimensions the heads are side by side in the last one, and several queries may share a head of values.
@@ -108,27 +109,29 @@ def _attention(node: Node, shape_of: ShapeOf) -> Polynomial | None:
         sizes, heads = _sum(q[3], v[3]), q[1]
         return _times(q[0], heads, q[2], keys, sizes)
     shared, own = number(node, "q_num_heads"), number(node, "kv_num_heads")
-    width = v[-1].constant if v[-1] is not None else None
-    if len(q) != 3 or not shared or not own or width is None:
+    width = v[-1]
+    if len(q) != 3 or not shared or not own or not isinstance(width, int):
         return None
-    return _times(q[0], q[1], keys, _sum(q[2], Polynomial(width // own * shared)))
+    return _times(q[0], q[1], keys, _sum(q[2], width // own * shared))
 
 
-def _projected_attention(node: Node, shape_of: ShapeOf) -> Polynomial | None:
+def _projected_attention(node: Node, shape_of: ShapeOf) -> AnySize | None:
     """com.microsoft's Attention: [batch, length, size] times weights for queries, keys and values, then attention."""
     x, w = _input(node, 0, shape_of), _input(node, 1, shape_of)
     if x is None or w is None or len(x) != 3 or len(w) != 2:
         return None
-    widths = ints(node, "qkv_hidden_sizes")
-    whole = w[1].constant if w[1] is not None else None
-    if len(widths) != 3 and whole is None:
-        return None
-    queries, _, values = widths if len(widths) == 3 else ((whole or 0) // 3,) * 3
-    projected, attended = _times(x[0], x[1], x[2], w[1]), _times(x[0], x[1], x[1], Polynomial(queries + values))
+    widths = ints(node, "qkv_hidden_sizes") or ()
+    whole = w[1]
+    if len(widths) != 3:
+        if not isinstance(whole, int):
+            return None
+        widths = (whole // 3,) * 3
+    queries, _, values = widths
+    projected, attended = _times(x[0], x[1], x[2], w[1]), _times(x[0], x[1], x[1], queries + values)
     return _sum(projected, attended)
 
 
-def _multi_head_attention(node: Node, shape_of: ShapeOf) -> Polynomial | None:
+def _multi_head_attention(node: Node, shape_of: ShapeOf) -> AnySize | None:
     """Queries [batch, length, size], keys and values of any length; heads are concatenated."""
     q, k, v = (_input(node, index, shape_of) for index in range(3))
     if q is None or k is None or v is None or not len(q) == len(k) == len(v) == 3:
@@ -136,27 +139,27 @@ def _multi_head_attention(node: Node, shape_of: ShapeOf) -> Polynomial | None:
     return _times(q[0], q[1], k[1], _sum(q[2], v[2]))
 
 
-def _group_query_attention(node: Node, shape_of: ShapeOf) -> Polynomial | None:
+def _group_query_attention(node: Node, shape_of: ShapeOf) -> AnySize | None:
     """Each head of the queries meets all keys: cached and new ones."""
     q, k, past = (_input(node, index, shape_of) for index in (0, 1, 3))
     if q is None or k is None or len(q) != 3 or len(k) != 3:
         return None
     keys = k[1] if past is None or len(past) != 4 else _sum(k[1], past[2])
-    return _times(q[0], q[1], keys, q[2], Polynomial(2))
+    return _times(q[0], q[1], keys, q[2], 2)
 
 
-def _sum(*parts: Polynomial | None) -> Polynomial | None:
+def _sum(*parts: AnySize | None) -> AnySize | None:
     known = [p for p in parts if p is not None]
-    return sum(known, Polynomial()) if len(known) == len(parts) else None
+    return sum(known) if len(known) == len(parts) else None
 
 
-def _einsum(node: Node, shape_of: ShapeOf) -> Polynomial | None:
+def _einsum(node: Node, shape_of: ShapeOf) -> AnySize | None:
     """The product of the sizes of all letters, and of the dimensions of an ellipsis."""
     equation = node.attributes.get("equation")
     if equation is None or equation.kind is not AttributeKind.STRING:
         return None
     terms = str(equation.value).replace(" ", "").split("->")[0].split(",")
-    sizes: dict[str, Polynomial | None] = {}
+    sizes: dict[str, AnySize | None] = {}
     for index, term in enumerate(terms):
         shape = _input(node, index, shape_of)
         labels = None if shape is None else _labels(term, len(shape))
@@ -164,8 +167,8 @@ def _einsum(node: Node, shape_of: ShapeOf) -> Polynomial | None:
             return None
         for label, size in zip(labels, shape, strict=True):
             known = sizes.get(label)
-            sizes[label] = size if known is None or known.constant == 1 else known
-    return Polynomial() if len(terms) < 2 else all_of(tuple(sizes.values()))
+            sizes[label] = size if known is None or known == 1 else known
+    return 0 if len(terms) < 2 else all_of(tuple(sizes.values()))
 
 
 def _labels(term: str, rank: int) -> list[str] | None:
@@ -177,7 +180,7 @@ def _labels(term: str, rank: int) -> list[str] | None:
     return [*head, *(f"...{number}" for number in range(hidden, 0, -1)), *tail]
 
 
-_RULES: Mapping[str, Callable[[Node, ShapeOf], Polynomial | None]] = {
+_RULES: Mapping[str, Callable[[Node, ShapeOf], AnySize | None]] = {
     "Conv": _convolution,
     "ConvInteger": _convolution,
     "FusedConv": _convolution,
@@ -199,7 +202,7 @@ _RULES: Mapping[str, Callable[[Node, ShapeOf], Polynomial | None]] = {
 }
 
 #: Operators of com.microsoft that differ from those of the same name, or have none.
-_MICROSOFT: Mapping[str, Callable[[Node, ShapeOf], Polynomial | None]] = {
+_MICROSOFT: Mapping[str, Callable[[Node, ShapeOf], AnySize | None]] = {
     "Attention": _projected_attention,
     "QAttention": _projected_attention,
     "MultiHeadAttention": _multi_head_attention,
@@ -215,25 +218,5 @@ _MICROSOFT: Mapping[str, Callable[[Node, ShapeOf], Polynomial | None]] = {
     "DynamicQuantizeLSTM": _recurrent,
 }
 
-#: Operators of com.microsoft with matrix products that are not counted.
-_UNCOUNTED = frozenset({
-    "MoE", "QMoE", "LongformerAttention", "PackedAttention", "PackedMultiHeadAttention", "SparseAttention",
-    "DecoderAttention", "DecoderMaskedSelfAttention", "DecoderMaskedMultiHeadAttention", "RelativePositionBias",
-    "GatedRelativePositionBias", "PagedAttention", "BeamSearch", "GreedySearch", "Sampling",
-})  # fmt: skip
-
 #: Domains whose operators compare and look up rather than multiply.
 _ARITHMETIC_FREE = ("ai.onnx.ml", "ai.onnx.preview.training", "ai.onnx.training")
-
-
-def number(node: Node, name: str) -> int:
-    """An INT attribute, 0 when it is not there."""
-    attribute = node.attributes.get(name)
-    return attribute.value if attribute is not None and isinstance(attribute.value, int) else 0
-
-
-def ints(node: Node, name: str) -> tuple[int, ...]:
-    """An INTS attribute, empty when it is not there."""
-    attribute = node.attributes.get(name)
-    value: Any = attribute.value if attribute is not None and attribute.kind is AttributeKind.INTS else ()
-    return tuple(value or ())

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
+from onnx_workbench.model.schemas.defaults import attribute
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -14,33 +15,32 @@ if TYPE_CHECKING:
 
 
 def plain(node: Node, name: str) -> Any:
-    """Return the value of an attribute, None when the node does not have it."""
-    attribute = node.attributes.get(name)
-    return None if attribute is None else attribute.value
+    """Return the value of an attribute, else its default; None without either."""
+    return attribute(node, name)
 
 
-def number(node: Node, name: str, default: int) -> int:
-    """An INT attribute."""
-    value = plain(node, name)
-    return value if isinstance(value, int) else default
+def number(node: Node, name: str, otherwise: int = 0) -> int:
+    """An INT attribute or its default; `otherwise` where the operator's version has neither."""
+    value = attribute(node, name)
+    return value if isinstance(value, int) else otherwise
 
 
-def real(node: Node, name: str, default: float) -> float:
-    """A FLOAT attribute."""
-    value = plain(node, name)
-    return float(value) if isinstance(value, (int, float)) else default
+def real(node: Node, name: str, otherwise: float = 0.0) -> float:
+    """A FLOAT attribute or its default; `otherwise` where the operator's version has neither."""
+    value = attribute(node, name)
+    return float(value) if isinstance(value, (int, float)) else otherwise
 
 
 def ints(node: Node, name: str) -> tuple[int, ...] | None:
-    """An INTS attribute, None when the node does not have it."""
-    value = plain(node, name)
+    """An INTS attribute or its default; None without either."""
+    value = attribute(node, name)
     return tuple(value) if isinstance(value, tuple) and all(isinstance(v, int) for v in value) else None
 
 
-def text(node: Node, name: str, default: str) -> str:
-    """A STRING attribute."""
-    value = plain(node, name)
-    return value if isinstance(value, str) else default
+def text(node: Node, name: str, otherwise: str = "") -> str:
+    """A STRING attribute or its default; `otherwise` where the operator's version has neither."""
+    value = attribute(node, name)
+    return value if isinstance(value, str) else otherwise
 
 
 def content_of(facts: KnownValues, node: Node, index: int) -> NDArray[Any] | None:
@@ -64,9 +64,9 @@ def constant_tensor(node: Node) -> Tensor | SparseTensor | None:
 
     if node.op_type != "Constant" or node.domain != "":
         return None
-    for name, attribute in node.attributes.items():
-        value: Any = attribute.value
-        if attribute.reference:
+    for name, held in node.attributes.items():
+        value: Any = held.value
+        if held.reference:
             return None
         match name:
             case "value" | "sparse_value":

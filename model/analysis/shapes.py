@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onnx_workbench.model.analysis import symbolic, symbolic_floats
+from onnx_workbench.model.analysis.element_types import inputs_of_same_type, result_type
 from onnx_workbench.model.analysis.node_constants import constant_ints, content_of, ints, number
 from onnx_workbench.model.analysis.slicing import CUTTING, slice_bounds
-from onnx_workbench.model.analysis.spatial_shapes import SPATIAL, WINDOWED
+from onnx_workbench.model.analysis.spatial_shapes import MICROSOFT, SPATIAL
 from onnx_workbench.model.analysis.symbolic import AnySize
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.schemas import traits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,20 +42,6 @@ _EXACT_BELOW = {
 }
 
 
-#: Element types of results that are always the same; None: told by an attribute or another input.
-_RESULT_TYPES = {
-    "Shape": ElementType.INT64,
-    "Size": ElementType.INT64,
-    "Equal": ElementType.BOOL,
-    "Less": ElementType.BOOL,
-    "Greater": ElementType.BOOL,
-    "ConstantOfShape": None,
-}
-
-#: The input that has the element type of the result, where it is not the first.
-_TYPED_BY = {"Where": 1, "CastLike": 1}
-
-
 def contents_of(facts: KnownValues, node: Node, opset: int) -> Sequence[NDArray[Any] | None]:
     """Return the contents of a node's outputs, where they are small integer tensors and known."""
     rule = _CONTENTS.get(node.op_type)
@@ -72,17 +60,9 @@ def contents_of(facts: KnownValues, node: Node, opset: int) -> Sequence[NDArray[
 
 
 def element_type_of_result(facts: KnownValues, node: Node) -> ElementType | None:
-    """Return the element type of the first output of an operator on sizes, also where inference failed."""
-    known = facts.element_type(node.outputs[0])
-    if known is not None or node.op_type not in _CONTENTS:
-        return known
-    if node.op_type == "Cast":
-        to = number(node, "to", 0)
-        return ElementType(to) if to in _CASTS else None
-    if node.op_type in _RESULT_TYPES:
-        return _RESULT_TYPES[node.op_type]
-    index = _TYPED_BY.get(node.op_type, 0)
-    return facts.element_type(node.inputs[index]) if index < len(node.inputs) else None
+    """Return the element type of the first output, also where inference failed: as the schema has it."""
+    known = facts.element_type(node.outputs[0]) or result_type(node)
+    return known or next(filter(None, map(facts.element_type, inputs_of_same_type(node))), None)
 
 
 def _may_overflow(array: NDArray[Any], limit: int) -> bool:
@@ -101,17 +81,15 @@ def _fits(element: Any, limit: int) -> bool:
 def dims_of(facts: KnownValues, node: Node, opset: int) -> Sequence[Dims | None]:
     """Return the dimensions of a node's outputs, as far as the rules go."""
     inputs = [facts.dims(v) for v in node.inputs]
-    rule = _DIMS.get(node.op_type)
-    if node.domain:
-        if node.domain != "com.microsoft":
-            return ()
-        if node.op_type in _MICROSOFT_SAME_SHAPE:
-            return inputs[:1]
-        rule = WINDOWED.get(node.op_type)
-    elif node.op_type in SAME_SHAPE:
-        return inputs[:1]
-    elif node.op_type in BROADCASTING:
-        return [_broadcast(inputs)]
+    known = traits.of(node)
+    if known.shape_of is not None:
+        return inputs[known.shape_of : known.shape_of + 1]
+    if known.broadcasts:
+        is_aligned = opset < 7 and (known.is_aligned_before_7 or node.op_type == "PRelu")
+        return inputs[:1] if is_aligned else [_broadcast(inputs)]
+    rule = MICROSOFT.get(node.op_type) if node.domain == "com.microsoft" else None
+    if not node.domain:
+        rule = _DIMS.get(node.op_type)
     if rule is None or not inputs or inputs[0] is None:
         return ()
     try:
@@ -126,27 +104,6 @@ def _can_be(dims: Dims | None) -> bool:
 
 
 # -- dimensions ---------------------------------------------------------------------------------------------------
-
-#: Operators whose first output has the shape of their first input.
-SAME_SHAPE = frozenset({
-    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BatchNormalization", "BitwiseNot", "Cast", "Ceil",
-    "Celu", "Clip", "Cos", "Cosh", "CumSum", "DequantizeLinear", "Dropout", "Elu", "Erf", "Exp", "Floor", "Gelu",
-    "GroupNormalization", "HardSigmoid", "HardSwish", "Hardmax", "Identity", "InstanceNormalization", "IsInf",
-    "IsNaN", "LRN", "LayerNormalization", "LeakyRelu", "Log", "LogSoftmax", "LpNormalization",
-    "MeanVarianceNormalization", "Mish", "Neg", "Not", "QuantizeLinear", "Reciprocal", "Relu", "Round",
-    "ScatterElements", "ScatterND", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "Softplus",
-    "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Trilu",
-})  # fmt: skip
-
-_MICROSOFT_SAME_SHAPE = frozenset({
-    "BiasGelu", "FastGelu", "Gelu", "QuickGelu", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
-})  # fmt: skip
-
-#: Operators whose output has the common shape of their inputs.
-BROADCASTING = frozenset({
-    "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual",
-    "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "PRelu", "Pow", "Sub", "Sum", "Where", "Xor",
-})  # fmt: skip
 
 
 def _broadcast(inputs: Sequence[Dims | None]) -> Dims | None:
@@ -233,7 +190,7 @@ def _reshape(facts: KnownValues, node: Node, opset: int) -> Dims | None:
     wanted = content_of(facts, node, 1) if opset >= 5 else _vector(ints(node, "shape") or ())
     if have is None or wanted is None:
         return None
-    allow_zero = bool(number(node, "allowzero", 0))
+    allow_zero = bool(number(node, "allowzero"))
     return reshaped(have, list(wanted.reshape(-1)), allow_zero=allow_zero, dimensions=facts.differences)
 
 
@@ -273,7 +230,7 @@ def _concatenated(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
     known = [dims for dims in parts if dims is not None]
     if len(known) < len(parts):
         return None
-    axis = number(node, "axis", 1) % len(known[0])
+    axis = number(node, "axis") % len(known[0])
     total = reduce(lambda a, b: a + b, (dims[axis] for dims in known))
     known = [dims for dims in known if dims[axis] != 0] or known[:1]  # without elements it may have other sizes
     result = list(known[0])
@@ -287,7 +244,7 @@ def _gathered(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
     data, indices = facts.dims(node.inputs[0]), facts.dims(node.inputs[1])
     if data is None or indices is None:
         return None
-    axis = number(node, "axis", 0) % len(data)
+    axis = number(node, "axis") % len(data)
     return (*data[:axis], *indices, *data[axis + 1 :])
 
 
@@ -303,16 +260,17 @@ def _gemm(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
     a, b = facts.dims(node.inputs[0]), facts.dims(node.inputs[1])
     if a is None or b is None or len(a) != 2 or len(b) != 2:
         return None
-    return a[1 if number(node, "transA", 0) else 0], b[0 if number(node, "transB", 0) else 1]
+    return a[1 if number(node, "transA") else 0], b[0 if number(node, "transB") else 1]
 
 
 def _reduced(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
     dims = facts.dims(node.inputs[0]) or ()
-    axes = ints(node, "axes") or constant_ints(facts, node, 1)
+    is_arg = node.op_type in ("ArgMax", "ArgMin")
+    axes = (number(node, "axis"),) if is_arg else ints(node, "axes") or constant_ints(facts, node, 1)
     if not axes:
         return None
     gone = {a % len(dims) for a in axes}
-    if number(node, "keepdims", 1):
+    if number(node, "keepdims"):
         return tuple(1 if a in gone else d for a, d in enumerate(dims))
     return tuple(d for a, d in enumerate(dims) if a not in gone)
 
@@ -337,36 +295,31 @@ def _one_hot(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
     dims, depth = facts.dims(node.inputs[0]), content_of(facts, node, 1)
     if dims is None or depth is None or depth.size != 1:
         return None
-    axis = number(node, "axis", -1) % (len(dims) + 1)
+    axis = number(node, "axis") % (len(dims) + 1)
     return (*dims[:axis], depth.reshape(-1)[0], *dims[axis:])
 
 
 def _flattened(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
-    dims, axis = facts.dims(node.inputs[0]) or (), number(node, "axis", 1)
+    dims, axis = facts.dims(node.inputs[0]) or (), number(node, "axis")
     return symbolic.product(dims[:axis]), symbolic.product(dims[axis:])
 
 
 def _spread(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
-    block = number(node, "blocksize", 0)
+    block = number(node, "blocksize")
     batch, channels, height, width = facts.dims(node.inputs[0]) or ()
     fewer = symbolic.dimension(channels, block * block)
     return None if fewer is None else (batch, fewer, height * block, width * block)
 
 
 def _stacked(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
-    block = number(node, "blocksize", 0)
+    block = number(node, "blocksize")
     batch, channels, height, width = facts.dims(node.inputs[0]) or ()
     lower, narrower = symbolic.dimension(height, block), symbolic.dimension(width, block)
     return None if lower is None or narrower is None else (batch, channels * (block * block), lower, narrower)
 
 
-_REDUCTIONS = (
-    "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
-    "ReduceSum", "ReduceSumSquare",
-)  # fmt: skip
-
 _DIMS: dict[str, Callable[[KnownValues, Node, int], Dims | list[Dims | None] | None]] = {
-    **dict.fromkeys(_REDUCTIONS, _reduced),
+    **dict.fromkeys(traits.names(lambda t: t.is_reduction), _reduced),
     "Gemm": _gemm,
     "Range": _counted,
     "Reshape": _reshape,
@@ -403,7 +356,7 @@ def axes_of(facts: KnownValues, node: Node, opset: int) -> tuple[int, ...] | Non
 
 def _shape(facts: KnownValues, node: Node, _opset: int) -> NDArray[Any] | None:
     dims = facts.dims(node.inputs[0])
-    return None if dims is None else _vector(dims[slice(number(node, "start", 0), ints_end(node))])
+    return None if dims is None else _vector(dims[slice(number(node, "start"), ints_end(node))])
 
 
 def ints_end(node: Node) -> int | None:
@@ -428,7 +381,7 @@ def _same(facts: KnownValues, node: Node, _opset: int) -> NDArray[Any] | None:
 
 
 def _cast(facts: KnownValues, node: Node, _opset: int) -> NDArray[Any] | None:
-    return _converted(facts, node, number(node, "to", 0))
+    return _converted(facts, node, number(node, "to"))
 
 
 def _cast_like(facts: KnownValues, node: Node, _opset: int) -> NDArray[Any] | None:
@@ -459,7 +412,7 @@ def _gather(facts: KnownValues, node: Node, _opset: int) -> NDArray[Any] | None:
     content, indices = content_of(facts, node, 0), content_of(facts, node, 1)
     if content is None or indices is None or not all(isinstance(i, int) for i in indices.reshape(-1)):
         return None
-    return _array(np.take(content, indices.astype(np.int64), axis=number(node, "axis", 0)))
+    return _array(np.take(content, indices.astype(np.int64), axis=number(node, "axis")))
 
 
 def _array(found: Any) -> NDArray[Any]:
@@ -487,7 +440,7 @@ def _concat(facts: KnownValues, node: Node, _opset: int) -> NDArray[Any] | None:
     known = [p for p in parts if p is not None]
     if len(known) < len(parts):
         return None
-    return np.concatenate(known, axis=number(node, "axis", 0))
+    return np.concatenate(known, axis=number(node, "axis"))
 
 
 def _unsqueeze(facts: KnownValues, node: Node, opset: int) -> NDArray[Any] | None:
@@ -533,7 +486,7 @@ def _quotients(facts: KnownValues, node: Node, opset: int) -> NDArray[Any] | Non
 
 
 def _remainders(facts: KnownValues, node: Node, opset: int) -> NDArray[Any] | None:
-    is_signed = bool(number(node, "fmod", 0))
+    is_signed = bool(number(node, "fmod"))
     return _elementwise(symbolic.signed_remainder if is_signed else symbolic.remainder)(facts, node, opset)
 
 
@@ -554,7 +507,7 @@ def _reduce_prod(facts: KnownValues, node: Node, _opset: int) -> NDArray[Any] | 
     if content is None or content.ndim > 1:
         return None
     total = symbolic.product(tuple(content.reshape(-1)))
-    return _shaped([total], (1,)) if number(node, "keepdims", 1) and content.ndim else _scalar(total)
+    return _shaped([total], (1,)) if number(node, "keepdims") and content.ndim else _scalar(total)
 
 
 def _constant_of_shape(facts: KnownValues, node: Node, _opset: int) -> NDArray[Any] | None:

@@ -7,6 +7,7 @@ from onnx_workbench.model.analysis.call_graph import called_by
 from onnx_workbench.model.ir.attributes import AttributeKind
 from onnx_workbench.model.ir.graph import Function, Node
 from onnx_workbench.model.schemas import AttributeSchema, Parameter, Schema
+from onnx_workbench.model.schemas.defaults import schema_of
 from onnx_workbench.model.text.operators import parse_operator
 
 
@@ -18,7 +19,7 @@ def signature_of(node: Node) -> Schema | None:
     function = called_by(node)
     if function is not None:
         return function_schema(function)
-    return schemas.find(node.op_type, graph.opset_imports.get(node.domain, 1), node.domain)
+    return schema_of(node)
 
 
 def function_schema(function: Function) -> Schema:

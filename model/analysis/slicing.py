@@ -100,7 +100,7 @@ def _split(facts: KnownValues, node: Node, opset: int) -> list[Dims | None] | No
     dims = facts.dims(node.inputs[0])
     if not dims:
         return None
-    axis = number(node, "axis", 0) % len(dims)
+    axis = number(node, "axis") % len(dims)
     given = (len(node.inputs) > 1 and node.inputs[1] is not None) if opset >= 13 else "split" in node.attributes
     if given:
         content = content_of(facts, node, 1) if opset >= 13 else ints(node, "split")
@@ -129,7 +129,7 @@ def _top_k(facts: KnownValues, node: Node, opset: int) -> list[Dims | None] | No
     count = number(node, "k", -1) if opset < 10 else None if content is None else content.reshape(-1)[0]
     if count is None:
         return None
-    axis = number(node, "axis", -1) % len(dims)
+    axis = number(node, "axis") % len(dims)
     return [(*dims[:axis], count, *dims[axis + 1 :])] * 2
 
 

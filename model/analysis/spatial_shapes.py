@@ -46,7 +46,7 @@ def _slid(node: Node, dims: Dims, kernel: Dims) -> Dims | None:
     strides = ints(node, "strides") or (1,) * rank
     dilations = ints(node, "dilations") or (1,) * rank
     pads = ints(node, "pads") or (0,) * (2 * rank)
-    padding = text(node, "auto_pad", "NOTSET")
+    padding = text(node, "auto_pad")
     found: list[AnySize] = []
     for axis, (size, window, stride, dilation) in enumerate(zip(dims, kernel, strides, dilations, strict=True)):
         if not isinstance(window, int):
@@ -56,7 +56,7 @@ def _slid(node: Node, dims: Dims, kernel: Dims) -> Dims | None:
         else:
             around = (pads[axis], pads[axis + rank]) if padding == "NOTSET" else (0, 0)
             reach = dilation * (window - 1) + 1
-            count = _places(size, around, reach, stride, is_up=bool(number(node, "ceil_mode", 0)))
+            count = _places(size, around, reach, stride, is_up=bool(number(node, "ceil_mode")))
         if count is None:
             return None
         found.append(count)
@@ -92,7 +92,7 @@ def _resized(facts: KnownValues, node: Node, opset: int) -> Dims | None:
         found: list[AnySize | None] = list(wanted)
     else:
         factors = _factors(facts, node, 2 if is_new else 1)
-        if factors is None or text(node, "coordinate_transformation_mode", "") == "tf_crop_and_resize":
+        if factors is None or text(node, "coordinate_transformation_mode") == "tf_crop_and_resize":
             return None
         found = [symbolic.scaled(dims[a], factor) for a, factor in zip(axes, factors, strict=True)]
     result: list[AnySize | None] = list(dims)
@@ -146,7 +146,7 @@ SPATIAL: dict[str, Callable[[KnownValues, Node, int], Dims | list[Dims | None] |
 }
 
 #: The same for operators of com.microsoft.
-WINDOWED: dict[str, Callable[[KnownValues, Node, int], Dims | list[Dims | None] | None]] = {
+MICROSOFT: dict[str, Callable[[KnownValues, Node, int], Dims | list[Dims | None] | None]] = {
     "FusedConv": _convolved,
     "NhwcConv": _convolved_last,
 }

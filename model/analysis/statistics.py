@@ -9,33 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from onnx_workbench.model.analysis.macs import Sizes, all_of, ints, multiply_adds
+from onnx_workbench.model.analysis.macs import Sizes, all_of, multiply_adds
 from onnx_workbench.model.analysis.name_scopes import scope_path
-from onnx_workbench.model.analysis.polynomial import Polynomial, parse
+from onnx_workbench.model.analysis.node_constants import ints
+from onnx_workbench.model.analysis.symbolic import AnySize, Monomial, Size, add_to, is_too_long, of_terms, parse
 from onnx_workbench.model.analysis.trip_counts import TripCounts, trip_counts
 from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import ElementType, TensorType
 from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.schemas import traits
 
 #: Most nested calls that are followed before counting stops.
 _MOST_FOLLOWED = 10_000
 
-_NONE: Polynomial | None = Polynomial()
-
 #: Amounts per execution of a node; parameters exist once.
 EACH_CALL = ("macs", "flops", "activations", "activation_bytes")
-
-
-#: Operators that only rearrange, rename or describe values: no arithmetic.
-_FREE = frozenset({
-    "Constant", "ConstantOfShape", "Shape", "Size", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity",
-    "Transpose", "Concat", "Split", "Slice", "Gather", "GatherElements", "GatherND", "Expand", "Tile", "Pad", "Cast",
-    "CastLike",
-    "If", "Loop", "Scan", "DepthToSpace", "SpaceToDepth", "Dropout", "ScatterND", "ScatterElements", "Range",
-    "EyeLike", "OneHot", "NonZero", "Compress", "Where",
-})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +41,18 @@ class NodeStatistics:
     node: Node
     parameters: int
     parameter_bytes: int
-    macs: Polynomial | None
-    flops: Polynomial | None
-    activations: Polynomial | None
-    activation_bytes: Polynomial | None
-    calls: Polynomial = field(default_factory=lambda: Polynomial(1))
+    macs: AnySize | None
+    flops: AnySize | None
+    activations: AnySize | None
+    activation_bytes: AnySize | None
+    calls: AnySize = 1
     is_sure: bool = True
 
-    def in_all(self, name: str) -> Polynomial | None:
+    def in_all(self, name: str) -> AnySize | None:
         """Return an amount over all calls, for sums; None if unknown."""
-        amount: Polynomial | None = getattr(self, name)
-        return None if amount is None else amount * self.calls
+        amount: AnySize | None = getattr(self, name)
+        total = None if amount is None else amount * self.calls
+        return None if total is None or is_too_long(total) else total
 
 
 @dataclass(slots=True)
@@ -77,26 +68,26 @@ class Total:
     parameter_bytes: int = 0
     unknown: int = 0
     unsure: int = 0
-    _sums: dict[str, dict[tuple[str, ...], int]] = field(default_factory=dict)
+    _sums: dict[str, dict[Monomial, int]] = field(default_factory=dict)
     _left_out: set[str] = field(default_factory=set)
 
     @property
-    def macs(self) -> Polynomial:
+    def macs(self) -> AnySize:
         """Multiply-adds."""
         return self._sum("macs")
 
     @property
-    def flops(self) -> Polynomial:
+    def flops(self) -> AnySize:
         """All arithmetic operations."""
         return self._sum("flops")
 
     @property
-    def activations(self) -> Polynomial:
+    def activations(self) -> AnySize:
         """Elements of the outputs."""
         return self._sum("activations")
 
     @property
-    def activation_bytes(self) -> Polynomial:
+    def activation_bytes(self) -> AnySize:
         """Bytes of the outputs."""
         return self._sum("activation_bytes")
 
@@ -104,8 +95,8 @@ class Total:
         """Return whether the sum of an amount omits nodes of unknown cost."""
         return name in self._left_out
 
-    def _sum(self, name: str) -> Polynomial:
-        return Polynomial(self._sums.get(name, {}))
+    def _sum(self, name: str) -> AnySize:
+        return of_terms(self._sums.get(name, {}))
 
     def add(self, found: NodeStatistics) -> None:
         """Add a node, as often as it runs; parameters once."""
@@ -117,7 +108,7 @@ class Total:
         for name in EACH_CALL:
             amount = found.in_all(name)
             if amount is not None:
-                amount.add_to(self._sums.setdefault(name, {}))
+                add_to(amount, self._sums.setdefault(name, {}))
             else:
                 self._left_out.add(name)
 
@@ -154,7 +145,7 @@ class ModelStatistics:
         names: set[str] = set()
         for found in progress.paced(self.nodes):
             for amount in (found.macs, found.activations, found.calls):
-                names |= amount.symbols if amount is not None else frozenset()
+                names |= amount.symbols if isinstance(amount, Size) else frozenset()
         return frozenset(names)
 
 
@@ -221,7 +212,7 @@ def _roots(model: Model, sizes: _Sizes) -> Iterable[tuple[Graph, TripCounts]]:
                 pending.append((functions[key].body, count, depth + 1))
     yield model.graph, TripCounts()
     for key, function in functions.items():
-        yield function.body, calls.get(key, TripCounts(Polynomial()))
+        yield function.body, calls.get(key, TripCounts(0))
 
 
 class _Sizes:
@@ -236,18 +227,18 @@ class _Sizes:
         if value is None:
             return None
         if value.initializer is not None:
-            return tuple(Polynomial(max(d, 0)) for d in value.initializer.shape)
+            return tuple(max(d, 0) for d in value.initializer.shape)
         kind = self._type_of(value)
         if not isinstance(kind, TensorType) or kind.shape is None:
             return None
         return tuple(self._dimension(d) for d in kind.shape.dims)
 
-    def _dimension(self, dimension: int | str | None) -> Polynomial | None:
+    def _dimension(self, dimension: int | str | None) -> AnySize | None:
         if isinstance(dimension, str):
             return parse(dimension, self._bindings) if dimension else None
-        return None if dimension is None or dimension < 0 else Polynomial(dimension)
+        return None if dimension is None or dimension < 0 else dimension
 
-    def elements(self, value: Value | None) -> Polynomial | None:
+    def elements(self, value: Value | None) -> AnySize | None:
         """Return the number of elements, None if unknown."""
         return all_of(self.shape(value))
 
@@ -273,16 +264,16 @@ def _node(
     if constant is not None:
         parameters += _size(constant.shape)
         parameter_bytes += constant.nbytes
-    elements: Polynomial | None = Polynomial()
-    held: Polynomial | None = Polynomial()
+    elements: AnySize | None = 0
+    held: AnySize | None = 0
     for value in node.outputs:
         if value is not None:
             count, bits = sizes.elements(value), sizes.bits(value)
             elements = None if elements is None or count is None else elements + count
             held = None if held is None or count is None or bits is None else held + _bytes(count, bits)
-    if node.operator in functions:
-        macs = flops = _NONE  # counted in its subgraph
-    else:
+    macs: AnySize | None = 0
+    flops: AnySize | None = 0
+    if node.operator not in functions:  # else counted in its subgraph
         macs = multiply_adds(node, sizes.shape)
         flops = None if macs is None else macs * 2 if macs != 0 else _arithmetic(node, sizes, elements)
     return NodeStatistics(node, parameters, parameter_bytes, macs, flops, elements, held, times.count, times.is_sure)
@@ -302,20 +293,20 @@ def _size(shape: Sequence[int]) -> int:
     return size
 
 
-def _bytes(count: Polynomial, bits: int) -> Polynomial:
+def _bytes(count: AnySize, bits: int) -> AnySize:
     if bits % 8 == 0:
         return count * (bits // 8)
-    number = count.constant
-    return Polynomial((number * bits + 7) // 8) if number is not None else count  # an upper bound for packed types
+    return (count * bits + 7) // 8 if isinstance(count, int) else count  # an upper bound for packed types
 
 
-def _arithmetic(node: Node, sizes: _Sizes, elements: Polynomial | None) -> Polynomial | None:
+def _arithmetic(node: Node, sizes: _Sizes, elements: AnySize | None) -> AnySize | None:
     """Return the operations of other operators: one per input or output element."""
-    if node.op_type in _FREE and node.domain == "":
-        return Polynomial()
-    if node.op_type.startswith(("Reduce", "Global")) or node.op_type in ("ArgMax", "ArgMin", "TopK", "CumSum"):
-        return sizes.elements(node.inputs[0]) if node.inputs else Polynomial()
-    if node.op_type in ("MaxPool", "AveragePool", "LpPool"):
-        window = ints(node, "kernel_shape")
-        return None if elements is None else elements * _size(window)
+    match traits.of(node).work:
+        case "none":
+            return 0
+        case "input":
+            return sizes.elements(node.inputs[0]) if node.inputs else 0
+        case "window":
+            window = ints(node, "kernel_shape") or ()
+            return None if elements is None else elements * _size(window)
     return elements

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
-
-#: Operators whose subgraphs have formal inputs, with the first of them tied to an input of the node.
-_FIRST_ARGUMENT = {"Loop": 1, "Scan": 0, "SequenceMap": 0}
-#: Operators whose subgraphs' outputs become the node's, with the first that does.
-_FIRST_RESULT = {"If": 0, "Loop": 1, "Scan": 0, "SequenceMap": 0}
+from onnx_workbench.model.schemas import traits
 
 
 def argument(node: Node, graph: Graph, position: int) -> Value | None:
@@ -17,7 +13,7 @@ def argument(node: Node, graph: Graph, position: int) -> Value | None:
     """
     if isinstance(graph.owner, Function):
         return _at(node.inputs, position)
-    first = _FIRST_ARGUMENT.get(node.op_type) if not node.domain else None
+    first = traits.of(node).first_argument
     if first is None or position < first:
         return None
     # Until version 9 a Scan had an input before those of its subgraph.
@@ -32,7 +28,7 @@ def result(node: Node, graph: Graph, position: int) -> Value | None:
     """
     if isinstance(graph.owner, Function):
         return _at(node.outputs, position)
-    first = _FIRST_RESULT.get(node.op_type) if not node.domain else None
+    first = traits.of(node).first_result
     return None if first is None or position < first else _at(node.outputs, position - first)
 
 

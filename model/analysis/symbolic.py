@@ -6,17 +6,29 @@ begin with ``!``.
 
 from __future__ import annotations
 
+import hashlib
+import math
+import operator
 import re
-from collections.abc import Collection, Iterator
+import struct
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import gcd, inf
 
-from onnx_workbench.model.analysis.polynomial import floor_of_product, floor_text, parse
+_LONGEST = 200  # longest formula that is parsed
+_FUNCTIONS: Mapping[str, Callable[[int, int], int]] = {
+    "div(": operator.floordiv,
+    "mod(": operator.mod,
+    "max(": max,
+    "min(": min,
+}
+_FORMULA = re.compile(r"[*]| [-+] |(div|mod|max|min|floor)\(|^-")
 
 Monomial = tuple[str, ...]  # sorted symbols, repeated for powers; empty for the constant term
 
 _LONGEST_FORMULA = 120
-_MOST_TERMS = 32  # what grows beyond becomes a symbol
+_MOST_TERMS, _MOST_FACTORS = 32, 32  # what grows beyond becomes a symbol
+_LONGEST_SYMBOL = 1000  # characters; operations on symbols double them
 _LARGEST_FACTOR = 1e30
 _LARGEST_DIMENSION = 1 << 24  # of a single axis: what is larger is not expected to be counted in 32 bits
 _LARGEST_INT32 = (1 << 31) - 1
@@ -56,6 +68,20 @@ class Size:
 
     __rmul__ = __mul__
 
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The symbols it depends on."""
+        return frozenset(name for monomial, _ in self.terms for name in monomial)
+
+    def bind(self, values: Mapping[str, int]) -> AnySize:
+        """Substitute numbers for some symbols."""
+        terms: dict[Monomial, int] = {}
+        for monomial, factor in self.terms:
+            left = tuple(name for name in monomial if name not in values)
+            number = math.prod(values[name] for name in monomial if name in values)
+            terms[left] = terms.get(left, 0) + factor * number
+        return of_terms(terms)
+
     def __str__(self) -> str:
         terms = list(reversed(self.terms))
         terms.sort(key=lambda term: term[1] < 0)
@@ -74,7 +100,10 @@ def _term_text(monomial: Monomial, factor: int) -> str:
 
 
 def symbol(name: str) -> Size:
-    """Return the size of a symbol."""
+    """Return the size of a symbol; one of very much text gets a short name that is as unique."""
+    if len(name) > _LONGEST_SYMBOL:
+        digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+        name = f"{'!' if name.startswith('!') else ''}long?{digest}"
     return Size((((name,), 1),))
 
 
@@ -169,12 +198,6 @@ def sliced(size: int, start: int, end: int, step: int) -> range:
 def undecided(operation: str, *operands: AnySize | str) -> Size:
     """Return a symbol for an unresolved operation: equal for equal operations."""
     return symbol(f"{operation}?({', '.join(map(str, operands))})")
-
-
-def read(text: str) -> AnySize:
-    """Parse a dimension's symbol or formula; one that may be negative by its terms becomes one symbol."""
-    size = _made(dict(parse(text).terms))
-    return size if least(size) is not None else symbol(f"({text})")
 
 
 def is_at_most(part: AnySize, whole: AnySize) -> bool:
@@ -311,15 +334,187 @@ def _terms(size: AnySize) -> tuple[tuple[Monomial, int], ...]:
     return (((), int(size)),) if size else ()
 
 
-def _made(terms: dict[Monomial, int]) -> AnySize:
+def of_terms(terms: Mapping[Monomial, int]) -> AnySize:
+    """Return the sum of terms, however many there are."""
     kept = tuple(sorted((m, n) for m, n in terms.items() if n))
     if not kept:
         return 0
-    if len(kept) == 1 and not kept[0][0]:
-        return kept[0][1]
-    size = Size(kept)
-    return symbol(f"!sum({size})") if len(kept) > _MOST_TERMS else size
+    return kept[0][1] if len(kept) == 1 and not kept[0][0] else Size(kept)
+
+
+def add_to(size: AnySize, terms: dict[Monomial, int]) -> None:
+    """Add a size to a running sum. Linear in its own length, not that of the sum."""
+    for monomial, factor in _terms(size):
+        terms[monomial] = terms.get(monomial, 0) + factor
+
+
+def _made(terms: dict[Monomial, int]) -> AnySize:
+    size = of_terms(terms)
+    if isinstance(size, int):
+        return size
+    is_large = len(size.terms) > _MOST_TERMS or any(len(monomial) > _MOST_FACTORS for monomial, _ in size.terms)
+    return symbol(f"!sum({size})") if is_large else size
+
+
+def is_too_long(size: AnySize) -> bool:
+    """Return whether a size has grown beyond what is followed, so that only a symbol stands for it."""
+    return isinstance(size, Size) and any(name.startswith(("!sum(", "!long?")) for name in size.symbols)
 
 
 def _opaque(operation: str, a: AnySize, b: AnySize, *, is_positive: bool) -> Size:
     return symbol(f"{'' if is_positive else '!'}{operation}({a}, {b})")
+
+
+# -- texts --------------------------------------------------------------------------------------------------------
+
+
+def is_name(text: str) -> bool:
+    """Return whether a dimension is a plain symbol, and no formula such as ``min(512, seq)``."""
+    return not _FORMULA.search(text)
+
+
+def parse(text: str, values: Mapping[str, int] | None = None) -> AnySize:
+    """Parse a symbol or formula, such as ``4*batch`` or ``div(T - 1, 2) + 1``, with some symbols as numbers.
+
+    Only the forms that shape inference writes are parsed; anything else is a symbol.
+    """
+    bound = values or {}
+    if text in bound:
+        return bound[text]
+    if len(text) > _LONGEST or not _FORMULA.search(text):
+        return symbol(text)
+    try:
+        reader = _Reader(text, bound)
+        result = reader.sum()
+    except (ValueError, RecursionError):
+        return symbol(text)
+    return result if reader.is_done else symbol(text)
+
+
+def read(text: str) -> AnySize:
+    """Parse a dimension's symbol or formula; one that may be negative by its terms becomes one symbol."""
+    size = parse(text)
+    return size if least(size) is not None else symbol(f"({text})")
+
+
+def readable(size: AnySize) -> str:
+    """Format for people: ``2,000·batch·seq + 12``, longer products first."""
+    if isinstance(size, int):
+        return f"{size:,}"
+    parts = []
+    for monomial, factor in sorted(size.terms, key=lambda term: (-len(term[0]), term[0])):
+        text = "·".join(_powers(monomial))
+        parts.append(f"{factor:,}" if not monomial else text if factor == 1 else f"{factor:,}·{text}")
+    return " + ".join(parts).replace("+ -", "− ")
+
+
+def ungrouped(amount: AnySize | str) -> str:
+    """Format an amount without thousands separators; commas in ``div(T, 2)`` stay."""
+    return re.sub(r"(?<=\d),(?=\d)", "", amount if isinstance(amount, str) else readable(amount))
+
+
+def _powers(monomial: Monomial) -> Iterable[str]:
+    for name in dict.fromkeys(monomial):
+        count = monomial.count(name)
+        yield name if count == 1 else f"{name}^{count}"
+
+
+class _Reader:
+    """Recursive-descent parser of formulas; ValueError on a syntax error."""
+
+    def __init__(self, text: str, values: Mapping[str, int]) -> None:
+        self._tokens = [t for t in re.split(r"( \+ | - |\*|div\(|mod\(|max\(|min\(|floor\(|, |\)|\()", text) if t]
+        self._values = values
+        self._at = 0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether everything was read."""
+        return self._at == len(self._tokens)
+
+    def sum(self) -> AnySize:
+        """Parse terms with plus and minus between them."""
+        result = self._term()
+        while self._next() in (" + ", " - "):
+            sign = 1 if self._take() == " + " else -1
+            result = result + self._term() * sign
+        return result
+
+    def _term(self) -> AnySize:
+        result = self._factor()
+        while self._next() == "*":
+            self._take()
+            result = result * self._factor()
+        return result
+
+    def _factor(self) -> AnySize:
+        part = self._take()
+        if part in _FUNCTIONS:
+            return self._call(part)
+        if part == "floor(":
+            return self._floor()
+        if part == "(":
+            return self._grouped()
+        if part == "-":
+            return self._factor() * -1
+        if part in (")", "*", ", ", " + ", " - "):
+            raise ValueError(part)
+        if part.lstrip("-").isdecimal() and len(part) < 20:
+            return int(part)
+        sign, name = (-1, part[1:]) if part.startswith("-") else (1, part)
+        return (self._values[name] if name in self._values else symbol(name)) * sign
+
+    def _grouped(self) -> AnySize:
+        result = self.sum()
+        self._expect(")")
+        return result
+
+    def _floor(self) -> AnySize:
+        factor = float(self._take())
+        self._expect("*")
+        size = self._factor()
+        self._expect(")")
+        if not 0 < factor < _LARGEST_FACTOR:
+            raise ValueError("no factor")
+        if isinstance(size, int):
+            return floor_of_product(factor, size)
+        return symbol(floor_text(factor, str(size)))
+
+    def _expect(self, part: str) -> None:
+        if self._take() != part:
+            raise ValueError(f"no {part}")
+
+    def _call(self, function: str) -> AnySize:
+        a = self.sum()
+        self._expect(", ")
+        b = self.sum()
+        self._expect(")")
+        if isinstance(a, int) and isinstance(b, int) and (b or function not in ("div(", "mod(")):
+            return _FUNCTIONS[function](a, b)
+        return symbol(f"{function}{a}, {b})")
+
+    def _next(self) -> str:
+        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+
+    def _take(self) -> str:
+        if self.is_done:
+            raise ValueError("it ends early")
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+
+def floor_of_product(factor: float, size: int) -> int:
+    """Multiply a factor and a size, rounded to 32 bits and then down, as runtimes compute it."""
+    product = factor * size
+    return math.floor(_of_32_bits(product) if abs(product) < 1 << 63 else product)
+
+
+def floor_text(factor: float, size: str) -> str:
+    """Return the formula of that product, ``floor(0.6*T)``, with the fewest digits that identify the factor."""
+    texts = (f"{factor:.{digits}g}" for digits in (6, 7, 8, 9, 17))
+    digits = next(text for text in texts if _of_32_bits(float(text)) == _of_32_bits(factor))
+    return f"floor({digits}*({size}))" if re.search(r"[*( ]|^-", size) else f"floor({digits}*{size})"
+
+
+def _of_32_bits(number: float) -> float:
+    return float(struct.unpack("<f", struct.pack("<f", number))[0])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from onnx_workbench.model.analysis.macs import Sizes, ints, number
-from onnx_workbench.model.analysis.node_constants import constant_tensor
-from onnx_workbench.model.analysis.polynomial import Polynomial
+from onnx_workbench.model.analysis.macs import Sizes
+from onnx_workbench.model.analysis.node_constants import constant_tensor, ints, number
+from onnx_workbench.model.analysis.symbolic import AnySize, is_too_long
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.tensors import Tensor
@@ -19,12 +19,12 @@ ShapeOf = Callable[[Value | None], Sizes | None]
 class TripCounts:
     """A number of iterations; without `is_sure` it is unknown, and its content is counted once."""
 
-    count: Polynomial = field(default_factory=lambda: Polynomial(1))
+    count: AnySize = 1
     is_sure: bool = True
 
     def __mul__(self, other: TripCounts) -> TripCounts:
         count = self.count * other.count
-        return TripCounts(is_sure=False) if count.is_too_long else TripCounts(count, self.is_sure and other.is_sure)
+        return TripCounts(is_sure=False) if is_too_long(count) else TripCounts(count, self.is_sure and other.is_sure)
 
     def __add__(self, other: TripCounts) -> TripCounts:
         return TripCounts(self.count + other.count, self.is_sure and other.is_sure)
@@ -41,7 +41,7 @@ def trip_counts(node: Node, shape_of: ShapeOf) -> TripCounts:
             return TripCounts()
         case "Loop":
             count = _number_in(node.inputs[0]) if node.inputs else None
-            return TripCounts(is_sure=False) if count is None else TripCounts(Polynomial(max(count, 0)))
+            return TripCounts(is_sure=False) if count is None else TripCounts(max(count, 0))
         case "Scan":
             return _scanned(node, shape_of)
     return TripCounts(is_sure=False)
@@ -51,7 +51,7 @@ def _scanned(node: Node, shape_of: ShapeOf) -> TripCounts:
     """Return the length of the scanned axis."""
     scans, place = number(node, "num_scan_inputs"), len(node.inputs) - number(node, "num_scan_inputs")
     shape = shape_of(node.inputs[place]) if 0 < scans <= len(node.inputs) else None
-    axis = next(iter(ints(node, "scan_input_axes")), 0)
+    axis = next(iter(ints(node, "scan_input_axes") or ()), 0)
     if not shape or not -len(shape) <= axis < len(shape):
         return TripCounts(is_sure=False)
     length = shape[axis]

@@ -6,15 +6,17 @@ Declared types of inner values are ignored: only what follows from inputs and co
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onnx_workbench.model.analysis.constants import Constants
+from onnx_workbench.model.analysis.scoping import run_order
 from onnx_workbench.model.analysis.symbolic import AnySize, is_less, read, symbol
 from onnx_workbench.model.analysis.symbolic_floats import constant
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.ir.graph import Graph, Node, Value
+from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import ElementType, TensorType, Type
 
@@ -186,6 +188,44 @@ class KnownValues:
 
     def _note(self, dims: Dims) -> None:
         self.differences.update(size for size in dims if is_less(size, 0) is not False)
+
+
+class ModelValues(KnownValues):
+    """Facts about the values of all graphs and functions of a model but those for training, from inferred `types`."""
+
+    def __init__(self, model: Model, types: Mapping[Value, Type], constants: Constants | None = None) -> None:
+        main = {value: kind for value, kind in types.items() if value.graph and value.graph.root is model.graph}
+        super().__init__(main)
+        self._model = model
+        self._constants = constants or Constants(model)
+        self.learn_model()
+
+    def learn_model(self) -> None:
+        """Compute facts about all nodes in topological order; again after changes."""
+        for root in (self._model.graph, *(function.body for function in self._model.functions)):
+            # A subgraph follows when its node is visited, as it may use earlier facts.
+            pending: list[Iterator[Node]] = [self._begin(root)]
+            while pending:
+                node = next(pending[-1], None)
+                if node is None:
+                    pending.pop()
+                    continue
+                self.learn_node(node)
+                pending.extend(self._begin(body) for body in reversed(node.bodies))
+
+    def _begin(self, graph: Graph) -> Iterator[Node]:
+        constants = {v: t for v in graph.initializers if (t := self._constants.tensor(v)) is not None}
+        self.start(graph, constants, declared=graph is self._model.graph)
+        return iter(run_order(graph))
+
+    def learn_node(self, node: Node) -> None:
+        """Compute facts about one node's outputs."""
+        output = node.outputs[0] if node.outputs else None
+        tensor = self._constants.tensor(output) if node.op_type == "Constant" and not node.domain else None
+        if tensor is not None and output is not None:
+            self.learn_constant(output, tensor)
+        else:
+            self.learn(node, 1 if node.graph is None else node.graph.opset_imports.get(node.domain, 1))
 
 
 def _is_unknown(size: AnySize) -> bool:

@@ -20,6 +20,7 @@ from onnx_workbench.model.analysis.topology import downstream
 from onnx_workbench.model.checks.duplicate_metadata import check_keys, check_tensor_keys
 from onnx_workbench.model.checks.problem import Fix, Problem, error, info, warning
 from onnx_workbench.model.checks.tensors import check_tensor
+from onnx_workbench.model.checks.texts import check_texts
 from onnx_workbench.model.checks.types import check_interface_types, check_type, symbols_of
 from onnx_workbench.model.checks.versions import TYPE_SINCE, raise_ir_version
 from onnx_workbench.model.edits.initializers import initializer_to_constant
@@ -55,7 +56,7 @@ BREATH = 64
 
 def check_names(graph: Graph) -> Iterator[Problem | None]:
     """Check value names: present, unique, and not shadowing one of an outer graph."""
-    outer, known = set(enclosing(graph)) - {graph}, NameIndex.of(graph)
+    around = _NamesAround(graph)
     seen: dict[str, Value] = {}
     for count, value in enumerate(graph.values()):
         if not count % BREATH:
@@ -70,17 +71,17 @@ def check_names(graph: Graph) -> Iterator[Problem | None]:
                     Fix("Name it", partial(_name, graph=graph, value=value)),
                 )
         elif value.is_defined and value.graph is graph:
-            yield _name_problem(graph, value, seen.setdefault(value.name, value), outer, known)
+            yield _name_problem(graph, value, seen.setdefault(value.name, value), around)
 
 
 def check_name(graph: Graph, name: str) -> Iterator[Problem]:
     """Check one non-empty value name, as `check_names` does. Linear in the values that have it."""
-    outer, known = set(enclosing(graph)) - {graph}, NameIndex.of(graph)
-    own = [value for value in known.values(name) if value.graph is graph and value.is_defined]
+    around = _NamesAround(graph)
+    own = [value for value in NameIndex.of(graph).values(name) if value.graph is graph and value.is_defined]
     if len(own) > 1:
         own.sort(key=partial(_place, graph))
     for value in own:
-        problem = _name_problem(graph, value, own[0], outer, known)
+        problem = _name_problem(graph, value, own[0], around)
         if problem is not None:
             yield problem
 
@@ -94,7 +95,26 @@ def _place(graph: Graph, value: Value) -> tuple[int, int, int]:
     return 2, graph.nodes.place(value.producer), value.index
 
 
-def _name_problem(graph: Graph, value: Value, first: Value, outer: set[Graph], known: NameIndex) -> Problem | None:
+class _NamesAround:
+    """Whether a name is one of the graphs around a body."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._outer = set(enclosing(graph)) - {graph}
+        self._known = NameIndex.of(graph)
+        self._names: list[set[str]] | None = None  # of these graphs
+
+    def has(self, name: str) -> bool:
+        """Return whether an outer graph defines or refers to a value of this name."""
+        if not self._outer:
+            return False
+        if not self._known.is_common(name):
+            return any(value.graph in self._outer for value in self._known.values(name))
+        if self._names is None:  # looking through thousands of values for each of as many would take minutes
+            self._names = [{v.name for v in graph.values() if v.graph is graph} for graph in self._outer]
+        return any(name in names for names in self._names)
+
+
+def _name_problem(graph: Graph, value: Value, first: Value, around: _NamesAround) -> Problem | None:
     if first is not value:
         return error(
             "duplicate-value",
@@ -103,7 +123,10 @@ def _name_problem(graph: Graph, value: Value, first: Value, outer: set[Graph], k
             "Each name must be assigned once in a graph.",
             _rename(graph, value),
         )
-    if outer and any(v.graph in outer for v in known.values(value.name)):
+    broken = next(check_texts(value, "a value", (("name", value.name),)), None)
+    if broken is not None:
+        return broken
+    if around.has(value.name):
         return error(
             "shadowing",
             f"{value.name} hides a value of an outer graph",

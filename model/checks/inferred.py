@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from onnx_workbench.model import schemas
 from onnx_workbench.model.checks.nodes import check_types
 from onnx_workbench.model.checks.problem import Problem, error, warning
 from onnx_workbench.model.ir.types import Type
+from onnx_workbench.model.schemas.defaults import schema_of
 from onnx_workbench.model.schemas.schema import type_text
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _problem(misfit: TypeMismatch) -> Problem:
             "beyond-specification", f"{node.title} gets what the specification excludes{where}", node, detail
         )
     if misfit.is_type:
-        schema = schemas.find(node.op_type, node.graph.opset_imports.get(node.domain, 1), node.domain)
+        schema = schema_of(node)
         found = None if schema is None else next(check_types(node, schema, types.get), None)
         if node.op_type == "Constant" and not node.domain:
             return _constant_problem(node)

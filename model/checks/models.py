@@ -14,6 +14,7 @@ from onnx_workbench.model.checks.graphs import BREATH, OTHER_NAMES, is_identifie
 from onnx_workbench.model.checks.incremental import check_graph
 from onnx_workbench.model.checks.partial_models import concerning
 from onnx_workbench.model.checks.problem import Fix, Problem, error, errors_first, info, warning
+from onnx_workbench.model.checks.texts import check_texts
 from onnx_workbench.model.checks.versions import check_contents, least_ir_version, raise_ir_version
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetField
@@ -61,6 +62,7 @@ def check_properties(model: Model) -> Iterator[Problem | None]:
     elif not _REVERSE_DOMAIN.fullmatch(model.domain):
         detail = "The specification wants that of whoever is responsible, in reverse, such as org.example."
         yield info("model-domain", f"The model's domain, {model.domain}, is no domain name", model, detail)
+    yield from check_texts(model, "the model", _texts_of_model(model))
     yield from _check_graph_names(model)
     yield from _check_imports(model)
     yield from _check_functions(model)
@@ -69,11 +71,23 @@ def check_properties(model: Model) -> Iterator[Problem | None]:
     yield from check_keys(model, "The model")
     for function in model.functions:
         yield from check_keys(function, f"Function {function.name}")
+        texts = (("name", function.name), ("domain", function.domain), ("description", function.doc_string))
+        yield from check_texts(function, f"function {function.name}", texts)
     for training in model.training_info:
         yield from _check_training(model, training)
     setters = Counter(key for training in model.training_info for key in dict(training.update_binding))
     for key in (key for key, count in setters.items() if count > 1):
         yield error("training-binding", f"Several training steps update {key}", model, "One variable, one update.")
+
+
+def _texts_of_model(model: Model) -> Iterator[tuple[str, str]]:
+    yield "producer", model.producer_name
+    yield "producer's version", model.producer_version
+    yield "domain", model.domain
+    yield "description", model.doc_string
+    for key, value in model.metadata.items():
+        yield "metadata key", key
+        yield f"metadata {key}", value
 
 
 def _check_graph_names(model: Model) -> Iterator[Problem | None]:
@@ -85,6 +99,7 @@ def _check_graph_names(model: Model) -> Iterator[Problem | None]:
     for count, graph in enumerate(model.graphs()):
         if not count % BREATH:
             yield None
+        yield from check_texts(graph, "a graph", (("name", graph.name), ("description", graph.doc_string)))
         if not graph.name or isinstance(graph.owner, Function) or graph.name in told:
             continue
         if seen.setdefault(graph.name, graph) is not graph:

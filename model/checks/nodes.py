@@ -11,6 +11,7 @@ from onnx_workbench.model.checks.attributes import check_against, check_attribut
 from onnx_workbench.model.checks.devices import check_devices_of
 from onnx_workbench.model.checks.duplicate_metadata import check_keys
 from onnx_workbench.model.checks.problem import Fix, Problem, error, warning
+from onnx_workbench.model.checks.texts import check_texts
 from onnx_workbench.model.checks.types import check_type
 from onnx_workbench.model.edits.constants import zeros_of
 from onnx_workbench.model.edits.initializers import add_initializer
@@ -51,6 +52,7 @@ def check_node(node: Node, imports: Mapping[str, int], model: Model) -> Iterator
     yield from check_attributes(node, model)
     yield from check_devices_of(node, model)
     yield from check_keys(node, node.title)
+    yield from check_texts(node, node.title, _texts(node))
     for value in node.outputs:
         if value is not None:
             yield from check_keys(value, value.name)
@@ -69,6 +71,15 @@ def check_node(node: Node, imports: Mapping[str, int], model: Model) -> Iterator
         yield from _check_signature(node, schema, version)
     if imports is not model.opset_imports:
         yield from _check_version_outside(node, schema, model)
+
+
+def _texts(node: Node) -> Iterator[tuple[str, str]]:
+    yield "name", node.name
+    yield "operator", node.op_type
+    yield "domain", node.domain
+    yield "description", node.doc_string
+    for name in node.attributes:
+        yield "attribute", name
 
 
 def _check_version_outside(node: Node, schema: Schema | None, model: Model) -> Iterator[Problem]:

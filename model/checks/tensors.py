@@ -7,12 +7,32 @@ from collections.abc import Iterator
 from typing import Any
 
 from onnx_workbench.model.checks.problem import Problem, error
+from onnx_workbench.model.io.unknown_fields import unknown_number
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType
 
 _DATA = frozenset({
     "raw_data", "float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data",
 })  # fmt: skip
+_DATA_LOCATION = 14  # number of the field
+_MOST_ELEMENTS = (1 << 63) - 1
+_MOST_NUMBERS = 1 << 16  # that are looked at
+#: Fields of wider numbers by element type, with the least and largest that fit; bits of floats may have been signed.
+_NARROW = {
+    ElementType.INT8: ("int32_data", -(1 << 7), (1 << 7) - 1),
+    ElementType.UINT8: ("int32_data", 0, (1 << 8) - 1),
+    ElementType.INT16: ("int32_data", -(1 << 15), (1 << 15) - 1),
+    ElementType.UINT16: ("int32_data", 0, (1 << 16) - 1),
+    ElementType.UINT32: ("uint64_data", 0, (1 << 32) - 1),
+    ElementType.FLOAT16: ("int32_data", -(1 << 15), (1 << 16) - 1),
+    ElementType.BFLOAT16: ("int32_data", -(1 << 15), (1 << 16) - 1),
+    ElementType.FLOAT8E4M3FN: ("int32_data", -(1 << 7), (1 << 8) - 1),
+    ElementType.FLOAT8E4M3FNUZ: ("int32_data", -(1 << 7), (1 << 8) - 1),
+    ElementType.FLOAT8E5M2: ("int32_data", -(1 << 7), (1 << 8) - 1),
+    ElementType.FLOAT8E5M2FNUZ: ("int32_data", -(1 << 7), (1 << 8) - 1),
+    ElementType.INT4: ("int32_data", -(1 << 7), (1 << 8) - 1),
+    ElementType.UINT4: ("int32_data", -(1 << 7), (1 << 8) - 1),
+}
 #: Limit on the bytes of indices that are read; more could block the window.
 _MOST_INDICES = 1 << 18
 
@@ -22,7 +42,7 @@ def check_tensor(tensor: Tensor | SparseTensor, what: str, place: Any) -> Iterat
     if tensor.problem:
         yield error("tensor", f"The values of {what} are not available", place, tensor.problem)
     elif isinstance(tensor, SparseTensor):
-        reason = _disorder(tensor)
+        reason = _excess(tensor) or _disorder(tensor)
         if reason:
             yield error("sparse-tensor", f"The indices of {what} are not right", place, reason)
     for part in (tensor.values, tensor.indices) if isinstance(tensor, SparseTensor) else (tensor,):
@@ -43,6 +63,33 @@ def _check_fields(tensor: Tensor, what: str, place: Any) -> Iterator[Problem]:
             place,
             f"They must stand in one place. What is in {counts} counts.",
         )
+    location = unknown_number(tensor.source, _DATA_LOCATION)
+    if location is not None:
+        detail = f"It is {location}; 0, in the message, and 1, in another file, are known. 0 counts."
+        yield error("data-location", f"The data_location of {what} is none", place, detail)
+    yield from _check_range(tensor, what, place)
+
+
+def _check_range(tensor: Tensor, what: str, place: Any) -> Iterator[Problem]:
+    """Check numbers that stand in a field of a wider type, in tensors of not too many."""
+    kind = tensor.element_type
+    if not isinstance(kind, ElementType) or kind not in _NARROW:
+        return
+    field, least, most = _NARROW[kind]
+    numbers = getattr(tensor.source, field, ())
+    if not 0 < len(numbers) <= _MOST_NUMBERS:
+        return
+    at = next((at for at, number in enumerate(numbers) if not least <= number <= most), None)
+    if at is not None:
+        detail = f"Number {at} of {field} is {numbers[at]:,}; {least:,} to {most:,} fits. Its lowest bits count."
+        yield error("tensor-range", f"{what} has a number that is no {kind.text}", place, detail)
+
+
+def _excess(tensor: SparseTensor) -> str:
+    """Return why no dense tensor of the shape can be; empty if one can."""
+    size = math.prod(tensor.shape)
+    found = f"{list(tensor.shape)} are {size:,} elements; at most {_MOST_ELEMENTS:,} can be."
+    return found if size > _MOST_ELEMENTS else ""
 
 
 def _disorder(tensor: SparseTensor) -> str:

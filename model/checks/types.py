@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from onnx_workbench.model.checks.problem import Fix, Problem, error, warning
+from onnx_workbench.model.checks.texts import check_texts
 from onnx_workbench.model.checks.versions import TYPE_SINCE, raise_ir_version
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.graph import Graph, Model, Value
@@ -34,6 +35,8 @@ def check_type(value: Value) -> Iterator[Problem]:
     declared = value.type
     if isinstance(declared, TensorType) and declared.shape is not None:
         yield from _check_sizes(value, declared, declared.shape)
+        sizes = (("size", dim) for dim in declared.shape.dims if isinstance(dim, str))
+        yield from check_texts(value, f"the type of {value.name}", sizes)
     if isinstance(declared, TensorType) and type(declared.element_type) is ElementType and declared.element_type:
         return  # the usual case
     reason = "" if declared is None else _reason(declared)

@@ -42,10 +42,8 @@ def means_something_else(other: Model, imports: Mapping[str, int]) -> bool:
     for graph in other.graph.walk():
         for node in graph.nodes:
             old, new = other.opset_imports.get(node.domain), imports.get(node.domain)
-            if old is not None and new is not None and old != new:
-                a, b = (schemas.find(node.op_type, version, node.domain) for version in (old, new))
-                if (a and a.since_version) != (b and b.since_version):
-                    return True
+            if old is not None and new is not None and schemas.has_changed(node.op_type, node.domain, old, new):
+                return True
     return False
 
 

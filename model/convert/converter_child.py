@@ -6,7 +6,7 @@ import json
 from base64 import b64decode, b64encode
 
 from onnx_workbench.model.errors import errors_to
-from onnx_workbench.model.inference.onnx_library import library
+from onnx_workbench.model.schemas.compiled_library import library
 
 
 def run(payload: bytes) -> bytes:

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model.analysis.node_constants import constant_tensor
 from onnx_workbench.model.analysis.node_subset import roots
-from onnx_workbench.model.analysis.polynomial import parse
+from onnx_workbench.model.analysis.symbolic import parse
 from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
 from onnx_workbench.model.convert.report import ConversionReport
-from onnx_workbench.model.edits.initializers import add_initializer
+from onnx_workbench.model.edits.initializers import add_initializer, put_constant
 from onnx_workbench.model.edits.interface import check_dimension, set_batch, substitute_dimensions
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
-from onnx_workbench.model.history.steps import SetInitializer, SetInput
+from onnx_workbench.model.history.steps import SetInput
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, Tensor
 from onnx_workbench.model.ir.types import UNNAMED, Dimension, TensorType, Type
+from onnx_workbench.model.schemas.defaults import attribute
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -127,10 +128,10 @@ def _begins_with(node: Node, batch: int) -> bool:
 
 def _loosen(edit: Transaction, node: Node, keeps_first: bool, report: ConversionReport) -> None:
     """Make the first size of a constant shape inferred (-1) or copied from the input (0)."""
-    sizes, literal = constant_shape(node), node.attributes.get("allowzero")
+    sizes = constant_shape(node)
     if sizes is None or node.graph is None:
         return
-    zero_is_zero = literal is not None and literal.value != 0
+    zero_is_zero = bool(attribute(node, "allowzero"))
     if not (sizes[1:] == -1).any() and not (zero_is_zero and (sizes == 0).any()):
         first = -1
     elif keeps_first and not zero_is_zero:
@@ -153,7 +154,7 @@ def give_shape(edit: Transaction, node: Node, sizes: Sequence[int]) -> None:
     if len(list(shape.uses)) > 1 or shape.is_input or shape.producer is not None or shape.graph is not graph:
         edit.do(SetInput(node, 1, add_initializer(edit, graph, tensor, f"{shape.name}_any_size")))
     else:
-        edit.do(SetInitializer(graph, shape, tensor))
+        put_constant(edit, graph, shape, tensor)
 
 
 _LONGEST = 64

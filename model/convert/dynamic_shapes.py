@@ -9,7 +9,7 @@ from itertools import chain, zip_longest
 from onnx_workbench.model.analysis import symbolic
 from onnx_workbench.model.analysis.node_constants import constant_tensor
 from onnx_workbench.model.analysis.scoping import enclosing, run_order
-from onnx_workbench.model.analysis.shapes import BROADCASTING, reshaped
+from onnx_workbench.model.analysis.shapes import reshaped
 from onnx_workbench.model.analysis.symbolic import AnySize
 from onnx_workbench.model.analysis.topology import upstream
 from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
@@ -23,6 +23,8 @@ from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import UNNAMED, Dimension, Shape, TensorType
+from onnx_workbench.model.schemas import traits
+from onnx_workbench.model.schemas.defaults import attribute
 from onnx_workbench.model.simplify.rules.shape_computations import reshape_entries
 
 Place = tuple[str, int]  # name of an input, and axis
@@ -130,7 +132,7 @@ class _Freeing:
         if node.domain or len(shapes) < 2:
             return
         meeting: list[tuple[AnySize, ...]] = []
-        if node.op_type in BROADCASTING:
+        if traits.of(node).broadcasts:
             meeting = list(zip_longest(*(reversed(dims) for dims in shapes), fillvalue=1))
         elif node.op_type == "MatMul" and len(shapes[0]) and len(shapes[1]):
             meeting = [(shapes[0][-1], shapes[1][-2 if len(shapes[1]) > 1 else -1])]
@@ -168,8 +170,7 @@ class _Freeing:
         given = [int(size) for size in shape]
         if node.op_type == "Expand":
             return _expanded(have, old, given)
-        literal = node.attributes.get("allowzero")
-        allow_zero = literal is not None and literal.value != 0
+        allow_zero = bool(attribute(node, "allowzero"))
         wanted = self._reshaped(have, old, self._old.get(target))
         if wanted is not None and reshaped(have, given, allow_zero=allow_zero) == wanted:
             return None

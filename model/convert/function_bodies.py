@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from onnx_workbench.model.convert.rewriter import NodeRewriter
+from onnx_workbench.model.convert.node_editor import NodeEditor
 from onnx_workbench.model.edits.functions import replace_by_body
 from onnx_workbench.model.ir.attributes import AttributeKind
 from onnx_workbench.model.ir.graph import Function, Node
@@ -22,32 +22,32 @@ _SIMPLE = {
 _BY_ELEMENT_TYPE = frozenset({"CastLike"})
 
 
-def write_out(rewriter: NodeRewriter, version: int) -> list[tuple[Node, int]]:
+def write_out(editor: NodeEditor, version: int) -> list[tuple[Node, int]]:
     """Expand a node; returns each new node with the opset version it is written in.
 
     ModelError for an operator without a function body.
     """
-    function = _body(rewriter, version)
-    node, graph = rewriter.node, rewriter.graph
+    function = _body(editor, version)
+    node, graph = editor.node, editor.graph
     if function is None:
-        raise rewriter.refuse("no older operators say the same")
-    copies = replace_by_body(rewriter.edit, graph, node, function)
+        raise editor.refuse("no older operators say the same")
+    copies = replace_by_body(editor.edit, graph, node, function)
     known = function.opset_imports.get("", version)
-    rewriter.report.changed(f"{node.op_type} is written out in older operators", copies[0] if copies else graph)
+    editor.report.changed(f"{node.op_type} is written out in older operators", copies[0] if copies else graph)
     return [(copy, known) for copy in copies]
 
 
-def _body(rewriter: NodeRewriter, version: int) -> Function | None:
+def _body(editor: NodeEditor, version: int) -> Function | None:
     """Return the function body of the operator for an opset, given its attributes and input types."""
     from onnx import FunctionProto, defs
 
-    schema: Any = defs.get_schema(rewriter.node.op_type, version, "")  # its type hints omit the functions
+    schema: Any = defs.get_schema(editor.node.op_type, version, "")  # its type hints omit the functions
     if schema.has_context_dependent_function:
         versions = [v for v in schema.context_dependent_function_opset_versions if v <= version]
-        types = [_type(rewriter, index).SerializeToString() for index in range(len(rewriter.node.inputs))]
+        types = [_type(editor, index).SerializeToString() for index in range(len(editor.node.inputs))]
         since = max(versions, default=schema.since_version)
         content = schema.get_context_dependent_function_with_opset_version(
-            since, call_message(rewriter).SerializeToString(), types
+            since, call_message(editor).SerializeToString(), types
         )
     elif schema.has_function:
         versions = [v for v in schema.function_opset_versions if v <= version]
@@ -76,36 +76,36 @@ def _read(proto: FunctionProto, schema: Any) -> Function:
     return function
 
 
-def _type(rewriter: NodeRewriter, index: int) -> TypeProto:
+def _type(editor: NodeEditor, index: int) -> TypeProto:
     from onnx import TypeProto, helper
 
-    if not rewriter.has(index):
+    if not editor.has(index):
         return TypeProto()
-    kind = rewriter.type_of(index)
+    kind = editor.type_of(index)
     if not isinstance(kind, TensorType) or not isinstance(kind.element_type, ElementType):
-        raise rewriter.refuse(f"what it is made of depends on the type of its input {index}, which is not known")
+        raise editor.refuse(f"what it is made of depends on the type of its input {index}, which is not known")
     if kind.shape is None:
-        if rewriter.node.op_type not in _BY_ELEMENT_TYPE:
-            raise rewriter.refuse(f"what it is made of depends on the rank of its input {index}, which is not known")
+        if editor.node.op_type not in _BY_ELEMENT_TYPE:
+            raise editor.refuse(f"what it is made of depends on the rank of its input {index}, which is not known")
         return helper.make_tensor_type_proto(int(kind.element_type), None)
     shape = [d if isinstance(d, int) else None for d in kind.shape.dims]
     return helper.make_tensor_type_proto(int(kind.element_type), shape)
 
 
-def call_message(rewriter: NodeRewriter) -> NodeProto:
+def call_message(editor: NodeEditor) -> NodeProto:
     """Encode the node as NodeProto with inputs i0, i1 …, and outputs o0 …; ModelError for tensors as attributes."""
     from onnx import helper
 
-    node = rewriter.node
+    node = editor.node
     proto: NodeProto = helper.make_node(
         node.op_type,
         [f"i{k}" if v is not None else "" for k, v in enumerate(node.inputs)],
         [f"o{k}" if v is not None else "" for k, v in enumerate(node.outputs)],
     )
     for name in node.attributes:
-        value = rewriter.attribute(name)
+        value = editor.attribute(name)
         kind = node.attributes[name].kind
         if kind not in _SIMPLE:
-            raise rewriter.refuse(f"its attribute {name} holds a {kind.name.lower()}")
+            raise editor.refuse(f"its attribute {name} holds a {kind.name.lower()}")
         proto.attribute.append(helper.make_attribute(name, value, attr_type=int(kind)))
     return proto

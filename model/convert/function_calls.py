@@ -13,17 +13,7 @@ from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Model, Node, Value
 from onnx_workbench.model.ir.types import ElementType, OptionalType, SequenceType, TensorType, Type
 from onnx_workbench.model.progress import SILENT, Progress
-
-#: Attributes that hold an element type, by operator.
-TYPE_ATTRIBUTES = {
-    "Cast": "to", "RandomNormal": "dtype", "RandomUniform": "dtype", "RandomNormalLike": "dtype",
-    "RandomUniformLike": "dtype", "EyeLike": "dtype", "Multinomial": "dtype", "Bernoulli": "dtype",
-    "SequenceEmpty": "dtype", "BlackmanWindow": "output_datatype", "HannWindow": "output_datatype",
-    "HammingWindow": "output_datatype", "MelWeightMatrix": "output_datatype",
-}  # fmt: skip
-#: Attributes that hold what a node gives, and so its type.
-_VALUES = {"Constant": ("value", "value_float", "value_floats"), "ConstantOfShape": ("value",)}
-
+from onnx_workbench.model.schemas import traits
 
 _Kind = ElementType | int | None
 _MOST_NAMED = 3
@@ -31,9 +21,10 @@ _MOST_NAMED = 3
 
 def is_told_by_calls(node: Node) -> bool:
     """Return whether a node's output type is an attribute that each call of its function gives."""
-    if node.domain or not node.attributes:
+    if not node.attributes:
         return False
-    deciding = _VALUES.get(node.op_type, (TYPE_ATTRIBUTES.get(node.op_type),))
+    known = traits.of(node)
+    deciding = (*known.value_attributes, known.type_attribute)
     return any(attribute.reference and name in deciding for name, attribute in node.attributes.items())
 
 

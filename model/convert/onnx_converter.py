@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from onnx_workbench.model.convert.function_bodies import call_message
-from onnx_workbench.model.convert.rewriter import NodeRewriter
+from onnx_workbench.model.convert.node_editor import NodeEditor
 from onnx_workbench.model.edits.functions import replace_by_body
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetField
@@ -43,32 +43,32 @@ class OnnxConverter:
         self._progress = progress
         self._answers: dict[bytes, Function | ModelError] = {}
 
-    def prepare(self, nodes: Iterable[NodeRewriter], current: int) -> None:
+    def prepare(self, nodes: Iterable[NodeEditor], current: int) -> None:
         """Convert nodes of a version in one child process, as starting one takes longer than converting many."""
         given: dict[bytes, None] = {}
-        for rewriter in nodes:
+        for editor in nodes:
             with suppress(ModelError):  # raised again when the node itself is converted
-                given[_model(rewriter, current)] = None
+                given[_model(editor, current)] = None
         self._ask([message for message in given if message not in self._answers])
 
-    def convert(self, rewriter: NodeRewriter, current: int) -> list[Node]:
+    def convert(self, editor: NodeEditor, current: int) -> list[Node]:
         """Replace a node by its conversion; returns the new nodes, of the other version.
 
         ModelError where the converter refuses, crashes, times out, changes the outputs, or leaves the node as it is.
         """
-        given = _model(rewriter, current)
+        given = _model(editor, current)
         if given not in self._answers:
             self._ask([given])
         found = self._answers[given]
         if isinstance(found, ModelError):
             raise ModelError(found.title, found.detail)
-        node = rewriter.node
-        copies = replace_by_body(rewriter.edit, rewriter.graph, node, found)
+        node = editor.node
+        copies = replace_by_body(editor.edit, editor.graph, node, found)
         heir = next((copy for copy in copies if copy.op_type == node.op_type), None)
         if heir is not None:
             for field in ("name", "doc_string", "metadata"):
-                rewriter.edit.do(SetField(heir, field, getattr(node, field)))
-        rewriter.report.changed(f"{node.op_type} was converted by onnx's version converter", heir or rewriter.graph)
+                editor.edit.do(SetField(heir, field, getattr(node, field)))
+        editor.report.changed(f"{node.op_type} was converted by onnx's version converter", heir or editor.graph)
         return copies
 
     def _ask(self, given: Sequence[bytes]) -> None:
@@ -128,30 +128,30 @@ def _refusal(reason: str) -> ModelError:
     return ModelError("it refuses the node", reason.rpartition("failed: ")[2])
 
 
-def _model(rewriter: NodeRewriter, current: int) -> bytes:
+def _model(editor: NodeEditor, current: int) -> bytes:
     """Return the node as a model with inputs i0, i1 …, and outputs o0 …. ModelError where that is impossible."""
     from onnx import numpy_helper
 
-    if rewriter.node.bodies:
+    if editor.node.bodies:
         raise ModelError("it leaves bodies as they are")
     model = ModelProto(ir_version=_IR_VERSION)
     model.opset_import.add(domain="", version=current)
     model.graph.name = "node"
-    model.graph.node.append(call_message(rewriter))
-    for index, value in enumerate(rewriter.node.inputs):
-        constant = rewriter.constant_or_none(index) if value is not None else None
+    model.graph.node.append(call_message(editor))
+    for index, value in enumerate(editor.node.inputs):
+        constant = editor.constant_or_none(index) if value is not None else None
         if constant is not None and constant.nbytes <= _LARGEST:
             model.graph.initializer.append(numpy_helper.from_array(constant, f"i{index}"))
         elif value is not None:
-            _declare(model.graph.input.add(name=f"i{index}"), rewriter, value)
-    for index, value in enumerate(rewriter.node.outputs):
+            _declare(model.graph.input.add(name=f"i{index}"), editor, value)
+    for index, value in enumerate(editor.node.outputs):
         if value is not None:
-            _declare(model.graph.output.add(name=f"o{index}"), rewriter, value)
+            _declare(model.graph.output.add(name=f"o{index}"), editor, value)
     return bytes(model.SerializeToString(deterministic=True))
 
 
-def _declare(declaration: Any, rewriter: NodeRewriter, value: Value) -> None:
-    kind = rewriter.conversion.type_of(value)
+def _declare(declaration: Any, editor: NodeEditor, value: Value) -> None:
+    kind = editor.conversion.type_of(value)
     if kind is not None:
         write_type(declaration.type, kind)
 

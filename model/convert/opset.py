@@ -17,13 +17,15 @@ from onnx_workbench.model import schemas
 from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.convert.downgrade import DOWNWARD
 from onnx_workbench.model.convert.function_bodies import write_out
+from onnx_workbench.model.convert.node_editor import NodeEditor, NotConvertible, OpsetConversion
 from onnx_workbench.model.convert.onnx_converter import Differ, OnnxConverter
 from onnx_workbench.model.convert.report import ConversionReport
-from onnx_workbench.model.convert.rewriter import NodeRewriter, NotConvertible, OpsetConversion
 from onnx_workbench.model.convert.upgrade import UPWARD
+from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetAttribute, SetField
+from onnx_workbench.model.ir.attributes import AttributeKind
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.schemas.schema import Schema
@@ -64,11 +66,12 @@ def convert_opset(
     if not 1 <= version <= newest:
         raise ModelError(f"There is no operator set {version}", f"Versions 1 to {newest} are known.")
     report = ConversionReport()
-    conversion = OpsetConversion(edit, type_of, report, contents=_contents(edit.model, version, type_of))
+    rewriter = GraphRewriter(edit)
+    conversion = OpsetConversion(rewriter, type_of, report, version, _contents(edit.model, version, type_of))
     while _write_out_missing(conversion, version, progress):
         type_of = infer() if infer is not None else type_of
         _declare_bodies(edit, type_of)
-        conversion = OpsetConversion(edit, type_of, report, contents=_contents(edit.model, version, type_of))
+        conversion = OpsetConversion(rewriter, type_of, report, version, _contents(edit.model, version, type_of))
     ways = _Ways(conversion, version, converter, OnnxConverter(version, differ, progress))
     for owner, roots in _owners(edit.model):
         current = owner.opset_imports.get("")
@@ -77,17 +80,18 @@ def convert_opset(
         ways.convert_all(list(_standard_nodes(edit.model, roots)), current, progress)
         edit.do(SetField(owner, "opset_imports", {**owner.opset_imports, "": version}))
         report.changed(f"operator set {current} became {version}", owner)
+    rewriter.finish()
     return report
 
 
 def _contents(model: Model, version: int, type_of: TypeOf) -> Mapping[Value, NDArray[Any]]:
     """Return known small integer values, for inputs that have to become attributes."""
-    from onnx_workbench.model.simplify.context import MatchContext
+    from onnx_workbench.model.analysis.values import ModelValues
 
     if all(owner.opset_imports.get("", version) <= version for owner, _ in _owners(model)):
         return {}
     types = {value: kind for graph in model.graphs() for value in graph.values() if (kind := type_of(value))}
-    return MatchContext(model, types).facts.contents
+    return ModelValues(model, types).contents
 
 
 def _owners(model: Model) -> list[tuple[Model | Function, list[Graph]]]:
@@ -111,7 +115,7 @@ def _standard_nodes(model: Model, roots: Iterable[Graph]) -> Iterator[Node]:
 def _write_out_missing(conversion: OpsetConversion, version: int, progress: Progress) -> int:
     """Expand nodes whose operators an older opset lacks into operators of the one imported now."""
     count = 0
-    model, quiet = conversion.edit.model, replace(conversion, report=ConversionReport())
+    model, quiet = conversion.rewriter.edit.model, replace(conversion, report=ConversionReport())
     for owner, roots in _owners(model):
         current = owner.opset_imports.get("", version)
         for node in _standard_nodes(model, roots) if current > version else ():
@@ -119,13 +123,13 @@ def _write_out_missing(conversion: OpsetConversion, version: int, progress: Prog
             if schemas.find(node.op_type, current) is None or not _is_missing(node.op_type, current, version):
                 continue
             count += 1
-            rewriter = NodeRewriter(conversion, node)
-            if rewriter.become_constant():
+            editor = NodeEditor(conversion, node)
+            if editor.become_constant():
                 continue
-            for copy, known in write_out(rewriter, current):
+            for copy, known in write_out(editor, current):
                 inner = [copy, *(n for body in copy.bodies for g in body.walk() for n in g.nodes)]
                 for made in inner:
-                    _convert_node(NodeRewriter(quiet, made), known, current)
+                    _convert_node(NodeEditor(quiet, made), known, current)
     return count
 
 
@@ -168,7 +172,7 @@ class _Ways:
     def convert_all(self, nodes: Sequence[Node], current: int, progress: Progress) -> None:
         """Convert all nodes of an opset; ModelError names the first that no converter can handle."""
         if self._converter == "onnx":  # in one batch
-            changing = (NodeRewriter(self._conversion, node) for node in nodes if self._is_other(node, current))
+            changing = (NodeEditor(self._conversion, node) for node in nodes if self._is_other(node, current))
             self._onnx.prepare(changing, current)
         # Constants last: those that become attributes are gone by then.
         for node in sorted(nodes, key=lambda node: node.op_type == "Constant"):
@@ -199,7 +203,7 @@ class _Ways:
     def _by_onnx_first(self, node: Node, current: int) -> None:
         report, name = self._conversion.report, node.op_type
         with suppress(NotConvertible), self._trying():
-            _convert_node(NodeRewriter(self._conversion, node), current, self._version)
+            _convert_node(NodeEditor(self._conversion, node), current, self._version)
             raise _Tried(name)
         try:
             self._by_onnx(node, current)
@@ -212,12 +216,12 @@ class _Ways:
 
     def _by_adapters(self, node: Node, current: int) -> None:
         with self._trying(), _adapter_errors(node):
-            _convert_node(NodeRewriter(self._conversion, node), current, self._version)
+            _convert_node(NodeEditor(self._conversion, node), current, self._version)
 
     def _by_onnx(self, node: Node, current: int) -> None:
         with self._trying():
-            for copy in self._onnx.convert(NodeRewriter(self._conversion, node), current):
-                _require_known(NodeRewriter(self._conversion, copy), self._version)
+            for copy in self._onnx.convert(NodeEditor(self._conversion, node), current):
+                _require_known(NodeEditor(self._conversion, copy), self._version)
 
     @contextmanager
     def _trying(self) -> Iterator[None]:
@@ -225,7 +229,7 @@ class _Ways:
         report = self._conversion.report
         noted = len(report.changes), len(report.warnings)
         try:
-            with self._conversion.edit.attempt():
+            with self._conversion.rewriter.edit.attempt():
                 yield
         except ModelError:
             del report.changes[noted[0] :], report.warnings[noted[1] :]
@@ -248,118 +252,135 @@ def _in_one(error: ModelError) -> str:
     return f"{error.title}: {error.detail}" if error.detail else error.title
 
 
-def _require_known(rewriter: NodeRewriter, version: int) -> None:
+def _require_known(editor: NodeEditor, version: int) -> None:
     """Raise ModelError if a foreign conversion is invalid in the version."""
-    schema = schemas.find(rewriter.node.op_type, version)
+    schema = schemas.find(editor.node.op_type, version)
     if schema is None or schema.deprecated:
-        raise rewriter.refuse(f"operator set {version} has no {rewriter.node.op_type}")
-    _require_fit(rewriter, schema)
-    _require_types(rewriter, schema)
+        raise editor.refuse(f"operator set {version} has no {editor.node.op_type}")
+    _require_fit(editor, schema)
+    _require_types(editor, schema)
 
 
-def _convert_node(rewriter: NodeRewriter, current: int, version: int) -> None:
+def _convert_node(editor: NodeEditor, current: int, version: int) -> None:
     """Convert through one changed version after the other; an adapter may change the operator on the way."""
-    node = rewriter.node
+    node = editor.node
+    before = schemas.find(node.op_type, current) if version > current else None
     while current != version:
         have = schemas.versions(node.op_type)
         if version > current:
             crossed = next((v for v in have if current < v <= version), None)
             if crossed is None:
-                return
-            _upward(rewriter, schemas.find(node.op_type, current), crossed)
+                break
+            _upward(editor, schemas.find(node.op_type, current), crossed)
             current = crossed
         else:
             crossed = next((v for v in reversed(have) if version < v <= current), None)
             if crossed is None:
                 return
-            _downward(rewriter, crossed)
+            _downward(editor, crossed)
             current = crossed - 1
-        for added in rewriter.take_added():
+        for added in editor.take_added():
             _convert_node(added, current, version)
+    after = schemas.find(node.op_type, version)
+    if before is not None and after is not None and before.name == after.name:
+        _require_types(editor, after, before)
 
 
-def _upward(rewriter: NodeRewriter, old: Schema | None, crossed: int) -> None:
-    node = rewriter.node
+def _upward(editor: NodeEditor, old: Schema | None, crossed: int) -> None:
+    node = editor.node
     before = node.op_type
     for name in _DEAD:
-        rewriter.drop(name)
+        editor.drop(name)
     adapter = UPWARD.get((node.op_type, crossed))
     if adapter is not None:
+        _require_kinds(editor, old)
         inputs, attributes = node.inputs, dict(node.attributes)
-        adapter(rewriter)
+        adapter(editor)
         if node.op_type != before or node.inputs != inputs or dict(node.attributes) != attributes:
-            rewriter.report.changed(_says(before, node.op_type, crossed), node)
+            editor.report.changed(_says(before, node.op_type, crossed), node)
     new = schemas.find(node.op_type, crossed)
     if new is None or new.deprecated:
-        raise rewriter.refuse(f"it does not exist any more since operator set {crossed}")
+        raise editor.refuse(f"it does not exist any more since operator set {crossed}")
     if old is not None and before == node.op_type:
-        _keep_defaults(rewriter, old, new)
-    _require_fit(rewriter, new)
+        _keep_defaults(editor, old, new)
+    _require_fit(editor, new)
 
 
-def _downward(rewriter: NodeRewriter, crossed: int) -> None:
-    node = rewriter.node
+def _downward(editor: NodeEditor, crossed: int) -> None:
+    node = editor.node
     before = node.op_type
     new, old = schemas.find(node.op_type, crossed), schemas.find(node.op_type, crossed - 1)
     if old is None:
-        raise rewriter.refuse(f"it exists only since operator set {crossed}")
+        raise editor.refuse(f"it exists only since operator set {crossed}")
     adapter = DOWNWARD.get((node.op_type, crossed))
     if adapter is not None:
+        _require_kinds(editor, new)
         inputs, attributes = node.inputs, dict(node.attributes)
-        adapter(rewriter)
+        adapter(editor)
         if node.inputs != inputs or dict(node.attributes) != attributes:
-            rewriter.report.changed(_says(before, node.op_type, crossed - 1), node)
+            editor.report.changed(_says(before, node.op_type, crossed - 1), node)
     if new is not None:
-        _drop_defaults(rewriter, new, old)
+        _drop_defaults(editor, new, old)
         if adapter is None:
-            _keep_defaults(rewriter, new, old)
-    _require_fit(rewriter, old)
-    _require_types(rewriter, old)
+            _keep_defaults(editor, new, old)
+    _require_fit(editor, old)
+    _require_types(editor, old)
 
 
 def _says(before: str, after: str, version: int) -> str:
     return f"{before} became {after}" if before != after else f"{before} is written as in version {version}"
 
 
-def _keep_defaults(rewriter: NodeRewriter, old: Schema, new: Schema) -> None:
+def _keep_defaults(editor: NodeEditor, old: Schema, new: Schema) -> None:
     """Write out omitted attributes whose default differs in the other version."""
     for name, formal in old.attributes.items():
         other = new.attributes.get(name)
-        if formal.default is None or other is None or name in rewriter.node.attributes:
+        if formal.default is None or other is None or name in editor.node.attributes:
             continue
         if other.default is None or other.default.value != formal.default.value:
-            rewriter.edit.do(SetAttribute(rewriter.node, name, formal.default))
-            rewriter.report.changed(f"{rewriter.node.op_type} says its {name}", rewriter.node)
+            editor.edit.do(SetAttribute(editor.node, name, formal.default))
+            editor.report.changed(f"{editor.node.op_type} says its {name}", editor.node)
 
 
-def _drop_defaults(rewriter: NodeRewriter, new: Schema, old: Schema) -> None:
+def _drop_defaults(editor: NodeEditor, new: Schema, old: Schema) -> None:
     """Remove attributes that the older version lacks, where they have no effect."""
-    for name, attribute in list(rewriter.node.attributes.items()):
+    for name, attribute in list(editor.node.attributes.items()):
         if name not in old.attributes and new.is_default(attribute):
-            rewriter.drop(name)
+            editor.drop(name)
 
 
-def _require_fit(rewriter: NodeRewriter, schema: Schema) -> None:
+def _require_fit(editor: NodeEditor, schema: Schema) -> None:
     """Raise ModelError for anything that the version cannot express."""
-    node = rewriter.node
+    node = editor.node
     extra = [name for name in node.attributes if name not in schema.attributes]
     if extra:
-        raise rewriter.refuse(f"{schema} has no attribute {extra[0]}")
+        raise editor.refuse(f"{schema} has no attribute {extra[0]}")
     if not schema.min_inputs <= len(node.inputs) <= schema.max_inputs:
-        raise rewriter.refuse(
+        raise editor.refuse(
             f"it has {len(node.inputs)} inputs; {schema} takes {schema.min_inputs} to {schema.max_inputs}"
         )
     if len(node.outputs) > schema.max_outputs:
-        raise rewriter.refuse(f"it has {len(node.outputs)} outputs; {schema} has at most {schema.max_outputs}")
+        raise editor.refuse(f"it has {len(node.outputs)} outputs; {schema} has at most {schema.max_outputs}")
 
 
-def _require_types(rewriter: NodeRewriter, schema: Schema) -> None:
-    for values, formal, word in (
-        (rewriter.node.inputs, schema.input, "input"),
-        (rewriter.node.outputs, schema.output, "output"),
+def _require_kinds(editor: NodeEditor, schema: Schema | None) -> None:
+    """Raise ModelError for attributes of another kind than in the version that the node has, such as texts."""
+    for name, attribute in editor.node.attributes.items():
+        formal = None if schema is None else schema.attributes.get(name)
+        if formal is not None and attribute.kind not in (formal.kind, AttributeKind.UNDEFINED):
+            raise editor.refuse(f"its {name} is {attribute.kind.name}; {schema} has {formal.kind.name}")
+
+
+def _require_types(editor: NodeEditor, schema: Schema, before: Schema | None = None) -> None:
+    """Raise ModelError for types that the version does not take, those aside that the one `before` did not either."""
+    for values, formal, was, word in (
+        (editor.node.inputs, schema.input, before.input if before else None, "input"),
+        (editor.node.outputs, schema.output, before.output if before else None, "output"),
     ):
         for index, value in enumerate(values):
-            kind = rewriter.conversion.type_of(value) if value is not None else None
+            kind = editor.conversion.type_of(value) if value is not None else None
             parameter = formal(index)
-            if kind is not None and parameter is not None and not parameter.allows(kind):
-                raise rewriter.refuse(f"{schema} does not take {kind} as {word} {index}")
+            old = None if was is None else was(index)
+            is_new = was is None or (old is not None and kind is not None and old.allows(kind))
+            if is_new and kind is not None and parameter is not None and not parameter.allows(kind):
+                raise editor.refuse(f"{schema} does not take {kind} as {word} {index}")

@@ -9,34 +9,28 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from onnx_workbench.model import schemas
 from onnx_workbench.model.analysis.node_subset import with_whole_functions
 from onnx_workbench.model.analysis.value_types import TypeOf
-from onnx_workbench.model.convert.function_calls import (
-    TYPE_ATTRIBUTES,
-    functions_that_differ,
-    innermost,
-    is_told_by_calls,
-)
+from onnx_workbench.model.convert.function_calls import functions_that_differ, innermost, is_told_by_calls
 from onnx_workbench.model.convert.report import ConversionReport
-from onnx_workbench.model.convert.rewriter import FreshNames
 from onnx_workbench.model.edits.nodes import bridge
+from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import (
-    InsertNode,
     SetAttribute,
     SetField,
     SetGraphOutputs,
     SetInitializer,
     SetInput,
-    SetOutputs,
 )
 from onnx_workbench.model.ir.attributes import Attribute, make_attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType, OptionalType, SequenceType, TensorType, Type
 from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.schemas import traits
+from onnx_workbench.model.schemas.defaults import default, schema_of
 from onnx_workbench.model.schemas.schema import Parameter
 
 if TYPE_CHECKING:
@@ -49,21 +43,8 @@ _LARGEST = {
     ElementType.FLOAT16: 65504.0,
     ElementType.BFLOAT16: 3.3895313892515355e38,
 }
-#: Operators whose meaning depends on the bit width of an element.
-_ABOUT_BITS = frozenset({"BitCast"})
-#: Operators that are indifferent to the types in their subgraphs; any other one may compute with them.
-_HOLDERS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
-#: Operators that accumulate integer products: the sums are in range only after scaling.
-_SUMMING = frozenset({"MatMulInteger", "ConvInteger"})
-#: Operators of which further outputs, from an index on, are of the type in `stash_type`, not that of the input.
-_STASHING = {"LayerNormalization": 1}
 _MOST_NAMED = 3
 _CASTING_OPSET = 13  # the first that casts to every precision here
-#: Operators that produce float32 unless an attribute says otherwise.
-_FLOAT_BY_DEFAULT = frozenset({
-    "RandomNormal", "RandomUniform", "ConstantOfShape", "BlackmanWindow", "HannWindow", "HammingWindow",
-    "MelWeightMatrix",
-})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +83,7 @@ class _Conversion:
         self._options = options
         self._type_of = type_of
         self._progress = progress
-        self._names = FreshNames()
+        self._rewriter = GraphRewriter(edit)
         self._report = ConversionReport()
         self._now: dict[Value, ElementType] = {}  # the new type of each value of the source type
         self._casts: dict[tuple[Value, ElementType], Value] = {}
@@ -229,9 +210,10 @@ class _Conversion:
         return known
 
     def _stays(self, node: Node) -> bool:
-        if node.domain == "" and node.op_type in _ABOUT_BITS:
+        known = traits.of(node)
+        if known.is_about_bits:
             return True
-        if node.bodies and not (node.domain == "" and node.op_type in _HOLDERS):
+        if node.bodies and known.first_result is None:
             return True
         if is_told_by_calls(node) or self._cannot_hold(node):
             return True
@@ -243,7 +225,7 @@ class _Conversion:
         """Return whether a node with subgraphs takes or gives a value to convert that its operator does not support."""
         if not node.bodies or node.graph is None or node.domain:
             return False
-        schema = schemas.find(node.op_type, node.graph.opset_imports.get("", 1))
+        schema = schema_of(node)
         if schema is None or self._allows(schema.output(0)):
             return False
         return any(value is not None and self._is_source(value) for value in (*node.inputs, *node.outputs))
@@ -271,7 +253,7 @@ class _Conversion:
         if word == "output" and _is_stashed(node, index):
             return False
         assert node.graph is not None
-        schema = schemas.find(node.op_type, node.graph.opset_imports.get(node.domain, 1), node.domain)
+        schema = schema_of(node)
         if schema is None or not schema.is_signature_known:
             return False
         parameter = schema.input(index) if word == "input" else schema.output(index)
@@ -295,7 +277,7 @@ class _Conversion:
                     continue
                 wanted = self._options.target if self._is_converted(node, index, "input") else self._options.source
                 if self._now[value] != wanted:
-                    self._edit.do(SetInput(node, index, self._cast(value, wanted, graph, node)))
+                    self._edit.do(SetInput(node, index, self._cast(value, wanted, graph)))
         if isinstance(graph.owner, (Node, Function)):
             self._returned(graph)
 
@@ -361,8 +343,7 @@ class _Conversion:
             if replaced is not None:
                 self._edit.do(SetAttribute(node, name, None))
                 self._edit.do(SetAttribute(node, replaced.name, replaced))
-        if node.op_type in _FLOAT_BY_DEFAULT and node.domain == "":
-            self._say_type(node)
+        self._say_type(node)
 
     def _attribute(self, node: Node, name: str, attribute: Attribute) -> Attribute | None:
         import numpy as np
@@ -370,7 +351,7 @@ class _Conversion:
         value: Any = attribute.value
         if isinstance(value, Tensor) and value.element_type == self._options.source:
             return make_attribute(name, self._tensor(value, f"{name} of {node.title}", node))
-        if name == TYPE_ATTRIBUTES.get(node.op_type) and value == int(self._options.source):
+        if name == traits.of(node).type_attribute and value == int(self._options.source):
             return make_attribute(name, int(self._options.target))
         if node.op_type == "Constant" and name in ("value_float", "value_floats") and not attribute.reference:
             tensor = ArrayTensor(np.array(value, np.float32))
@@ -378,32 +359,28 @@ class _Conversion:
         return None
 
     def _say_type(self, node: Node) -> None:
+        """Set the attribute that holds the type or the value of the output, where it is float32 without."""
         import numpy as np
 
-        if self._options.source is not ElementType.FLOAT:
+        known, target = traits.of(node), self._options.target
+        if self._options.source is not ElementType.FLOAT or known.type_attribute in node.attributes:
             return
-        name = "value" if node.op_type == "ConstantOfShape" else TYPE_ATTRIBUTES[node.op_type]
-        if name not in node.attributes:
-            zero = ArrayTensor(np.zeros(1, self._options.target.numpy_dtype), self._options.target)
-            self._edit.do(
-                SetAttribute(node, name, make_attribute(name, zero if name == "value" else int(self._options.target)))
-            )
+        if known.value_attributes and not node.attributes:
+            zero = ArrayTensor(np.zeros(1, target.numpy_dtype), target)
+            self._edit.do(SetAttribute(node, "value", make_attribute("value", zero)))
+        elif known.type_attribute and default(node, known.type_attribute) == ElementType.FLOAT:
+            attribute = make_attribute(known.type_attribute, int(target))
+            self._edit.do(SetAttribute(node, attribute.name, attribute))
 
-    def _cast(self, value: Value, wanted: ElementType, graph: Graph, before: Node | None) -> Value:
+    def _cast(self, value: Value, wanted: ElementType, graph: Graph) -> Value:
         """Return the value in another type: by one Cast for all users in a graph, directly behind the producer."""
-        home = value.graph if value.graph is not None else graph
         found = self._casts.get((value, wanted))
         if found is not None:
             return found
         self._require_tensor(value)
-        self._import_casts(home)
-        output = Value(self._names.value(home, f"{value.name}_{wanted.text}"))
-        name = self._names.node(home, f"Cast_{value.name}_{wanted.text}")
-        attributes = {"to": make_attribute("to", int(wanted))}
-        node = Node("Cast", (value,), (output,), name=name, attributes=attributes)
-        behind = value.producer.next if value.producer is not None else home.nodes.first
-        self._edit.do(InsertNode(home, node, behind if home is not graph or before is None or behind else before))
-        self._report.changed(f"casts to {wanted.text} added", node)
+        self._import_casts(value.graph if value.graph is not None else graph)
+        output = self._rewriter.cast(value, wanted, graph)
+        self._report.changed(f"casts to {wanted.text} added", output.producer)
         self._casts[value, wanted] = output
         self._now[output] = wanted
         return output
@@ -437,7 +414,7 @@ class _Conversion:
         ours, theirs = self._options.target, self._options.source
         if self._is_inside_kept(graph):
             ours, theirs = theirs, ours
-        outputs = [self._cast(v, ours, graph, None) if self._now.get(v) == theirs else v for v in graph.outputs]
+        outputs = [self._cast(v, ours, graph) if self._now.get(v) == theirs else v for v in graph.outputs]
         if tuple(outputs) != graph.outputs:
             self._edit.do(SetGraphOutputs(graph, tuple(outputs)))
 
@@ -463,24 +440,19 @@ class _Conversion:
         producer = value.producer
         if producer is None:  # an input or a constant that is returned directly
             outputs = list(graph.outputs)
-            outputs[index] = self._cast(value, kind, graph, None)
+            outputs[index] = self._cast(value, kind, graph)
             self._edit.do(SetGraphOutputs(graph, tuple(outputs)))
             return
         self._require_tensor(value)
         self._import_casts(graph)
-        inner = Value(self._names.value(graph, f"{value.name}_{self._now[value].text}"))
+        inner = self._rewriter.release_output(value, f"{value.name}_{self._now[value].text}")
         self._now[inner] = self._now[value]
         self._now[value] = kind
-        place = producer.outputs.index(value)
-        following = producer.next
-        for user, i in list(value.uses):
-            if isinstance(user, Node):
-                self._edit.do(SetInput(user, i, inner))
-        outputs_of = (*producer.outputs[:place], inner, *producer.outputs[place + 1 :])
-        self._edit.do(SetOutputs(producer, outputs_of))
-        name = self._names.node(graph, f"Cast_{value.name}_{kind.text}")
-        cast = Node("Cast", (inner,), (value,), name=name, attributes={"to": make_attribute("to", int(kind))})
-        self._edit.do(InsertNode(graph, cast, following))
+        self._rewriter.redirect(value, inner, graph_outputs=False)
+        cast = self._rewriter.add_node(
+            graph, "Cast", [inner], {"to": int(kind)},
+            name=f"Cast_{value.name}_{kind.text}", before=producer.next, outputs=[value],
+        )  # fmt: skip
         self._report.changed(f"casts to {kind.text} added", cast)
 
     def _declare(self) -> None:
@@ -520,7 +492,8 @@ class _Conversion:
 
 def _is_stashed(node: Node, index: int) -> bool:
     """Whether an output has the type that an attribute says, whatever the input's is."""
-    return not node.domain and index >= _STASHING.get(node.op_type, index + 1)
+    first = traits.of(node).stashed_from
+    return first is not None and index >= first
 
 
 def _handles_sums(node: Node) -> bool:
@@ -530,7 +503,7 @@ def _handles_sums(node: Node) -> bool:
         makers = (value.producer for value in node.inputs if value is not None)
         maker = next((m for m in makers if m is not None and m.op_type == "Cast"), node)
     given = maker.inputs[0] if maker.op_type == "Cast" and maker.inputs else None
-    return given is not None and given.producer is not None and given.producer.op_type in _SUMMING
+    return given is not None and given.producer is not None and traits.of(given.producer).sums_integers
 
 
 def _turned(kind: Type, source: ElementType, target: ElementType) -> Type:

@@ -5,312 +5,331 @@ The key is the operator and the version that changed it. Changes that only allow
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from onnx_workbench.model.convert.rewriter import NodeRewriter
-from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.convert.node_editor import NodeEditor
+from onnx_workbench.model.ir.types import Dimension, ElementType
+from onnx_workbench.model.schemas import traits
 
-Adapter = Callable[[NodeRewriter], None]
+Adapter = Callable[[NodeEditor], None]
 
 
-def _ints(rewriter: NodeRewriter, name: str, index: int) -> None:
+def _ints(editor: NodeEditor, name: str, index: int) -> None:
     """Turn an integer attribute into an input."""
     import numpy as np
 
-    value = rewriter.attribute(name)
-    rewriter.drop(name)
+    value = editor.attribute(name)
+    editor.drop(name)
     if value is not None:
-        rewriter.give(index, np.array(value, np.int64), name)
+        editor.give(index, np.array(value, np.int64), name)
 
 
-def axes_to_input(rewriter: NodeRewriter) -> None:
+def axes_to_input(editor: NodeEditor) -> None:
     """Squeeze, Unsqueeze, Reduce*: axes."""
-    _ints(rewriter, "axes", 1)
+    _ints(editor, "axes", 1)
 
 
-def _split_2_to_13(rewriter: NodeRewriter) -> None:
-    _ints(rewriter, "split", 1)
+def _split_2_to_13(editor: NodeEditor) -> None:
+    _ints(editor, "split", 1)
 
 
-def _split_to_18(rewriter: NodeRewriter) -> None:
+def _split_to_18(editor: NodeEditor) -> None:
     """Without sizes the number of outputs is now an attribute."""
-    if not rewriter.has(1):
-        rewriter.set("num_outputs", len(rewriter.node.outputs))
+    if not editor.has(1):
+        editor.set("num_outputs", len(editor.node.outputs))
 
 
-def _clip_to_11(rewriter: NodeRewriter) -> None:
+def _clip_to_11(editor: NodeEditor) -> None:
     import numpy as np
 
-    dtype = rewriter.dtype(0)
+    dtype = editor.dtype(0)
     for index, name in ((1, "min"), (2, "max")):
-        value = rewriter.attribute(name)
-        rewriter.drop(name)
+        value = editor.attribute(name)
+        editor.drop(name)
         if value is not None and np.isfinite(value) and abs(value) < _OPEN:
-            rewriter.give(index, np.array(value, dtype), name)
+            editor.give(index, np.array(value, dtype), name)
 
 
 #: The default limits of Clip-6: the largest float, which is no limit.
 _OPEN = 3.402823e38
 
 
-def _pad_1_to_2(rewriter: NodeRewriter) -> None:
-    pads = rewriter.attribute("paddings")
-    rewriter.drop("paddings")
+def _pad_1_to_2(editor: NodeEditor) -> None:
+    pads = editor.attribute("paddings")
+    editor.drop("paddings")
     if pads is not None:
-        rewriter.set("pads", pads)
+        editor.set("pads", pads)
 
 
-def _pad_to_11(rewriter: NodeRewriter) -> None:
+def _pad_to_11(editor: NodeEditor) -> None:
     import numpy as np
 
-    pads, value = rewriter.attribute("pads", ()), rewriter.attribute("value", 0.0)
-    rewriter.drop("pads", "value")
-    dtype = rewriter.dtype(0) if value else None
-    rewriter.give(1, np.array(pads, np.int64), "pads")
+    pads, value = editor.attribute("pads", ()), editor.attribute("value", 0.0)
+    editor.drop("pads", "value")
+    dtype = editor.dtype(0) if value else None
+    editor.give(1, np.array(pads, np.int64), "pads")
     if dtype is not None:
-        rewriter.give(2, np.array(value, dtype), "value")
+        editor.give(2, np.array(value, dtype), "value")
 
 
-def _slice_to_10(rewriter: NodeRewriter) -> None:
+def _slice_to_10(editor: NodeEditor) -> None:
     for index, name in ((1, "starts"), (2, "ends"), (3, "axes")):
-        _ints(rewriter, name, index)
+        _ints(editor, name, index)
 
 
-def _topk_to_10(rewriter: NodeRewriter) -> None:
+def _topk_to_10(editor: NodeEditor) -> None:
     import numpy as np
 
-    k = rewriter.attribute("k", 1)
-    rewriter.drop("k")
-    rewriter.give(1, np.array([k], np.int64), "k")
+    k = editor.attribute("k", 1)
+    editor.drop("k")
+    editor.give(1, np.array([k], np.int64), "k")
 
 
-def _dropout_to_7(rewriter: NodeRewriter) -> None:
-    if not rewriter.attribute("is_test", 0):
-        rewriter.report.warn("Dropout was in training mode; it does nothing when run now", rewriter.node)
-    rewriter.drop("is_test")
+def _dropout_to_7(editor: NodeEditor) -> None:
+    if not editor.attribute("is_test", 0):
+        editor.report.warn("Dropout was in training mode; it does nothing when run now", editor.node)
+    editor.drop("is_test")
 
 
-def cast_mask(rewriter: NodeRewriter, expected: ElementType) -> None:
+def cast_mask(editor: NodeEditor, expected: ElementType) -> None:
     """Cast the mask of Dropout, whose type differs between versions, to the type that the model expects."""
-    mask = rewriter.node.outputs[1] if len(rewriter.node.outputs) > 1 else None
+    mask = editor.node.outputs[1] if len(editor.node.outputs) > 1 else None
     if mask is not None and mask.uses:
-        rewriter.after("Cast", output=1, to=int(expected))
+        editor.after("Cast", output=1, to=int(expected))
     else:
-        rewriter.drop_outputs(1)
+        editor.drop_outputs(1)
 
 
-def _dropout_to_10(rewriter: NodeRewriter) -> None:
-    if len(rewriter.node.outputs) > 1:
-        cast_mask(rewriter, ElementType.from_numpy(rewriter.dtype(0)))
+def _dropout_to_10(editor: NodeEditor) -> None:
+    if len(editor.node.outputs) > 1:
+        cast_mask(editor, ElementType.from_numpy(editor.dtype(0)))
 
 
-def _dropout_to_12(rewriter: NodeRewriter) -> None:
+def _dropout_to_12(editor: NodeEditor) -> None:
     """In inference, all that version knew, the ratio has no effect; it is kept."""
     import numpy as np
 
-    ratio = rewriter.attribute("ratio")
-    rewriter.drop("ratio")
+    ratio = editor.attribute("ratio")
+    editor.drop("ratio")
     if ratio is not None:
-        rewriter.give(1, np.array(ratio, np.float32), "ratio")
+        editor.give(1, np.array(ratio, np.float32), "ratio")
 
 
-def _reshape_to_5(rewriter: NodeRewriter) -> None:
-    _ints(rewriter, "shape", 1)
+def _reshape_to_5(editor: NodeEditor) -> None:
+    _ints(editor, "shape", 1)
 
 
-def _cast_to_6(rewriter: NodeRewriter) -> None:
-    name = rewriter.attribute("to", "FLOAT")
+def _cast_to_6(editor: NodeEditor) -> None:
+    name = editor.attribute("to", "FLOAT")
     if isinstance(name, str):
         try:
-            rewriter.set("to", int(ElementType[name.upper()]))
+            editor.set("to", int(ElementType[name.upper()]))
         except KeyError:
-            raise rewriter.refuse(f"it casts to {name!r}, which is no element type") from None
+            raise editor.refuse(f"it casts to {name!r}, which is no element type") from None
 
 
-def _broadcast_to_7(rewriter: NodeRewriter) -> None:
+def _broadcast_to_7(editor: NodeEditor) -> None:
     """Before, the second input was aligned to `axis` of the first; now shapes broadcast from their ends."""
-    axis = rewriter.attribute("axis")
-    is_broadcast = rewriter.attribute("broadcast", 0)
-    rewriter.drop("axis", "broadcast")
+    axis = editor.attribute("axis")
+    is_broadcast = editor.attribute("broadcast", 0)
+    editor.drop("axis", "broadcast")
     if not is_broadcast or axis is None:
         return
-    first, second = rewriter.known_rank(0), rewriter.known_rank(1)
+    first, second = editor.known_rank(0), editor.known_rank(1)
     missing = first - (axis % max(first, 1)) - second
     if missing > 0:
         axes = tuple(range(second, second + missing))
-        rewriter.set_inputs([rewriter.input(0), rewriter.before("Unsqueeze", [rewriter.input(1)], axes=axes)])
+        editor.set_inputs([editor.input(0), editor.before("Unsqueeze", [editor.input(1)], axes=axes)])
 
 
-def _slope_to_7(rewriter: NodeRewriter) -> None:
+def _slope_to_7(editor: NodeEditor) -> None:
     """One slope per channel was aligned to axis 1; now shapes broadcast from their ends."""
-    if rewriter.rank(1) == 1 and rewriter.known_rank(0) > 2:
-        axes = tuple(range(1, rewriter.known_rank(0) - 1))
-        rewriter.set_inputs([rewriter.input(0), rewriter.before("Unsqueeze", [rewriter.input(1)], axes=axes)])
+    if editor.rank(1) == 1 and editor.known_rank(0) > 2:
+        axes = tuple(range(1, editor.known_rank(0) - 1))
+        editor.set_inputs([editor.input(0), editor.before("Unsqueeze", [editor.input(1)], axes=axes)])
 
 
-def _gemm_to_7(rewriter: NodeRewriter) -> None:
-    rewriter.drop("broadcast")
+def _gemm_to_7(editor: NodeEditor) -> None:
+    editor.drop("broadcast")
 
 
-def _normalization_to_7(rewriter: NodeRewriter) -> None:
-    if not rewriter.attribute("is_test", 0) and len([v for v in rewriter.node.outputs if v is not None and v.uses]) > 1:
-        raise rewriter.refuse("it is in training mode, whose outputs have changed")
-    rewriter.drop("is_test")
-    rewriter.drop_outputs(1)
+def _normalization_to_7(editor: NodeEditor) -> None:
+    if not editor.attribute("is_test", 0) and len([v for v in editor.node.outputs if v is not None and v.uses]) > 1:
+        raise editor.refuse("it is in training mode, whose outputs have changed")
+    editor.drop("is_test")
+    editor.drop_outputs(1)
 
 
-def _normalization_to_9(rewriter: NodeRewriter) -> None:
-    if rewriter.attribute("spatial", 1) == 0:
-        raise rewriter.refuse("spatial=0 does not exist any more")
-    rewriter.drop("spatial")
+def _normalization_to_9(editor: NodeEditor) -> None:
+    if editor.attribute("spatial", 1) == 0:
+        raise editor.refuse("spatial=0 does not exist any more")
+    editor.drop("spatial")
 
 
-def _normalization_to_14(rewriter: NodeRewriter) -> None:
-    rewriter.drop_outputs(1)
+def _normalization_to_14(editor: NodeEditor) -> None:
+    editor.drop_outputs(1)
 
 
-def _coerced_axis(rewriter: NodeRewriter) -> None:
+def _coerced_axis(editor: NodeEditor) -> None:
     """Softmax and its variants flattened to two dimensions at `axis`; now they work along one axis."""
-    axis = rewriter.attribute("axis", 1)
-    rank = rewriter.rank(0)
+    axis = editor.attribute("axis", 1)
+    rank = editor.rank(0)
     if rank is not None and axis % max(rank, 1) == rank - 1:
-        rewriter.set("axis", -1)
+        editor.set("axis", -1)
         return
-    source = rewriter.input(0)
-    shape = rewriter.before("Shape", [source])
-    flat = rewriter.before("Flatten", [source], axis=axis)
-    rewriter.set_inputs([flat])
-    rewriter.set("axis", -1)
-    rewriter.after("Reshape", [shape])
+    source, dims = editor.input(0), editor.dims(0)
+    shape = editor.before("Shape", [source])
+    flat = editor.before("Flatten", [source], axis=axis)
+    editor.set_inputs([flat])
+    editor.set("axis", -1)
+    if not _may_copy_wrong_size(dims, axis):
+        editor.after("Reshape", [shape])
+    elif editor.conversion.version >= 14:
+        editor.after("Reshape", [shape], allowzero=1)
+    else:
+        editor.after("Reshape", [shape])
+        editor.report.warn(
+            f"{editor.node.op_type} may fail for sizes of 0; operator set 14 can express them", editor.node
+        )
 
 
-def _upsample_to_7(rewriter: NodeRewriter) -> None:
-    height, width = rewriter.attribute("height_scale", 1.0), rewriter.attribute("width_scale", 1.0)
-    rewriter.drop("height_scale", "width_scale")
-    rewriter.set("scales", (1.0, 1.0, float(height), float(width)))
+def _may_copy_wrong_size(dims: Sequence[Dimension] | None, axis: int) -> bool:
+    """Return whether a size of 0, with which Reshape copies one, may stand where the flattened tensor has another.
+
+    Flattened at `axis`, sizes of 0 are at 0 if one is before the axis, and at 1 if one is behind.
+    """
+    if dims is None:
+        return True
+    axis %= max(len(dims), 1)
+    right = {0: axis > 0, 1: axis < 2}
+    return any(not right.get(i) and (size == 0 or not isinstance(size, int)) for i, size in enumerate(dims))
 
 
-def _upsample_to_9(rewriter: NodeRewriter) -> None:
+def _upsample_to_7(editor: NodeEditor) -> None:
+    height, width = editor.attribute("height_scale", 1.0), editor.attribute("width_scale", 1.0)
+    editor.drop("height_scale", "width_scale")
+    editor.set("scales", (1.0, 1.0, float(height), float(width)))
+
+
+def _upsample_to_9(editor: NodeEditor) -> None:
     import numpy as np
 
-    scales = rewriter.attribute("scales", ())
-    rewriter.drop("scales")
-    rewriter.give(1, np.array(scales, np.float32), "scales")
+    scales = editor.attribute("scales", ())
+    editor.drop("scales")
+    editor.give(1, np.array(scales, np.float32), "scales")
 
 
-def _upsample_to_10(rewriter: NodeRewriter) -> None:
-    if rewriter.attribute("mode") == "bilinear":
-        rewriter.set("mode", "linear")
-    rewriter.rename("Resize")
+def _upsample_to_10(editor: NodeEditor) -> None:
+    if editor.attribute("mode") == "bilinear":
+        editor.set("mode", "linear")
+    editor.rename("Resize")
 
 
-def _resize_to_11(rewriter: NodeRewriter) -> None:
+def _resize_to_11(editor: NodeEditor) -> None:
     """Version 10 had one coordinate transformation only."""
-    scales = rewriter.input(1)
-    rewriter.set_inputs([rewriter.input(0), None, scales])
-    if rewriter.constant_or_none(2) is None:
-        rewriter.report.warn("Resize computes its scales; sizes may round otherwise", rewriter.node)
-    rewriter.set("coordinate_transformation_mode", "asymmetric")
-    if rewriter.attribute("mode", "nearest") == "nearest":
-        rewriter.set("nearest_mode", "floor")
+    scales = editor.input(1)
+    editor.set_inputs([editor.input(0), None, scales])
+    if editor.constant_or_none(2) is None:
+        editor.report.warn("Resize computes its scales; sizes may round otherwise", editor.node)
+    editor.set("coordinate_transformation_mode", "asymmetric")
+    if editor.attribute("mode", "nearest") == "nearest":
+        editor.set("nearest_mode", "floor")
     import numpy as np
 
-    inputs = list(rewriter.node.inputs)
-    inputs[1] = rewriter.make_constant(np.zeros(0, np.float32), "roi")
-    rewriter.set_inputs(inputs)
+    inputs = list(editor.node.inputs)
+    inputs[1] = editor.make_constant(np.zeros(0, np.float32), "roi")
+    editor.set_inputs(inputs)
 
 
-def _scatter_to_11(rewriter: NodeRewriter) -> None:
-    rewriter.rename("ScatterElements")
+def _scatter_to_11(editor: NodeEditor) -> None:
+    editor.rename("ScatterElements")
 
 
-def _pool_norm_to_2(rewriter: NodeRewriter) -> None:
-    power = rewriter.attribute("p")
+def _pool_norm_to_2(editor: NodeEditor) -> None:
+    power = editor.attribute("p")
     if power is not None:
         if power != int(power):
-            raise rewriter.refuse(f"its exponent {power} is not a whole number, which it must be now")
-        rewriter.set("p", int(power))
+            raise editor.refuse(f"its exponent {power} is not a whole number, which it must be now")
+        editor.set("p", int(power))
 
 
-def _dft_to_20(rewriter: NodeRewriter) -> None:
+def _dft_to_20(editor: NodeEditor) -> None:
     import numpy as np
 
-    axis = rewriter.attribute("axis", 1)
-    rewriter.drop("axis")
-    rewriter.give(2, np.array(axis, np.int64), "axis")
+    axis = editor.attribute("axis", 1)
+    editor.drop("axis")
+    editor.give(2, np.array(axis, np.int64), "axis")
 
 
-def _one_hot_to_11(rewriter: NodeRewriter) -> None:
-    rewriter.report.warn(
-        "OneHot counts negative indices from the end; before version 11 they stood for none", rewriter.node
+def _one_hot_to_11(editor: NodeEditor) -> None:
+    editor.report.warn(
+        "OneHot counts negative indices from the end; before version 11 they stood for none", editor.node
     )
 
 
-def _roi_align_to_16(rewriter: NodeRewriter) -> None:
+def _roi_align_to_16(editor: NodeEditor) -> None:
     """Coordinates had no half-pixel shift, which is now an explicit attribute."""
-    rewriter.set("coordinate_transformation_mode", "output_half_pixel")
+    editor.set("coordinate_transformation_mode", "output_half_pixel")
 
 
-def _recurrent_to_7(rewriter: NodeRewriter) -> None:
-    rewriter.drop("output_sequence")
+def _recurrent_to_7(editor: NodeEditor) -> None:
+    editor.drop("output_sequence")
 
 
 _SAMPLINGS = {"bilinear": "linear", "bicubic": "cubic"}
 
 
-def _gridsample_to_20(rewriter: NodeRewriter) -> None:
-    rewriter.set("mode", _SAMPLINGS.get(rewriter.attribute("mode", "bilinear"), "nearest"))
+def _gridsample_to_20(editor: NodeEditor) -> None:
+    editor.set("mode", _SAMPLINGS.get(editor.attribute("mode", "bilinear"), "nearest"))
 
 
-def _group_normalization_to_21(rewriter: NodeRewriter) -> None:
+def _group_normalization_to_21(editor: NodeEditor) -> None:
     """Scale and bias had one number per group; now one per channel."""
     import numpy as np
 
-    kind = rewriter.conversion.type_of(rewriter.input(0))
+    kind = editor.conversion.type_of(editor.input(0))
     shape = getattr(kind, "shape", None)
     channels = shape.dims[1] if shape is not None and shape.rank > 1 else None
-    groups = rewriter.attribute("num_groups", 1)
+    groups = editor.attribute("num_groups", 1)
     if not isinstance(channels, int) or not groups or channels % groups:
-        raise rewriter.unable("the number of channels must be known to repeat its scale and bias")
-    inputs = list(rewriter.node.inputs)
+        raise editor.unable("the number of channels must be known to repeat its scale and bias")
+    inputs = list(editor.node.inputs)
     for index, word in ((1, "scale"), (2, "bias")):
-        inputs[index] = rewriter.make_constant(np.repeat(rewriter.constant(index), channels // groups), word)
-    rewriter.set_inputs(inputs)
+        inputs[index] = editor.make_constant(np.repeat(editor.constant(index), channels // groups), word)
+    editor.set_inputs(inputs)
 
 
-def _scan_to_9(rewriter: NodeRewriter) -> None:
+def _scan_to_9(editor: NodeEditor) -> None:
     """Version 8 worked on batches, which no later one does; a batch of one is squeezed and unsqueezed."""
-    if rewriter.node.inputs[0] is not None:
-        raise rewriter.refuse("its sequences have lengths of their own, which no later version knows")
-    data = range(1, len(rewriter.node.inputs))
-    if any((rewriter.dims(index) or (0,))[0] != 1 for index in data):
-        raise rewriter.refuse("version 8 works on batches, and no later one does; only a batch of one can be said")
-    directions = rewriter.attribute("directions")
-    rewriter.drop("directions")
+    if editor.node.inputs[0] is not None:
+        raise editor.refuse("its sequences have lengths of their own, which no later version knows")
+    data = range(1, len(editor.node.inputs))
+    if any((editor.dims(index) or (0,))[0] != 1 for index in data):
+        raise editor.refuse("version 8 works on batches, and no later one does; only a batch of one can be said")
+    directions = editor.attribute("directions")
+    editor.drop("directions")
     if directions is not None:
-        rewriter.set("scan_input_directions", directions)
-    rewriter.set_inputs([rewriter.before("Squeeze", [rewriter.input(index)], axes=(0,)) for index in data])
-    for index, value in enumerate(rewriter.node.outputs):
+        editor.set("scan_input_directions", directions)
+    editor.set_inputs([editor.before("Squeeze", [editor.input(index)], axes=(0,)) for index in data])
+    for index, value in enumerate(editor.node.outputs):
         if value is not None:
-            rewriter.after("Unsqueeze", output=index, axes=(0,))
+            editor.after("Unsqueeze", output=index, axes=(0,))
 
 
 def _unknown(reason: str) -> Adapter:
-    def adapter(rewriter: NodeRewriter) -> None:
-        raise rewriter.unable(reason)
+    def adapter(editor: NodeEditor) -> None:
+        raise editor.unable(reason)
 
     return adapter
 
 
-_REDUCTIONS = (
-    "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
-    "ReduceSumSquare",
-)  # fmt: skip
+#: Reductions whose axes became an input in version 18; of ReduceSum they did before.
+REDUCTIONS = tuple(set(traits.names(lambda t: t.is_reduction)) - {"ArgMax", "ArgMin", "ReduceSum"})
 #: Operators with explicit broadcasting before version 7.
-BROADCASTING = ("Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less")
+BROADCASTING = traits.names(lambda t: t.is_aligned_before_7)
 
 UPWARD: Mapping[tuple[str, int], Adapter] = {
-    **{(name, 18): axes_to_input for name in _REDUCTIONS},
+    **{(name, 18): axes_to_input for name in REDUCTIONS},
     **{(name, 7): _broadcast_to_7 for name in BROADCASTING},
     **{(name, 13): axes_to_input for name in ("ReduceSum", "Squeeze", "Unsqueeze")},
     **{(name, 13): _coerced_axis for name in ("Softmax", "LogSoftmax", "Hardmax")},

@@ -11,9 +11,10 @@ from onnx_workbench.model import schemas
 from onnx_workbench.model.analysis.call_graph import Operator, functions_used
 from onnx_workbench.model.analysis.scoping import dependencies, makes_cycle, names_taken, unique_name, visible_values
 from onnx_workbench.model.diff import do_the_same
+from onnx_workbench.model.edits.fresh_names import FreshNames
 from onnx_workbench.model.edits.functions import boundary, constants_taken, in_graph_order
 from onnx_workbench.model.edits.initializers import put_constant
-from onnx_workbench.model.edits.nodes import fresh_names, replace_uses
+from onnx_workbench.model.edits.nodes import replace_uses
 from onnx_workbench.model.edits.split_metadata import Joint, joint
 from onnx_workbench.model.edits.values import ensure_order, rename_value, why_not_connect
 from onnx_workbench.model.errors import ModelError
@@ -119,7 +120,7 @@ def paste(edit: Transaction, graph: Graph, fragment: Fragment, *, before: Node |
     """
     calls = _bring_operators(edit, graph, fragment)
     here = visible_values(graph)
-    cloner = fresh_names(graph)
+    cloner = FreshNames().cloner(graph)
     holder = graph.owner if isinstance(graph.owner, Node) else None
     for value in fragment.graph.inputs:
         found = here.get(value.name)
@@ -342,7 +343,7 @@ def _bring_constants(
             cloner.values[value] = present
         else:
             constant = _bring_constant(edit, graph, value, cloner)
-            if value.is_input and not isinstance(graph.owner, Function):
+            if value.is_input and not constant.is_input and not isinstance(graph.owner, Function):
                 inputs.append(constant)
     if inputs:
         edit.do(SetGraphInputs(graph, (*graph.inputs, *inputs)))
@@ -419,10 +420,10 @@ def _feed(edit: Transaction, graph: Graph, name: str, value: Value | None, outpu
 
 
 def _prefixed(graph: Graph, prefix: str, progress: Progress) -> Cloner:
-    taken, fresh = names_taken(graph), fresh_names(graph)
+    taken, names = names_taken(graph), FreshNames()
     return Cloner(
-        rename=lambda name: fresh._rename(prefix + name if prefix and name in taken else name),
-        rename_node=lambda name: fresh._rename_node(prefix + name if name else name),
+        rename=lambda name: names.value(graph, prefix + name if prefix and name in taken else name),
+        rename_node=lambda name: names.node(graph, prefix + name) if name else name,
         progress=progress,
     )
 
@@ -434,8 +435,7 @@ def _refuse_other_meaning(graph: Graph, other: Model) -> None:
             theirs, ours = other.opset_imports.get(node.domain), imports.get(node.domain)
             if theirs is None or ours is None or theirs == ours:
                 continue
-            a, b = (schemas.find(node.op_type, v, node.domain) for v in (theirs, ours))
-            if (a and a.since_version) != (b and b.since_version):
+            if schemas.has_changed(node.op_type, node.domain, theirs, ours):
                 raise ModelError(
                     f"{node.op_type} means something else here",
                     f"The other model imports opset {theirs}, this one {ours}; convert one of them first.",

@@ -154,6 +154,30 @@ def cut_out(
     return result
 
 
+def require_types(part: Model, cut: Extraction) -> None:
+    """Check that inputs and outputs of an extracted model have types and shapes, as those of a model must.
+
+    What the model it comes from lacks as well is left as it is. ModelError names the others.
+    """
+    known = (*cut.graph.inputs, *cut.graph.outputs) if cut.graph.parent is None else ()
+    ends = zip((*part.graph.inputs, *part.graph.outputs), (*cut.inputs, *cut.outputs), strict=False)
+    lacking = [inner.name for inner, value in ends if value not in known and _is_undeclared(inner)]
+    if lacking:
+        names = ", ".join(dict.fromkeys(lacking[:_MOST_NAMES])) + (" …" if len(lacking) > _MOST_NAMES else "")
+        raise ModelError(
+            f"The type or shape of {names} is not known",
+            "Inputs and outputs of a model need one, and it cannot be inferred. Declare it, or infer types with a rule "
+            "for the operator (infer --rule), and extract then.",
+        )
+
+
+_MOST_NAMES = 5
+
+
+def _is_undeclared(value: Value) -> bool:
+    return value.type is None or is_shapeless(value.type)
+
+
 #: Metadata of a model, apart from what it computes.
 _TOLD = ("producer_name", "producer_version", "domain", "model_version", "doc_string", "configurations")
 

@@ -17,7 +17,8 @@ from onnx_workbench.model.analysis.scoping import (
     unique_name,
 )
 from onnx_workbench.model.analysis.topology import outer_values
-from onnx_workbench.model.edits.nodes import drop_unused_constants, fresh_names, is_constant
+from onnx_workbench.model.edits.fresh_names import FreshNames
+from onnx_workbench.model.edits.nodes import drop_unused_constants, is_constant
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.clone import Cloner
 from onnx_workbench.model.history.document import Transaction
@@ -354,7 +355,8 @@ def replace_by_body(edit: Transaction, graph: Graph, call: Node, function: Funct
     outputs = call.outputs
     before = call.next
     # An output that nothing uses is in no graph once the call has gone, though its name stays taken.
-    fresh = fresh_names(graph, [value.name for value in outputs if value is not None])
+    names = FreshNames()
+    names.reserve(graph, (value.name for value in outputs if value is not None))
     edit.do(RemoveNode(call))
     edit.do(SetOutputs(call, tuple(None for _ in outputs)))
     values: dict[Value, Value | None] = dict(
@@ -370,8 +372,8 @@ def replace_by_body(edit: Transaction, graph: Graph, call: Node, function: Funct
             values[formal] = actual
     cloner = Cloner(
         values,
-        rename=fresh._rename,
-        rename_node=lambda name: fresh._rename_node(f"{call.title}/{name}" if name else ""),
+        rename=lambda name: names.value(graph, name),
+        rename_node=lambda name: names.node(graph, f"{call.title}/{name}") if name else "",
         substitute=_substitution(function, call),
     )
     for value in function.body.values():
@@ -379,7 +381,7 @@ def replace_by_body(edit: Transaction, graph: Graph, call: Node, function: Funct
             cloner.value(value)  # an undefined name stays one, of its own
     copies = cloner.nodes(function.body.nodes)
     copies += [
-        Node("Identity", (values[formal],), (actual,), name=fresh._rename_node(f"{call.title}/Identity"))
+        Node("Identity", (values[formal],), (actual,), name=names.node(graph, f"{call.title}/Identity"))
         for formal, actual in passed_through
     ]
     for copy in copies:
@@ -407,10 +409,7 @@ def _reconcile_opsets(edit: Transaction, graph: Graph, function: Function, call:
             edit.do(SetField(target, "opset_imports", {**target.opset_imports, domain: version}))
             continue
         for op_domain, op_type in used if here != version else ():
-            if op_domain != domain:
-                continue
-            theirs, ours = schemas.find(op_type, version, domain), schemas.find(op_type, here, domain)
-            if (theirs and theirs.since_version) != (ours and ours.since_version):
+            if op_domain == domain and schemas.has_changed(op_type, domain, version, here):
                 raise ModelError(
                     f"{function.name} cannot be inlined",
                     f"It means {op_type} of opset {version}, the graph imports {here}; convert the model first.",
@@ -441,39 +440,48 @@ def inline_all(edit: Transaction, progress: Progress = SILENT) -> int:
     return inlined.total()
 
 
-_MOST_INLINED = 100_000
+_MOST_INLINED, _MOST_MADE = 100_000, 2_000_000  # calls, and nodes that come of them
 
 
 def _inline(edit: Transaction, calls: Iterable[Node], progress: Progress) -> Counter[Operator]:
     """Inline calls in first-in, first-out order; returns how often each function was called."""
-    _refuse_recursion(edit.model)
-    keys = {f.key for f in edit.model.functions}
+    calls = list(calls)
+    sizes = _inlined_sizes(edit.model)
+    many, nodes = (sum(sizes.get(call.operator, (1, 1))[part] for call in calls) for part in (0, 1))
+    if many > _MOST_INLINED or nodes > _MOST_MADE:
+        limits = f"at most {_MOST_INLINED:,} calls and {_MOST_MADE:,} nodes are inlined at once"
+        raise ModelError("The functions would become too large", f"{many:,} calls make {nodes:,} nodes; {limits}.")
     pending, inlined = deque(calls), Counter[Operator]()
     while pending:
         call = pending.popleft()
-        progress.report(inlined.total(), inlined.total() + len(pending) + 1)
+        progress.report(inlined.total(), many)
         inlined[call.operator] += 1
         copies = inline_call(edit, call)
         inner = (node for copy in copies for body in copy.bodies for graph in body.walk() for node in graph.nodes)
-        pending += [node for node in (*copies, *inner) if node.operator in keys]
-        if inlined.total() > _MOST_INLINED:
-            raise ModelError("Inlining would not end well", f"More than {_MOST_INLINED:,} calls were inlined.")
+        pending += [node for node in (*copies, *inner) if node.operator in sizes]
     return inlined
 
 
-def _refuse_recursion(model: Model) -> None:
-    functions = {f.key: f for f in model.functions}
-    callees = {
-        f.key: {k for g in f.body.walk() for n in g.nodes if (k := n.operator) in functions} for f in model.functions
-    }
-    finished: set[Operator] = set()
-    while True:
-        ready = [key for key, called in callees.items() if key not in finished and called <= finished]
-        if not ready:
-            break
-        finished.update(ready)
-    stuck = next((key for key in callees if key not in finished), None)
+def _inlined_sizes(model: Model) -> dict[Operator, tuple[int, int]]:
+    """Calls that inlining one of a function takes, with those inside, and nodes it makes. ModelError for recursion."""
+    nodes = {f.key: Counter(n.operator for g in f.body.walk() for n in g.nodes) for f in model.functions}
+    waiting = {key: len(found.keys() & nodes.keys()) for key, found in nodes.items()}  # for sizes of so many functions
+    callers: dict[Operator, list[Operator]] = {key: [] for key in nodes}
+    for key, found in nodes.items():
+        for callee in found.keys() & nodes.keys():
+            callers[callee].append(key)
+    sizes: dict[Operator, tuple[int, int]] = {}
+    ready = [key for key, count in waiting.items() if not count]
+    while ready:
+        key = ready.pop()
+        inner = [(count, *sizes[callee]) for callee, count in nodes[key].items() if callee in nodes]
+        calls = 1 + sum(count * calls for count, calls, _ in inner)
+        sizes[key] = calls, nodes[key].total() + sum(count * (made - 1) for count, _, made in inner)
+        for caller in callers[key]:
+            waiting[caller] -= 1
+            if not waiting[caller]:
+                ready.append(caller)
+    stuck = next((f for f in model.functions if f.key not in sizes), None)
     if stuck is not None:
-        raise ModelError(
-            f"Function {stuck[1]} calls itself", "Recursive functions cannot be inlined.", functions[stuck]
-        )
+        raise ModelError(f"Function {stuck.name} calls itself", "Recursive functions cannot be inlined.", stuck)
+    return sizes

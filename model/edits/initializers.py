@@ -11,15 +11,25 @@ from onnx_workbench.model.analysis.scoping import names_taken, node_names, uniqu
 from onnx_workbench.model.edits.nodes import replace_uses
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
-from onnx_workbench.model.history.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInitializer
+from onnx_workbench.model.history.steps import (
+    InsertNode,
+    RemoveNode,
+    SetAttribute,
+    SetField,
+    SetGraphInputs,
+    SetInitializer,
+)
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
-from onnx_workbench.model.ir.graph import Function, Graph, Node, QuantizationAnnotation, Value
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, QuantizationAnnotation, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+#: The IR version from which on an initializer need not be an input.
+INITIALIZERS_ALONE_SINCE = 4
 
 
 def add_initializer(edit: Transaction, graph: Graph, tensor: Tensor, name: str = "") -> Value:
@@ -30,11 +40,18 @@ def add_initializer(edit: Transaction, graph: Graph, tensor: Tensor, name: str =
 
 
 def put_constant(edit: Transaction, graph: Graph, value: Value, tensor: Tensor | SparseTensor) -> None:
-    """Make a new value of a graph constant: an initializer, or in a function, which has none, a Constant node."""
+    """Make a new value of a graph constant: an initializer, or in a function, which has none, a Constant node.
+
+    Before IR version 4, where initializers had to be inputs, it becomes one too.
+    """
     if isinstance(graph.owner, Function):
         edit.do(InsertNode(graph, _constant_node(graph, value, tensor), graph.nodes.first))
-    else:
-        edit.do(SetInitializer(graph, value, tensor))
+        return
+    edit.do(SetInitializer(graph, value, tensor))
+    if isinstance(graph.owner, Model) and graph.owner.ir_version < INITIALIZERS_ALONE_SINCE and not value.is_input:
+        if value.type is None:
+            edit.do(SetField(value, "type", tensor.type))
+        edit.do(SetGraphInputs(graph, (*graph.inputs, value)))
 
 
 def _constant_node(graph: Graph, output: Value, tensor: Tensor | SparseTensor) -> Node:
@@ -155,7 +172,7 @@ def _constant_to_initializer(edit: Transaction, node: Node) -> tuple[Value, Valu
         )
     value = Value(output.name, output.type)
     edit.do(RemoveNode(node))
-    edit.do(SetInitializer(graph, value, tensor))
+    put_constant(edit, graph, value, tensor)
     return output, value
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from onnx_workbench.model.analysis.scoping import by_graph, is_visible, names_taken, unique_name
 from onnx_workbench.model.analysis.topology import downstream
 from onnx_workbench.model.edits.functions import set_signature
+from onnx_workbench.model.edits.initializers import INITIALIZERS_ALONE_SINCE
 from onnx_workbench.model.edits.subgraph_interface import (
     add_body_inputs,
     add_body_outputs,
@@ -61,8 +62,12 @@ def remove_inputs(edit: Transaction, graph: Graph, values: Sequence[Value], prog
 
 
 def remove_unused_inputs(edit: Transaction, graph: Graph, progress: Progress = SILENT) -> int:
-    """Remove unused inputs of a graph; returns how many."""
+    """Remove unused inputs of a graph; returns how many. Before IR version 4 their defaults go with them."""
     unused = [value for value in graph.inputs if not value.uses]
+    if edit.model.ir_version < INITIALIZERS_ALONE_SINCE:
+        for value in unused:
+            if value.initializer is not None:
+                edit.do(SetInitializer(graph, value, None))
     remove_inputs(edit, graph, unused, progress)
     return len(unused)
 

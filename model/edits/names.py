@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from onnx_workbench.model import schemas
 from onnx_workbench.model.analysis.node_subset import is_used
 from onnx_workbench.model.analysis.scoping import TakenNames, names_taken, node_names, unique_name
 from onnx_workbench.model.edits.values import follow_names
@@ -12,6 +11,7 @@ from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.schemas.defaults import schema_of
 
 
 def regenerate_node_names(
@@ -106,7 +106,7 @@ def regenerate_initializer_names(
 def _part(node: Node, index: int) -> str:
     """Return the formal name of an input in the operator's schema."""
     assert node.graph is not None
-    schema = schemas.find(node.op_type, node.graph.opset_imports.get(node.domain, 1), node.domain)
+    schema = schema_of(node)
     formal = schema.input(index) if schema is not None else None
     if formal is None or not formal.name:
         return f"input_{index}"

@@ -7,9 +7,9 @@ from typing import Any
 
 from onnx_workbench.model import schemas
 from onnx_workbench.model.analysis.scoping import names_taken, node_names, run_order, unique_name
+from onnx_workbench.model.edits.fresh_names import FreshNames
 from onnx_workbench.model.edits.values import ensure_order, follow_in_sharding
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.history.clone import Cloner
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import (
     InsertNode,
@@ -179,31 +179,11 @@ def duplicate(edit: Transaction, nodes: Collection[Node]) -> list[Node]:
     graph = next(iter(nodes)).graph
     assert graph is not None
     ordered = sorted(dict.fromkeys(nodes), key=graph.nodes.place)
-    cloner = fresh_names(graph)
-    copies = cloner.nodes(ordered)
+    copies = FreshNames().cloner(graph).nodes(ordered)
     after = ordered[-1].next
     for copy in copies:
         edit.do(InsertNode(graph, copy, after))
     return copies
-
-
-def fresh_names(graph: Graph, reserved: Iterable[str] = ()) -> Cloner:
-    """Return a Cloner whose copies get names free in the tree of graphs around `graph`, and not `reserved`."""
-    taken, taken_nodes = names_taken(graph), node_names(graph)
-    for name in reserved:
-        taken.add(name)
-
-    def rename(name: str) -> str:
-        name = unique_name(name, taken)
-        taken.add(name)
-        return name
-
-    def rename_node(name: str) -> str:
-        name = unique_name(name, taken_nodes) if name else name
-        taken_nodes.add(name)
-        return name
-
-    return Cloner(rename=rename, rename_node=rename_node)
 
 
 def change_operator(edit: Transaction, node: Node, op_type: str, domain: str = "", overload: str | None = None) -> None:

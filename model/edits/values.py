@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from onnx_workbench.model import schemas
 from onnx_workbench.model.analysis.scoping import is_visible, makes_cycle, needed_from, value_named
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
@@ -14,6 +13,7 @@ from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.ir.name_index import ancestor_in, comes_before
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.schemas.defaults import schema_of
 
 
 def why_not_connect(node: Node, value: Value) -> str:
@@ -25,21 +25,6 @@ def why_not_connect(node: Node, value: Value) -> str:
     if makes_cycle(node, value):
         return f"{value.name} depends on {node.title}, so this would be a cycle."
     return ""
-
-
-def type_mismatch(node: Node, index: int, value: Value, type_: Type | None = None) -> str:
-    """Return the reason why `value` does not fit this input; empty if it does or the types are unknown.
-
-    `type_` is the value's known type; without it the declared one is used.
-    """
-    graph, known = node.graph, type_ or value.type
-    if graph is None or known is None:
-        return ""
-    schema = schemas.find(node.op_type, graph.opset_imports.get(node.domain, 1), node.domain)
-    parameter = schema.input(index) if schema is not None else None
-    if parameter is None or parameter.allows(known):
-        return ""
-    return f"{node.op_type} takes {', '.join(sorted(parameter.types))} here; {value.name} is {known}."
 
 
 def connect(edit: Transaction, node: Node, index: int, value: Value) -> None:
@@ -61,7 +46,7 @@ def connect(edit: Transaction, node: Node, index: int, value: Value) -> None:
 
 def _require_room(node: Node, index: int) -> None:
     assert node.graph is not None
-    schema = schemas.find(node.op_type, node.graph.opset_imports.get(node.domain, 1), node.domain)
+    schema = schema_of(node)
     if schema is not None and schema.is_signature_known and index >= schema.max_inputs:
         raise ModelError(
             f"{node.title} has no input {index}", f"{node.op_type} takes at most {schema.max_inputs} inputs.", node
@@ -76,7 +61,7 @@ def disconnect(edit: Transaction, node: Node, index: int) -> None:
 def disconnect_inputs(edit: Transaction, node: Node, indices: Iterable[int]) -> None:
     """Disconnect inputs of a node like `disconnect`; linear, where one by one would be quadratic."""
     assert node.graph is not None
-    schema = schemas.find(node.op_type, node.graph.opset_imports.get(node.domain, 1), node.domain)
+    schema = schema_of(node)
     parameters = {index: schema.input(index) if schema is not None else None for index in indices}
     listed = {index for index, parameter in parameters.items() if parameter and parameter.option == "variadic"}
     inputs = enumerate(node.inputs)

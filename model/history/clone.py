@@ -69,8 +69,7 @@ class Cloner:
         """A copy of a whole graph with everything in it."""
         copy = Graph(graph.name)
         copy.doc_string, copy.metadata, copy._source = graph.doc_string, graph.metadata, graph._source
-        for value in graph.values():
-            self._progress.check()
+        for value in graph.values(self._progress):
             if value not in self.values:
                 self.value(value)
         copy.inputs = Values(self._known(v) for v in graph.inputs)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from onnx_workbench.model.analysis.node_subset import part_of
 from onnx_workbench.model.errors import ModelError
@@ -34,11 +34,18 @@ from onnx_workbench.model.ir.graph import (
 )
 from onnx_workbench.model.progress import SILENT, Progress
 
-if TYPE_CHECKING:
-    from onnx_workbench.model.recovery.write_ahead import Recording
-
 T = TypeVar("T")
 _Part = TypeVar("_Part", Model, Graph, Function, TrainingInfo, Node, Value)
+
+
+class StepLog(Protocol):
+    """Where the steps done to a copy are written, such as a `recovery.write_ahead.Recording`."""
+
+    def add(self, step: Step) -> None:
+        """Write a step that is about to be applied."""
+
+    def end(self) -> None:
+        """Finish: no more steps follow."""
 
 
 class WorkingCopy:
@@ -54,7 +61,7 @@ class WorkingCopy:
         self._progress = progress
         self._cloner = Cloner(progress=progress)
         self.document = Document(self._copy(model))
-        self.recording: Recording | None = None  # for the journal of the real document, before anything is done
+        self.recording: StepLog | None = None  # for the journal of the real document, before anything is done
         self._copies: dict[int, Any] = {}  # by id, filled on first use
 
     def original(self, target: T) -> T:
@@ -142,7 +149,7 @@ class WorkingCopy:
     def _graph(self, graph: Graph) -> Graph:
         undefined = self._name_undefined(graph)
         copy = self._cloner.graph(graph)
-        for theirs, ours in zip(graph.walk(), copy.walk(), strict=True):
+        for theirs, ours in zip(graph.walk(self._progress), copy.walk(self._progress), strict=True):
             self._stands_for(ours, theirs)
             for original, node in zip(theirs.nodes, ours.nodes, strict=True):
                 self._progress.check()
@@ -156,7 +163,7 @@ class WorkingCopy:
     def _name_undefined(self, root: Graph) -> dict[Value, Value]:
         """Copy what is used in a graph or a body of it and nothing defines, which a cloner takes as from outside."""
         undefined = {}
-        for value in self._progress.paced(_used_in(root)):
+        for value in _used_in(root, self._progress):
             if not value.is_defined and value not in self._cloner.values:
                 undefined[value] = self._cloner.value(value)
         return undefined
@@ -293,10 +300,11 @@ class WorkingCopy:
         return self.original(graph)
 
 
-def _used_in(root: Graph) -> Iterator[Value]:
+def _used_in(root: Graph, progress: Progress = SILENT) -> Iterator[Value]:
     """Return the values used by nodes of a graph and of its bodies, and the outputs of these graphs."""
-    for graph in root.walk():
-        for value in chain(graph.outputs, chain.from_iterable(node.inputs for node in graph.nodes)):
+    for graph in root.walk(progress):
+        inputs = (node.inputs for node in progress.paced(graph.nodes))
+        for value in chain(graph.outputs, chain.from_iterable(inputs)):
             if value is not None:
                 yield value
 

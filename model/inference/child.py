@@ -70,9 +70,10 @@ def run(payload: bytes) -> bytes:
     rules = {tuple(key.split("::", 1)): user_rule(text) for key, text in asked["rules"].items()}
     model = ModelProto.FromString(data)
     inference = Inference(model, {k: r for k, r in rules.items() if r is not None})
-    inference.run()
-    if asked["formulas"]:
-        inference.find_formulas(data)
+    with suppress(MemoryError):  # what was found before stays
+        inference.run()
+        if asked["formulas"]:
+            inference.find_formulas(data)
     return encode(inference.result(), inference.faults())
 
 

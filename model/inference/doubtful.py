@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from onnx_workbench.model.io.reader.decode import bodies
+from onnx_workbench.model.schemas import traits
 
-_POOLS = frozenset({"AveragePool", "LpPool", "MaxPool"})
 _SORTS_AXES_SINCE = 11  # Squeeze takes its axes for sorted before
 _CUTS_SYMBOLS_SINCE = 11  # Slice keeps the name of an axis that it cuts before
+_BEARS_INDICES_SINCE = 11  # OneHot refuses negative indices before, which only stand for no value then
 _CUTS_WINDOWS_SINCE = 22  # pooling with ceil_mode counts windows that begin in the padding at the end before
 
 
@@ -43,7 +44,9 @@ def imports_for(node: Any, imports: Mapping[str, int]) -> Mapping[str, int]:
 def _asked_as(node: Any, version: int) -> int:
     if node.op_type == "Slice" and version == _CUTS_SYMBOLS_SINCE - 1 and _is_standard(node):
         return _CUTS_SYMBOLS_SINCE
-    if node.op_type in _POOLS and version < _CUTS_WINDOWS_SINCE and _is_standard(node):
+    if node.op_type == "OneHot" and version < _BEARS_INDICES_SINCE and _is_standard(node):
+        return _BEARS_INDICES_SINCE
+    if traits.find(node.op_type).work == "window" and version < _CUTS_WINDOWS_SINCE and _is_standard(node):
         rounds_up = any(attribute.name == "ceil_mode" and attribute.i for attribute in node.attribute)
         return _CUTS_WINDOWS_SINCE if rounds_up else version
     return version

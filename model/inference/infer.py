@@ -15,7 +15,7 @@ from onnx_workbench.model.inference.protocol import TypeFault, decode
 from onnx_workbench.model.inference.type_lattice import refined
 from onnx_workbench.model.ir.types import TensorType, Type
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.sandbox import run_isolated
+from onnx_workbench.model.sandbox import GIB, run_isolated
 
 if TYPE_CHECKING:  # the child process imports this package too, and needs none of them
     from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # the child process imports this package too, and needs none 
 #: Larger tensors are left out: inference reads only sizes and small constants.
 _STRIP_FROM = 1024
 _BETWEEN_CHECKS = 1024
+_OF_PAYLOAD = 64  # bytes of memory for each of a model's, beside those that any needs
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def request(
 
     header = json.dumps({"rules": dict(rules or {}), "formulas": formulas}).encode()
     data = to_bytes(model, Storage(DataLayout.STRIPPED, _STRIP_FROM), progress=progress)
-    values = tuple(_by_name(graph, progress) for graph in model.graphs())
+    values = tuple(_by_name(graph, progress) for graph in model.graphs(progress))
     return InferenceRequest(header + b"\n" + data, values)
 
 
@@ -128,6 +129,7 @@ def answer(
             "onnx_workbench.model.inference.child:run",
             asked.payload,
             what="Shape inference",
+            memory=GIB + _OF_PAYLOAD * len(asked.payload),
             seconds=seconds,
             progress=progress,
             in_background=in_background,
@@ -165,7 +167,7 @@ def disagreements(
     model: Model, inferred: InferredTypes, progress: Progress = SILENT
 ) -> Iterator[tuple[Value, Type, Type]]:
     """Return values whose declared type contradicts the inferred one: (value, declared, inferred)."""
-    for graph in model.graphs():
+    for graph in model.graphs(progress):
         for value in _values(graph, progress):
             declared, found = value.type, inferred.types.get(value)
             if declared is not None and found is not None and not compatible(declared, found):

@@ -8,6 +8,7 @@ from typing import Any
 
 from onnx_workbench.model.inference.node_call import NodeCall, broadcast
 from onnx_workbench.model.ir.types import Dimension, Shape, TensorType, Type
+from onnx_workbench.model.schemas import traits
 
 _BROADCASTS_SINCE = 7  # PRelu
 
@@ -141,7 +142,7 @@ _RULES: dict[str, Callable[[NodeCall], str]] = {
     "PRelu": _of_prelu,
     "MeanVarianceNormalization": _of_normalization,
     "Compress": _of_compress,
-    **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), _of_pool),
+    **dict.fromkeys(traits.names(lambda t: t.work == "window"), _of_pool),
 }
 #: Operators of which `excess` may have something to say.
 LENIENT = frozenset(_RULES)

@@ -1,20 +1,10 @@
-"""onnx's own inference without the rest of that package. For child processes only: it crashes on some files.
-
-`import onnx` costs more than all else that a child does for a small model, most of it for numpy and unused helpers. So
-the compiled library is loaded by its path, as `model.io.protobuf` does with the message classes; a later `import onnx`
-reuses both.
-"""
+"""onnx's own inference without the rest of that package. For child processes only: it crashes on some files."""
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cache
-from importlib.machinery import EXTENSION_SUFFIXES
-from typing import Any
 
 from onnx_workbench.model.io.protobuf import (
     AttributeProto,
@@ -22,11 +12,9 @@ from onnx_workbench.model.io.protobuf import (
     NodeProto,
     TensorProto,
     TypeProto,
-    package_folders,
 )
+from onnx_workbench.model.schemas.compiled_library import library
 
-_NAME = "onnx_cpp2py_export"
-_MODULE = f"onnx.{_NAME}"
 _ABOUT_TYPES = ("has inconsistent type", "has unsupported type")  # in the checker's messages
 _TAG = re.compile(r"\[\w+Error\]|\(op_type:\w*(, node name: [^)]*)?\):?")  # prefix of a reason
 _IR_VERSION = 10  # for functions in a model, unknown to single nodes
@@ -100,17 +88,3 @@ def with_attributes(node: NodeProto, given: Mapping[str, AttributeProto]) -> Nod
             attribute.CopyFrom(given[attribute.ref_attr_name])
             attribute.name = name
     return told
-
-
-@cache
-def library() -> Any:
-    """Return the compiled library; by the ordinary import where it is no file beside `onnx/__init__.py`."""
-    paths = (folder / f"{_NAME}{suffix}" for folder in package_folders() for suffix in EXTENSION_SUFFIXES)
-    path = next((path for path in paths if path.is_file()), None)
-    spec = None if path is None else importlib.util.spec_from_file_location(_MODULE, path)
-    if _MODULE in sys.modules or spec is None or spec.loader is None:
-        return importlib.import_module(_MODULE)
-    library = importlib.util.module_from_spec(spec)
-    sys.modules[_MODULE] = library
-    spec.loader.exec_module(library)
-    return library

@@ -21,6 +21,7 @@ from onnx_workbench.model.inference.node_call import (
     tensor,
 )
 from onnx_workbench.model.ir.types import Dimension, ElementType, MapType, SequenceType, Shape, TensorType, Type
+from onnx_workbench.model.schemas import traits
 
 E = ElementType
 
@@ -301,11 +302,7 @@ _UNFOLDING = (("dim", -1), ("size", None), ("step", 1))
 
 _MS = "com.microsoft"
 _ML = "ai.onnx.ml"
-_LIKE_FIRST = (
-    "Gelu", "FastGelu", "QuickGelu", "BiasGelu", "BiasAdd", "BiasSoftmax", "QLinearSigmoid", "QLinearLeakyRelu",
-    "QLinearSoftmax", "GroupNorm", "MoE", "QMoE", "GemmaRotaryEmbedding", "Trilu", "NGramRepeatBlock",
-    "AllReduce", "BranchwiseRMSNorm", "HyperConnectionPostMix", "ScaledSiLU", "CumSum",
-)  # fmt: skip
+
 
 #: (domain, operator) → rule.
 RULES: dict[tuple[str, str], Rule] = {
@@ -315,7 +312,8 @@ RULES: dict[tuple[str, str], Rule] = {
     ("", "GroupNormalization"): same_as(0),
     ("", "MeanVarianceNormalization"): same_as(0),
     **{("", name): same_as(0) for name in ("MemcpyFromHost", "MemcpyToHost")},
-    **{(_MS, name): same_as(0) for name in _LIKE_FIRST},
+    **{(_MS, n): same_as(t.shape_of) for n, t in traits.TABLES[_MS].items() if t.shape_of is not None},
+    **{(_MS, name): same_as(0) for name in ("AllReduce", "CumSum")},
     **{(_MS, name): rule for name, rule in ATTENTION.items()},
     **{(_MS, name): _normalization for name in ("LayerNormalization", "SimplifiedLayerNormalization")},
     **{(_MS, name): _loss for name in ("SoftmaxCrossEntropyLossInternal", "NegativeLogLikelihoodLossInternal")},

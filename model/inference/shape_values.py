@@ -5,6 +5,7 @@ Entries are numbers, symbols, or None for unknown ones, so that at least their n
 
 from __future__ import annotations
 
+import math
 import operator
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -70,7 +71,7 @@ class ShapeValues:
         if follow is not None:
             with suppress(*CANNOT_RUN):
                 result = follow(self, node, types)
-                if result is not None and len(result) <= _LARGEST:
+                if result is not None and len(result) <= _LARGEST and _is_list(len(result), types.get(name)):
                     self.known[name] = tuple(_held_as(size, _result_type(node, types)) for size in result)
 
     def of(self, node: Any, index: int) -> Values | None:
@@ -100,9 +101,19 @@ class ShapeValues:
             return None
         have = data.shape.dims if data.shape is not None else None
         if node.op_type == "Reshape":
-            return TensorType(data.element_type, Shape(_reshaped(have, wanted)))
+            allows_zero = any(a.name == "allowzero" and a.i for a in node.attribute)
+            return TensorType(data.element_type, Shape(_reshaped(have, wanted, allows_zero=allows_zero)))
         dims = broadcast(have, _sizes(wanted))
         return None if dims is None else TensorType(data.element_type, Shape(dims))
+
+
+def _is_list(count: int, kind: Type | None) -> bool:
+    """Return whether these may be all elements of a scalar or vector: in more dimensions their order means more."""
+    if not isinstance(kind, TensorType) or kind.shape is None:
+        return True
+    dims = kind.shape.dims
+    sizes = [size for size in dims if isinstance(size, int)]
+    return (len(dims) < 2 or count == 1) and (len(sizes) < len(dims) or math.prod(sizes) == count)
 
 
 def _result_type(node: Any, types: Mapping[str, Type]) -> int:
@@ -149,11 +160,13 @@ def _sizes(values: Values) -> Values:
     return tuple(None if isinstance(v, int) and v < 0 else v for v in values)
 
 
-def _reshaped(have: Sequence[Dimension] | None, wanted: Values) -> Values:
-    """Return the sizes after Reshape: 0 copies, -1 is inferred when everything else is a number."""
+def _reshaped(have: Sequence[Dimension] | None, wanted: Values, *, allows_zero: bool) -> Values:
+    """Return the sizes after Reshape: 0 copies unless allowed, -1 is inferred when everything else is a number."""
     dims: list[Dimension] = []
     for axis, size in enumerate(wanted):
-        if size == 0:
+        if size == 0 and allows_zero:
+            dims.append(0)
+        elif size == 0:
             dims.append(have[axis] if have is not None and axis < len(have) else None)
         else:
             dims.append(size if not isinstance(size, int) or size > 0 else -1)

@@ -16,8 +16,8 @@ def fill(data: bytes, found: Sequence[dict[str, Type]], is_open: Callable[[Dimen
 
     Returns the names of the refined values, graph by graph.
     """
+    from onnx_workbench.model.analysis.values import ModelValues
     from onnx_workbench.model.io.reader.read import load
-    from onnx_workbench.model.simplify.context import MatchContext
 
     model = load(data)
     values = [{value.name: value for value in graph.values()} for graph in model.graphs()]
@@ -27,7 +27,7 @@ def fill(data: bytes, found: Sequence[dict[str, Type]], is_open: Callable[[Dimen
         for name, kind in known.items()
         if name in named
     }
-    facts = MatchContext(model, types).facts
+    facts = ModelValues(model, types)
     improved: list[set[str]] = [set() for _ in found]
     for named, known, names in zip(values, found, improved, strict=True):
         for name, kind in known.items():

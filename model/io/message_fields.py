@@ -94,8 +94,18 @@ def field_of(message: Message, name: str) -> Any:
     return field
 
 
-def _repeated(field: Any) -> bool:
+def _is_repeated(field: Any) -> bool:
     return bool(field.is_repeated if hasattr(field, "is_repeated") else field.label == 3)
+
+
+def is_repeated(kind: Any, name: str) -> bool:
+    """Return whether a field of a kind of message is repeated."""
+    return _is_repeated(kind.DESCRIPTOR.fields_by_name[name])
+
+
+def parse_scalar(kind: Any, name: str, text: str) -> Any:
+    """Parse the text of a scalar field of a kind of message by its descriptor."""
+    return _parsed(kind.DESCRIPTOR.fields_by_name[name], text)
 
 
 def inner(message: Any, path: Path) -> Any:
@@ -103,7 +113,7 @@ def inner(message: Any, path: Path) -> Any:
     for name, index in path:
         field = field_of(message, name)
         held = getattr(message, name)
-        message = _item(held, name, index) if _repeated(field) else held
+        message = _item(held, name, index) if _is_repeated(field) else held
     return message
 
 
@@ -120,7 +130,7 @@ def set_field(message: Message, path: Path, text: str) -> None:
     if field.message_type is not None:
         raise ModelError(f"{name} is a message", "Its fields are edited one by one.")
     value = _parsed(field, text)
-    if _repeated(field):
+    if _is_repeated(field):
         _item(getattr(holder, name), name, index)
         getattr(holder, name)[index] = value
     elif field.type == _STRING and value:
@@ -132,7 +142,7 @@ def set_field(message: Message, path: Path, text: str) -> None:
 def remove_field(message: Message, path: Path) -> None:
     """Remove the field at a path, of a repeated one the entry."""
     holder, (name, index) = inner(message, path[:-1]), path[-1]
-    if _repeated(field_of(holder, name)):
+    if _is_repeated(field_of(holder, name)):
         _item(getattr(holder, name), name, index)
         del getattr(holder, name)[index]
     else:
@@ -140,29 +150,48 @@ def remove_field(message: Message, path: Path) -> None:
 
 
 def add_field(message: Message, path: Path, name: str, text: str) -> None:
-    """Add a field to the message at a path, to a repeated one an entry at its end. Messages are added empty."""
+    """Add a field to the message at a path, to a repeated one an entry at its end.
+
+    Messages are added empty, but for pairs of a key and a value.
+    """
     holder = inner(message, path)
     field = field_of(holder, name)
-    if field.message_type is not None:
-        if _repeated(field):
+    if _is_pair(field):
+        entry = getattr(holder, name).add()
+        for part, value in zip(("key", "value"), parse_pair(text), strict=True):
+            set_text(entry, part, value)
+    elif field.message_type is not None:
+        if _is_repeated(field):
             getattr(holder, name).add()
         else:
             getattr(holder, name).SetInParent()
-    elif _repeated(field):
+    elif _is_repeated(field):
         getattr(holder, name).append(_parsed(field, text))
     else:
         set_field(holder, ((name, 0),), text)
 
 
-def missing_fields(message: Message, path: Path = ()) -> dict[str, bool]:
-    """Return the fields that can be added to the message at a path, and whether each takes a text."""
+def _is_pair(field: Any) -> bool:
+    return field.message_type is not None and field.message_type.name == "StringStringEntryProto"
+
+
+def parse_pair(text: str) -> tuple[str, str]:
+    """Parse a key and a value with = between."""
+    key, mark, value = text.partition("=")
+    if not mark:
+        raise ModelError(f"{text[:40]!r} is no pair", "Write a key, = and a value.")
+    return key.strip(), value.strip()
+
+
+def missing_fields(message: Message, path: Path = ()) -> dict[str, str]:
+    """Return the fields that can be added to the message at a path, and what to ask for: "" for nothing."""
     holder = inner(message, path)
-    found: dict[str, bool] = {}
+    found: dict[str, str] = {}
     for field in holder.DESCRIPTOR.fields if isinstance(holder, Message) else ():
         group = field.containing_oneof
-        free = _repeated(field) or not (holder.HasField(field.name) or (group and holder.WhichOneof(group.name)))
+        free = _is_repeated(field) or not (holder.HasField(field.name) or (group and holder.WhichOneof(group.name)))
         if free:
-            found[field.name] = field.message_type is None
+            found[field.name] = "key = value" if _is_pair(field) else field.name if field.message_type is None else ""
     return found
 
 
@@ -229,6 +258,10 @@ class TensorMessage:
             self._put(name, hexadecimal(text))
         else:
             self._put(name, self._content(name) + self._encoded(name, text))
+
+    def missing(self, path: Path) -> dict[str, str]:
+        """Return the fields that can be added to the message at a path, with the prompt for each."""
+        return missing_fields(self.message, path)
 
     # -- data ------------------------------------------------------------------------------------------------
 

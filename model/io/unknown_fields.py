@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from onnx_workbench.model.io.protobuf import text
@@ -37,6 +38,14 @@ def has_unknown(message: Any) -> bool:
         if any(map(has_unknown, held)):
             return True
     return False
+
+
+def unknown_number(message: Any, number: int) -> int | None:
+    """Return the number in an unknown field, such as a value that an enumeration lacks; None where there is none."""
+    if not isinstance(message, Message):
+        return None
+    fields: Iterable[Any] = UnknownFieldSet(message)  # type: ignore[assignment] # it has __getitem__ and __len__ alone
+    return next((f.data for f in fields if f.field_number == number and isinstance(f.data, int)), None)
 
 
 def change_unknown(message: Any, changes: Sequence[UnknownChange]) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from onnx_workbench.model.ir.lazy_details import DECODING, NO_DETAILS
 from onnx_workbench.model.ir.node_list import NodeList
+from onnx_workbench.model.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from onnx_workbench.model.ir.attributes import Attribute
@@ -369,22 +370,22 @@ class Graph:
         owner = self.root.owner
         return owner if isinstance(owner, Function) else self.model
 
-    def values(self) -> Iterator[Value]:
+    def values(self, progress: Progress = SILENT) -> Iterator[Value]:
         """Inputs, initializers, node outputs, then names that are used or declared but undefined; each once."""
         seen: set[Value] = set()
-        for value in self._all_values():
+        for value in self._all_values(progress):
             if value not in seen:
                 seen.add(value)
                 yield value
 
-    def _all_values(self) -> Iterator[Value]:
+    def _all_values(self, progress: Progress) -> Iterator[Value]:
         yield from self.inputs
         yield from self.initializers
-        for node in self.nodes:
+        for node in progress.paced(self.nodes):
             for value in node.outputs:
                 if value is not None:
                     yield value
-        for node in self.nodes:
+        for node in progress.paced(self.nodes):
             for value in node.inputs:
                 if value is not None and value.producer is None and value.graph is self:
                     yield value
@@ -393,7 +394,7 @@ class Graph:
                 yield value
         yield from self.declared
 
-    def walk(self) -> Iterator[Graph]:
+    def walk(self, progress: Progress = SILENT) -> Iterator[Graph]:
         """This graph and every body inside it, outer before inner, without recursion."""
         pending = [self]
         while pending:
@@ -401,7 +402,7 @@ class Graph:
             yield graph
             inner = [
                 body
-                for node in graph.nodes
+                for node in progress.paced(graph.nodes)
                 if node._attributes
                 for attribute in node._attributes.values()
                 for body in attribute.graphs
@@ -522,10 +523,10 @@ class Model:
                 if graph is not None:
                     yield graph
 
-    def graphs(self) -> Iterator[Graph]:
+    def graphs(self, progress: Progress = SILENT) -> Iterator[Graph]:
         """Every graph there is, bodies included."""
         for root in self.root_graphs():
-            yield from root.walk()
+            yield from root.walk(progress)
 
     def __repr__(self) -> str:
         return f"<Model of {self.graph!r}>"

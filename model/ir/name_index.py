@@ -19,6 +19,7 @@ _Holders = dict[str, _Thing | dict[_Thing, None]]  # a name may have many: nodes
 
 _BREATH = 256
 _SETTLING = threading.RLock()  # held for one node at a time: a background reader may query beside the owner's thread
+_MANY = 64  # values of one name
 _FEW = 2000  # added nodes, so that an edit of hundreds may still process them at once
 
 
@@ -83,6 +84,12 @@ class NameIndex:
         """Return every value of this name; several only for shadowed or duplicate names."""
         self._settle_all()
         return (v for v in list(_held(self._values, name)) if v.name == name and _is_in(v, self._root))
+
+    def is_common(self, name: str) -> bool:
+        """Return whether many values have this name, so that it takes long to look through them."""
+        self._settle_all()
+        found = self._values.get(name)
+        return isinstance(found, dict) and len(found) > _MANY
 
     def node(self, name: str) -> Node | None:
         """Return a node of this name; None when the name is free."""

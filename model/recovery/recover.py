@@ -41,6 +41,7 @@ class RecoverableJournal:
     is_copy: bool = False  # whether the document with the edits did not belong to the file
     name: str = ""  # of the file that the document belonged to
     follows: str = ""  # the name of the journal in whose place it is, if its file is there
+    damage: Damage | None = None  # up to which it is replayed
 
     @property
     def fits(self) -> bool:
@@ -114,7 +115,9 @@ def _is_in_use(path: Path) -> bool:
 
 def _read_header(path: Path) -> RecoverableJournal | None:
     lines = list(_lines(path))
-    header = lines[0] if lines else {}
+    damage = lines.pop() if lines and isinstance(lines[-1], Damage) else None
+    whole = [line for line in lines if isinstance(line, dict)]
+    header = whole[0] if whole else {}
     if header.get("format") != FORMAT:
         raise ModelError("The journal is damaged", "Its first line is not that of a journal.")
     if header.get("version") != VERSION:
@@ -123,7 +126,7 @@ def _read_header(path: Path) -> RecoverableJournal | None:
         return None
     titles: list[str] = []
     undone: list[str] = []
-    for line in lines[1:]:
+    for line in whole[1:]:
         if "edit" in line:
             if not line.get("joined"):
                 titles.append(str(line["edit"]))
@@ -142,22 +145,45 @@ def _read_header(path: Path) -> RecoverableJournal | None:
         is_copy=header["copy"] is True,
         name=str(header["name"]),
         follows=str(header["follows"]),
+        damage=damage if isinstance(damage, Damage) else None,
     )
 
 
-def _lines(path: Path) -> Generator[dict[str, Any]]:
-    """Whole lines; the last one may have been cut by the crash."""
-    with open(path, encoding="utf-8", errors="surrogatepass") as file:
-        for number, text in enumerate(file):
-            if not text.endswith("\n"):
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """The first line of a journal that cannot be read, and how many edits from there on are missing at least."""
+
+    line: int
+    edits: int
+
+    def __str__(self) -> str:
+        edits = "an edit" if self.edits == 1 else f"{self.edits:,} edits"
+        return f"Line {self.line:,} of the journal is damaged: {edits} or more from there on are missing."
+
+
+def _lines(path: Path) -> Generator[dict[str, Any] | Damage]:
+    """Whole lines up to the first that is damaged, which ends them; the last one may have been cut by the crash."""
+    with open(path, "rb") as file:
+        number = 0
+        for number, text in enumerate(file, 1):
+            line = _object(text)
+            if line is not None:
+                yield line
+            elif text.endswith(b"\n") or b"\0" in text:
+                rest = (_object(text) for text in file)
+                yield Damage(number, 1 + sum(1 for line in rest if line is not None and not line.get("joined")))
                 return
-            try:
-                line = json.loads(text)
-            except (ValueError, RecursionError) as error:
-                raise ModelError("The journal is damaged", f"Line {number + 1} is not JSON.") from error
-            if not isinstance(line, dict):
-                raise ModelError("The journal is damaged", f"Line {number + 1} is not an object.")
-            yield line
+
+
+def _object(text: bytes) -> dict[str, Any] | None:
+    """Return the JSON object in a whole line; None if there is none."""
+    if not text.endswith(b"\n"):
+        return None
+    try:
+        line = json.loads(text.decode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError):
+        return None
+    return line if isinstance(line, dict) else None
 
 
 def recover(
@@ -170,6 +196,7 @@ def recover(
     The journal is marked before it starts, so that one that crashes the program is offered with a warning. If a line
     does not apply, the lines before it stay applied, and ModelError says how far it got. `when_kept` is given the
     function that discards the journal, to call when the edits are stored elsewhere: until then it is offered again.
+    One that is damaged is replayed up to there, and then kept like one that was tried.
     """
     process = os.getpid()
     trying = _called(leftover.path, f"{_TRYING}{process}-{start_of(process)}")
@@ -195,13 +222,15 @@ def recover(
         document.mark_unsaved()
     with contextlib.suppress(OSError):
         trying.replace(leftover.path)
-    when_kept(partial(discard, leftover))
+    when_kept(partial(discard, leftover) if leftover.damage is None else partial(_move_aside, leftover.path, tried))
     return count
 
 
-def _redo(replay: _Replay, lines: Iterable[dict[str, Any]], tried: Path) -> int:
+def _redo(replay: _Replay, lines: Iterable[dict[str, Any] | Damage], tried: Path) -> int:
     count = 0
     for number, line in enumerate(lines, 1):
+        if isinstance(line, Damage):
+            break
         if "format" in line:
             try:
                 replay.begin(line["objects"])

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from onnx_workbench.model.errors import errors_to
+from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.io.reader.payloads import Payload
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.recovery.journal_files import JournalFiles, json_text
@@ -97,6 +98,11 @@ class Recording:
 
     def _run_into(self, error: Exception) -> None:
         self.problem = self.problem or error
+
+
+def recording_of(copy: WorkingCopy) -> Recording | None:
+    """Return what is recorded of a copy for the journal, if there is one."""
+    return copy.recording if isinstance(copy.recording, Recording) else None
 
 
 class WriteAheadLog:

@@ -6,6 +6,7 @@ The first lookup imports the onnx package (about 0.2 s): do it off the GUI threa
 from onnx_workbench.model.schemas.registry import (
     find,
     forget,
+    has_changed,
     is_loaded,
     newest_opset,
     operators,
@@ -21,6 +22,7 @@ __all__ = [
     "Schema",
     "find",
     "forget",
+    "has_changed",
     "is_loaded",
     "newest_opset",
     "operators",

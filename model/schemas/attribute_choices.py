@@ -48,6 +48,11 @@ _BY_ATTRIBUTE: dict[str, tuple[str | int, ...]] = {
     "kernel_type": ("LINEAR", "POLY", "RBF", "SIGMOID"),
 }  # fmt: skip
 
+#: Integers with these names are element types, in every operator that has them.
+ELEMENT_TYPES = frozenset({
+    "to", "dtype", "output_dtype", "output_datatype", "stash_type", "softmax_precision", "precision", "to_type",
+})  # fmt: skip
+
 _BY_OPERATOR: dict[tuple[str, str], tuple[str | int, ...]] = {
     ("RNN", "direction"): _DIRECTION,
     ("GRU", "direction"): _DIRECTION,

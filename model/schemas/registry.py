@@ -32,11 +32,20 @@ def find(op_type: str, version: int, domain: str = "") -> Schema | None:
 
     A dictionary lookup after the first time. Deprecated operators are found; see Schema.deprecated.
     """
+    if domain != microsoft.DOMAIN and (domain, op_type) not in _registered:
+        found: Schema | None = onnx_package.find(domain, op_type, version)
+        return found
     have = versions(op_type, domain)
     index = bisect_right(have, version)
     if not index:
         return None
     return _exact(op_type, have[index - 1], domain)
+
+
+def has_changed(op_type: str, domain: str, old: int, new: int) -> bool:
+    """Return whether two versions of a domain define an operator differently, or only one of them has it."""
+    a, b = find(op_type, old, domain), find(op_type, new, domain)
+    return (a and a.since_version) != (b and b.since_version)
 
 
 def versions(op_type: str, domain: str = "") -> tuple[int, ...]:

@@ -88,6 +88,11 @@ class Schema:
         """Return the formal parameter of an actual output; the last one if it is variadic."""
         return _at(self.outputs, index)
 
+    def types_by(self, index: int, output: Parameter) -> bool:
+        """Return whether an input has the type of an output, by their type variable."""
+        formal = self.input(index)
+        return formal is not None and formal.type_name == output.type_name and formal.homogeneous
+
     def is_default(self, attribute: Attribute) -> bool:
         """Return whether an attribute equals its default, so that it could be left out."""
         schema = self.attributes.get(attribute.name)

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model import schemas
-from onnx_workbench.model.analysis.node_constants import constant_tensor
-from onnx_workbench.model.analysis.scoping import is_visible, run_order
-from onnx_workbench.model.analysis.values import KnownValues
-from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.analysis.constants import Constants
+from onnx_workbench.model.analysis.scoping import is_visible
+from onnx_workbench.model.analysis.values import ModelValues
+from onnx_workbench.model.edits.rewriter import RewriteObserver
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.name_index import ancestor_in
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import ElementType, Type
 from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.schemas import traits
 from onnx_workbench.model.simplify.passes import Evaluate, Match, PassRefusal, SimplifyOptions, is_there
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_REMEMBERED = 1 << 16  # bytes of a constant whose values are cached
-
-#: Stochastic operators, beside those whose schema says so.
-STOCHASTIC = frozenset({
-    "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli",
-})  # fmt: skip
+_ANY_CONSTANT = 9  # the version from which on a Constant holds any type; what it held before
+_EARLY_CONSTANTS = frozenset({ElementType.FLOAT, ElementType.DOUBLE, ElementType.FLOAT16})
 
 
-class MatchContext:
+class MatchContext(RewriteObserver):
     """A model being simplified. Belongs to the thread that works on the model."""
 
     def __init__(
@@ -48,19 +45,13 @@ class MatchContext:
         self.growth = 0  # bytes by which folding has enlarged the constants so far
         self.made: set[Node] = set()  # nodes created by passes
         self._waiting = {identifier: list(chosen) for identifier, chosen in self.options.only.items()}
-        self._protected = _protected_names(model)
-        self._annotated = {
-            v for g in model.graphs() for a in g.quantization_annotations
-            for v in (a.value, *(p for _, p in a.parameters))
-        }  # fmt: skip
-        self._constants: dict[Node, Tensor | None] = {}
-        self._arrays: dict[Tensor, NDArray[Any]] = {}
+        self.constants = Constants(model)
+        self.protected = self.constants.protected
         self._index: dict[str, dict[Node, None]] = {}
         self._fewest: dict[tuple[str, int], tuple[int, int] | None] = {}  # inputs and outputs; None: no such operator
-        self.facts = KnownValues({value: kind for value, kind in types.items() if self._is_main(value.graph)})
+        self.facts = ModelValues(model, types, self.constants)
         self.graphs: list[Graph] = []
         self.index_graphs()
-        self.learn()
 
     def index_graphs(self) -> None:
         """Find the graphs that are simplified, and their nodes by operator, as the model is now."""
@@ -68,47 +59,13 @@ class MatchContext:
         self._index.clear()
         for graph in self.graphs:
             for node in graph.nodes:
-                self.add_to_index(node)
+                self._add_to_index(node)
 
     def _roots(self) -> Iterator[Graph]:
         """Return the graphs to simplify. Training graphs are skipped."""
         yield self.model.graph
         for function in self.model.functions:
             yield function.body
-
-    def _is_main(self, graph: Graph | None) -> bool:
-        return graph is not None and graph.root is self.model.graph
-
-    def learn(self) -> None:
-        """Compute facts about all nodes in topological order; again after changes."""
-        self._learn_from(self.model.graph)
-        for function in self.model.functions:
-            self._learn_from(function.body)
-
-    def _learn_from(self, root: Graph) -> None:
-        # A subgraph follows when its node is visited, as it may use earlier facts.
-        pending: list[Iterator[Node]] = [self._begin(root)]
-        while pending:
-            node = next(pending[-1], None)
-            if node is None:
-                pending.pop()
-                continue
-            self.learn_node(node)
-            pending.extend(self._begin(body) for body in reversed(node.bodies))
-
-    def _begin(self, graph: Graph) -> Iterator[Node]:
-        constants = {v: t for v in graph.initializers if (t := self.constant(v)) is not None}
-        self.facts.start(graph, constants, declared=graph is self.model.graph)
-        return iter(run_order(graph))
-
-    def learn_node(self, node: Node) -> None:
-        """Compute facts about one node's outputs."""
-        if node.op_type == "Constant" and not node.domain:
-            tensor = self.constant(node.outputs[0]) if node.outputs else None
-            if tensor is not None and node.outputs[0] is not None:
-                self.facts.learn_constant(node.outputs[0], tensor)
-                return
-        self.facts.learn(node, self.opset(node))
 
     # -- nodes ---------------------------------------------------------------------------------------------------
 
@@ -178,14 +135,32 @@ class MatchContext:
                 return True
         return False
 
-    def add_to_index(self, node: Node) -> None:
-        """Add a new node to the index."""
+    def _add_to_index(self, node: Node) -> None:
         if not node.domain:
             self._index.setdefault(node.op_type, {})[node] = None
 
-    def remove_from_index(self, node: Node) -> None:
-        """Remove a node from the index."""
-        self._index.get(node.op_type, {}).pop(node, None)
+    def node_added(self, node: Node) -> None:
+        """Index a node that a pass made, and compute facts about its outputs unless they are known."""
+        self.made.add(node)
+        self._add_to_index(node)
+        for body in node.bodies:
+            self.graphs.extend(g for g in body.walk() if g not in self.graphs)
+        if not any(v is not None and self.facts.dims(v) is not None for v in node.outputs):
+            self.facts.learn_node(node)
+
+    def node_removed(self, node: Node) -> None:
+        """Remove a node and those in its subgraphs from the index."""
+        for removed in (node, *(n for body in node.bodies for g in body.walk() for n in g.nodes)):
+            self._index.get(removed.op_type, {}).pop(removed, None)
+
+    def constant_added(self, value: Value, tensor: Tensor) -> None:
+        """Note the contents of a new constant."""
+        self.facts.learn_constant(value, tensor)
+
+    def value_replaced(self, old: Value, new: Value) -> None:
+        """Let a value of unknown shape have the facts of the one that it replaces."""
+        if self.facts.dims(new) is None:
+            self.facts.same(new, old)
 
     def opset(self, node: Node) -> int:
         """Return the opset of ai.onnx for a node; 1 when the model imports none."""
@@ -194,7 +169,7 @@ class MatchContext:
 
     def is_deterministic(self, node: Node) -> bool:
         """Return whether the node is deterministic, its subgraphs included."""
-        if node.op_type in STOCHASTIC and not node.domain:
+        if traits.of(node).is_stochastic:
             return False
         if node.op_type == "Dropout" and not node.domain and not self.is_inference_dropout(node):
             return False
@@ -222,47 +197,19 @@ class MatchContext:
 
     def constant(self, value: Value | None) -> Tensor | None:
         """Return the tensor of a constant value; None for what a caller or training may replace. Reads no file."""
-        if value is None:
-            return None
-        if value.initializer is not None:
-            if not isinstance(value.initializer, Tensor) or self.is_protected(value) or value.is_input:
-                return None
-            return value.initializer
-        producer = value.producer
-        if producer is None or producer.op_type != "Constant" or producer.domain:
-            return None
-        if producer not in self._constants:
-            found = constant_tensor(producer)
-            self._constants[producer] = found if isinstance(found, Tensor) else None
-        return self._constants[producer]
+        return self.constants.tensor(value)
 
     def array(self, value: Value | None) -> NDArray[Any] | None:
         """Return the numbers of a constant; None when it is not one, or its data is unavailable. May read the file."""
-        tensor = self.constant(value)
-        return None if tensor is None else self.read(tensor)
+        return self.constants.array(value)
 
     def read(self, tensor: Tensor) -> NDArray[Any] | None:
         """Return the numbers of a tensor; None when its data is unavailable. May read the file."""
-        known = self._arrays.get(tensor)
-        if known is not None:
-            return known
-        try:
-            if tensor.problem:
-                return None
-            array = tensor.numpy()
-        except (ModelError, ValueError, OSError):
-            return None
-        if array.shape != tuple(tensor.shape):
-            return None
-        if array.nbytes <= _REMEMBERED:
-            self._arrays[tensor] = array
-        return array
+        return self.constants.read(tensor)
 
     def is_protected(self, value: Value) -> bool:
         """Return whether training or quantization annotations refer to a value."""
-        return value in self._annotated or (
-            value.name in self._protected and value.graph is not None and value.graph is self.model.graph
-        )
+        return value in self.protected
 
     # -- wires ---------------------------------------------------------------------------------------------------
 
@@ -328,6 +275,12 @@ class MatchContext:
         """Return the element type of a value, or None."""
         return self.facts.element_type(value)
 
+    def can_hold(self, node: Node, results: Sequence[Tensor | None]) -> bool:
+        """Return whether Constants may hold what a graph returns of these results: before version 9, floats alone."""
+        version = _ANY_CONSTANT if node.graph is None else node.graph.opset_imports.get("", _ANY_CONSTANT)
+        pairs = [(v, t) for v, t in zip(node.outputs, results, strict=False) if v is not None and t is not None]
+        return version >= _ANY_CONSTANT or all(t.element_type in _EARLY_CONSTANTS for v, t in pairs if v.is_output)
+
     def is_float(self, *values: Value | None) -> bool:
         """Return whether all are known to be tensors of one real floating-point type."""
         kinds = {self.facts.element_type(v) for v in values}
@@ -337,28 +290,6 @@ class MatchContext:
     def refuse(self, pass_id: str, place: Node | Value, reason: str) -> None:
         """Record that a pass did not apply."""
         self.refusals.setdefault((pass_id, reason, place), PassRefusal(pass_id, place, reason))
-
-
-def _protected_names(model: Model) -> set[str]:
-    """Return values of the main graph that training reads or sets."""
-    names: set[str] = set()
-    for training in model.training_info:
-        for binding in (training.initialization_binding, training.update_binding):
-            names.update(key for key, _ in binding)
-        for graph in (training.initialization, training.algorithm):
-            if graph is not None:
-                names.update(_used_names(graph.walk()))
-    return names
-
-
-def _used_names(graphs: Iterable[Graph]) -> Iterator[str]:
-    for graph in graphs:
-        for node in graph.nodes:
-            for value in node.inputs:
-                if value is not None:
-                    yield value.name
-        for value in graph.outputs:
-            yield value.name
 
 
 def is_returned_elsewhere(value: Value) -> bool:

@@ -11,8 +11,8 @@ from onnx_workbench.model.ir.graph import Node, Value
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from onnx_workbench.model.edits.rewriter import GraphRewriter
     from onnx_workbench.model.simplify.context import MatchContext
-    from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 #: Computes a node from its inputs (None where left out) under an opset; None when it cannot or must not, or when a
 #: result would exceed the given bytes. exec.engine.constant_folding has one; model knows no kernels.

@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from onnx_workbench.model.edits.fresh_names import FreshNames
+from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.errors import ModelError, errors_to
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetField, SetInitializer, Step
@@ -20,7 +22,6 @@ from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Evaluate, Match, Pass, PassRefusal, SimplifyOptions, is_there
-from onnx_workbench.model.simplify.rewriter import GraphRewriter, RewriterNames
 
 TITLE = "Simplify: "  # and that of the pass: the title of a history entry
 _ROUNDS = 40  # each round applies what the previous one made possible; real models need three or four
@@ -79,7 +80,7 @@ def simplify(
     before = figures(model)
     context = prepare(model, evaluate=evaluate, options=options, types=types, progress=progress)
     report = SimplifyReport(before, before)
-    names = RewriterNames(context)
+    names = FreshNames()
     for round_ in range(_ROUNDS):
         changed = False
         for number, one in enumerate(chosen):
@@ -97,7 +98,7 @@ def simplify(
         report.rounds = round_ + 1
         if not changed:
             break
-        context.learn()
+        context.facts.learn_model()
     report.refusals = [r for r in context.refusals.values() if is_there(r.place)]
     report.after = figures(model)
     return report
@@ -116,10 +117,10 @@ def _skipping(one: Pass, failed: dict[str, str]) -> Iterator[None]:
         yield
 
 
-def _run(document: Document, context: MatchContext, names: RewriterNames, one: Pass) -> int:
+def _run(document: Document, context: MatchContext, names: FreshNames, one: Pass) -> int:
     count = 0
     with document.edit(TITLE + one.title) as edit:
-        rewriter = GraphRewriter(context, edit, names)
+        rewriter = GraphRewriter(edit, names=names, protected=context.protected, observer=context)
         for match in one.find(context):
             context.progress.check()
             if context.takes(one.id, match):

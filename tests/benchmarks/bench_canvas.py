@@ -152,7 +152,7 @@ def wait(view: GraphView, clock: Clock | None = None) -> None:
     application = QApplication.instance()
     assert application is not None
     clock = clock or Clock()
-    while view.is_busy or view.scene is None or not is_painted(view):
+    while view.scenes.is_busy or view.scene is None or not is_painted(view):
         clock.run(application.processEvents)
         time.sleep(0.001)
 
@@ -236,7 +236,7 @@ def measure_edits(view: GraphView, unit: float) -> None:
             insert_on_edge(edit, value, "Relu")
 
     view.zoom_to(1.0)
-    view.workspace.reveal(node)
+    view.workspace.navigation.reveal(node)
     wait(view)
     for title, act in (("a row and a wider node", widen), ("a node on an edge", insert)):
         for call, of in ((act, title), (document.undo, "undo"), (document.redo, "redo")):
@@ -270,7 +270,7 @@ def measure(name: str, model: Model, unit: float) -> None:
     began = time.process_time()
     workspace = Workspace(Document(model), title=name)
     view = GraphView(workspace)
-    view.set_option_groups(False)
+    view.expansion.set_grouped(False)
     view.resize(WIDTH, HEIGHT)
     view.show()
     wait(view)

@@ -52,7 +52,7 @@ def measure(window: MainWindow, path: Path) -> None:
     view, workspace, document = tab.view, tab.workspace, tab.workspace.document
     spin(lambda: False, 8)
     node = next(node for place, node in enumerate(workspace.graph.nodes) if place == 50)
-    workspace.reveal(node)
+    workspace.navigation.reveal(node)
     view.zoom_to(1.0)
 
     def set_to(number: int) -> None:
@@ -60,7 +60,7 @@ def measure(window: MainWindow, path: Path) -> None:
             edit.do(SetAttribute(node, "measured", make_attribute("measured", number)))
 
     def settled() -> bool:
-        return is_painted(view) and not view.is_busy
+        return is_painted(view) and not view.scenes.is_busy
 
     set_to(1)
     spin(lambda: False, 4)

@@ -35,11 +35,11 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from onnx_workbench.exec import Session
 from onnx_workbench.exec.kernels.threads import set_threads
 from onnx_workbench.exec.results.node_table import State
-from onnx_workbench.model import load
+from onnx_workbench.exec.session import Session
 from onnx_workbench.model.errors import errors_to
+from onnx_workbench.model.io.reader.read import load
 
 #: light_* models that ONNX Runtime is slow on for a reason of its own (LRN): not part of the headline.
 LRN = ("light_bvlc_alexnet", "light_zfnet512")

@@ -22,10 +22,10 @@ from itertools import product, zip_longest
 from pathlib import Path
 from typing import Any
 
-from onnx_workbench.model import load
 from onnx_workbench.model.inference.child import Inference
 from onnx_workbench.model.inference.infer import answer, infer, request
 from onnx_workbench.model.io.protobuf import ModelProto
+from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.ir.types import ElementType, TensorType, Type
 from tests.benchmarks.large_models import tagged, text

@@ -69,7 +69,7 @@ def work():
     (undo if document.undo_title and random.random() < 0.3 else edit)(document)
     tell("shown", *state(document))
     if not window.files.saving:
-        window.files.save_with(tab, SaveOptions(random.choice([tab.path, tab.path, path, other])))
+        window.files.saver.save_with(tab, SaveOptions(random.choice([tab.path, tab.path, path, other])))
 
 timer = QTimer(interval=1)
 timer.timeout.connect(work)

@@ -30,7 +30,7 @@ def peak():  # of this program alone: ru_maxrss also counts the one that started
     return int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1])
 if way.startswith("ours"):
     import numpy, google.protobuf.message
-    from onnx_workbench.model import load
+    from onnx_workbench.model.io.reader.read import load
     import onnx_workbench.model.io.reader.read, onnx_workbench.model.io.tensors.packing, onnx_workbench.model.ir.types
 elif way == "onnx": import onnx
 elif way == "upb":

@@ -31,7 +31,8 @@ if way == "copy":
         left = os.path.getsize(path)
         while left: left -= os.copy_file_range(source.fileno(), target.fileno(), left)
 elif way == "ours":
-    from onnx_workbench.model import load, save
+    from onnx_workbench.model.io.reader.read import load
+    from onnx_workbench.model.io.writer.save import save
     from onnx_workbench.model.history.steps import SetField
     model = load(path)
     SetField(model.graph.nodes.first, "name", "edited").apply()
@@ -48,7 +49,8 @@ print(json.dumps([time.perf_counter() - start, (peak() - before) / 1024, peak() 
 
 _KILLED = """
 import sys
-from onnx_workbench.model import load, save
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.model.history.steps import SetField
 model = load(sys.argv[1])
 SetField(model.graph.nodes.first, "name", "edited").apply()
@@ -71,7 +73,8 @@ def measure(path: Path, out: Path, way: str, rounds: int = 5) -> tuple[float, fl
 
 def kill_while_saving(path: Path, rounds: int) -> None:
     """Count old, new and damaged files after kills at random moments."""
-    from onnx_workbench.model import load, save
+    from onnx_workbench.model.io.reader.read import load
+    from onnx_workbench.model.io.writer.save import save
 
     old = path.read_bytes()
     model = load(path)

@@ -45,7 +45,9 @@ print(json.dumps(cpu()))
 _SCRIPTS = {
     "ours": _WORK.format(
         imports="from onnx_workbench.exec.engine.constant_folding import evaluate\n"
-        "from onnx_workbench.model import Document, load, save\n"
+        "from onnx_workbench.model.history.document import Document\n"
+        "from onnx_workbench.model.io.reader.read import load\n"
+        "from onnx_workbench.model.io.writer.save import save\n"
         "from onnx_workbench.model.simplify.pipeline import simplify",
         work="d = Document(load(source)); simplify(d, evaluate=evaluate); save(d.model, target)",
     ),
@@ -162,7 +164,7 @@ def _feeds(source: Path) -> dict[str, Any]:
     if stored.exists():
         return dict(np.load(stored, allow_pickle=True))
     from onnx_workbench.exec.inputs.sources import make_feeds
-    from onnx_workbench.model import load
+    from onnx_workbench.model.io.reader.read import load
 
     return make_feeds(load(source).graph)
 

@@ -69,7 +69,7 @@ def settle(app: QApplication, tab: DocumentTab, seconds: float = 120.0) -> float
     """Until the graph is drawn as it is now; the milliseconds of the longest turn of the GUI thread meanwhile."""
     end = time.perf_counter() + seconds
     longest = 0.0
-    while (tab.view.scene is None or tab.view.is_busy) and time.perf_counter() < end:
+    while (tab.view.scene is None or tab.view.scenes.is_busy) and time.perf_counter() < end:
         begin = time.thread_time()
         app.processEvents()
         longest = max(longest, time.thread_time() - begin)
@@ -106,7 +106,7 @@ def main() -> None:
     window.area.add_tab(tab)
     settle(app, tab)
     if "flat" in sys.argv:
-        tab.view.set_option_groups(False)
+        tab.view.expansion.set_grouped(False)
         settle(app, tab)
     document = tab.workspace.document
     node = list(model.graph.nodes)[0 if wide else len(names) // 2]

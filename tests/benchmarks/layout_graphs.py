@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onnx_workbench.viewer.canvas.scene.drawing import COMMUTATIVE
+from onnx_workbench.model.schemas import traits
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Sketch:
         node = len(self.sizes)
         rows = len(name) * 7 % 4
         self.sizes.append((40.0 + 9.0 * len(name), 30.0 + 18.0 * rows))
-        self.free.append(name in COMMUTATIVE and len(inputs) > 1)
+        self.free.append(traits.find(name).is_commutative and len(inputs) > 1)
         for given in inputs:
             source, output = given if isinstance(given, tuple) else (given, 0)
             self.edges.append((source, node))

@@ -322,8 +322,8 @@ def quantise(model: onnx.ModelProto, feeds: dict[str, Any]) -> onnx.ModelProto:
 
 def calibrate(model: onnx.ModelProto, feeds: dict[str, Any]) -> dict[str, Any]:
     """Every float value of a model for one input."""
-    from onnx_workbench.exec import Session
-    from onnx_workbench.model import load
+    from onnx_workbench.exec.session import Session
+    from onnx_workbench.model.io.reader.read import load
 
     result = Session(load(model.SerializeToString())).run(feeds).raise_for_failure()
     return {name: v for name in result.values if isinstance(v := result.values[name], np.ndarray)} | feeds

@@ -93,7 +93,7 @@ def test_each_function_says_what_it_does_and_its_example_holds(name, tmp_path, q
     assert result.failed == 0
 
 
-INTERNAL = {"raw_add_remove", "raw_fields", "raw_messages", "unknown_fields", "split_remainder", "tensors",
+INTERNAL = {"raw_codecs", "raw_entries", "raw_fields", "raw_paths", "unknown_fields", "split_remainder", "tensors",
             "function_attributes"}  # fmt: skip
 
 

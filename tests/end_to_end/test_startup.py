@@ -95,11 +95,11 @@ def look():
     if window is None:
         return
     tabs = window.tabs()
-    if tabs and not tabs[-1].view.is_busy:
+    if tabs and not tabs[-1].view.scenes.is_busy:
         print([tab.workspace.title for tab in tabs], len(tabs[-1].workspace.graph.nodes))
         window.close()
-    elif window.area.messages.messages:
-        print(window.area.messages.messages[0].title)
+    elif window.area.message_bar.messages:
+        print(window.area.message_bar.messages[0].title)
         window.close()
 original = app.Application.start
 def start(self, names):
@@ -165,7 +165,7 @@ def look():
     if application._listener is not None and not getattr(application, "said", False):
         application.said = True
         print("listening", flush=True)
-    if tabs and not tabs[-1].view.is_busy:
+    if tabs and not tabs[-1].view.scenes.is_busy:
         print(tabs[-1].workspace.title, flush=True)
         window.close()
 """

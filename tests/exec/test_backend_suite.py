@@ -13,13 +13,13 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from onnx_workbench.exec import Session
 from onnx_workbench.exec.inputs.sources import Range, data_sets, decode_proto, make_feeds
 from onnx_workbench.exec.inspect.statistics import describe
 from onnx_workbench.exec.kernels.allocation import SparseArray
 from onnx_workbench.exec.kernels.context import RuntimeValue
-from onnx_workbench.model import load
+from onnx_workbench.exec.session import Session
 from onnx_workbench.model.checks import check_model
+from onnx_workbench.model.io.reader.read import load
 
 #: Cases that cannot pass, with the reason. The only place where any is listed; at most two.
 CANNOT_PASS: dict[str, str] = {}

@@ -12,14 +12,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from onnx_workbench.exec import Session
 from onnx_workbench.exec.engine import lowering
+from onnx_workbench.exec.engine.breakpoints import Breakpoint
 from onnx_workbench.exec.engine.input_types import unforeseen
 from onnx_workbench.exec.engine.numpy_errors import in_plain_words
 from onnx_workbench.exec.kernels import load as load_kernels
 from onnx_workbench.exec.kernels.registry import all_kernels
-from onnx_workbench.exec.session import Breakpoint
-from onnx_workbench.model import Model, ModelError, load
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.progress import Progress
 from tests.exec.test_backend_suite import node_cases, runtime_value
 from tests.exec.texts import parse

@@ -13,15 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from onnx_workbench.exec import Session
 from onnx_workbench.exec.engine import cache, operations
-from onnx_workbench.exec.engine.plan import MISSING
 from onnx_workbench.exec.engine.snapshot import SnapshotCache
 from onnx_workbench.exec.kernels.allocation import SparseArray
 from onnx_workbench.exec.kernels.shared import blas
-from onnx_workbench.model import Document, load
+from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.exec.session import Session
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetAttribute, SetField, SetGraphInputs, SetGraphOutputs, SetInitializer
+from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType, TensorType
@@ -69,8 +70,8 @@ def test_a_constant_has_its_value_inside_a_function_whose_nodes_were_all_kept() 
         edit.do(SetGraphOutputs(document.model.graph, (*document.model.graph.outputs, call.outputs[0])))
     result = session.run({"x": X})
     formal = document.model.functions[0].body.inputs[1]
-    np.testing.assert_array_equal(result.value(formal, (session.number(call),)), [2, 3, 4])
-    assert result.info(formal, (session.number(call),)) is not None
+    np.testing.assert_array_equal(result.value(formal, (call.id,)), [2, 3, 4])
+    assert result.info(formal, (call.id,)) is not None
 
 
 CALL = """
@@ -198,10 +199,9 @@ def test_weights_and_attributes_that_edits_replaced_are_let_go_of(monkeypatch: p
             edit.do(SetInitializer(graph, value, ArrayTensor(np.full(3, number, np.float32))))
             edit.do(SetAttribute(last, "alpha", make_attribute("alpha", float(number))))
         assert session.run({"x": x}).outputs["y"] == pytest.approx(number * np.expm1(x * number))
-        library = session._engine.library
-        sizes.append((len(library._arrays), len(library._operations)))
-    assert max(count for count, _ in sizes) < 40
-    assert max(count for _, count in sizes) < 60
+        sizes.append(session.engine.library.size)
+    assert max(size.arrays for size in sizes) < 40
+    assert max(size.operations for size in sizes) < 60
     while document.undo():
         pass
     with pytest.raises(ModelError, match="missing"):
@@ -224,10 +224,10 @@ def test_laid_out_weights_that_edits_replaced_are_let_go_of_by_their_bytes(monke
         with document.edit("Set the weight") as edit:
             edit.do(SetInitializer(graph, value, ArrayTensor(np.full((size, size), number, np.float32))))
         assert session.run({"x": x}).outputs["y"][0, 0] == number * size
-        held.append(session._engine.library.weight_bytes // (4 * size**2))
+        held.append(session.engine.library.weight_bytes // (4 * size**2))
     assert held[0] == 2, "as it was read, and laid out"
     assert max(held) <= 4 * 2 + 5, "four plans may have theirs; others may wait for five times its bytes"
-    assert len(session._engine.library.prepared) <= 7
+    assert len(session.engine.library.prepared) <= 7
 
 
 def test_inputs_that_change_for_ever_leave_no_tokens_behind(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +238,7 @@ def test_inputs_that_change_for_ever_leave_no_tokens_behind(monkeypatch: pytest.
         result = session.run({"x": np.full(1, number, np.float32)})
         assert result.values["b"] == number
         assert result.outputs["y"] == np.exp(np.float32(number))
-        known.append(len(session._engine.library._tokens))
+        known.append(session.engine.library.size.tokens)
     assert max(known[30:]) <= max(known[:30])
     again = session.run({"x": np.full(1, 59, np.float32)})
     assert set(states(again).values()) == {"KEPT"}

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnx_workbench.exec import Session
 from onnx_workbench.exec.inputs.sources import read_npz
-from onnx_workbench.model import load
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.io.reader.read import load
 from tests.real_models import MANIFEST, RealModels
 
 #: What ONNX Runtime's own optimisations change is no error of ours; nor is rounding in another order of summation.

@@ -13,13 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 
-from onnx_workbench.exec import Session
 from onnx_workbench.exec.results.node_table import NodeTable, State
 from onnx_workbench.exec.results.values import same_value
-from onnx_workbench.model import Document, Model, ModelError, Node, load
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInput
+from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.attributes import make_attribute
-from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.progress import Progress
 from tests.exec.texts import CHAIN, node, parse, states
@@ -173,16 +175,19 @@ def test_random_operators_follow_the_seed() -> None:
 
 
 def test_random_operators_without_names_and_in_calls_differ() -> None:
-    model = parse(
-        """g () => (float[3] a, float[3] b, float[3] c, float[3] d) {
-          a = RandomNormal <shape = [3]> () b = RandomNormal <shape = [3]> () c = my.F() d = my.F()
-        } <domain: "my", opset_import: ["": 21]> F () => (o) { o = RandomNormal <shape = [3]> () }""",
-        header='ir_version: 10, opset_import: ["": 21, "my": 1]',
+    model, opened_again = (
+        parse(
+            """g () => (float[3] a, float[3] b, float[3] c, float[3] d) {
+              a = RandomNormal <shape = [3]> () b = RandomNormal <shape = [3]> () c = my.F() d = my.F()
+            } <domain: "my", opset_import: ["": 21]> F () => (o) { o = RandomNormal <shape = [3]> () }""",
+            header='ir_version: 10, opset_import: ["": 21, "my": 1]',
+        )
+        for _ in range(2)
     )
     session = Session(model)
     outputs = session.run().outputs
     assert len({tuple(v.tolist()) for v in outputs.values()}) == 4
-    for again in (session.run(fresh=True).outputs, Session(model).run().outputs):
+    for again in (session.run(fresh=True).outputs, Session(opened_again).run().outputs):
         for name, value in outputs.items():
             np.testing.assert_array_equal(again[name], value)
 
@@ -562,3 +567,25 @@ def test_numpy_works_as_before_after_a_run() -> None:
     assert Session(parse(LONG)).run({"v0": X}).ok
     assert not Session(parse("g (float[3] x) => (float[3] y) { y = Nonsense(x) }")).run({"x": X}).ok
     assert (np.getbufsize(), np.geterr()) == before
+
+
+@pytest.mark.parametrize(
+    ("inner", "result", "dtype", "shape"),
+    [
+        ("s = Add (x, i)", "y", np.int64, (0,)),
+        ("a = Cast <to = 11> (x) s = Neg (a)", "y", np.float64, (0,)),
+        ("s = Equal (x, x)", "y", np.bool_, (0,)),
+        ("s = Identity (k)", "y", np.bool_, (0,)),
+        ("s = If (k) <then_branch = t () => (v) { v = Add (x, i) }, else_branch = e () => (w) { w = Neg (x) }>", "y",
+         np.int64, (0,)),
+        ("s = local.Unknown (x)", "int64[n, 2] y", np.int64, (0, 2)),
+    ],
+)  # fmt: skip
+def test_scan_outputs_of_a_loop_without_an_iteration_have_the_type_that_one_would_give(inner, result, dtype, shape):
+    model = parse(
+        f"g (int64 n, bool c, int64[2] x) => ({result}) {{"
+        f"  y = Loop (n, c) <body = b (int64 i, bool k) => (bool k2, s) {{ k2 = Identity (k) {inner} }}>"
+        "}"
+    )
+    y = Session(model).run({"n": np.array(0), "c": np.array(True), "x": np.ones(2, np.int64)}).outputs["y"]
+    assert (y.dtype, y.shape) == (dtype, shape)

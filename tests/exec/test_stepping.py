@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnx_workbench.exec import Session
+from onnx_workbench.exec.engine.breakpoints import Breakpoint
 from onnx_workbench.exec.engine.executor import Executor
-from onnx_workbench.exec.session import Breakpoint
-from onnx_workbench.model import Model, Node
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.ir.graph import Model, Node
 from tests.exec.texts import CHAIN, node, parse, states
 
 X = np.array([1.0, -2.0, 3.0], np.float32)

@@ -8,7 +8,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from onnx_workbench.exec.training import Trainer
-from onnx_workbench.model import Model, ModelError, load
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.ir.graph import Model
 
 TRAINING = "ai.onnx.preview.training"
 VALUE = helper.make_tensor_value_info

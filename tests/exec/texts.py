@@ -6,7 +6,8 @@ from typing import Any
 
 import onnx.parser
 
-from onnx_workbench.model import Model, Node, load
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.ir.graph import Model, Node
 
 CHAIN = """g (float[3] x) => (float[3] y) {
   a = LeakyRelu <alpha = 0.5> (x)

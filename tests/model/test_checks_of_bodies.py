@@ -56,3 +56,26 @@ def test_bodies_of_old_files_list_their_constants_as_inputs():
             edit.do(SetInitializer(body, value, ArrayTensor(np.float32([1, 2]))))
             edit.do(SetInput(user, 1, value))
         assert sorted(p.rule for p in check_model(document.model) if p.severity == "error") == expected
+
+
+def test_a_name_that_very_many_bodies_have_is_told_where_it_hides_one():
+    bodies = "\n".join(
+        f"""o{i} = If (c) <then_branch = t () => (float[2] {hides}) {{ {hides} = Neg (x) }},
+            else_branch = e () => (float[2] q) {{ q = Abs (x) }}>"""
+        for i in range(100)
+        for hides in ["o99" if i == 98 else "q"]
+    )
+    model = builders.model(
+        f'<ir_version: 8, opset_import: ["" : 17]> g (bool c, float[2] x) => (float[2] o99) {{ {bodies} }}'
+    )
+    found = [problem for problem in check_model(model) if problem.rule == "shadowing"]
+    assert [problem.message for problem in found] == ["o99 hides a value of an outer graph"]
+    many = "\n".join(
+        f"""p{i} = If (c) <then_branch = t () => (float[2] y) {{ y = Neg (x) }},
+            else_branch = e () => (float[2] q) {{ q = Abs (x) }}>"""
+        for i in range(100)
+    )
+    model = builders.model(
+        f'<ir_version: 8, opset_import: ["" : 17]> g (bool c, float[2] x) => (float[2] y) {{ {many} y = Neg (p0) }}'
+    )
+    assert len([problem for problem in check_model(model) if problem.rule == "shadowing"]) == 100

@@ -35,11 +35,12 @@ def hold_reader(monkeypatch, owner, name):
     return began, free
 
 
-def let_readers_end(qtbot):
-    """Wait until readers that were started before have ended: they run one after the other."""
-    done, owner = [], QObject()
-    ModelReader(owner).start(lambda _progress: True, done.append)
-    qtbot.waitUntil(lambda: bool(done))
+def let_readers_end(qtbot, rounds=3):
+    """Wait until readers that were started before have ended, and those that they start: one runs at a time."""
+    for _ in range(rounds):
+        done, owner = [], QObject()
+        ModelReader(owner).start(lambda _progress: True, done.append)
+        qtbot.waitUntil(lambda done=done: bool(done))
 
 
 def hold_up(monkeypatch, owner, name):

@@ -24,7 +24,7 @@ def added(window, qtbot, model, title="new"):
 
 def settled(window, qtbot):
     """Wait until every graph is drawn."""
-    qtbot.waitUntil(lambda: all(not tab.view.is_busy for tab in window.tabs()), timeout=20_000)
+    qtbot.waitUntil(lambda: all(not tab.view.scenes.is_busy for tab in window.tabs()), timeout=20_000)
 
 
 def rename(tab, name):
@@ -37,10 +37,10 @@ def run(window, action_id):
 
 
 def titles(tab):
-    return [message.title for message in tab.messages.messages]
+    return [message.title for message in tab.message_bar.messages]
 
 
 def choose(qtbot, tab, text):
     """Press a button of a message."""
-    (button,) = [b for b in tab.messages.findChildren(QPushButton) if b.text() == text and b.isVisible()]
+    (button,) = [b for b in tab.message_bar.findChildren(QPushButton) if b.text() == text and b.isVisible()]
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)

@@ -82,7 +82,7 @@ def test_nothing_of_a_closed_document_stays(qtbot):
         for panel in PANELS:
             window.docks.open(panel.id)
         tab = window.tab
-        qtbot.waitUntil(lambda tab=tab: not tab.view.is_busy and not tab.workspace.tasks.running, timeout=30_000)
+        qtbot.waitUntil(lambda tab=tab: not tab.view.scenes.is_busy and not tab.workspace.tasks.running, timeout=30_000)
         tab.workspace.selection.set([next(iter(tab.workspace.graph.nodes))])
         kept.append([weakref.ref(thing) for thing in (tab, tab.workspace, tab.workspace.document)])
         window.files.close(tab)

@@ -37,7 +37,7 @@ def edit_everything(workspace):
     document.redo()
     document.undo()
     for graph in workspace.model.graphs():
-        workspace.show(graph)
+        workspace.navigation.show(graph)
     workspace.selection.clear()
 
 
@@ -71,7 +71,7 @@ def open_copies(window, qtbot, tmp_path, *names):
         (tmp_path / name).write_bytes(sample_model().read_bytes())
     window.files.open([tmp_path / name for name in names])
     qtbot.waitUntil(lambda: len(window.tabs()) == len(names), timeout=20_000)
-    qtbot.waitUntil(lambda: all(not tab.view.is_busy for tab in window.tabs()), timeout=20_000)
+    qtbot.waitUntil(lambda: all(not tab.view.scenes.is_busy for tab in window.tabs()), timeout=20_000)
 
 
 def test_ids_are_unique_and_every_panel_has_an_action(window):

@@ -24,7 +24,7 @@ def test_the_breadcrumb_leads_in_and_out(window, qtbot, tmp_path):
     tab = opened(window, qtbot, copy)
     workspace = tab.workspace
     assert [text for text, _ in tab.breadcrumb.parts] == ["copy.onnx", "digits"]
-    workspace.show(workspace.model.functions[0].body)
+    workspace.navigation.show(workspace.model.functions[0].body)
     assert [text for text, _ in tab.breadcrumb.parts] == ["copy.onnx", "function sample.images::Normalize"]
     run(window, "go.back")
     assert workspace.graph is workspace.model.graph
@@ -45,10 +45,10 @@ def test_the_breadcrumb_names_the_groups_and_bodies_around_the_selection(window,
         found = tab.breadcrumb.findChildren(QToolButton)
         return next(button for button in found if button.isVisible() and button.text() == text)
 
-    tab.view.set_option_groups(True)
+    tab.view.expansion.set_grouped(True)
     settled(window, qtbot)
     conv = next(node for node in workspace.graph.nodes if "block" in node.name)
-    workspace.reveal(conv)
+    workspace.navigation.reveal(conv)
     settled(window, qtbot)
     assert trail() == ["digits", "block", "first"]
     qtbot.mouseClick(part("block"), Qt.MouseButton.LeftButton)
@@ -67,8 +67,8 @@ def test_the_beginning_stays_in_view_when_a_message_takes_room(window, qtbot, wr
         return tab.view.viewport.to_widget(0, scene.rect(0)[1])[1]
 
     before = top()
-    tab.workspace.message("warning", "Something", "of two\nlines")
-    qtbot.waitUntil(lambda: tab.messages.height() > 20)
+    tab.workspace.messages.show("warning", "Something", "of two\nlines")
+    qtbot.waitUntil(lambda: tab.message_bar.height() > 20)
     assert top() == pytest.approx(before, abs=2)
     tab.view.pan_by(0, 300)
     place = tab.view.mapTo(window, QPoint(0, tab.view.height() // 2))
@@ -77,7 +77,7 @@ def test_the_beginning_stays_in_view_when_a_message_takes_room(window, qtbot, wr
         return tab.view.viewport.to_scene(0, tab.view.mapFrom(window, place).y())[1]
 
     moved = at_place()
-    tab.workspace.message("warning", "Something else")
+    tab.workspace.messages.show("warning", "Something else")
     QApplication.processEvents()
     assert at_place() == pytest.approx(moved, abs=2), "what is pointed at stays there"
 
@@ -231,9 +231,9 @@ def test_tracing_selects_everything_before_or_after(window, qtbot, write_model):
     run(window, "go.trace_up")
     assert set(tab.workspace.selection.items) == set(nodes[:2])
     qtbot.waitUntil(lambda: tab.view.scene is not None)
-    assert tab.view.is_traced, "the rest is dimmed"
+    assert tab.view.highlighter.is_traced, "the rest is dimmed"
     qtbot.keyClick(tab.view, Qt.Key.Key_Escape)
-    assert not tab.view.is_traced
+    assert not tab.view.highlighter.is_traced
     tab.workspace.selection.set([nodes[1]])
     run(window, "go.trace_down")
     assert set(tab.workspace.selection.items) == set(nodes[1:])
@@ -348,8 +348,8 @@ def test_pictures_are_written(window, qtbot, monkeypatch, write_model, tmp_path,
     tab = opened(window, qtbot, write_model())
     tab.workspace.selection.set(list(tab.workspace.graph.nodes)[:2])
     run(window, f"file.{action_id}")
-    qtbot.waitUntil(lambda: bool(tab.messages.messages), timeout=20_000)
-    assert tab.messages.messages[0].title.startswith(f"picture.{suffix} is written")
+    qtbot.waitUntil(lambda: bool(tab.message_bar.messages), timeout=20_000)
+    assert tab.message_bar.messages[0].title.startswith(f"picture.{suffix} is written")
     assert target.read_bytes().startswith({"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<"}[suffix])
     if suffix == "svg":
         assert target.read_text(encoding="utf-8").count("Relu") == 2, "only what was selected"
@@ -372,7 +372,7 @@ def test_the_place_in_a_file_is_remembered_between_starts(qtbot, tmp_path):
         return result
 
     def leave(_window, tab):
-        tab.workspace.show(tab.workspace.model.functions[0].body)
+        tab.workspace.navigation.show(tab.workspace.model.functions[0].body)
 
     session(leave)
     assert session(lambda _, tab: tab.workspace.graph is tab.workspace.model.functions[0].body)

@@ -71,7 +71,7 @@ def is_taken(text):
 def window(make_window, qtbot):
     window = make_window()
     window.area.add_tab(DocumentTab(Workspace(Document(hostile_model()), window.settings, title=_HOSTILE)))
-    qtbot.waitUntil(lambda: not window.tab.view.is_busy, timeout=20_000)
+    qtbot.waitUntil(lambda: not window.tab.view.scenes.is_busy, timeout=20_000)
     return window
 
 
@@ -100,7 +100,7 @@ def test_no_comparison_shows_the_titles_of_documents_as_html(window, qtbot):
     window.area.add_tab(DocumentTab(Workspace(Document(hostile_model()), window.settings, title=_HOSTILE)))
     show_beside(window.area, left, window.tab)
     shown = window.docks.open("differences")
-    qtbot.waitUntil(lambda: not at_work(window) and _HOSTILE in str(shown.model.titles), timeout=30_000)
+    qtbot.waitUntil(lambda: not at_work(window) and _HOSTILE in str(shown.model.columns), timeout=30_000)
     found = set()
     for widget in [shown, *shown.findChildren(QWidget)]:
         found |= guessed(widget)
@@ -110,8 +110,8 @@ def test_no_comparison_shows_the_titles_of_documents_as_html(window, qtbot):
 def test_no_message_tab_or_dialog_shows_html(window, qtbot):
     workspace = window.workspace
     node = next(iter(workspace.graph.nodes))
-    workspace.message("error", _HOSTILE, _HOSTILE, node)
-    workspace.reveal(node)
+    workspace.messages.show("error", _HOSTILE, _HOSTILE, node)
+    workspace.navigation.reveal(node)
     for action in ("model.extract", "model.convert", "model.simplify", "edit.replace", "graph.batch"):
         window.actions_binding.run(action)
     for dialog in window.findChildren(QDialog):

@@ -24,7 +24,7 @@ def window(make_window, qtbot, tmp_path):
     save(builders.model(CUSTOM), tmp_path / "custom.onnx")
     window = make_window()
     window.files.open([tmp_path / "custom.onnx"])
-    qtbot.waitUntil(lambda: bool(window.tabs()) and not window.tabs()[-1].view.is_busy, timeout=20_000)
+    qtbot.waitUntil(lambda: bool(window.tabs()) and not window.tabs()[-1].view.scenes.is_busy, timeout=20_000)
     return window
 
 
@@ -56,10 +56,10 @@ def test_the_graph_shows_sizes_that_only_an_output_declares(make_window, qtbot, 
     save(builders.model(text), tmp_path / "declared.onnx")
     window = make_window()
     window.files.open([tmp_path / "declared.onnx"])
-    qtbot.waitUntil(lambda: bool(window.tabs()) and not window.tabs()[-1].view.is_busy, timeout=20_000)
+    qtbot.waitUntil(lambda: bool(window.tabs()) and not window.tabs()[-1].view.scenes.is_busy, timeout=20_000)
     tab = window.tabs()[-1]
     qtbot.waitUntil(lambda: tab.workspace.types.inferred is not None, timeout=30_000)
-    qtbot.waitUntil(lambda: not tab.view.is_busy)
+    qtbot.waitUntil(lambda: not tab.view.scenes.is_busy)
     outputs = [box for box in tab.view.scene.boxes if box.kind is Kind.OUTPUT]
     assert {box.title: box.note for box in outputs} == {"y": "string [K2]", "z": "float n×3"}
 

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
 from onnx_workbench.model.ir.graph import Function, Graph, Node, TrainingInfo, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor
-from onnx_workbench.viewer.core.context import Message
+from onnx_workbench.viewer.core.messages import Message
 from onnx_workbench.viewer.core.tasks import TaskRunner
 from onnx_workbench.viewer.style.labels import name_of, path_to, place_text
 from onnx_workbench.viewer.tables.raw_message_model import RawMessageModel
@@ -44,7 +44,7 @@ def branch(workspace):
 
 def test_a_message_shows_its_texts_as_plain_text(bar, workspace):
     assert bar.isHidden()
-    workspace.message("error", "Cannot <b>read</b>", "line one\nline two\x1b", branch(workspace))
+    workspace.messages.show("error", "Cannot <b>read</b>", "line one\nline two\x1b", branch(workspace))
     assert not bar.isHidden()
     labels = [label for label in bar.findChildren(QLabel) if label.text()]
     assert labels[0].text() == "Cannot <b>read</b>\nline one\nline two\\x1b\nAt node branch in main."
@@ -53,7 +53,7 @@ def test_a_message_shows_its_texts_as_plain_text(bar, workspace):
 
 def test_show_goes_to_the_place(bar, workspace):
     inner = next(iter(branch(workspace).bodies[0].nodes))
-    workspace.message("warning", "Look here", place=inner)
+    workspace.messages.show("warning", "Look here", place=inner)
     show = next(button for button in bar.findChildren(QPushButton) if button.text() == "Show")
     show.click()
     assert workspace.graph is inner.graph
@@ -62,7 +62,7 @@ def test_show_goes_to_the_place(bar, workspace):
 
 def test_a_choice_is_done_and_closes_the_message(bar, workspace):
     done = []
-    workspace.message("info", "Really?", choices=(("Yes", lambda: done.append("yes")), ("No", lambda: None)))
+    workspace.messages.show("info", "Really?", choices=(("Yes", lambda: done.append("yes")), ("No", lambda: None)))
     bar.findChildren(QPushButton)[0].click()
     assert done == ["yes"]
     assert bar.messages == []
@@ -71,7 +71,7 @@ def test_a_choice_is_done_and_closes_the_message(bar, workspace):
 
 def test_the_same_message_stands_there_once_and_old_ones_make_room(bar, workspace):
     for title in ("a", "b", "a", "c", "d"):
-        workspace.message("error", title)
+        workspace.messages.show("error", title)
     assert [message.title for message in bar.messages] == ["a", "c", "d"]
     assert bar.close_newest()
     assert [message.title for message in bar.messages] == ["a", "c"]

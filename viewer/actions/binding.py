@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QLineEdit, QMenu, 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.viewer.actions import Action, Menu, MenuContext, SelectionSummary, actions
 from onnx_workbench.viewer.actions.action import Submenu
-from onnx_workbench.viewer.core.context import REFUSED
 from onnx_workbench.viewer.core.event_loop import ChunkedIteration, Debounce
+from onnx_workbench.viewer.core.messages import REFUSED
 from onnx_workbench.viewer.popups.command_palette import PaletteEntry
 from onnx_workbench.viewer.property_tree.editors import take_from
 from onnx_workbench.viewer.style.icons import icon

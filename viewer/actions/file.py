@@ -41,12 +41,12 @@ def _can_save(context: MenuContext) -> bool:
 
 def _save(context: MenuContext) -> None:
     if context.area.tab is not None:
-        context.files.save(context.area.tab)
+        context.files.saver.save(context.area.tab)
 
 
 def _save_as(context: MenuContext) -> None:
     if context.area.tab is not None:
-        context.files.save_as(context.area.tab)
+        context.files.saver.save_as(context.area.tab)
 
 
 def _reload(context: MenuContext) -> None:
@@ -54,7 +54,7 @@ def _reload(context: MenuContext) -> None:
     if tab is None:
         return
     if tab.modified:
-        tab.workspace.message(
+        tab.workspace.messages.show(
             "warning",
             "Reloading loses your changes",
             choices=(("Reload", partial(context.files.reload, tab)), ("Keep them", lambda: None)),

@@ -35,7 +35,7 @@ def _inner_graph(context: MenuContext) -> Graph | None:
 def _enter(context: MenuContext) -> None:
     graph = _inner_graph(context)
     if graph is not None:
-        context.opened.show(graph)
+        context.opened.navigation.show(graph)
 
 
 def _can_go_up(context: MenuContext) -> bool:
@@ -70,7 +70,7 @@ def _origin(context: MenuContext) -> Node | Value | None:
 def _go_to_origin(context: MenuContext) -> None:
     found = _origin(context)
     if found is not None:
-        context.opened.reveal(found)
+        context.opened.navigation.reveal(found)
 
 
 def _trace(context: MenuContext, *, upstream: bool) -> None:
@@ -79,7 +79,7 @@ def _trace(context: MenuContext, *, upstream: bool) -> None:
     chosen = [item for item in context.selected if isinstance(item, (Node, Value))]
     found = topology.upstream(chosen) if upstream else topology.downstream(chosen)
     workspace.selection.set(item for item in found if isinstance(item, Node) and item.graph is workspace.graph)
-    workspace.mark("traced", found)
+    workspace.highlights.mark("traced", found)
 
 
 def _has_node(context: MenuContext) -> bool:
@@ -87,13 +87,13 @@ def _has_node(context: MenuContext) -> bool:
 
 
 def _select_neighbours(context: MenuContext, *, upstream: bool) -> None:
-    context.opened.reveal_all(dict.fromkeys(_neighbours(context, upstream=upstream)))
+    context.opened.navigation.reveal_all(dict.fromkeys(_neighbours(context, upstream=upstream)))
 
 
 def _show_training(context: MenuContext) -> None:
     graphs = _training_graphs(context)
     if graphs:
-        context.opened.show(graphs[0])
+        context.opened.navigation.show(graphs[0])
 
 
 def _training_graphs(context: MenuContext) -> list[Graph]:
@@ -139,11 +139,11 @@ ACTIONS = (
     Action(
         id="go.back",
         title="&Back",
-        run=lambda context: context.opened.go_back(),
+        run=lambda context: context.opened.navigation.go_back(),
         menu=Menu.GO,
         section=1,
         shortcut=("Alt+Left",),
-        enabled=lambda context: context.workspace is not None and context.workspace.visits.can_go_back,
+        enabled=lambda context: context.workspace is not None and context.workspace.navigation.history.can_go_back,
         icon="back",
         toolbar=31,
         words="previous place history",
@@ -151,11 +151,11 @@ ACTIONS = (
     Action(
         id="go.forward",
         title="&Forward",
-        run=lambda context: context.opened.go_forward(),
+        run=lambda context: context.opened.navigation.go_forward(),
         menu=Menu.GO,
         section=1,
         shortcut=("Alt+Right",),
-        enabled=lambda context: context.workspace is not None and context.workspace.visits.can_go_forward,
+        enabled=lambda context: context.workspace is not None and context.workspace.navigation.history.can_go_forward,
         icon="forward",
         toolbar=32,
         words="next place history",
@@ -163,7 +163,7 @@ ACTIONS = (
     Action(
         id="go.up",
         title="Parent Grap&h",
-        run=lambda context: context.opened.go_up(),
+        run=lambda context: context.opened.navigation.go_up(),
         menu=Menu.GO,
         section=1,
         shortcut=("Backspace", "Alt+Up"),
@@ -247,7 +247,7 @@ ACTIONS = (
     Action(
         id="go.main_graph",
         title="&Main Graph",
-        run=lambda context: context.opened.show(context.opened.model.graph),
+        run=lambda context: context.opened.navigation.show(context.opened.model.graph),
         menu=Menu.GO,
         section=3,
         shortcut=("Alt+Home",),

@@ -78,7 +78,7 @@ def _add_input(context: MenuContext) -> None:
         parsed = parse_type(type_) if type_ else None
         with workspace.document.edit(f"Add input {display(name, 60)}") as edit:
             value = interface.add_input(edit, graph, name or "input", parsed)
-        workspace.reveal(value)
+        workspace.navigation.reveal(value)
 
     dialog = TextPrompt(
         context.window,

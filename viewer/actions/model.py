@@ -48,7 +48,7 @@ def _save_with_options(context: MenuContext, *, copy: bool = False) -> None:
 
     path = tab.path or Path(f"{tab.workspace.title}.onnx").absolute()
     suggestion = path.with_name(f"{path.stem}-copy{path.suffix}") if copy else path
-    save = partial(context.files.save_with, tab)
+    save = partial(context.files.saver.save_with, tab)
     selection = tab.workspace.selection
     selected = tensors_of(part_of(selection.nodes), selection.values)
     workspace = tab.workspace
@@ -68,7 +68,7 @@ def _extract(way: Way, context: MenuContext) -> None:
     def done(parts: Sequence[tuple[Model, str]], lost: Sequence[str]) -> None:
         def tell(tab: DocumentTab) -> None:
             if lost:
-                tab.workspace.message("warning", "Something was left behind", lost_text(lost))
+                tab.workspace.messages.show("warning", "Something was left behind", lost_text(lost))
 
         title = origin.title.removesuffix(".onnx")
         context.files.add_new([(part, f"{title}-{suffix}") for part, suffix in parts], tell)
@@ -110,7 +110,7 @@ def _ask_how(window: QWidget, workspace: Workspace, graph: Graph, other: Model, 
     copy = WorkingCopy(other).document
 
     def done(report: ConversionReport) -> None:
-        workspace.message("info", f"{display(title, 60)} was made to fit", "\n".join(told(report)))
+        workspace.messages.show("info", f"{display(title, 60)} was made to fit", "\n".join(told(report)))
         show_for(workspace, MergeDialog(window, workspace, graph, copy.model, title))
 
     workspace.tasks.start(f"Fitting {title}", lambda progress: align(copy, imports, clashes, progress), done=done)
@@ -141,7 +141,7 @@ def _merge_tab(context: MenuContext) -> None:
                 run=chosen,
             )
         )
-    ChoicePopup(window, "Model", workspace.report).open(
+    ChoicePopup(window, "Model", workspace.messages.report).open(
         choices, caption="Merge which open model into this one?", placeholder="Model"
     )
 
@@ -172,7 +172,7 @@ def export_script(context: MenuContext, path: Path) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ModelError(f"{path.name} could not be written", str(error.strerror)) from error
-    context.opened.message("info", f"{plural(text.count(chr(10)) - 1, 'edit')} written to {path.name}.")
+    context.opened.messages.show("info", f"{plural(text.count(chr(10)) - 1, 'edit')} written to {path.name}.")
 
 
 def _replay_script(context: MenuContext) -> None:
@@ -192,7 +192,7 @@ def replay_script(context: MenuContext, path: Path) -> None:
     except OSError as error:
         raise ModelError(f"{path.name} could not be read", error.strerror or str(error)) from error
     count = replay(context.opened.document, text_of(content))
-    context.opened.message("info", f"{plural(count, 'edit')} replayed from {path.name}.")
+    context.opened.messages.show("info", f"{plural(count, 'edit')} replayed from {path.name}.")
 
 
 def _operator_sets(context: MenuContext) -> None:

@@ -115,7 +115,7 @@ def _go_to_bad(context: MenuContext) -> Callable[[Value, tuple[int, ...]], None]
     workspace, docks = context.opened, context.docks
 
     def found(value: Value, index: tuple[int, ...]) -> None:
-        workspace.reveal(value.producer or value)
+        workspace.navigation.reveal(value.producer or value)
         info = workspace.results.info_of(value)
         if info is not None and info.kind != "tensor":
             docks.open("tensor")  # no element of a sequence or map can be traced

@@ -79,4 +79,4 @@ def select_between(context: MenuContext) -> None:
     found = topology.between(context.selected)
     if not found:
         raise ModelError("Nothing lies between", "No way leads from one of what is selected to another.")
-    context.opened.reveal_all(dict.fromkeys([*selected_nodes(context), *found]))
+    context.opened.navigation.reveal_all(dict.fromkeys([*selected_nodes(context), *found]))

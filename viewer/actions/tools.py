@@ -91,7 +91,7 @@ def _compare(context: MenuContext) -> None:
     """Choose the other model: an open one, one from a file, or this one as its file has it."""
     from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
 
-    ChoicePopup(context.window, "Model", context.opened.report).open(
+    ChoicePopup(context.window, "Model", context.opened.messages.report).open(
         list(_others(context)), caption=f"Compare {display(context.opened.title, 60)} with", placeholder="Model"
     )
 

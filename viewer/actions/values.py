@@ -73,10 +73,10 @@ def _view(view: View) -> Action:
         pane.choose_view(view)
         if pane.subject is None:
             detail = "Select a value, an initializer or a node."
-            pane.workspace.message("info", "There are no numbers to look at", detail)
+            pane.workspace.messages.show("info", "There are no numbers to look at", detail)
         elif pane.view != view:
             detail = "Which views there are goes by the type and the number of axes."
-            pane.workspace.message("info", f"There is no view {view} of this", detail)
+            pane.workspace.messages.show("info", f"There is no view {view} of this", detail)
 
     name = view.lower().replace(" ", "_")
     return _look(name, f"Values as {view}", run, "Where the shape allows it.", "tensor panel show preview")

@@ -44,12 +44,12 @@ def _toggle_minimap(context: MenuContext) -> None:
 
 def _toggle_groups(context: MenuContext) -> None:
     view = _view(context)
-    view.set_option_groups(not view.is_grouped)
+    view.expansion.set_grouped(not view.expansion.is_grouped)
 
 
 def _toggle_devices(context: MenuContext) -> None:
     view = _view(context)
-    view.set_devices(shown=not view.shows_devices)
+    view.node_colors.set_devices(shown=not view.node_colors.shows_devices)
 
 
 def _has_devices(context: MenuContext) -> bool:
@@ -128,7 +128,7 @@ ACTIONS = (
     Action(
         id="view.fit",
         title="Zoom to &Fit",
-        run=lambda context: _view(context).travel.to_whole(),
+        run=lambda context: _view(context).navigator.to_whole(),
         menu=Menu.VIEW,
         section=1,
         shortcut=("Space",),
@@ -141,7 +141,7 @@ ACTIONS = (
     Action(
         id="view.fit_selection",
         title="Zoom to &Selection",
-        run=lambda context: _view(context).travel.to_selection(),
+        run=lambda context: _view(context).navigator.to_selection(),
         menu=Menu.VIEW,
         section=1,
         shortcut=("F",),
@@ -188,7 +188,7 @@ ACTIONS = (
     Action(
         id="view.beginning",
         title="&Beginning of the Graph",
-        run=lambda context: _view(context).travel.to_beginning(),
+        run=lambda context: _view(context).navigator.to_beginning(),
         menu=Menu.VIEW,
         section=1,
         shortcut=("Home",),
@@ -218,7 +218,7 @@ ACTIONS = (
         id="view.groups",
         title="&Group Nodes",
         run=_toggle_groups,
-        checked=lambda context: context.document_open and _view(context).is_grouped,
+        checked=lambda context: context.document_open and _view(context).expansion.is_grouped,
         menu=Menu.VIEW,
         section=3,
         shortcut=("G",),
@@ -231,7 +231,7 @@ ACTIONS = (
         id="view.devices",
         title="Colour by Device or Pipeline Stage",
         run=_toggle_devices,
-        checked=lambda context: context.document_open and _view(context).shows_devices,
+        checked=lambda context: context.document_open and _view(context).node_colors.shows_devices,
         menu=Menu.VIEW,
         section=3,
         enabled=_has_devices,
@@ -240,27 +240,27 @@ ACTIONS = (
         words="sharding parallel gpu color",
     ),
     Action(
-        id="view.expand_all",
+        id="view.expansion.expand_all",
         title="&Expand All Groups",
-        run=lambda context: _view(context).expand_all(),
+        run=lambda context: _view(context).expansion.expand_all(),
         menu=Menu.VIEW,
         section=3,
         contexts=frozenset({"canvas"}),
         words="open scopes blocks hierarchy",
     ),
     Action(
-        id="view.collapse_all",
+        id="view.expansion.collapse_all",
         title="&Collapse All Groups",
-        run=lambda context: _view(context).collapse_all(),
+        run=lambda context: _view(context).expansion.collapse_all(),
         menu=Menu.VIEW,
         section=3,
         contexts=frozenset({"canvas"}),
         words="close scopes blocks hierarchy",
     ),
     Action(
-        id="view.relayout",
+        id="view.scenes.relayout",
         title="Redo &Layout",
-        run=lambda context: _view(context).relayout(),
+        run=lambda context: _view(context).scenes.relayout(),
         menu=Menu.VIEW,
         section=3,
         shortcut=("L",),

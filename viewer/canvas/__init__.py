@@ -1,12 +1,10 @@
 """The graph as a picture: drawn up from the model, laid out, painted from arrays, and used with mouse and keys.
 
-    model.Graph ─ build ─▶ Drawing ─ layout ─▶ Scene ─ painter ─▶ Picture ─▶ the widget
-                  cards      boxes     (task)    places   svg          marks and names over it, in every frame
-                  captions   edges              hits     export
-                  scopes                        labels
+    model.Graph ─ scene/builder ─▶ Drawing ─ layout ─▶ Scene ─ paint/painter ─▶ BackingStore ─▶ Surface (the widget)
+                                   boxes     (task)    places     svg, export                   marks and names over
+                                   edges               hits                                     it, in every frame
 
-`view.GraphView` is the widget, made of `surface` (frames), `loader` (from the model to a scene), `hands` (mouse and
-keys) and `tools` (one class per mouse interaction). From `build` to `scene` nothing paints, and from `scene` on
-nothing reads the model but the texts and objects the boxes carry. There is no object of Qt per node: 100,000 nodes
-are a handful of arrays, and what is in view is found through `grid`.
+`graph_view.GraphView` is the surface of a document; its docstring lists the objects it is made of. Up to the scene
+nothing paints, and from the scene on nothing reads the model but the texts and objects the boxes carry. There is no
+object of Qt per node: 100,000 nodes are a handful of arrays, and what is in view is found through `spatial_grid`.
 """

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 _STEP = 60.0  # px, one notch of the wheel
 _NOTCH = 120.0  # what Qt counts as one
 
-#: What `Hands.event` has to do with.
+#: Events that `InputHandler.event` handles.
 EVENTS = (QNativeGestureEvent, QGestureEvent, QHelpEvent, QKeyEvent)
 
 
 class InputHandler:
-    """The hands on one view."""
+    """Passes what mouse, keys, wheel and pinches mean to the parts of one view."""
 
     def __init__(self, view: GraphView) -> None:
         self._view = view
@@ -58,11 +58,11 @@ class InputHandler:
     def _hover(self, position: QPointF) -> None:
         view = self._view
         hit = view.hit(position)
-        items = [] if hit is None or view.is_ground(hit) else view.items_of(hit)
+        items = [] if hit is None or view.picker.is_ground(hit) else view.picker.items_of(hit)
         view.workspace.selection.set_hover(items[0] if len(items) == 1 else None)
         if hit is not None and hit.button is not None:
             view.setCursor(Qt.CursorShape.PointingHandCursor)
-        elif hit is not None and hit.part in ("input", "output") and not view.is_fixed:
+        elif hit is not None and hit.part in ("input", "output") and not view.is_read_only:
             view.setCursor(Qt.CursorShape.CrossCursor)
         else:
             view.unsetCursor()
@@ -90,9 +90,9 @@ class InputHandler:
         if hit is None or event.button() != Qt.MouseButton.LeftButton:
             return
         if hit.button is not None:
-            self._view.travel.push(hit)
-        elif not self._view.is_ground(hit):
-            self._view.travel.open(hit)
+            self._view.navigator.push(hit)
+        elif not self._view.picker.is_ground(hit):
+            self._view.navigator.open(hit)
 
     def wheel(self, event: QWheelEvent) -> None:
         """Scroll; with Ctrl or Shift, or as set, zoom at the pointer."""
@@ -130,7 +130,7 @@ class InputHandler:
             case Qt.NativeGestureType.ZoomNativeGesture:
                 self._view.zoom_at(1.0 + event.value(), position.x(), position.y())
             case Qt.NativeGestureType.SmartZoomNativeGesture:
-                self._view.travel.to_whole()
+                self._view.navigator.to_whole()
             case _:
                 return False
         return True
@@ -154,17 +154,17 @@ class InputHandler:
             self._menu_at_current()
             return
         hit = view.hit(QPointF(event.pos()))
-        items = [] if hit is None or view.is_ground(hit) else view.items_of(hit)
+        items = [] if hit is None or view.picker.is_ground(hit) else view.picker.items_of(hit)
         selection = view.workspace.selection
         if not items:
             selection.clear()
         elif not all(item in selection for item in items):
-            view.click(hit)
+            view.picker.click(hit)
         view.workspace.open_menu(event.globalPos(), _menu_kind(items))
 
     def _menu_at_current(self) -> None:
         view = self._view
-        box = view.current_box()
+        box = view.picker.current_box()
         position = QPoint(view.width() // 2, view.height() // 2)
         if box >= 0 and view.scene is not None:
             left, top, _, height = view.scene.rect(box)
@@ -188,7 +188,7 @@ class InputHandler:
             return False
         if self._fits:
             self._fits = False
-            self._view.travel.to_whole()
+            self._view.navigator.to_whole()
         return True
 
     def _escape(self) -> bool:
@@ -196,8 +196,8 @@ class InputHandler:
         selection = self._view.workspace.selection
         if self.cancel():
             return True
-        if self._view.is_traced:
-            self._view.set_marks("traced", ())
+        if self._view.highlighter.is_traced:
+            self._view.highlighter.mark("traced", ())
             return True
         if not len(selection):
             return False
@@ -230,16 +230,16 @@ def _menu_kind(items: Iterable[object]) -> str:
 _NONE = Qt.KeyboardModifier.NoModifier
 _SHIFT = Qt.KeyboardModifier.ShiftModifier
 _KEYS: Mapping[tuple[int, Qt.KeyboardModifier], Callable[[GraphView], object]] = {
-    (Qt.Key.Key_F, _NONE): lambda view: view.travel.to_selection(),
+    (Qt.Key.Key_F, _NONE): lambda view: view.navigator.to_selection(),
     (Qt.Key.Key_Backspace, _SHIFT): lambda view: view.zoom_to(1.0),
     (Qt.Key.Key_Up, _SHIFT): lambda view: view.zoom_in(),
     (Qt.Key.Key_Down, _SHIFT): lambda view: view.zoom_out(),
-    (Qt.Key.Key_Up, _NONE): lambda view: view.travel.walk("up"),
-    (Qt.Key.Key_Down, _NONE): lambda view: view.travel.walk("down"),
-    (Qt.Key.Key_Left, _NONE): lambda view: view.travel.walk("left"),
-    (Qt.Key.Key_Right, _NONE): lambda view: view.travel.walk("right"),
-    (Qt.Key.Key_Backspace, _NONE): lambda view: view.workspace.go_up(),
-    (Qt.Key.Key_Return, _NONE): lambda view: view.toggle(),
-    (Qt.Key.Key_L, _NONE): lambda view: view.relayout(),
-    (Qt.Key.Key_Home, _NONE): lambda view: view.travel.to_beginning(),
+    (Qt.Key.Key_Up, _NONE): lambda view: view.navigator.walk("up"),
+    (Qt.Key.Key_Down, _NONE): lambda view: view.navigator.walk("down"),
+    (Qt.Key.Key_Left, _NONE): lambda view: view.navigator.walk("left"),
+    (Qt.Key.Key_Right, _NONE): lambda view: view.navigator.walk("right"),
+    (Qt.Key.Key_Backspace, _NONE): lambda view: view.workspace.navigation.go_up(),
+    (Qt.Key.Key_Return, _NONE): lambda view: view.expansion.toggle(view.picker.current_box()),
+    (Qt.Key.Key_L, _NONE): lambda view: view.scenes.relayout(),
+    (Qt.Key.Key_Home, _NONE): lambda view: view.navigator.to_beginning(),
 }

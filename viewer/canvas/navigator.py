@@ -1,27 +1,29 @@
-"""Ways through the graph of one view: to objects, to the whole, from box to box, inside, and back to a spot.
+"""Moving through the graph on a surface: to objects, to the whole, from box to box, inside, and back to a position.
 
-A jump is noted among the places visited; a step to a neighbour is not.
+A jump is recorded in the history; a step to a neighbour is not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
 
 from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.graph import Graph, Node
 from onnx_workbench.viewer.canvas import keyboard_navigation
+from onnx_workbench.viewer.canvas.expansion import Expansion
 from onnx_workbench.viewer.canvas.paint.batch_drawing import Area
-from onnx_workbench.viewer.canvas.paint.surface import READABLE
+from onnx_workbench.viewer.canvas.paint.surface import READABLE, Surface
+from onnx_workbench.viewer.canvas.picker import Picker
 from onnx_workbench.viewer.canvas.scene.builder import inner_graph
 from onnx_workbench.viewer.canvas.scene.drawing import Drawing, Kind, Subject
 from onnx_workbench.viewer.canvas.scene.scene import Hit, Scene
+from onnx_workbench.viewer.canvas.scene_controller import SceneController
 from onnx_workbench.viewer.canvas.scene_loader import nearest_box
 from onnx_workbench.viewer.canvas.view_state import ViewPosition
+from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.core.selection import Item, Selection
-
-if TYPE_CHECKING:
-    from onnx_workbench.viewer.canvas.graph_view import GraphView
 
 _PART = 1000  # nodes
 _AROUND = 96.0  # pixels that stay around what is brought into view
@@ -30,86 +32,138 @@ _AROUND = 96.0  # pixels that stay around what is brought into view
 Frame = tuple[str, Subject]
 
 
-class Navigator:
-    """Brings one view somewhere."""
+class Navigator(QObject):
+    """Moves the view of a surface. GUI thread only."""
 
-    def __init__(self, view: GraphView) -> None:
-        self._view = view
+    opened = Signal(object)  # Node, Attribute or Value double-clicked that has nothing inside to go to
+
+    def __init__(
+        self,
+        surface: Surface,
+        context: DocumentContext,
+        picker: Picker,
+        scenes: SceneController,
+        expansion: Expansion,
+    ) -> None:
+        super().__init__(surface)
+        self._surface = surface
+        self._context = context
+        self._picker = picker
+        self._scenes = scenes
+        self._expansion = expansion
+        self._pending_item: Item | None = None  # to be revealed in the next scene
+        self._pending_position: ViewPosition | None = None  # to return to in the next scene
+        navigation = context.navigation
+        navigation.view_position = self.position
+        navigation.is_drawn = self.is_drawn
+        navigation.reveal_requested.connect(self.reveal)
+        navigation.returned.connect(self._on_returned)
+        scenes.scene_shown.connect(self._on_scene)
+
+    def forget(self) -> None:
+        """Drop what waits for the next scene: another graph is shown."""
+        self._pending_item = self._pending_position = None
+
+    def _on_scene(self) -> None:
+        item, position = self._pending_item, self._pending_position
+        self.forget()
+        if position is not None:
+            self.to_position(position)
+        if item is not None:
+            self.reveal(item)
+
+    def _on_returned(self, position: object) -> None:
+        self._pending_item = None
+        if isinstance(position, ViewPosition) and self._surface.scene is not None:
+            self.to_position(position)
+        elif isinstance(position, ViewPosition):
+            self._pending_position = position
 
     # -- to the whole, a part, or an object ------------------------------------------------------------------
 
     def to_whole(self) -> None:
         """Show everything."""
-        self._jump(self._view.fit)
+        self._jump(self._surface.fit)
 
     def to_beginning(self) -> None:
         """Show where the graph starts, in a readable size."""
-        self._jump(self._view.show_beginning)
+        self._jump(self._surface.show_beginning)
 
     def to_selection(self) -> None:
         """Show what is selected as large as it fits."""
         area = self._selected_area()
         if area is not None:
-            self._jump(lambda: self._view.fit_area(area, _AROUND))
+            self._jump(lambda: self._surface.fit_area(area, _AROUND))
+
+    def to_point(self, x: float, y: float) -> None:
+        """Bring a far point of the scene into the middle."""
+        self._jump(lambda: self._surface.centre_on(x, y))
 
     def _jump(self, move: Callable[[], object]) -> None:
-        with self._view.workspace.visits.jump():
+        with self._context.navigation.history.jump():
             move()
 
     def _selected_area(self) -> Area | None:
-        scene = self._view.scene
+        scene = self._surface.scene
         if scene is None:
             return None
-        drawing, selection = scene.drawing, self._view.workspace.selection
+        drawing, selection = scene.drawing, self._context.selection
         boxes = drawing.boxes_of_nodes(selection.nodes)  # there may be many
         if len(selection.nodes) < len(selection):
             boxes += [b for item in selection.items if not isinstance(item, Node) for b in drawing.boxes_for(item)]
         return scene.bounds_of(boxes)
 
-    def to_object(self, item: Item) -> None:
+    def reveal(self, item: Item) -> None:
+        """Bring an object into view, opening the groups around it; as soon as there is a scene to see it in."""
+        if self._surface.scene is None or self._scenes.is_busy:
+            self._pending_item = item
+        elif self._expansion.open_around(item):
+            self._pending_item = item
+            self._scenes.load()
+        else:
+            self._to_object(item)
+
+    def _to_object(self, item: Item) -> None:
         """Bring an object into view, in a readable size; all that is selected with it where that much fits."""
-        view, scene = self._view, self._view.scene
+        surface, scene = self._surface, self._surface.scene
         area = scene.bounds_of(scene.drawing.boxes_for(item)[:1]) if scene is not None else None
         if area is None:
             return
-        selected = view.workspace.selection.items
+        selected = self._context.selection.items
         whole = self._selected_area() if len(selected) > 1 and item in selected else None
-        if whole is not None and (scale := view.viewport.fitting(whole, _AROUND)) >= READABLE:
-            if scale < view.viewport.scale:
-                view.fit_area(whole, _AROUND)
+        if whole is not None and (scale := surface.viewport.fitting(whole, _AROUND)) >= READABLE:
+            if scale < surface.viewport.scale:
+                surface.fit_area(whole, _AROUND)
             area = whole
-        if view.viewport.scale < READABLE:
-            view.viewport.scale = 1.0
-            view.centre_on((area[0] + area[2]) / 2, (area[1] + area[3]) / 2)
-            view.zoom_changed.emit(1.0)
-        view.show_area(area, _AROUND)
+        if surface.viewport.scale < READABLE:
+            surface.centre_at(1.0, (area[0] + area[2]) / 2, (area[1] + area[3]) / 2)
+        surface.show_area(area, _AROUND)
 
     def walk(self, way: keyboard_navigation.Way) -> None:
         """Select the box an arrow key leads to."""
-        view, scene = self._view, self._view.scene
+        scene = self._surface.scene
         if scene is None:
             return
-        box = view.current_box()
+        box = self._picker.current_box()
         box = keyboard_navigation.step(scene, box, way) if box >= 0 else keyboard_navigation.first_box(scene)
         if box < 0:
             return
-        view.select_box(box)
+        self._picker.select_box(box)
         area = scene.bounds_of([box])
         if area is not None:
-            view.show_area(area, 64.0)
+            self._surface.show_area(area, 64.0)
 
     # -- inside ----------------------------------------------------------------------------------------------
 
     def push(self, hit: Hit) -> None:
         """Do what a header's button says."""
-        view = self._view
         match hit.button:
             case "+":
-                view.expand(hit.box)
+                self._expansion.expand(hit.box)
             case "−":
-                view.collapse(hit.box)
-            case "ƒ" | "○" if view.scene is not None:
-                self._enter(view.scene.boxes[hit.box].subject)
+                self._expansion.collapse(hit.box)
+            case "ƒ" | "○" if self._surface.scene is not None:
+                self._enter(self._surface.scene.boxes[hit.box].subject)
             case _:
                 return
 
@@ -118,33 +172,32 @@ class Navigator:
 
         Attributes, other values and plain nodes go to `opened`.
         """
-        view, scene = self._view, self._view.scene
+        scene = self._surface.scene
         if scene is None:
             return
         value = scene.value_at(hit)
         if value is not None and hit.box >= 0 and scene.boxes[hit.box].kind is Kind.OUTER and value.is_defined:
-            view.workspace.reveal(value.producer or value)
+            self._context.navigation.reveal(value.producer or value)
         elif value is not None:
-            view.opened.emit(value)
+            self.opened.emit(value)
         elif hit.row is not None and isinstance(hit.row.subject, Attribute):
-            view.opened.emit(hit.row.subject)
+            self.opened.emit(hit.row.subject)
         elif hit.box >= 0:
             box = scene.boxes[hit.box]
             if box.kind is Kind.GROUP:
-                view.expand(hit.box)
+                self._expansion.expand(hit.box)
             elif not self._enter(box.subject) and isinstance(box.subject, Node):
-                view.opened.emit(box.subject)
+                self.opened.emit(box.subject)
 
     def _enter(self, subject: object) -> bool:
-        workspace = self._view.workspace
-        inner = inner_graph(subject, workspace.model)
+        inner = inner_graph(subject, self._context.model)
         if inner is not None:
-            workspace.show(inner)
+            self._context.navigation.show(inner)
         return inner is not None
 
     def trail(self) -> list[Frame]:
         """The groups, bodies and functions open around all that is selected, outermost first; a closed group too."""
-        scene, selection = self._view.scene, self._view.workspace.selection
+        scene, selection = self._surface.scene, self._context.selection
         boxes = scene.drawing.boxes_for(selection.current)[:1] if scene is not None and len(selection) else []
         if scene is None or not boxes:
             return []
@@ -160,38 +213,36 @@ class Navigator:
         found = (scene.boxes[box] for box in around)
         return [(box.title, box.subject) for box in found if box.subject is not selection.current]
 
-    def draws(self, graph: Graph) -> bool:
+    def is_drawn(self, graph: Graph) -> bool:
         """Return whether a graph is drawn now: the one shown, or a body or function that is open inside it."""
-        scene = self._view.scene
+        scene = self._surface.scene
         return scene is not None and graph in scene.drawing.graphs
 
-    # -- spots -----------------------------------------------------------------------------------------------
+    # -- positions -------------------------------------------------------------------------------------------
 
-    def spot(self) -> ViewPosition | None:
+    def position(self) -> ViewPosition | None:
         """The part of the graph in view; None while nothing is shown."""
-        view, scene = self._view, self._view.scene
+        scene, zoom = self._surface.scene, self._surface.zoom
         if scene is None:
             return None
-        x, y = view.viewport.to_scene(view.width() / 2, view.height() / 2)
+        x, y = self._surface.middle
         box = nearest_box(scene, x, y)
         if box < 0:
-            return ViewPosition(view.zoom, (x, y))
+            return ViewPosition(zoom, (x, y))
         left, top, width, _ = scene.rect(box)
-        return ViewPosition(view.zoom, (x, y), scene.boxes[box].key, (x - left - width / 2, y - top))
+        return ViewPosition(zoom, (x, y), scene.boxes[box].key, (x - left - width / 2, y - top))
 
-    def to_spot(self, spot: ViewPosition) -> None:
+    def to_position(self, position: ViewPosition) -> None:
         """Bring a part of the graph into view again, also if the graph was laid out again meanwhile."""
-        view, scene = self._view, self._view.scene
+        scene = self._surface.scene
         if scene is None:
             return
-        x, y = spot.centre
-        box = scene.drawing.box_with(spot.key)
+        x, y = position.centre
+        box = scene.drawing.box_with(position.key)
         if box >= 0:
             left, top, width, _ = scene.rect(box)
-            x, y = left + width / 2 + spot.offset[0], top + spot.offset[1]
-        view.viewport.scale = spot.scale
-        view.centre_on(x, y)
-        view.zoom_changed.emit(spot.scale)
+            x, y = left + width / 2 + position.offset[0], top + position.offset[1]
+        self._surface.centre_at(position.scale, x, y)
 
 
 def _parts_of(selection: Selection, drawing: Drawing) -> Iterator[list[int]]:

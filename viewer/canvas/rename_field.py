@@ -49,7 +49,7 @@ class RenameField(QLineEdit):
         self.setGeometry(_place(view, drawn, self._wanted))
         self.selectAll()
         view.viewport_changed.connect(self._follow)
-        view.workspace.graph_shown.connect(self.leave)
+        view.workspace.navigation.graph_shown.connect(self.leave)
         self.returnPressed.connect(self.commit)
         self.textEdited.connect(self.error.hide)
         self.show()
@@ -98,7 +98,7 @@ class RenameField(QLineEdit):
             return
         self._left = True
         self._view.viewport_changed.disconnect(self._follow)
-        self._view.workspace.graph_shown.disconnect(self.leave)
+        self._view.workspace.navigation.graph_shown.disconnect(self.leave)
         self.error.hide()
         had_focus = self.hasFocus()
         self.close()

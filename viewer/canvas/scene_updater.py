@@ -1,4 +1,4 @@
-"""Brings the picture up to date after edits, with as little work as each allows."""
+"""Brings the scene up to date after edits, with as little work as each allows."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject, QTimer
 
 from onnx_workbench.model.history.document import Change
 from onnx_workbench.model.ir.graph import Value
+from onnx_workbench.viewer.canvas.paint.surface import Surface
 from onnx_workbench.viewer.canvas.scene.backlog import Backlog
 from onnx_workbench.viewer.canvas.scene.patch_drawing import (
     DrawingPatch,
@@ -21,7 +22,8 @@ from onnx_workbench.viewer.canvas.scene_loader import SceneLoader, concerns
 from onnx_workbench.viewer.core.model_signals import ChangeSet, is_large
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.canvas.graph_view import GraphView
+    from onnx_workbench.viewer.canvas.scene_controller import SceneController
+    from onnx_workbench.viewer.core.context import DocumentContext
 
 
 class SceneUpdater(QObject):
@@ -31,15 +33,19 @@ class SceneUpdater(QObject):
     removed, what the edit touched is redrawn in the next event loop iteration, or else everything.
     """
 
-    def __init__(self, view: GraphView, loader: SceneLoader) -> None:
-        super().__init__(view)
-        self._view = view
+    def __init__(
+        self, scenes: SceneController, loader: SceneLoader, surface: Surface, context: DocumentContext
+    ) -> None:
+        super().__init__(scenes)
+        self._scenes = scenes
         self._loader = loader
+        self._surface = surface
+        self._changes = context.changes
         self._rebuild = QTimer(self, singleShot=True, interval=0)
         self._rebuild.timeout.connect(self._on_rebuild)
         self._touched: ChangeSet | None = None  # by the one edit that is not drawn yet
-        self._backlog = Backlog(self._catch_up, lambda: view.is_busy, self)
-        changes = view.workspace.changes
+        self._backlog = Backlog(self._catch_up, lambda: scenes.is_busy, self)
+        changes = context.changes
         changes.nodes_changed.connect(loader.forget)
         changes.values_changed.connect(lambda values: loader.forget((), values))
         changes.changed.connect(self._on_change)
@@ -59,9 +65,9 @@ class SceneUpdater(QObject):
         self._backlog.clear()
 
     def _on_change(self, change: Change) -> None:
-        scene = self._view.scene
-        touched = self._view.workspace.changes.touched
-        if scene is None or self._view.is_busy:
+        scene = self._surface.scene
+        touched = self._changes.touched
+        if scene is None or self._scenes.is_busy:
             self.draw_anew()
         elif can_patch(scene.drawing, change, touched) and touched.is_large:
             self._backlog.add((*touched.nodes, *touched.values))
@@ -71,39 +77,39 @@ class SceneUpdater(QObject):
             self._follow(scene, patch)
 
     def _catch_up(self, touched: ChangeSet) -> None:
-        scene = self._view.scene
+        scene = self._surface.scene
         if scene is not None:
             patch = self._loader.patch(scene.drawing, touched)
             is_small = patch is not None and not patch.resized  # else from scratch: each piece would move the others
             self._follow(scene, patch if is_small else None)
 
     def _on_rebuild(self) -> None:
-        view, touched, self._touched = self._view, self._touched, None
-        if view.scene is not None and touched is not None and not self._loader.is_busy:
-            drawing = self._loader.restructured(view.scene.drawing, touched, view.options)
+        scene, touched, self._touched = self._surface.scene, self._touched, None
+        if scene is not None and touched is not None and not self._loader.is_busy:
+            drawing = self._loader.restructured(scene.drawing, touched, self._scenes.options)
             if drawing is not None:
-                view.keep_place()
-                self._loader.load_drawing(drawing, view.scene.layout)
+                self._scenes.keep_position()
+                self._loader.load_drawing(drawing, scene.layout)
                 return
-        view.reload()
+        self._scenes.reload()
 
     def _follow(self, scene: Scene, patch: DrawingPatch | None) -> None:
         """Show what an edit did."""
         if patch is None:
             self._rebuild.start()
         elif patch.resized and (moved := resize_in_place(scene, patch)) is not None:
-            self._view.repaint_moved(patch.boxes, moved, patch.edges)
+            self._surface.repaint_moved(patch.boxes, moved, patch.edges)
         elif patch.resized:
-            self._view.keep_place()
+            self._scenes.keep_position()
             self._loader.load_patched(scene, patch)
         else:
             put_in_place(scene, patch)
-            self._view.repaint_boxes(patch.boxes, patch.edges)
+            self._surface.repaint_boxes(patch.boxes, patch.edges)
 
     def retype(self) -> bool:
         """Write the types of values as they are now; whether that can be done in the scene that is shown."""
-        scene = self._view.scene
-        if scene is None or self._view.is_busy:
+        scene = self._surface.scene
+        if scene is None or self._scenes.is_busy:
             return False
         boxes = pills(scene)
         values = [subject for subject in (scene.boxes[box].subject for box in boxes) if isinstance(subject, Value)]
@@ -115,5 +121,5 @@ class SceneUpdater(QObject):
                 return False
             if patch.boxes:
                 self._follow(scene, patch)
-        self._view.repaint_labels()
+        self._surface.repaint_labels()
         return True

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from onnx_workbench.viewer.canvas.paint.viewport import LARGEST
-from onnx_workbench.viewer.core.selection import Item
 
 _SMALLEST = 1e-4
 _FARTHEST = 1e9  # px; NaN is not below it either
@@ -42,7 +41,7 @@ class GraphViewState:
 class ViewPosition:
     """The part of a graph in view: a point of the scene in the middle. `offset` is its distance from a box.
 
-    The box finds the spot again when the graph was laid out again meanwhile.
+    The box finds the position again when the graph was laid out again meanwhile.
     """
 
     scale: float
@@ -59,15 +58,3 @@ class Anchor:
     x: float
     y: float
     seen_from: tuple[float, float, float]  # position and scale of the view
-
-
-@dataclass
-class Pending:
-    """Actions to take when the requested scene is ready. `fit`: show its beginning if the whole is not readable."""
-
-    anchor: Anchor | None = None
-    reveal: list[Item] = field(default_factory=list)
-    fit: bool = False
-    whole: bool = False  # show all of it, as all was seen before
-    spot: ViewPosition | None = None
-    types: bool = False  # rewrite the types, they changed meanwhile

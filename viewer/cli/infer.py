@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from onnx_workbench import api
+from onnx_workbench.model.checks.models import check_properties
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
 from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
-from onnx_workbench.viewer.cli.terminal import EXIT_OK, print_json, progress, read_model
-from onnx_workbench.viewer.style.formatting import plural
+from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model
+from onnx_workbench.viewer.style.formatting import display, plural
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,11 +32,15 @@ def run(options: argparse.Namespace) -> int:
     with progress("Inferring types") as inferring:
         inferred = api.infer(model, rules=_rules(options.rule), nodes=nodes, progress=inferring)
     write_model(model, options)
+    endless = [problem for problem in check_properties(model) if problem is not None and problem.rule == "recursion"]
     if options.json:
-        print_json({"output": str(options.output), "known": len(inferred.types), "written": inferred.written})
+        facts = {"output": str(options.output), "known": len(inferred.types), "written": inferred.written}
+        print_json(facts | {"recursive": [problem.place.name for problem in endless]})
     else:
         print(f"{plural(len(inferred.types), 'type')} known, {plural(inferred.written, 'declaration')} written")
-    return EXIT_OK
+    for problem in endless:
+        print(display(f"error: {problem.message}, so that nothing is known of its results", 500), file=sys.stderr)
+    return EXIT_FOUND if endless else EXIT_OK
 
 
 def _rules(given: list[str]) -> dict[str, str]:

@@ -22,8 +22,8 @@ from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, 
 from onnx_workbench.viewer.style.formatting import bytes_text, display, number_text, plural, type_text
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.analysis.polynomial import Polynomial
     from onnx_workbench.model.analysis.statistics import Total
+    from onnx_workbench.model.analysis.symbolic import AnySize
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -141,7 +141,7 @@ def costs(
         "scope": lambda node: scope_of(node, levels),
         "node": _node_title,
     }
-    groups = sorted(found.by(keys[by]).items(), key=lambda item: -(item[1].macs.constant or 0))
+    groups = sorted(found.by(keys[by]).items(), key=lambda item: -item[1].macs if isinstance(item[1].macs, int) else 0)
     return {"model": _total(found.total()), f"{by}s": {name: _total(total) for name, total in groups}}
 
 
@@ -161,8 +161,10 @@ def _total(total: Total) -> dict[str, Any]:
     }
 
 
-def _number(amount: Polynomial) -> int | str:
-    return str(amount) if amount.constant is None else amount.constant
+def _number(amount: AnySize) -> int | str:
+    from onnx_workbench.model.analysis.symbolic import readable
+
+    return amount if isinstance(amount, int) else readable(amount)
 
 
 def _print_costs(told: dict[str, Any], by: str) -> None:
@@ -176,7 +178,7 @@ def _print_costs(told: dict[str, Any], by: str) -> None:
 
 def _write_csv(told: dict[str, Any], by: str) -> None:
     """A row for each operator, scope or node, numbers in full. Sums are left to whoever reads it."""
-    from onnx_workbench.model.analysis.polynomial import ungrouped
+    from onnx_workbench.model.analysis.symbolic import ungrouped
 
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow((by, *told["model"]))

@@ -118,6 +118,7 @@ def _open_windows(models: list[str], *, sample: bool, alone: bool) -> int:
 
 def _run_command(name: str, arguments: Sequence[str]) -> int:
     from onnx_workbench.model.errors import ModelError
+    from onnx_workbench.model.process_memory import OVERHEAD, limit_memory, process_budget
     from onnx_workbench.model.progress import Cancelled
 
     module = import_module(f"onnx_workbench.viewer.cli.{name}")
@@ -130,6 +131,7 @@ def _run_command(name: str, arguments: Sequence[str]) -> int:
     parser.add_argument("--salvage", action="store_true", help="work with what is left of a file that ends early")
     module.add_arguments(parser)
     options = parser.parse_args(arguments)
+    limit_memory(process_budget() + OVERHEAD)
     try:
         status: int = module.run(options)
         sys.stdout.flush()
@@ -142,6 +144,10 @@ def _run_command(name: str, arguments: Sequence[str]) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return EXIT_FAILED
         _print_error(ModelError(error.strerror or str(error), str(error.filename or "")), as_json=options.json)
+        return EXIT_FAILED
+    except MemoryError as error:
+        detail = f"A command may use {process_budget() / 1e9:.1f} GB, three quarters of this machine's. {error}"
+        _print_error(ModelError("There is not enough memory for this model", detail), as_json=options.json)
         return EXIT_FAILED
     except (KeyboardInterrupt, Cancelled):
         print("stopped", file=sys.stderr)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from onnx_workbench.exec.inputs.sources import InputSource
     from onnx_workbench.exec.results.run_result import RunResult
     from onnx_workbench.model.ir.graph import Model
+    from onnx_workbench.model.progress import Progress
 
 _MOST_NAMES = 12  # in a message
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -71,8 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         check_target(arguments.output, "run", others=[model])
     session = Session(model)
-    feeds = _feeds(model, arguments)
     with progress(f"Running {arguments.model}") as running:
+        feeds = _feeds(model, arguments, running)
         result = session.run(
             feeds,
             values=_wanted(arguments.values),
@@ -81,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
             memory_limit=arguments.memory_limit,
             time_limit=arguments.time_limit,
         )
-    declared = {result.number(v): v.type for v in (*model.graph.inputs, *model.graph.outputs) if v.type is not None}
+    declared = {v.id: v.type for v in (*model.graph.inputs, *model.graph.outputs) if v.type is not None}
     for one in contradictions(result, declared):
         text = f"{result.layout.name(one.key[1])!r} is {one.found}; the model declares {one.declared}"
         print(display(f"note: {text}", 200), file=sys.stderr)
@@ -113,10 +114,17 @@ def _write(output: Path, result: RunResult, names: list[str]) -> None:
         raise ModelError(f"{output} cannot be written", error.strerror or str(error)) from error
 
 
-def _feeds(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
-    from onnx_workbench.exec.inputs.sources import contradictions, make_feeds, make_value, read_npz
+def _feeds(model: Model, arguments: argparse.Namespace, running: Progress) -> dict[str, Any]:
+    from onnx_workbench.exec.inputs.sources import (
+        contradictions,
+        input_limit,
+        make_feeds,
+        make_value,
+        read_npz,
+    )
 
-    given = read_npz(arguments.inputs) if arguments.inputs is not None else {}
+    limit = input_limit(arguments.memory_limit)
+    given = read_npz(arguments.inputs, limit) if arguments.inputs is not None else {}
     known = {v.name for v in model.graph.inputs} | {v.name for v in model.graph.initializers}
     unknown = [name for name in given if name not in known]
     if unknown:
@@ -127,8 +135,10 @@ def _feeds(model: Model, arguments: argparse.Namespace) -> dict[str, Any]:
     given = {name: array for name, array in given.items() if name not in sources}
     optional = {v.name: v for v in model.graph.inputs if v.initializer is not None and v.name in sources}
     for name, value in optional.items():
-        given[name] = make_value(value, sources[name], named, seed=arguments.seed)
-    feeds = make_feeds(model.graph, sources=sources, sizes=named, given=given, seed=arguments.seed)
+        given[name] = make_value(value, sources[name], named, seed=arguments.seed, limit=limit)
+    feeds = make_feeds(
+        model.graph, sources=sources, sizes=named, given=given, seed=arguments.seed, limit=limit, progress=running
+    )
     for text in contradictions(model.graph, feeds, named):
         print(display(f"note: inputs contradict each other: {text}", 200), file=sys.stderr)
     return feeds

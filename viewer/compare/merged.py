@@ -20,7 +20,8 @@ from onnx_workbench.model.ir.types import Type
 from onnx_workbench.viewer.canvas.graph_view import GraphView
 from onnx_workbench.viewer.canvas.view_state import ViewPosition
 from onnx_workbench.viewer.compare.model_comparison import mark_kinds, note_kind
-from onnx_workbench.viewer.core.context import DocumentContext, graph_of
+from onnx_workbench.viewer.core.context import DocumentContext
+from onnx_workbench.viewer.core.navigation import graph_of
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.widgets.breadcrumb import Breadcrumb
 
@@ -55,14 +56,14 @@ class MergedComparison(QWidget):
         for workspace in (comparing.old, comparing.new):
             # Methods of this object, so that Qt disconnects them with it.
             workspace.types.changed.connect(self._show_types)
-            workspace.marked.connect(self._on_marked)
-            workspace.overlaid.connect(self._overlay)
+            workspace.highlights.marked.connect(self._on_marked)
+            workspace.highlights.overlay_changed.connect(self._overlay)
         comparing.old.selection.changed.connect(self._select_old)
         comparing.new.selection.changed.connect(self._select_new)
-        comparing.old.reveal_requested.connect(self._reveal)
-        comparing.new.reveal_requested.connect(self._reveal)
-        comparing.old.graph_shown.connect(self._go)
-        comparing.new.graph_shown.connect(self._go)
+        comparing.old.navigation.reveal_requested.connect(self._reveal)
+        comparing.new.navigation.reveal_requested.connect(self._reveal)
+        comparing.old.navigation.graph_shown.connect(self._go)
+        comparing.new.navigation.graph_shown.connect(self._go)
         comparing.want_union(wanted=True)
 
     def close_view(self) -> None:
@@ -91,7 +92,7 @@ class MergedComparison(QWidget):
 
     def _make_view(self, union: Union) -> None:
         comparing = self._comparing
-        spot = self._spot()
+        position = self._position()
         had_focus = self.view is not None and self.view.hasFocus()
         self._drop_view()
         self._union = union
@@ -99,10 +100,10 @@ class MergedComparison(QWidget):
         workspace = DocumentContext(Document(union.model), comparing.new.settings, self, title=title)
         shown = union.of.get(self._front.graph)
         if isinstance(shown, Graph):
-            workspace.show(shown)
+            workspace.navigation.show(shown)
         self.view = view = GraphView(workspace)
-        view.is_fixed = True
-        view.set_types(self._type_of)
+        view.set_read_only(read_only=True)
+        view.scenes.set_types(self._type_of)
         self._breadcrumb = Breadcrumb(workspace)
         view.trail_changed.connect(self._breadcrumb.set_frames)
         self._layout.addWidget(self._breadcrumb)
@@ -111,9 +112,9 @@ class MergedComparison(QWidget):
         self._layout.activate()  # a size for choosing the part in view
         self._take_selection(self._front)
         workspace.selection.changed.connect(self._on_selection)
-        workspace.graph_shown.connect(self._on_graph)
+        workspace.navigation.graph_shown.connect(self._on_graph)
         workspace.menu_requested.connect(self._open_menu)
-        self._return_to(spot)
+        self._return_to(position)
         self.view_made.emit(view)
         if had_focus:
             view.setFocus()
@@ -139,7 +140,7 @@ class MergedComparison(QWidget):
 
     def _show_types(self) -> None:
         if self.view is not None:
-            self.view.set_types(self._type_of)
+            self.view.scenes.set_types(self._type_of)
 
     def _mark(self) -> None:
         """Highlight nodes as in the documents, and edges, inputs and outputs that only one side has."""
@@ -158,7 +159,7 @@ class MergedComparison(QWidget):
         mark_kinds(view.workspace, found, pills)
         for mark, kind in (("came", "added"), ("went", "removed")):
             wires = [w for w in lone[kind] if isinstance(w, Connection)]
-            view.workspace.mark(mark, [] if "changed" in hidden and kind in hidden else wires)
+            view.workspace.highlights.mark(mark, [] if "changed" in hidden and kind in hidden else wires)
         for kind in _MIRRORED:
             self._mirror(kind)
         self._overlay()
@@ -171,8 +172,8 @@ class MergedComparison(QWidget):
         """Mirror a highlight of either document."""
         union, view = self._union, self.view
         if union is not None and view is not None:
-            items = (item for side in self._sides() for item in side.marks.get(kind, ()))
-            view.workspace.mark(kind, dict.fromkeys(union.of[item] for item in items if item in union.of))
+            items = (item for side in self._sides() for item in side.highlights.marks.get(kind, ()))
+            view.workspace.highlights.mark(kind, dict.fromkeys(union.of[item] for item in items if item in union.of))
 
     def _overlay(self, *_: object) -> None:
         """Mirror the overlay of the documents; of the new one, where both have one."""
@@ -182,27 +183,27 @@ class MergedComparison(QWidget):
         numbers: dict[Node, float] = {}
         told = ""
         for side in self._sides():
-            own, title = side.overlay_shown
+            own, title = side.highlights.overlay
             if own is not None:
                 numbers.update((made, number) for node, number in own.items() if (made := union.of.get(node)))
                 told = title
-        if numbers or view.workspace.overlay_shown[0] is not None:
-            view.workspace.overlay(numbers or None, told)
+        if numbers or view.workspace.highlights.overlay[0] is not None:
+            view.workspace.highlights.set_overlay(numbers or None, told)
 
     def _sides(self) -> tuple[Workspace, Workspace]:
         return self._comparing.old, self._comparing.new
 
     # -- where it was --------------------------------------------------------------------------------------------
 
-    def _spot(self) -> tuple[ViewPosition, object] | None:
+    def _position(self) -> tuple[ViewPosition, object] | None:
         """Return the part in view, and a document's object near it."""
         view, union = self.view, self._union
-        spot = view.travel.spot() if view is not None else None
-        if spot is None or union is None or view is None or view.scene is None:
+        position = view.navigator.position() if view is not None else None
+        if position is None or union is None or view is None or view.scene is None:
             return None
-        box = view.scene.drawing.box_with(spot.key)
+        box = view.scene.drawing.box_with(position.key)
         old, new = union.sides.get(view.scene.boxes[box].subject, (None, None)) if box >= 0 else (None, None)
-        return spot, new if new is not None else old
+        return position, new if new is not None else old
 
     def _return_to(self, kept: tuple[ViewPosition, object] | None) -> None:
         view, union = self.view, self._union
@@ -213,14 +214,14 @@ class MergedComparison(QWidget):
             view.loaded.disconnect(go)
             scene = view.scene
             if kept is not None and scene is not None:
-                spot, item = kept
-                x, y = spot.centre
+                position, item = kept
+                x, y = position.centre
                 for box in scene.drawing.boxes_of(union.of.get(item))[:1]:
                     left, top, width, _ = scene.rect(box)
-                    x, y = left + width / 2 + spot.offset[0], top + spot.offset[1]
-                view.restore_view_state({"scale": spot.scale, "x": x, "y": y})
+                    x, y = left + width / 2 + position.offset[0], top + position.offset[1]
+                view.scenes.restore_view_state({"scale": position.scale, "x": x, "y": y})
             elif view.workspace.selection.current is not None:
-                view.reveal(view.workspace.selection.current)
+                view.navigator.reveal(view.workspace.selection.current)
 
         view.loaded.connect(go)
         if view.scene is not None:
@@ -276,8 +277,8 @@ class MergedComparison(QWidget):
             return
         graph = graph_of(made)
         if graph is not None:
-            self.view.workspace.show(graph)
-        self.view.reveal(made)
+            self.view.workspace.navigation.show(graph)
+        self.view.navigator.reveal(made)
 
     def _on_graph(self, graph: Graph) -> None:
         """Show the current graph in the documents."""
@@ -285,9 +286,9 @@ class MergedComparison(QWidget):
             return
         for workspace, side in zip((self._comparing.old, self._comparing.new), self._union.sides[graph], strict=True):
             if side is not None:
-                workspace.show(side)
+                workspace.navigation.show(side)
 
     def _go(self, graph: Graph) -> None:
         made = self.drawn(graph)
         if made is not None and self.view is not None and not self._following:
-            self.view.workspace.show(made)
+            self.view.workspace.navigation.show(made)

@@ -66,7 +66,7 @@ class ModelComparison(QObject):
                 earlier.close()
             set_comparison(workspace, self)
             workspace.closed.connect(self.close)
-            workspace.overlay(None)  # an overlay replaces the marks of differences
+            workspace.highlights.set_overlay(None)  # an overlay replaces the marks of differences
             self._endings.append(workspace.document.subscribe(lambda _change: self._delay.start()))
         old.selection.changed.connect(self._follow_old)
         new.selection.changed.connect(self._follow_new)
@@ -83,9 +83,9 @@ class ModelComparison(QObject):
         self.old.selection.changed.disconnect(self._follow_old)
         self.new.selection.changed.disconnect(self._follow_new)
         for workspace in (self.old, self.new):
-            workspace.group(None)
+            workspace.highlights.set_groups(None)
             for sign in SIGNS.values():
-                workspace.mark(sign, [])
+                workspace.highlights.mark(sign, [])
             workspace.closed.disconnect(self.close)
             set_comparison(workspace, None)
         self.closed.emit()
@@ -191,7 +191,7 @@ class ModelComparison(QObject):
         try:
             for workspace, item in ((self.old, chosen[-1].old), (self.new, chosen[-1].new)) if chosen else ():
                 if isinstance(item, (Node, Value, Graph, Function, Model)):
-                    workspace.reveal(item)
+                    workspace.navigation.reveal(item)
         finally:
             self._choosing = False
 
@@ -239,7 +239,7 @@ class ModelComparison(QObject):
             if refused:
                 error = refused[0][1]
                 more = f" ({len(refused) - 1:,} more were left out too.)" if len(refused) > 1 else ""
-                into.message("warning", error.title, f"{error.detail}{more}", error.place)
+                into.messages.show("warning", error.title, f"{error.detail}{more}", error.place)
             self.refresh()
 
         title = "Copy a change" if len(differences) == 1 else f"Copy {len(differences):,} changes"
@@ -261,7 +261,7 @@ class ModelComparison(QObject):
         self._following = True
         try:
             if found:
-                follower.reveal_all(found)
+                follower.navigation.reveal_all(found)
         finally:
             self._following = False
         if not self._choosing:
@@ -272,9 +272,9 @@ def mark_kinds(
     workspace: DocumentContext, kinds: Mapping[Node, str], more: Mapping[str, Iterable[object]] | None = None
 ) -> None:
     """Colour nodes by their kind of difference, and mark them; `more`: other marked objects, by kind."""
-    workspace.group({n: WORDS[kind] for n, kind in kinds.items()}, "Compared", COLORS)
+    workspace.highlights.set_groups({n: WORDS[kind] for n, kind in kinds.items()}, "Compared", COLORS)
     for kind, sign in SIGNS.items():
-        workspace.mark(sign, [*(n for n, k in kinds.items() if k == kind), *(more or {}).get(kind, ())])
+        workspace.highlights.mark(sign, [*(n for n, k in kinds.items() if k == kind), *(more or {}).get(kind, ())])
 
 
 def _nodes_of(item: object) -> list[Node]:

@@ -59,9 +59,9 @@ class DeferredAction(QObject):
         coming = self._workspace.tasks.making("edit")
         if self._waits and coming:
             waits = f"{self._title} waits for “{display(coming[0].title, 80)}”"
-            self._workspace.message("info", waits, choices=((self._refusal, self.stop),), topic=self._topic)
+            self._workspace.messages.show("info", waits, choices=((self._refusal, self.stop),), topic=self._topic)
 
     def _end(self) -> None:
         self._waits = False
-        self._workspace.withdraw(self._topic)
+        self._workspace.messages.withdraw(self._topic)
         self.deleteLater()

@@ -7,6 +7,7 @@ pool thread, which Qt does not survive. So a program with a window disables that
 from __future__ import annotations
 
 import gc
+import threading
 import time
 
 from PySide6.QtCore import QObject, QTimer
@@ -14,6 +15,7 @@ from PySide6.QtCore import QObject, QTimer
 _INTERVAL_MS = 200
 _COLLECTIONS = 10  # of what is young, before the old objects are searched too
 _SHARE = 0.02  # of the time, which searches of the old objects may take
+_model_closed = threading.Event()  # since the last collection
 
 
 class Collector(QObject):
@@ -32,12 +34,17 @@ class Collector(QObject):
         self._timer.start()
 
     def collect(self) -> None:
-        """Collect what was allocated lately, and now and then everything; costs a microsecond where there is little."""
-        if gc.get_count()[0] <= gc.get_threshold()[0]:
+        """Collect what was allocated lately, and everything now and then and after a model was closed.
+
+        Costs a microsecond where little was allocated.
+        """
+        was_closed = _model_closed.is_set()
+        if not was_closed and gc.get_count()[0] <= gc.get_threshold()[0]:
             return
+        _model_closed.clear()
         self._collections += 1
         begun = time.monotonic()
-        if self._collections < _COLLECTIONS or begun < self._next_full:
+        if not was_closed and (self._collections < _COLLECTIONS or begun < self._next_full):
             gc.collect(1)
             return
         gc.collect()
@@ -62,3 +69,4 @@ def exclude_model() -> None:
 def include_models() -> None:
     """End the exemption, as a model was closed: its cycles would never be freed otherwise. GUI thread."""
     gc.unfreeze()
+    _model_closed.set()

@@ -1,7 +1,7 @@
-"""The places visited in one document, to go back and forward between them.
+"""History of the positions in one document, to go back and forward between them.
 
-A place is the graph shown, what was selected, and the part of the graph in view. A place is noted when it is left by
-a jump (to a match, a problem, a body, the whole graph), as it was at that moment; panning and clicking note nothing.
+A position is the graph shown, what was selected, and the part of the graph in view. It is recorded when a jump (to a
+match, a problem, a body, the whole graph) leaves it, as it was at that moment; panning and clicking record nothing.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _MOST = 200
 
 @dataclass(frozen=True, slots=True)
 class NavigationEntry:
-    """One place. `spot` says which part of the graph was in view; only the view that made it can read it."""
+    """One position. `view_position` is the part of the graph in view; only the view that made it can read it."""
 
     graph: Graph
     items: tuple[Item, ...] = ()
-    spot: object = None
+    view_position: object = None
 
 
 class NavigationHistory(QObject):
@@ -51,7 +51,7 @@ class NavigationHistory(QObject):
 
     @contextmanager
     def jump(self) -> Iterator[None]:
-        """Note the place left by what is done inside; nothing where that leads nowhere. Jumps inside belong to it."""
+        """Record the position left by what is done inside, unless it stays the same. Jumps inside belong to it."""
         if self._jumping:
             yield
             return
@@ -62,9 +62,9 @@ class NavigationHistory(QObject):
         finally:
             self._jumping = False
             if self._here() != left:
-                self._note(left)
+                self._record(left)
 
-    def _note(self, left: NavigationEntry) -> None:
+    def _record(self, left: NavigationEntry) -> None:
         if not self._back or self._back[-1] != left:
             self._back.append(left)
             del self._back[:-_MOST]
@@ -72,11 +72,11 @@ class NavigationHistory(QObject):
         self.changed.emit()
 
     def back(self) -> NavigationEntry | None:
-        """The place to show now, one back; None when this is the first."""
+        """The position to show now, one back; None when this is the first."""
         return self._step(self._back, self._forward)
 
     def forward(self) -> NavigationEntry | None:
-        """The place to show now, one forward; None when this is the last."""
+        """The position to show now, one forward; None when this is the last."""
         return self._step(self._forward, self._back)
 
     def _step(self, taken: list[NavigationEntry], left: list[NavigationEntry]) -> NavigationEntry | None:
@@ -93,10 +93,10 @@ class NavigationHistory(QObject):
 
     def prune(self, keep: Callable[[Item], bool]) -> None:
         """Forget graphs and objects that left the model: those for which `keep` is false."""
-        for visits in (self._back, self._forward):
-            visits[:] = [
-                replace(visit, items=tuple(item for item in visit.items if keep(item)))
-                for visit in visits
-                if keep(visit.graph)
+        for entries in (self._back, self._forward):
+            entries[:] = [
+                replace(entry, items=tuple(item for item in entry.items if keep(item)))
+                for entry in entries
+                if keep(entry.graph)
             ]
         self.changed.emit()

@@ -18,26 +18,29 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, Generic, Literal, TypeVar, cast
 
-from PySide6.QtCore import QObject, Qt, QThreadPool, QTimer, Signal, Slot
+from PySide6.QtCore import QObject, Qt, QThreadPool, Signal, Slot
 from shiboken6 import isValid
 
 from onnx_workbench.model.errors import ModelError, errors_to
-from onnx_workbench.model.progress import SILENT, Cancelled, Progress, Report
+from onnx_workbench.model.progress import Cancelled, Progress, Report
 
 T = TypeVar("T")
-Lane = Literal["read", "count", "fetch", "mutate"]
+Lane = Literal["read", "open", "count", "fetch", "mutate"]
 Product = Literal["", "edit", "file"]  # "edit": one of the document; "file": one that is not the document's
 Work = Callable[[Progress], T]
 
 #: Threads of the process for each lane. Some tasks only wait, for a file or for the process that runs the model.
+#: A file that takes long to open must not hold up others, but many at once would only take each other's memory.
 #: Readers of models run one after the other: several threads would only wait for each other's turn in the interpreter.
 _THREADS: dict[Lane | Literal["model"], int] = {
     "read": max(16, os.cpu_count() or 1),
+    "open": 4,
     "count": 2,
     "fetch": 4,
     "mutate": 16,
     "model": 1,
 }
+_SHORT_SECONDS = 0.008  # half a frame: the GUI thread waits so long for a reader that it has just started
 _LOOK_SECONDS = 0.05  # how long to wait for the GUI thread before looking whether to stop
 _WORK_SECONDS, _YIELD_SECONDS = 0.001, 0.0001  # a task lets go of the interpreter so often, and so long
 
@@ -100,11 +103,10 @@ class Task(Generic[T]):
         with errors_to(self._failed, BaseException):
             self.progress.check()
             self.result = self._work(self.progress)
-        self._work = _forgotten  # what the closure captured is not needed any more
 
 
 def _forgotten(_progress: Progress) -> Any:
-    msg = "the work of a task that has run"
+    msg = "work that has ended or is done elsewhere"
     raise RuntimeError(msg)
 
 
@@ -138,6 +140,30 @@ def _pool(lane: Lane | Literal["model"]) -> QThreadPool:
     return pool
 
 
+class _PoolCall:
+    """A call on a pool thread and one that follows on the GUI thread, which then releases what both hold.
+
+    Qt objects may be among that: a widget without a parent is destroyed with its last reference, on whatever thread
+    that is, and Qt does not survive it on a pool thread.
+    """
+
+    def __init__(self, call: Callable[[], None], then: Callable[[], None]) -> None:
+        self._calls = [call, then]
+
+    def start(self, lane: Lane | Literal["model"]) -> None:
+        """Begin as soon as the lane has a free thread."""
+        _pool(lane).start(self._run)
+
+    def _run(self) -> None:
+        self._calls[0]()
+        post(self._finish)  # from here on this thread holds nothing but `self`
+
+    def _finish(self) -> None:
+        then = self._calls[1]
+        self._calls.clear()
+        then()
+
+
 def wait_for_end(seconds: float = 2.0) -> bool:
     """Give cancelled work a moment to stop before the interpreter goes away under it; whether all of it did."""
     return all(_pool(lane).waitForDone(int(1000 * seconds)) for lane in _THREADS)
@@ -150,7 +176,7 @@ def _mailbox() -> _Mailbox:
 
 
 def post(call: Callable[[], None]) -> None:
-    """Have `call` called on the GUI thread at its next turn. Any thread, once a TaskRunner exists."""
+    """Have `call` called on the GUI thread at its next turn. Any thread, once a TaskRunner or ModelReader exists."""
     _mailbox().post(call)
 
 
@@ -189,7 +215,7 @@ class TaskRunner(QObject):
         super().__init__(parent)
         _mailbox()
         self._running: dict[Task[Any], None] = {}
-        self._writing: deque[Callable[[], None]] = deque()  # the one that runs, then those that wait for it
+        self._writing: deque[_PoolCall] = deque()  # the one that runs, then those that wait for it
         self._closed = False
 
     @property
@@ -236,16 +262,11 @@ class TaskRunner(QObject):
         self._running[task] = None
         self.started.emit(task)
 
-        def run() -> None:
-            task._run()
-            post(lambda: self._end(task, done, failed, finished))
-
-        if lane != "mutate":
-            _pool(lane).start(run)
-        else:
-            self._writing.append(run)
-            if len(self._writing) == 1:
-                _pool(lane).start(run)
+        call = _PoolCall(task._run, lambda: self._end(task, done, failed, finished))
+        if lane == "mutate":
+            self._writing.append(call)
+        if lane != "mutate" or len(self._writing) == 1:
+            call.start(lane)
         return task
 
     def follow(
@@ -280,11 +301,12 @@ class TaskRunner(QObject):
         finished: Callable[[], object] | None,
     ) -> None:
         task.finished = True
+        task._work = _forgotten  # what its closure captured may be much
         self._running.pop(task, None)
         if task.lane == "mutate":
             self._writing.popleft()
             if self._writing:
-                _pool("mutate").start(self._writing[0])
+                self._writing[0].start("mutate")
         if self._closed:
             return
         self.ended.emit(task)
@@ -292,7 +314,7 @@ class TaskRunner(QObject):
             if not task.cancelled:
                 self._answer(task, done, failed)
         finally:
-            if finished is not None:
+            if finished is not None and _has_receiver(finished):
                 finished()
 
     def _answer(
@@ -300,11 +322,12 @@ class TaskRunner(QObject):
     ) -> None:
         error = task.error
         if error is None:
-            if done is not None:
+            if done is not None and _has_receiver(done):
                 done(cast("T", task.result))  # no error and not cancelled: it holds what work returned
             return
         if failed is not None:
-            failed(error)
+            if _has_receiver(failed):
+                failed(error)
         elif isinstance(error, ModelError):
             self.failed.emit(task)
         if not isinstance(error, ModelError):
@@ -321,6 +344,12 @@ class TaskRunner(QObject):
         self.cancel_all()
 
 
+def _has_receiver(callback: Callable[..., object]) -> bool:
+    """Return whether a callback is no method of a deleted Qt object: those end with it, as signal connections do."""
+    receiver = getattr(callback, "__self__", None)
+    return not isinstance(receiver, QObject) or isValid(receiver)
+
+
 # -- readers of the live model -----------------------------------------------------------------------------------------
 
 
@@ -331,7 +360,6 @@ class _Attempt:
         self.progress = _TaskProgress(report)
         self.result: list[Any] = []
         self.error: BaseException | None = None
-        self.is_waited_for = reader.is_waited_for
         self._reader = reader
         self._work = work
         self._lock = threading.Lock()
@@ -345,9 +373,7 @@ class _Attempt:
         if self._is_begun:
             with errors_to(self._keep, BaseException):
                 self.result.append(self._work(self.progress))
-        self._work = _forgotten
         self._ended.set()
-        post(self._deliver)
 
     def _keep(self, error: BaseException) -> None:
         self.error = error
@@ -360,16 +386,18 @@ class _Attempt:
         if self._is_begun:
             self._ended.wait()
 
+    def wait(self, seconds: float) -> bool:
+        """Wait for its end; whether that came."""
+        return self._ended.wait(seconds)
+
     def interrupt(self) -> None:
-        """Let the model be changed: cancel it and have its reader start again, or wait for its end."""
-        if self.is_waited_for:
-            self._ended.wait()
-            return
+        """Let the model be changed: cancel it and have its reader start again."""
         self.cancel()
         if isValid(self._reader):
             self._reader.start_again()
 
-    def _deliver(self) -> None:
+    def deliver(self) -> None:
+        """Hand over the result, unless an edit cancelled it. GUI thread only."""
         _attempts.discard(self)
         if not self.progress.cancelled and isValid(self._reader):
             self._reader.take(self)
@@ -380,7 +408,7 @@ _attempts: set[_Attempt] = set()  # those that run or are about to; GUI thread o
 
 def cancel_readers() -> None:
     """Stop every reader before a model changes; each starts again after the change. GUI thread only."""
-    for attempt in sorted(_attempts, key=lambda attempt: attempt.is_waited_for):
+    for attempt in tuple(_attempts):
         attempt.interrupt()
 
 
@@ -390,19 +418,22 @@ class ModelReader(QObject):
     An edit, undo or redo first cancels the work and waits for its next `progress.check`, so that no model changes
     while it is read; then it starts again. Work must therefore bear to be called several times, check often (an edit
     waits for it), and change nothing. Of several calls of `start` the last one counts.
-    `is_waited_for`: an edit waits for the end of the work instead, so that it reads the model as it was at the start.
+    Where no other reader runs, the GUI thread waits a few milliseconds for its end, so that what little it reads is
+    painted in the same frame as what asked for it.
     """
 
-    def __init__(self, parent: QObject, *, is_waited_for: bool = False) -> None:
+    _due = Signal()
+
+    def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
-        self.is_waited_for = is_waited_for
+        _mailbox()
         self._work: Work[Any] | None = None
         self._done: Callable[[Any], object]
         self._failed: Callable[[Exception], object] | None
         self._report: Report | None
         self._attempts: list[_Attempt] = []  # at most one
-        self._starting = QTimer(self, singleShot=True, interval=0)  # no edit is under way then
-        self._starting.timeout.connect(self._begin)
+        self._is_due = False
+        self._due.connect(self._begin, Qt.ConnectionType.QueuedConnection)  # no edit is under way then
         self.destroyed.connect(partial(_cancel_all, self._attempts))
 
     @property
@@ -417,33 +448,15 @@ class ModelReader(QObject):
         *,
         failed: Callable[[Exception], object] | None = None,
         report: Report | None = None,
-        at_once: bool = False,
     ) -> None:
-        """Call `done` with what `work(progress)` gives, on the GUI thread; with `at_once` before this returns.
+        """Call `done` with what `work(progress)` gives, on the GUI thread, after this has returned.
 
         What it raises goes to `failed`, or is raised on the GUI thread. `report(done, total, text)` is called on the
         pool thread with what the work reports.
         """
         self.stop()
         self._work, self._done, self._failed, self._report = work, done, failed, report
-        if at_once:
-            self.finish()
-        elif self.is_waited_for:
-            self._begin()
-        else:
-            self._starting.start()
-
-    def finish(self) -> None:
-        """Do all that is to be done before this returns."""
-        work = self._work
-        if work is None:
-            return
-        self._cancel()
-        result: list[Any] = []
-        errors: list[BaseException] = []
-        with errors_to(errors.append):
-            result.append(work(SILENT))
-        self._end(result, errors[0] if errors else None)
+        self.start_again()
 
     def restart(self) -> None:
         """Start what is running from its beginning: what it reads has changed."""
@@ -456,9 +469,10 @@ class ModelReader(QObject):
         self._work = None
 
     def start_again(self) -> None:
-        """Start anew at the next turn of the event loop."""
+        """Start anew as the next event, before anything is painted."""
         self._cancel()
-        self._starting.start()
+        self._is_due = True
+        self._due.emit()
 
     def take(self, attempt: _Attempt) -> None:
         """Take what an attempt has given."""
@@ -467,14 +481,18 @@ class ModelReader(QObject):
             self._end(attempt.result, attempt.error)
 
     def _begin(self) -> None:
-        if self._work is not None:
-            attempt = _Attempt(self, self._work, self._report)
-            self._attempts.append(attempt)
-            _attempts.add(attempt)
-            _pool("model").start(attempt.run)
+        if not self._is_due or self._work is None:
+            return
+        self._is_due = False
+        attempt, is_alone = _Attempt(self, self._work, self._report), not _attempts
+        self._attempts.append(attempt)
+        _attempts.add(attempt)
+        _PoolCall(attempt.run, attempt.deliver).start("model")
+        if is_alone and attempt.wait(_SHORT_SECONDS):
+            attempt.deliver()
 
     def _cancel(self) -> None:
-        self._starting.stop()
+        self._is_due = False
         while self._attempts:
             self._attempts.pop().cancel()
 

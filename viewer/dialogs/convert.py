@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
 from shiboken6 import isValid
 
 from onnx_workbench.model import schemas
-from onnx_workbench.model.analysis.polynomial import is_name
+from onnx_workbench.model.analysis.symbolic import is_name
 from onnx_workbench.model.checks.models import NEWEST_IR_VERSION
 from onnx_workbench.model.convert import OF_THE_MODEL, PARTS, PRECISIONS, inputs_of, symbols, symbols_of
 from onnx_workbench.model.errors import ModelError
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.core.tasks import Task
 
 _DELAY_MS = 400
-_OLDEST = 7
+OLDEST_OPSET = 7
 _OLDEST_IR = 3
 _NAMED = {
     "nodes": ("Nodes", "by operator and number"),
@@ -182,7 +182,7 @@ class ConvertDialog(QDialog):
         versions.addItem(f"unchanged ({current})" if current else "unchanged", None)
         if current is not None:
             have = {current, *(function.opset_imports.get("", current) for function in model.functions)}
-            for version in range(schemas.newest_opset(), _OLDEST - 1, -1):
+            for version in range(schemas.newest_opset(), OLDEST_OPSET - 1, -1):
                 if have != {version}:  # functions may import another version than the model
                     versions.addItem(str(version), version)
         return versions
@@ -329,7 +329,7 @@ class ConvertDialog(QDialog):
         known = isinstance(place, (Node, Value, Graph, Function, Model))
         if known and getattr(place, "graph", None) is not None:
             with self.scope.held():
-                self._workspace.reveal(place)
+                self._workspace.navigation.reveal(place)
 
     # -- doing it ------------------------------------------------------------------------------------------------
 
@@ -372,7 +372,7 @@ class ConvertDialog(QDialog):
 
     def _tell(self, said: str) -> None:
         if self._purpose:
-            self._workspace.message("info", self.title().replace("Convert", "Converted", 1), f"{said}.")
+            self._workspace.messages.show("info", self.title().replace("Convert", "Converted", 1), f"{said}.")
             self._close_converted()
             return
         self.state.setText(f"Converted; {said}.")

@@ -23,7 +23,7 @@ from onnx_workbench.model.edits.extract import Extraction, cut_between, cut_in_t
 from onnx_workbench.model.edits.split_metadata import lost_by_split
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
-from onnx_workbench.viewer.core.context import graph_of
+from onnx_workbench.viewer.core.navigation import graph_of
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, plural, type_text
@@ -133,7 +133,7 @@ class ExtractDialog(QDialog):
         """Show the graph of the selection, which may have been made in a list, so that the boundary is visible."""
         items = self._workspace.selection.items
         if items and graph_of(items[-1]) is not self._workspace.graph:
-            self._workspace.reveal_all(items)
+            self._workspace.navigation.reveal_all(items)
 
     def preview(self) -> None:
         """Show the boundary; it stays during the extraction."""
@@ -169,8 +169,8 @@ class ExtractDialog(QDialog):
     def _mark(self, cuts: Sequence[Extraction]) -> None:
         """For a split, mark values that one side produces and the other consumes as the cut."""
         given = {v for cut in cuts for v in cut.outputs}
-        self._workspace.mark("taken", [v for cut in cuts for v in cut.inputs if v not in given])
-        self._workspace.mark("given", list(given))
+        self._workspace.highlights.mark("taken", [v for cut in cuts for v in cut.inputs if v not in given])
+        self._workspace.highlights.mark("given", list(given))
 
     def _unmark(self, *_: object) -> None:
         self._mark(())
@@ -182,7 +182,7 @@ class ExtractDialog(QDialog):
     def _go(self, item: QListWidgetItem) -> None:
         value = item.data(_PlaceRole)
         if isinstance(value, Value) and value.graph is not None:
-            self._workspace.reveal_requested.emit(value)
+            self._workspace.navigation.reveal_requested.emit(value)
 
     def extract(self) -> None:
         """Create the models and pass them on."""

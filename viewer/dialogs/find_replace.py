@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, cast, get_args
 
@@ -34,27 +34,28 @@ from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.style.tooltips import for_role
-from onnx_workbench.viewer.tables.row_table import Index, RowModel, RowTable
+from onnx_workbench.viewer.tables.row_model import Column, Index, RowModel
+from onnx_workbench.viewer.tables.row_table import RowTable
 from onnx_workbench.viewer.widgets.dialog_buttons import close_button
 from onnx_workbench.viewer.workflows.edit_many import CopyOf, edit_many
 
 _DELAY_MS = 200
-_COLUMNS = ("Place", "In", "Now", "Then")
+_COLUMNS = (Column("Place"), Column("In"), Column("Now"), Column("Then"))
 _PADDING = 18  # px
 _WHERE: tuple[Where, ...] = get_args(Where)
 
 
-class ReplacementModel(RowModel[Replacement]):
+class ReplacementModel(RowModel[Replacement, Column]):
     """The planned replacements, each with a check box."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(_COLUMNS, parent)
         self._left_out: set[int] = set()
 
-    def set(self, rows: list[Replacement]) -> None:
+    def set_rows(self, rows: Sequence[Replacement]) -> None:
         """Show these, all checked."""
         self._left_out = set()
-        super().set(rows)
+        super().set_rows(rows)
 
     @property
     def count(self) -> int:
@@ -188,7 +189,7 @@ class FindReplaceDialog(QDialog):
         self.model.dataChanged.connect(self._count)
         self._workspace.changes.changed.connect(self._on_change)
         self._workspace.selection.changed.connect(self._on_selection)
-        self._workspace.graph_shown.connect(later)
+        self._workspace.navigation.graph_shown.connect(later)
         self._workspace.closed.connect(self.close)
 
     def _later(self, *_: object) -> None:
@@ -235,7 +236,7 @@ class FindReplaceDialog(QDialog):
         self._show_found()
 
     def _show_found(self) -> None:
-        self.model.set(self._found)
+        self.model.set_rows(self._found)
         self._count()
 
     def _count(self) -> None:
@@ -310,7 +311,7 @@ class FindReplaceDialog(QDialog):
 
     def _reveal(self, index: QModelIndex) -> None:
         if index.isValid() and self.table.hasFocus():
-            self._workspace.reveal(self.model.rows[index.row()].target)
+            self._workspace.navigation.reveal(self.model.rows[index.row()].target)
 
 
 def _line(name: str) -> QLineEdit:

@@ -33,14 +33,11 @@ from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.settings import Settings
 from onnx_workbench.viewer.core.tasks import ModelReader
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
-from onnx_workbench.viewer.files.save import SaveOptions, SaveTask
+from onnx_workbench.viewer.files.save import Save, SaveOptions
 from onnx_workbench.viewer.popups.file_dialogs import ask_save_model
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import bytes_text, plural
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
-
-#: Tensors of smaller graphs are counted before the dialog shows.
-_FEW = 1000
 
 _FORMS: tuple[tuple[str, FileForm | None, str], ...] = (
     ("As the name says", None, "by the extension of the file name"),
@@ -70,7 +67,7 @@ class Begin(Protocol):
 
     def __call__(
         self, options: SaveOptions, *, prepared: Callable[[], object], refused: Callable[[ModelError], object]
-    ) -> SaveTask:
+    ) -> Save:
         """Start a save; one of `prepared` and `refused` is called unless it is cancelled."""
 
 
@@ -98,7 +95,7 @@ class SaveOptionsDialog(QDialog):
         self._sizes: list[int] | None = None  # of all weights; None while they are counted
         self._counting = ModelReader(self)
         self._selected = frozenset(selected)
-        self._running: SaveTask | None = None
+        self._running: Save | None = None
         self.path = QLineEdit(str(suggestion))
         self.path.setAccessibleName("File")
         self._make_choices()
@@ -123,8 +120,7 @@ class SaveOptionsDialog(QDialog):
         model = self._workspace.model
         self._sizes = None
         self._explain()
-        at_once = len(model.graph.nodes) + len(model.graph.initializers) < _FEW
-        self._counting.start(partial(_sizes, model), self._take_sizes, at_once=at_once)
+        self._counting.start(partial(_sizes, model), self._take_sizes)
 
     def _take_sizes(self, sizes: list[int]) -> None:
         self._sizes = sizes

@@ -162,10 +162,10 @@ class SimplifyDialog(QDialog):
             self.ok.setEnabled(can_start or self._is_stopped)
 
     def _show_match(self, things: tuple[Node | Value, ...]) -> None:
-        self._workspace.mark("matches", things)
+        self._workspace.highlights.mark("matches", things)
         if things and self._work is not None:
             with self.scope.held():
-                self._workspace.reveal_all(things)
+                self._workspace.navigation.reveal_all(things)
 
     def _on_change(self, *_: object) -> None:
         if self.pages.currentWidget() is self.passes:
@@ -205,7 +205,7 @@ class SimplifyDialog(QDialog):
             return  # it changed in the meantime, and is being searched again
         self.pages.setCurrentWidget(self.report)
         self.scope.setVisible(False)
-        self._workspace.mark("matches", [])
+        self._workspace.highlights.mark("matches", [])
         if outcome.agreement.agrees is False:
             self._tell(outcome)
             return
@@ -266,7 +266,7 @@ class SimplifyDialog(QDialog):
         self._rehearsing.cancel()
         if self._applying is not None:
             self._applying.stop()
-        self._workspace.mark("matches", [])
+        self._workspace.highlights.mark("matches", [])
         self.scope.changed.disconnect(self._on_change)
         self._workspace.changes.changed.disconnect(self._on_change)
         super().done(result)

@@ -72,7 +72,7 @@ class Autosave(QObject):
 
     def _on_saved(self) -> None:
         self._told = ""
-        self._workspace.withdraw(_LOSES)
+        self._workspace.messages.withdraw(_LOSES)
         self._tell()
         self.look_at_file()
 
@@ -84,7 +84,7 @@ class Autosave(QObject):
     def _tell(self) -> None:
         problem = "" if self.journal is None else self.journal.problem
         if problem and problem != self._told:
-            self._workspace.message("warning", _LOSES, problem, topic=_LOSES)
+            self._workspace.messages.show("warning", _LOSES, problem, topic=_LOSES)
         self._told = problem
 
     def close(self) -> None:
@@ -161,6 +161,6 @@ class Autosave(QObject):
             remove_files(beginning.journal)
         elif beginning.problem:
             why = f"Their file is not there any more as it was, and the model is not being kept: {beginning.problem}."
-            self._workspace.message("warning", _LOSES, why, topic=_LOSES)
+            self._workspace.messages.show("warning", _LOSES, why, topic=_LOSES)
         else:
             self.journal.begin_anew(beginning, entry)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QTimer
 
-from onnx_workbench.viewer.core.context import Message
+from onnx_workbench.viewer.core.messages import Message
 from onnx_workbench.viewer.core.tasks import Task
 from onnx_workbench.viewer.popups.questions import ask_to_save
 from onnx_workbench.viewer.property_tree.editors import take_typed
@@ -38,7 +38,7 @@ class Closing:
         stays open where a warning or an error came meanwhile, as of an edit that could not be made.
         """
         take_typed(self._area.window())
-        if self._files.is_writing(tab):
+        if self._files.saver.is_writing(tab):
             self._close_when_written(tab, partial(self.close, tab, then), "The tab")
             return
 
@@ -48,17 +48,17 @@ class Closing:
                 then()
 
         def again() -> None:  # it may have been edited while it was written
-            if all(message.severity == "info" or message in told for message in tab.messages.messages):
+            if all(message.severity == "info" or message in told for message in tab.message_bar.messages):
                 self.close(tab, then)
 
         if not tab.modified:
             discard()
             return
         self._area.activate(tab)
-        told = tab.messages.messages
+        told = tab.message_bar.messages
         coming = [task.title for task in tab.workspace.tasks.making("edit")]
         holds_less = tab.path.name if tab.path is not None and tab.workspace.document.left_out else ""
-        save = partial(self._files.save, tab, again)
+        save = partial(self._files.saver.save, tab, again)
         ask_to_save(self._area, tab.workspace.title, save, discard, coming, holds_less)
 
     def close_all(self, then: Callable[[], object]) -> None:
@@ -66,7 +66,7 @@ class Closing:
 
         What is being written is finished before, and models that are being kept for recovery show.
         """
-        writing = next(filter(self._files.is_writing, self._area.tabs()), None)
+        writing = next(filter(self._files.saver.is_writing, self._area.tabs()), None)
         if writing is not None:
             self._close_when_written(writing, partial(self.close_all, then), "The window")
             return
@@ -89,8 +89,8 @@ class Closing:
 
     def go_on(self, tab: DocumentTab) -> None:
         """Something of a tab was written, or will not be: close it now if that is what it waited for."""
-        if not self._files.is_writing(tab):
-            tab.workspace.withdraw(_CLOSING)
+        if not self._files.saver.is_writing(tab):
+            tab.workspace.messages.withdraw(_CLOSING)
             waiting = self._waiting.pop(tab, None)
             if waiting is not None:
                 waiting()
@@ -98,7 +98,7 @@ class Closing:
     def go_on_shown(self) -> None:
         """A model shows that was kept for recovery: close the window now if it waited for that, and for no other."""
         if not self._files.keeping:
-            self._area.messages.withdraw(_CLOSING)
+            self._area.message_bar.withdraw(_CLOSING)
             waiting, self._once_shown = self._once_shown, None
             if waiting is not None:
                 waiting()
@@ -112,7 +112,7 @@ class Closing:
 
         def tell() -> None:
             if self._once_shown is call:
-                title, then = f"{self._files.keeping[0].title}: still at it", "The window closes once that is done."
+                title, then = f"{self._files.keeping[0]}: still at it", "The window closes once that is done."
                 choices = (("Keep it open", stay_open),)
                 self._area.show_message(Message("info", title, then, choices=choices, topic=_CLOSING))
 
@@ -130,7 +130,7 @@ class Closing:
         QTimer.singleShot(_PATIENCE, tab, tell)
 
     def _tell_what_is_written(self, tab: DocumentTab, detail: str) -> None:
-        save, tasks = self._files.save_of(tab), tab.workspace.tasks.making("file")
+        save, tasks = self._files.saver.save_of(tab), tab.workspace.tasks.making("file")
 
         def stop() -> None:
             if save is not None:
@@ -142,4 +142,4 @@ class Closing:
         titles += [f"{task.title}: still at it" for task in tasks]
         if titles:
             choices = (("Keep it open", partial(self._waiting.pop, tab, None)), ("Stop saving", stop))
-            tab.workspace.message("info", "; ".join(titles), detail, choices=choices, topic=_CLOSING)
+            tab.workspace.messages.show("info", "; ".join(titles), detail, choices=choices, topic=_CLOSING)

@@ -8,7 +8,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QStackedWidget, QTabBar, QToolButton, QVBoxLayout, QWidget
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.viewer.core.context import Message
+from onnx_workbench.viewer.core.messages import Message
 from onnx_workbench.viewer.files.view_store import ViewStore
 from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.icons import icon
@@ -38,7 +38,7 @@ class DocumentArea(QWidget):
     def __init__(self, start_page: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.views = ViewStore()
-        self.messages = MessageBar()
+        self.message_bar = MessageBar()
         self._tabs = DocumentTabs()
         self._tabs.currentChanged.connect(self._show_front)
         self._tabs.tabBarClicked.connect(self._focus_front, Qt.ConnectionType.QueuedConnection)  # once it is in front
@@ -48,7 +48,7 @@ class DocumentArea(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
-        layout.addWidget(self.messages)
+        layout.addWidget(self.message_bar)
         layout.addWidget(self._stack, 1)
         themes().themeChanged.connect(self._color)
 
@@ -95,8 +95,10 @@ class DocumentArea(QWidget):
     # -- adding and removing ---------------------------------------------------------------------------------
 
     def add_tab(self, tab: DocumentTab) -> None:
-        """Put a new document in front."""
-        self._insert(self._tabs.count(), tab)
+        """Put a new document in front; one that took longer than others requested after it, before these."""
+        later = (index for index, other in enumerate(self.tabs()) if other.number > tab.number)
+        index = next(later, self._tabs.count())
+        self._insert(index, tab, in_front=index == self._tabs.count())
         self.views.restore(tab)
 
     def replace_tab(self, old: DocumentTab, fresh: DocumentTab) -> None:
@@ -107,7 +109,7 @@ class DocumentArea(QWidget):
         self.views.restore(fresh)
         self.remove_tab(old)
 
-    def _insert(self, index: int, tab: DocumentTab) -> None:
+    def _insert(self, index: int, tab: DocumentTab, *, in_front: bool = True) -> None:
         tab.workspace.changes.state_changed.connect(self._show_titles)
         for signal in (tab.workspace.tasks.started, tab.workspace.tasks.ended):
             signal.connect(self._on_task)
@@ -115,9 +117,10 @@ class DocumentArea(QWidget):
         self.view_added.emit(tab.view)
         self._tabs.insertTab(index, tab, "")
         self._tabs.tabBar().setTabButton(index, QTabBar.ButtonPosition.RightSide, self._close_button(tab))
-        self._tabs.setCurrentWidget(tab)
+        if in_front:
+            self._tabs.setCurrentWidget(tab)
+            tab.view.setFocus()
         self._show_titles()
-        tab.view.setFocus()
 
     def _on_task(self, task: Task[Any]) -> None:
         """An edit that is still being made counts as a change."""
@@ -146,18 +149,18 @@ class DocumentArea(QWidget):
 
     def show_message(self, message: Message) -> None:
         """Show a message that belongs to no open document."""
-        self.messages.show_message(message)
+        self.message_bar.show_message(message)
 
     def report(self, error: ModelError, topic: str = "") -> None:
         """Show an error of the user's last action, beside the document in front."""
         message = Message("error", error.title, error.detail, error.place, topic=topic)
         tab = self.tab
-        (self.messages if tab is None else tab.messages).show_message(message)
+        (self.message_bar if tab is None else tab.message_bar).show_message(message)
 
     def close_message(self) -> bool:
         """Close the newest message; False when none is shown."""
         tab = self.tab
-        return (tab is not None and tab.messages.close_newest()) or self.messages.close_newest()
+        return (tab is not None and tab.message_bar.close_newest()) or self.message_bar.close_newest()
 
     # -- titles ----------------------------------------------------------------------------------------------
 

@@ -39,10 +39,11 @@ class DocumentTab(QWidget):
         garbage_collection.exclude_model()
         self.workspace = workspace
         workspace.setParent(self)
+        self.number = 0  # grows with each document that was asked for
         self.identity: Identity | None = None  # of the file when it was read or written last
         self.told_of: Identity | None = None  # of the file another program wrote, once the user was informed
         self.breadcrumb = Breadcrumb(workspace)
-        self.messages = MessageBar(workspace)
+        self.message_bar = MessageBar(workspace)
         self.view: GraphView = GraphView(workspace)
         self.view.trail_changed.connect(self.breadcrumb.set_frames)
         self.keeper = Autosave(workspace, beginning, holds)
@@ -68,7 +69,7 @@ class DocumentTab(QWidget):
         line.setFrameShape(QFrame.Shape.HLine)
         line.setForegroundRole(line.palette().ColorRole.Mid)
         layout.addWidget(line)
-        layout.addWidget(self.messages)
+        layout.addWidget(self.message_bar)
         layout.addWidget(self.view, 1)
         return pane
 
@@ -116,12 +117,12 @@ class DocumentTab(QWidget):
         return self.workspace.document.modified or bool(self.workspace.tasks.making("edit"))
 
     def _show_types(self) -> None:
-        self.view.set_types(self.workspace.types.type_of)
+        self.view.scenes.set_types(self.workspace.types.type_of)
 
     def _mark_problems(self) -> None:
         """Mark what has errors, and the nodes in whose bodies or functions they are: these may be closed."""
         places = dict.fromkeys(p.place for p in self.workspace.problems.all if p.severity == "error")
-        self.workspace.mark("errors", places | dict.fromkeys(holders(self.workspace.model, places)))
+        self.workspace.highlights.mark("errors", places | dict.fromkeys(holders(self.workspace.model, places)))
 
     def note_identity(self) -> None:
         """Remember what the file is like now, to notice when another program changes it."""
@@ -142,4 +143,4 @@ class DocumentTab(QWidget):
         """Show the graph with a number from `graph_number`; nothing happens when there are fewer now."""
         graph = next(itertools.islice(self.workspace.model.graphs(), max(number, 0), None), None)
         if graph is not None:
-            self.workspace.show(graph)
+            self.workspace.navigation.show(graph)

@@ -30,7 +30,7 @@ def export_picture(tab: DocumentTab, part: Part) -> None:
         which: Literal["all", "view", "selection"] = "all" if part == "graph" else part
         scene, area, colouring = part_of(tab.canvas, which, tab.canvas.workspace.selection.items)
     except ModelError as error:
-        tab.workspace.report(error)
+        tab.workspace.messages.report(error)
         return
     path = ask_save(tab, tab.workspace.settings, "Export picture", _suggestion(tab), _FILTERS, "picture")
     if path is None:
@@ -52,7 +52,7 @@ def export_picture(tab: DocumentTab, part: Part) -> None:
 
     def done(written: Exported) -> None:
         size = f"{number_text(written.width)} × {number_text(written.height)}"
-        tab.workspace.message("info", f"{path.name} is written, {size}.", written.loss)
+        tab.workspace.messages.show("info", f"{path.name} is written, {size}.", written.loss)
 
     if tab.canvas is tab.view and tab.workspace.has_runs:
         tab.workspace.runs.edge_notes.gather(scene.drawing.values, write)

@@ -23,7 +23,7 @@ def sample_model() -> Path:
 
 def read(name: str | Path, progress: Progress = SILENT) -> Model:
     """Read a model; ModelError says what is wrong with it. Reads no weights."""
-    from onnx_workbench.model import load
+    from onnx_workbench.model.io.reader.read import load
 
     return load(name, progress)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.viewer.core.context import Message
 from onnx_workbench.viewer.core.folders import journal_folder
+from onnx_workbench.viewer.core.messages import Message
 from onnx_workbench.viewer.style.formatting import display, plural
 
 if TYPE_CHECKING:  # recording knows how models are written, which the first paint does not wait for
@@ -34,7 +34,7 @@ def offer(files: Documents) -> None:
     from onnx_workbench.model.recovery.recover import discard, find_journals
 
     for leftover in list(find_journals(folder, partial(_tell_unreadable, files))):
-        if leftover.titles or leftover.is_unsaved:
+        if leftover.titles or leftover.is_unsaved or leftover.damage is not None:
             files.area.show_message(_question(files, leftover))
         else:  # all was undone: closing would not have asked either
             discard(leftover)
@@ -66,6 +66,8 @@ def _question(files: Documents, leftover: RecoverableJournal) -> Message:
             detail += " Its file did not hold it any more."
     if not leftover.fits:
         detail += " The file has changed since, so they may not fit."
+    if leftover.damage is not None:
+        detail += f" {leftover.damage}"
     if leftover.was_cut_short:
         detail += " The program ended while it did them again."
     title = f"Unsaved edits of {name}" if leftover.titles else f"Unsaved: {name}"
@@ -123,14 +125,17 @@ def _replay_at_once(tab: DocumentTab, leftover: RecoverableJournal) -> None:
         else:
             recover(workspace.document, leftover, journal.when_kept)
     except ModelError as error:
-        workspace.report(error)
+        workspace.messages.report(error)
         return
     _tell_recovered(workspace, leftover)
 
 
 def _tell_recovered(workspace: Workspace, leftover: RecoverableJournal) -> None:
-    edits = plural(len(leftover.titles), "edit")
-    workspace.message("info", "Recovered", f"{edits} restored; save to keep the result.")
+    text = f"{plural(len(leftover.titles), 'edit')} restored; save to keep the result."
+    if leftover.damage is None:
+        workspace.messages.show("info", "Recovered", text)
+    else:
+        workspace.messages.show("warning", "Recovered in part", f"{text} {leftover.damage}")
 
 
 def _replay_in_copy(files: Documents, tab: DocumentTab, leftover: RecoverableJournal) -> None:

@@ -1,4 +1,4 @@
-"""One save of a document as it was chosen: prepared where the model lives, then written in a task."""
+"""One save of a document as it was chosen, and what it does on other threads."""
 
 from __future__ import annotations
 
@@ -7,21 +7,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.writer.save import Saved, Saving, prepare
 from onnx_workbench.model.io.writer.storage_plan import UNMOVED, Storage
 from onnx_workbench.model.recovery.baseline import Baseline, finish_baseline, prepare_baseline
 from onnx_workbench.model.recovery.journal_files import new_path
 from onnx_workbench.viewer.core.folders import journal_folder
 from onnx_workbench.viewer.core.tasks import post_and_wait
-from onnx_workbench.viewer.files.save_preparation import SavePreparation
 
 if TYPE_CHECKING:
+    from onnx_workbench.model.errors import ModelError
     from onnx_workbench.model.io.reader.sniff import FileForm
     from onnx_workbench.model.io.reader.source import Identity
     from onnx_workbench.model.ir.graph import Model
     from onnx_workbench.model.progress import Progress
-    from onnx_workbench.viewer.run.workspace import Workspace
+    from onnx_workbench.viewer.files.document_tab import DocumentTab
 
 
 @dataclass(frozen=True)
@@ -48,96 +47,78 @@ class Coming:
     kept: Baseline | None
 
 
-@dataclass(frozen=True)
-class Answers:
-    """Callbacks of a save, on the GUI thread. Either `refused`, `failed` or `written`, unless it is stopped.
+@dataclass(eq=False)
+class Save:
+    """One save of a document, prepared where the model lives and then written in a task. See `Saver`.
 
-    `refused` is called before anything is written, if the options do not fit the model; `placing` when all is written
-    and the old file still there, with the identity of the new one; `written` with the state of the document that the
-    file holds; `ended` after all, whatever the outcome.
+    `then` is called once it is written, `prepared` when it is about to be written, `refused` when the options do not
+    fit the model.
     """
 
-    prepared: Callable[[], object]
-    refused: Callable[[ModelError], object]
-    failed: Callable[[ModelError], object]
-    placing: Callable[[Coming], object]
-    written: Callable[[Saved, int], object]
-    ended: Callable[[], object]
-
-
-@dataclass(eq=False)
-class SaveTask:
-    """Saves a document once, or again; edits may go on meanwhile. GUI thread only."""
-
-    workspace: Workspace
+    tab: DocumentTab
     options: SaveOptions
-    answers: Answers
-    others: Sequence[Model] = ()  # of other documents, whose files it must not replace
-    #: What waits until it has ended; of several calls for the same thing the last one counts.
-    waiting: dict[object, Callable[[], object]] = field(default_factory=dict)
+    then: Callable[[], object] | None = None
+    prepared: Callable[[], object] | None = None
+    refused: Callable[[ModelError], object] | None = None
+    is_replacing: bool = False  # what another program wrote, as the user chose
+    is_replacing_truncated: bool = False
+    waiting: list[Callable[[], object]] = field(default_factory=list)  # called once it has ended
     stopped: bool = False
+    cancel: Callable[[], object] = lambda: None  # the stage that runs
     _whole: tuple[Path, Saving] | None = None  # the model for its journal, where the file does not hold all
-    _stop: Callable[[], object] = lambda: None
 
     @property
     def title(self) -> str:
         """Title of the task."""
         return f"Saving {self.options.path.name}"
 
-    def start(self, expected: Identity | None) -> None:
-        """Begin, with the edits that are on their way. `expected`: refuse to replace a file of another identity."""
-        chosen = self.options
+    @property
+    def is_own(self) -> bool:
+        """Return whether it writes the file that the document belongs to."""
+        return self.options.path == self.tab.path and self.tab.identity is not None
 
-        def work(progress: Progress) -> Saving:
-            model, journal = self.workspace.model, self.workspace.journal
-            saving = prepare(
-                model, chosen.path, chosen.storage, form=chosen.form, expected=expected, others=self.others,
-                progress=progress,
-            )  # fmt: skip
-            if saving.left_out and journal is not None and journal.is_on(chosen.path):
-                path = new_path(journal_folder())
-                self._whole = path, prepare_baseline(model, path, progress)
-            return saving
-
-        preparation = SavePreparation(self.workspace, self.title, work, self._write, self._refuse, self.answers.ended)
-        if preparation.running:
-            self._stop = preparation.stop
+    @property
+    def is_copy(self) -> bool:
+        """Return whether the document keeps its current file."""
+        return self.options.copy and not self.is_own
 
     def stop(self) -> None:
-        """Cancel: write nothing, or leave the old file as it was; only `ended` is called, if the save began.
+        """Cancel: write nothing, or leave the old file as it was.
 
         Too late once the new file is in place: then the save succeeds.
         """
         self.stopped = True
-        self._stop()
+        self.cancel()
 
-    def _write(self, saving: Saving, state: int) -> None:
-        def work(progress: Progress) -> Saved:
-            def place(path: Path, identity: Identity) -> None:
-                kept = None if self._whole is None else finish_baseline(*self._whole, progress)
-                coming = Coming(path, identity, state, bool(saving.left_out), kept)
-                post_and_wait(lambda: self.answers.placing(coming), progress)
+    def prepare(self, expected: Identity | None, others: Sequence[Model], progress: Progress) -> Saving:
+        """Read the model; ModelError if the options do not fit it. Any thread, while the model is unchanged.
 
-            return saving.run(progress, placing=place)
+        `expected`: refuse to replace a file of another identity; `others`: models whose files it must not replace.
+        """
+        self._whole = None
+        options, model, journal = self.options, self.tab.workspace.model, self.tab.workspace.journal
+        saving = prepare(
+            model, options.path, options.storage, form=options.form, expected=expected, others=others,
+            progress=progress,
+        )  # fmt: skip
+        if saving.left_out and journal is not None and journal.is_on(options.path):
+            path = new_path(journal_folder())
+            self._whole = path, prepare_baseline(model, path, progress)
+        return saving
 
-        def finished() -> None:
-            try:
-                if task.result is not None:  # even when it was stopped: the file is there
-                    self.answers.written(task.result, state)
-            finally:
-                self.answers.ended()
+    def write(self, saving: Saving, state: int, progress: Progress) -> Saved:
+        """Write what was prepared of this state of the document; the journal hears before the file is replaced.
 
-        task = self.workspace.tasks.start(self.title, work, failed=self._fail, finished=finished, lane="mutate")
-        self._stop = task.cancel
-        self.answers.prepared()
+        Off the GUI thread. ModelError if it cannot be written.
+        """
 
-    def _refuse(self, error: Exception) -> None:
-        if isinstance(error, ModelError):
-            self.answers.refused(error)
-        self.answers.ended()
-        if not isinstance(error, ModelError):
-            raise error
+        def announce(path: Path, identity: Identity) -> None:
+            kept = None if self._whole is None else finish_baseline(*self._whole, progress)
+            coming = Coming(path, identity, state, bool(saving.left_out), kept)
+            post_and_wait(lambda: self._expect(coming), progress)
 
-    def _fail(self, error: BaseException) -> None:
-        if isinstance(error, ModelError):
-            self.answers.failed(error)
+        return saving.run(progress, placing=announce)
+
+    def _expect(self, coming: Coming) -> None:
+        if not self.is_copy:
+            self.tab.keeper.expect(coming)

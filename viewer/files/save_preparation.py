@@ -1,4 +1,4 @@
-"""Prepares what a save will write, on a pool thread where the model is large."""
+"""Prepares what a save will write, on a pool thread."""
 
 from __future__ import annotations
 
@@ -16,15 +16,13 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.core.tasks import Task
     from onnx_workbench.viewer.run.workspace import Workspace
 
-_FEW = 1000  # nodes and constants, which are prepared in less than a frame
-
 
 class SavePreparation(QObject):
     """Prepares a save of a document. GUI thread only.
 
     If edits are pending it begins once they are made, refused or stopped (see DeferredAction). Calls `done` with
-    the save and the state that it holds, or `failed` with what it raised: at once where the model is small. An edit
-    meanwhile waits until all is prepared (1.3 s in a model of 100,000 nodes), so that the save does not hold it.
+    the save and the state that it holds, or `failed` with what it raised. An edit meanwhile has it begin again, so that
+    the save holds it, too (preparing takes 1.3 s in a model of 100,000 nodes, longer than an edit may wait).
     The work shows under a title and may be stopped there: then it calls `stopped`.
     """
 
@@ -46,20 +44,18 @@ class SavePreparation(QObject):
         self._workspace = workspace
         self._title = title
         self._task: Task[None] | None = None
-        self._reader = ModelReader(self, is_waited_for=True)
+        self._reader = ModelReader(self)
         self.running = True  # nothing was called yet
         self._waiting = DeferredAction(workspace, title, "Do not save", self._begin, self._stop)
 
     def _begin(self) -> None:
         self._task = self._workspace.tasks.follow(self._title, self._stop)
         self._document.end_gesture()  # what is typed next is not saved
-        graph = self._document.model.graph
         self._reader.start(
             lambda progress: (self._prepare(progress), self._document.current.id),
             self._hand_over,
             failed=self._fail,
             report=self._task.progress.report,
-            at_once=len(graph.nodes) + len(graph.initializers) <= _FEW,
         )
 
     def stop(self) -> None:

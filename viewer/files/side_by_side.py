@@ -56,9 +56,9 @@ class SideBySide(QWidget):
         self.splitter = QSplitter(Qt.Orientation.Horizontal)
         self.splitter.setChildrenCollapsible(False)
         for tab in (left, right):
-            place = tab.view.view_state()
+            place = tab.view.scenes.view_state()
             self.splitter.addWidget(self._side(tab))
-            tab.view.restore_view_state(place)
+            tab.view.scenes.restore_view_state(place)
         self.merged: MergedComparison | None = None  # while both are shown as one graph
         self._stack = QStackedWidget()
         self._stack.addWidget(self.splitter)
@@ -175,9 +175,9 @@ class SideBySide(QWidget):
             tab.beside = None
             tab.workspace.changes.state_changed.disconnect(self._show_titles)
             tab.view.removeEventFilter(self)
-            place = tab.view.view_state()
+            place = tab.view.scenes.view_state()
             tab.put(tab.pane)
-            tab.view.restore_view_state(place)
+            tab.view.scenes.restore_view_state(place)
         self.front_changed.emit()
         self.hide()  # a layout that took it earlier would show it as a window of its own
         self.setParent(None)
@@ -287,8 +287,8 @@ class ViewSync(QObject):
         self._leading = False
         left.viewport_changed.connect(self._on_left)
         right.viewport_changed.connect(self._on_right)
-        left.workspace.graph_shown.connect(self._on_left_graph)
-        right.workspace.graph_shown.connect(self._on_right_graph)
+        left.workspace.navigation.graph_shown.connect(self._on_left_graph)
+        right.workspace.navigation.graph_shown.connect(self._on_right_graph)
         left.loaded.connect(self._on_right)
         comparing.changed.connect(self._on_right)
 
@@ -307,7 +307,7 @@ class ViewSync(QObject):
     def _lead(self, leader: GraphView, follower: GraphView) -> None:
         if self._leading or not self._is_on or leader.scene is None or follower.scene is None:
             return
-        if self._comparing.result is None or follower.is_busy:
+        if self._comparing.result is None or follower.scenes.is_busy:
             return
         place = self._partner_place(leader, follower)
         if place is None:
@@ -379,4 +379,4 @@ class ViewSync(QObject):
         result = self._comparing.result
         partner = result.partner(graph) if result is not None and self._is_on else None
         if isinstance(partner, Graph):
-            follower.workspace.show(partner)
+            follower.workspace.navigation.show(partner)

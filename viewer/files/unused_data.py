@@ -25,7 +25,7 @@ def offer(workspace: Workspace, saved: Saved) -> None:
     if not saved.unused:
         return
     names = ", ".join(path.name for path in saved.unused)
-    workspace.message(
+    workspace.messages.show(
         "info",
         f"{saved.path.name} no longer uses {plural(len(saved.unused), 'data file')} of earlier saves",
         f"{names}: needed only if you made a copy of the model meanwhile.",
@@ -37,4 +37,4 @@ def offer(workspace: Workspace, saved: Saved) -> None:
 def _discard(workspace: Workspace, paths: Iterable[Path]) -> None:
     left = [path for path in paths if path.exists() and not QFile.moveToTrash(str(path))]
     if left:
-        workspace.report(ModelError("This could not be moved to the trash", ", ".join(map(str, left))))
+        workspace.messages.report(ModelError("This could not be moved to the trash", ", ".join(map(str, left))))

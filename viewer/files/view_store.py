@@ -26,7 +26,7 @@ class ViewStore:
         if tab.path is not None:
             views = self._load()
             views.pop(str(tab.path), None)
-            views[str(tab.path)] = {"graph": tab.graph_number(), "view": tab.view.view_state()}
+            views[str(tab.path)] = {"graph": tab.graph_number(), "view": tab.view.scenes.view_state()}
 
     def restore(self, tab: DocumentTab) -> None:
         """Bring a document back to where it was left, if that is known and wanted."""
@@ -35,7 +35,7 @@ class ViewStore:
         entry = self._load().get(str(tab.path))
         if isinstance(entry, dict) and isinstance(entry.get("graph"), int):
             tab.show_graph_number(entry["graph"])
-            tab.view.restore_view_state(entry.get("view"))
+            tab.view.scenes.restore_view_state(entry.get("view"))
 
     def save(self) -> None:
         """Write what is known; a folder that cannot be written to costs only the views."""

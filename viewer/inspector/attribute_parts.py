@@ -208,7 +208,7 @@ def _element_row(
     of = f"element {index} of {of_node(node, attribute.name)}"
     if isinstance(value, Graph):
         row.text, row.note, row.target = display(value.name, 60), plural(len(value.nodes), "node"), value
-        opening: tuple[RowAction, ...] = (RowAction("Open", lambda: workspace.show(value), "forward", "go"),)
+        opening: tuple[RowAction, ...] = (RowAction("Open", lambda: workspace.navigation.show(value), "forward", "go"),)
     else:
         assert isinstance(value, (Tensor, SparseTensor))
         row.text, opening = tensor_text(value), ()

@@ -15,6 +15,7 @@ from onnx_workbench.model.ir.graph import Graph, Node
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.schemas import AttributeSchema, Schema
+from onnx_workbench.model.schemas.attribute_choices import ELEMENT_TYPES
 from onnx_workbench.model.text.attributes import (
     attribute_source,
     has_text,
@@ -51,10 +52,6 @@ from onnx_workbench.viewer.property_tree.rows import (
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, plural
 
-#: Integer attributes that hold an element type.
-_ELEMENT_TYPES = frozenset({
-    "to", "dtype", "output_dtype", "output_datatype", "stash_type", "softmax_precision", "precision", "to_type",
-})  # fmt: skip
 _SHOWN = 40  # elements of a list
 
 OpenList = Callable[[Node, Attribute], object]
@@ -137,7 +134,7 @@ def attribute_text(attribute: Attribute) -> str:
 
 
 def _is_element_type(name: str) -> bool:
-    return name in _ELEMENT_TYPES
+    return name in ELEMENT_TYPES
 
 
 def _element_name(number: int) -> str:
@@ -287,7 +284,7 @@ def _open(workspace: Workspace, row: PropertyRow, attribute: Attribute) -> None:
 
 
 def _shower(workspace: Workspace, graph: Graph) -> Callable[[], object]:
-    return lambda: workspace.show(graph)
+    return lambda: workspace.navigation.show(graph)
 
 
 def _actions(

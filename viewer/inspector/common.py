@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from onnx_workbench.model.analysis.scoping import seen_by, visible_values
 from onnx_workbench.model.edits import properties, values
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.viewer.core.selection import Item
+from onnx_workbench.viewer.popups.connect import VisibleValues
 from onnx_workbench.viewer.property_tree.rows import (
     LONGEST_TEXT,
     LazyRows,
@@ -45,7 +45,7 @@ def act(workspace: Workspace, title: str, change: Change) -> Callable[[], object
 
 def go(workspace: Workspace, item: Item, title: str = "Go there") -> RowAction:
     """Return the action that selects an object and brings it into view."""
-    return RowAction(title, lambda: workspace.reveal(item), "forward", "go")
+    return RowAction(title, lambda: workspace.navigation.reveal(item), "forward", "go")
 
 
 def name_of(item: Item) -> str:
@@ -262,42 +262,22 @@ def rename_field(value: Value) -> PropertyField:
 # -- choosing values ------------------------------------------------------------------------------------------
 
 
-class VisibleValues:
-    """Values visible in a graph, for completion while a name is typed; collected once."""
+class ValueSuggestions:
+    """Completions with values visible in a graph while a name is typed; `judge` says what speaks against one."""
 
-    def __init__(self, workspace: Workspace, graph: Graph, *, judge: Callable[[Value], str] | None = None) -> None:
+    def __init__(
+        self, workspace: Workspace, visible: VisibleValues, judge: Callable[[Value], str] = lambda _value: ""
+    ) -> None:
         self._workspace = workspace
-        self._graph = graph
+        self._visible = visible
         self._judge = judge
-        self._values: list[Value] | None = None
 
     def suggest(self, typed: str) -> Sequence[Suggestion]:
         """Return values whose name contains the text: fitting ones first, prefixes before inner matches."""
-        if self._values is None:
-            self._values = list(visible_values(self._graph).values())
-        words = typed.lower()
-        starts: list[Value] = []
-        holds: list[Value] = []
-        for value in self._values:
-            name = value.name.lower()
-            if words in name:
-                (starts if name.startswith(words) else holds).append(value)
-                if len(starts) >= _MOST_SUGGESTED:
-                    break
-        found = [self._suggestion(value) for value in (*starts, *holds)[:_MOST_SUGGESTED]]
+        found = [self._suggestion(value) for value in self._visible.containing(typed, _MOST_SUGGESTED)]
         return sorted(found, key=lambda s: not s.fits)
 
     def _suggestion(self, value: Value) -> Suggestion:
-        reason = self._judge(value) if self._judge is not None else ""
+        reason = self._judge(value)
         note = type_note(self._workspace, value)
         return Suggestion(value.name, f"{note} – {reason}" if reason else note, fits=not reason)
-
-
-def find_value(graph: Graph, name: str) -> Value:
-    """Return the value of a visible name; ModelError when there is none."""
-    for value in seen_by(graph):
-        if value.name == name:
-            return value
-    raise ModelError(
-        f"There is no value named {display(name, 80)} here", "Choose one of the graph or of those around it."
-    )

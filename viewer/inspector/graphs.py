@@ -12,11 +12,10 @@ from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.text.types import parse_type
 from onnx_workbench.viewer.inspector.common import (
-    VisibleValues,
+    ValueSuggestions,
     act,
     add_row,
     description_row,
-    find_value,
     go,
     many,
     metadata_section,
@@ -34,6 +33,7 @@ from onnx_workbench.viewer.inspector.initializers import initializers_section
 from onnx_workbench.viewer.inspector.quantization import annotations_section
 from onnx_workbench.viewer.inspector.types import value_type_field
 from onnx_workbench.viewer.inspector.values import owner_text
+from onnx_workbench.viewer.popups.connect import VisibleValues, find_value
 from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, type_text
@@ -142,7 +142,7 @@ def _add_port(workspace: Workspace, graph: Graph, side: Side) -> PropertyRow:
     def add_output(edit: Transaction, text: str) -> None:
         workspace.types.make_output(edit, graph, find_value(graph, text))
 
-    visible = VisibleValues(workspace, graph, judge=judge)
+    visible = ValueSuggestions(workspace, VisibleValues(graph), judge)
     field = PropertyField(
         f"Add output to {name_of(graph)}", str, add_output, suggest=visible.suggest, hint="name of a value"
     )

@@ -9,7 +9,7 @@ from onnx_workbench.model import schemas
 from onnx_workbench.model.edits import functions, properties
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
-from onnx_workbench.model.ir.graph import Function, Graph, Model, TrainingInfo
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo
 from onnx_workbench.model.text.attributes import parse_int
 from onnx_workbench.model.text.operators import parse_operator
 from onnx_workbench.viewer.inspector.common import (
@@ -32,13 +32,16 @@ from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow,
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import bytes_text, display, plural
 
+#: Asks before an opset number is changed that defines these nodes differently: target, domain, version, nodes.
+AskOpset = Callable[[Model | Function, str, int, Sequence[Node]], object]
 
-def model_rows(workspace: Workspace, model: Model) -> list[PropertyRow]:
+
+def model_rows(workspace: Workspace, model: Model, ask: AskOpset) -> list[PropertyRow]:
     """Return all rows of a model."""
     return [
         *_file_rows(workspace, model),
         _number("ir_version", "IR version", model.ir_version, "Set IR version", properties.set_ir_version),
-        opsets_section(workspace, model),
+        opsets_section(workspace, model, ask),
         *(_text(model, field, label) for field, label in _TEXTS.items()),
         _number("model_version", "Model version", model.model_version, "Set version", properties.set_model_version),
         description_row(texts_of(model)),
@@ -94,13 +97,13 @@ def _graph_row(workspace: Workspace, graph: Graph, label: str) -> PropertyRow:
 # -- opset imports --------------------------------------------------------------------------------------------
 
 
-def opsets_section(workspace: Workspace, target: Model | Function) -> PropertyRow:
+def opsets_section(workspace: Workspace, target: Model | Function, ask: AskOpset) -> PropertyRow:
     """Return the section of opset imports of a model or function."""
     imports = target.opset_imports
     of = name_of(target)
 
     def rows() -> Sequence[PropertyRow]:
-        found = [_opset_row(workspace, target, domain, version) for domain, version in imports.items()]
+        found = [_opset_row(workspace, target, domain, version, ask) for domain, version in imports.items()]
 
         def add(edit: Transaction, text: str) -> None:
             domain, equals, version = (part.strip() for part in text.replace(":", "=").partition("="))
@@ -115,20 +118,30 @@ def opsets_section(workspace: Workspace, target: Model | Function) -> PropertyRo
     return section("opsets", "Opset imports", len(imports), rows, common=False, expanded=len(imports) <= 60)
 
 
-def _opset_row(workspace: Workspace, target: Model | Function, domain: str, version: int) -> PropertyRow:
+def _opset_row(workspace: Workspace, target: Model | Function, domain: str, version: int, ask: AskOpset) -> PropertyRow:
     shown = display(domain or "ai.onnx", 120)
     row = PropertyRow(f"opset {domain}", shown, str(version))
     newest = schemas.newest_opset(domain) if schemas.is_loaded() else 0
+
+    def apply(edit: Transaction, text: str) -> None:
+        number = parse_int(text)
+        properties.check_opset_version(number, target)
+        changed = properties.nodes_changed_by_opset(target, domain, number)
+        if changed:
+            ask(target, domain, number, changed)
+        else:
+            properties.set_opset(edit, target, domain, number)
+
     numbers = range(newest, 0, -1) if newest > 1 else ()
     row.field = PropertyField(
         f"Set opset {shown} of {name_of(target)}",
         lambda: str(version),
-        lambda edit, text: properties.set_opset(edit, target, domain, parse_int(text)),
+        apply,
         choices=tuple(Suggestion(str(n), "newest" if n == newest else "") for n in numbers),
     )
     if newest > 1 and version > newest:
         row.note = f"newest known is {newest}"
-    row.tip = "Nodes are not converted when only the number changes."
+    row.tip = "Asks whether to convert, where the other version defines nodes differently."
     row.actions = (
         RowAction(
             "Remove",
@@ -178,7 +191,7 @@ def _functions(workspace: Workspace, model: Model) -> PropertyRow:
     return section("functions", "Functions", count, lambda: many(count, make, adding))
 
 
-def function_rows(workspace: Workspace, function: Function) -> list[PropertyRow]:
+def function_rows(workspace: Workspace, function: Function, ask: AskOpset) -> list[PropertyRow]:
     """Return all rows of a function: name, signature, opsets and texts."""
 
     def called(part: str, text: str) -> PropertyField:
@@ -195,7 +208,7 @@ def function_rows(workspace: Workspace, function: Function) -> list[PropertyRow]
         ports_section(workspace, function.body, "input"),
         ports_section(workspace, function.body, "output"),
         function_attributes(workspace, function),
-        opsets_section(workspace, function),
+        opsets_section(workspace, function, ask),
         _graph_row(workspace, function.body, "Body"),
         description_row(texts_of(function)),
         metadata_section(workspace, texts_of(function)),

@@ -6,20 +6,18 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from onnx_workbench.model import schemas
-from onnx_workbench.model.analysis.scoping import nodes_downstream
 from onnx_workbench.model.analysis.signatures import function_schema, operator_for
 from onnx_workbench.model.edits import nodes, values
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
-from onnx_workbench.model.ir.graph import Graph, Node, Value
+from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.schemas import Parameter, Schema
 from onnx_workbench.viewer.inspector.attributes import OpenList, attributes_section
 from onnx_workbench.viewer.inspector.common import (
-    VisibleValues,
+    ValueSuggestions,
     act,
     add_row,
     description_row,
-    find_value,
     go,
     inferred_row,
     many,
@@ -34,6 +32,7 @@ from onnx_workbench.viewer.inspector.devices import devices_section
 from onnx_workbench.viewer.inspector.run_rows import run_rows
 from onnx_workbench.viewer.inspector.tensors import TensorNumbers, tensor_text
 from onnx_workbench.viewer.inspector.types import value_type_field
+from onnx_workbench.viewer.popups.connect import InputSource, misfit
 from onnx_workbench.viewer.property_tree.rows import Help, PropertyField, PropertyRow, RowAction, Suggestion
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, plural, type_text
@@ -110,7 +109,7 @@ def _operator_row(workspace: Workspace, node: Node, schema: Schema | None) -> Pr
     function = workspace.model.function(*node.operator)
     if function is not None:
         row.note = "function of the model"
-        row.actions = (RowAction("Open function", lambda: workspace.show(function.body), "forward", "go"),)
+        row.actions = (RowAction("Open function", lambda: workspace.navigation.show(function.body), "forward", "go"),)
     elif schema is not None:
         row.note = "deprecated" if schema.deprecated else f"since {schema.since_version}"
     elif schemas.is_loaded():
@@ -205,46 +204,19 @@ def _inputs(workspace: Workspace, node: Node, schema: Schema | None) -> Property
 
 def _input_field(workspace: Workspace, node: Node, index: int, name: str) -> PropertyField:
     """Return a field in which a value is chosen by name; empty leaves the input out."""
-    graph = node.graph
-    assert graph is not None
-    after: set[Node] | None = None
+    source = InputSource(workspace, node, index)
 
     def judge(value: Value) -> str:
-        nonlocal after
-        if after is None:
-            after = nodes_downstream([node])
-        if value.producer in after:
-            return "would be a cycle"
-        return values.type_mismatch(node, index, value, workspace.types.type_of(value))
+        return "would be a cycle" if source.makes_cycle(value) else source.misfit(value)
 
-    visible = VisibleValues(workspace, graph, judge=judge)
-
-    def apply(edit: Transaction, text: str) -> None:
-        if text:
-            values.connect(edit, node, index, _named_or_new(edit, graph, text))
-        elif index < len(node.inputs):
-            values.disconnect(edit, node, index)
-
-    value = node.inputs[index] if index < len(node.inputs) else None
+    value = source.present
     return PropertyField(
         f"Connect {name} of {name_of(node)}",
         lambda: "" if value is None else value.name,
-        apply,
-        suggest=visible.suggest,
+        source.connect,
+        suggest=ValueSuggestions(workspace, source.visible, judge).suggest,
         hint="a value, or w: float[3] = 1",
     )
-
-
-def _named_or_new(edit: Transaction, graph: Graph, text: str) -> Value:
-    """Return the value of a name, else the constant that the text defines."""
-    from onnx_workbench.model.edits.constants import add_constant, reads_as_constant
-
-    try:
-        return find_value(graph, text)
-    except ModelError:
-        if not reads_as_constant(text):
-            raise
-        return add_constant(edit, graph, text)
 
 
 def _input_row(workspace: Workspace, node: Node, index: int, schema: Schema | None) -> PropertyRow:
@@ -262,8 +234,7 @@ def _input_row(workspace: Workspace, node: Node, index: int, schema: Schema | No
             row.actions = _disconnecting(workspace, node, index, label)
         return row
     fill_value(workspace, row, value)
-    known = workspace.types.type_of(value)
-    mismatch = values.type_mismatch(node, index, value, known) if schemas.is_loaded() else ""
+    mismatch = misfit(workspace, node, index, value) if schemas.is_loaded() else ""
     if not value.is_defined and not value.is_input:
         row.style, row.tip = "error", "Nothing gives this value."
     elif mismatch:

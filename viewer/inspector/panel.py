@@ -11,11 +11,13 @@ from shiboken6 import isValid
 
 from onnx_workbench.model import schemas
 from onnx_workbench.model.checks import Problem
+from onnx_workbench.model.edits import properties
 from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.viewer.core.event_loop import Debounce
 from onnx_workbench.viewer.core.model_signals import is_in_model
 from onnx_workbench.viewer.core.selection import Item
+from onnx_workbench.viewer.inspector.common import name_of
 from onnx_workbench.viewer.inspector.graphs import graph_rows
 from onnx_workbench.viewer.inspector.list_window import ListWindow
 from onnx_workbench.viewer.inspector.models import function_rows, model_rows
@@ -26,17 +28,19 @@ from onnx_workbench.viewer.inspector.run_rows import run_rows
 from onnx_workbench.viewer.inspector.tensors import TensorNumbers
 from onnx_workbench.viewer.inspector.values import owner_text, value_rows
 from onnx_workbench.viewer.panel import Panel
+from onnx_workbench.viewer.popups.questions import ask_to_convert
 from onnx_workbench.viewer.property_tree.rows import Help, PropertyRow
 from onnx_workbench.viewer.property_tree.tree import PropertyTree
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import node_category, theme, themes
 from onnx_workbench.viewer.style.tooltips import plain_tip
 
 _MOST_BACK = 10
+_MOST_OPERATORS = 10
+_MOST_NAMES = 4
 _LONGEST_HELP = 200_000
-_FEW = 16  # most values for which run results are compared before a refresh
 
 
 class InspectorPanel(Panel):
@@ -53,7 +57,7 @@ class InspectorPanel(Panel):
         self._told: list[tuple[str, ...]] | None = None  # of run results
         self.numbers = TensorNumbers(workspace.tasks, self.refresh_soon)
         self.head = _Head(self)
-        self.tree = PropertyTree(workspace.document, workspace.report, self)
+        self.tree = PropertyTree(workspace.document, workspace.messages.report, self)
         self.tree.setAccessibleName("Fields of the selection")
         self.help = _HelpView(self)
         splitter = self.splitter = QSplitter(Qt.Orientation.Vertical, self)
@@ -82,7 +86,7 @@ class InspectorPanel(Panel):
         self.head.documentation.toggled.connect(self.help.setVisible)
         self.tree.current_row_changed.connect(self._show_help)
         workspace.selection.changed.connect(self._on_selection)
-        workspace.graph_shown.connect(self._on_selection)
+        workspace.navigation.graph_shown.connect(self._on_selection)
         workspace.changes.changed.connect(self._on_change)
         workspace.types.changed.connect(self.refresh_soon)
         workspace.run_state_changed.connect(self._follow_runs)
@@ -101,10 +105,8 @@ class InspectorPanel(Panel):
         """Handle new values; None: any."""
         if not self.isVisible():
             self._stale = True
-        elif values is None or not values.isdisjoint(self._computed):
-            texts = self._run_texts()
-            if texts is None or texts != self._told:
-                self.refresh_soon()
+        elif (values is None or not values.isdisjoint(self._computed)) and self._run_texts() != self._told:
+            self.refresh_soon()
 
     @property
     def _computed(self) -> list[Value]:
@@ -113,12 +115,9 @@ class InspectorPanel(Panel):
         given = [item] if isinstance(item, Value) else item.outputs if isinstance(item, Node) else ()
         return [value for value in given if value is not None]
 
-    def _run_texts(self) -> list[tuple[str, ...]] | None:
-        """Return the texts of those results; None where comparing takes as long as a refresh."""
-        computed = self._computed
-        if len(computed) > _FEW:
-            return None
-        rows = (row for value in computed for row in run_rows(self.workspace, value))
+    def _run_texts(self) -> list[tuple[str, ...]]:
+        """Return the texts of those results."""
+        rows = (row for value in self._computed for row in run_rows(self.workspace, value))
         return [(row.text, row.note, row.style) for row in rows]
 
     def _load_schemas(self) -> None:
@@ -213,16 +212,16 @@ class InspectorPanel(Panel):
             case Graph():
                 return graph_rows(self.workspace, item)
             case Function():
-                return function_rows(self.workspace, item)
+                return function_rows(self.workspace, item, self._ask_opset)
             case Model():
-                return model_rows(self.workspace, item)
+                return model_rows(self.workspace, item, self._ask_opset)
 
     def go_back(self) -> None:
         """Select what was shown before."""
         if self._back:
             seen = self._back.pop()
             self._going_back = True
-            self.workspace.reveal_all(item for item in seen if is_in_model(item))
+            self.workspace.navigation.reveal_all(item for item in seen if is_in_model(item))
             self._going_back = False
             self.refresh()
 
@@ -240,6 +239,29 @@ class InspectorPanel(Panel):
     def _open_list(self, node: Node, attribute: Attribute) -> None:
         window = ListWindow(self.workspace, node, attribute.name, self)
         window.show()
+
+    def _ask_opset(self, target: Model | Function, domain: str, version: int, changed: Sequence[Node]) -> None:
+        """Offer a conversion instead of a new opset number that changes what nodes mean."""
+        from onnx_workbench.viewer.dialogs.convert import OLDEST_OPSET
+
+        workspace = self.workspace
+        name = display(domain or "ai.onnx", 60)
+
+        def change() -> None:
+            if not is_in_model(target):
+                return
+            with workspace.document.edit(f"Set opset {name} of {name_of(target)}") as edit:
+                properties.set_opset(edit, target, domain, version)
+
+        can_convert = not domain and OLDEST_OPSET <= version <= schemas.newest_opset()
+        box = ask_to_convert(
+            self.window(),
+            f"Opset {version} of {name} defines {plural(len(changed), 'node')} differently.",
+            _by_operator(changed),
+            change,
+            (lambda: workspace.conversion_requested.emit(version, "", None)) if can_convert else None,
+        )
+        workspace.closed.connect(box.reject)
 
     # -- documentation ---------------------------------------------------------------------------------------
 
@@ -390,6 +412,21 @@ class _HelpView(QWidget):
             self.text.document().setMarkdown(text, features.MarkdownDialectGitHub | features.MarkdownNoHTML)
         else:
             self.text.setPlainText(text)
+
+
+def _by_operator(nodes: Sequence[Node]) -> str:
+    """List nodes by operator type, one line each, some by name."""
+    by_type: dict[str, list[Node]] = {}
+    for node in nodes:
+        by_type.setdefault(node.op_type, []).append(node)
+    lines = []
+    for op_type, found in list(by_type.items())[:_MOST_OPERATORS]:
+        names = ", ".join(name_of(node) for node in found[:_MOST_NAMES])
+        more = f" and {len(found) - _MOST_NAMES} more" if len(found) > _MOST_NAMES else ""
+        lines.append(f"{display(op_type, 60)}: {names}{more}")
+    if len(by_type) > _MOST_OPERATORS:
+        lines.append(f"and {plural(len(by_type) - _MOST_OPERATORS, 'other operator')}")
+    return "\n".join(lines)
 
 
 def _button(parent: QWidget, title: str) -> QToolButton:

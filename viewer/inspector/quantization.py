@@ -9,7 +9,8 @@ from onnx_workbench.model.edits import properties
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Graph, QuantizationAnnotation, Value
-from onnx_workbench.viewer.inspector.common import VisibleValues, act, add_row, find_value, go, many, name_of, section
+from onnx_workbench.viewer.inspector.common import ValueSuggestions, act, add_row, go, many, name_of, section
+from onnx_workbench.viewer.popups.connect import VisibleValues, find_value
 from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display
@@ -27,7 +28,7 @@ def annotations_section(workspace: Workspace, graph: Graph) -> PropertyRow:
         added = QuantizationAnnotation(find_value(graph, text), ())
         properties.set_quantization_annotations(edit, graph, (*annotations, added))
 
-    visible = VisibleValues(workspace, graph)
+    visible = ValueSuggestions(workspace, VisibleValues(graph))
     adding = PropertyField(
         f"Annotate a value of {name_of(graph)}", str, add, suggest=visible.suggest, hint="name of a value"
     )
@@ -85,13 +86,13 @@ def _removing(workspace: Workspace, graph: Graph, index: int) -> RowAction:
 def _parameter_rows(workspace: Workspace, graph: Graph, index: int) -> list[PropertyRow]:
     """Return rows for present parameters, and empty ones for the other known parameters."""
     parameters = dict(graph.quantization_annotations[index].parameters)
-    visible = VisibleValues(workspace, graph)
+    visible = ValueSuggestions(workspace, VisibleValues(graph))
     names = [*parameters, *(name for name in _KNOWN if name not in parameters)]
     return [_parameter_row(workspace, graph, index, name, parameters.get(name), visible) for name in names]
 
 
 def _parameter_row(
-    workspace: Workspace, graph: Graph, index: int, name: str, value: Value | None, visible: VisibleValues
+    workspace: Workspace, graph: Graph, index: int, name: str, value: Value | None, visible: ValueSuggestions
 ) -> PropertyRow:
     annotation = graph.quantization_annotations[index]
 

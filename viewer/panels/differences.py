@@ -27,14 +27,15 @@ from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import count_text, display, plural
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.style.tooltips import for_role, plain_tip
-from onnx_workbench.viewer.tables.row_table import Index, RowModel, RowTable
+from onnx_workbench.viewer.tables.row_model import Column, Index, RowModel
+from onnx_workbench.viewer.tables.row_table import RowTable
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
 
-_COLUMNS = ("Kind", "Where", "What")  # then its form on either side
+_TITLES = ("Kind", "Where", "What")  # then its form on either side
 _KINDS = ("added", "removed", "changed", "renamed", "moved")
 
 
-class DifferenceModel(RowModel[Difference]):
+class DifferenceModel(RowModel[Difference, Column]):
     """The differences of the visible kinds."""
 
     def name_sides(self, old: str, new: str) -> None:
@@ -42,14 +43,8 @@ class DifferenceModel(RowModel[Difference]):
         sides = (
             f"{side}: {display(title, 60)}" if title else side for side, title in (("Before", old), ("After", new))
         )
-        self.titles = (*_COLUMNS, *sides)
-        self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self.titles) - 1)
-
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        if role != Qt.ItemDataRole.ToolTipRole:
-            return super().headerData(section, orientation, role)
-        title = super().headerData(section, orientation, Qt.ItemDataRole.DisplayRole)
-        return None if title is None else plain_tip(title)
+        self.columns = [Column(title, tip=title) for title in (*_TITLES, *sides)]
+        self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self.columns) - 1)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         row = self.rows[index.row()]
@@ -73,7 +68,8 @@ class DifferencesPanel(Panel):
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
-        self.model = DifferenceModel((*_COLUMNS, "Before", "After"), self)
+        self.model = DifferenceModel((), self)
+        self.model.name_sides("", "")
         self._comparing: ModelComparison | None = None
         self.table = self._make_table()
         self.summary = ElidedLabel(self)
@@ -146,7 +142,7 @@ class DifferencesPanel(Panel):
         shown = comparing.shown if comparing is not None else []
         titles = (comparing.old.title, comparing.new.title) if comparing is not None else ("", "")
         self.model.name_sides(*titles)
-        self.model.set(shown)
+        self.model.set_rows(shown)
         self.summary.setText(self._summary(differences))
         self.summary.setToolTip(plain_tip(self.summary.text()))
         self.end_button.setVisible(comparing is not None)

@@ -190,17 +190,17 @@ class FindPanel(Panel):
         else:
             self.status.setText(_HELP)
         if finished:
-            self.workspace.mark("matches", self.matches.items)
+            self.workspace.highlights.mark("matches", self.matches.items)
 
     def _on_failed(self, error: ModelError) -> None:
         """Keep the matches found so far."""
         count = len(self.matches.items)
         self.status.setText(f"{error} {count_text(count)} found before." if count else str(error))
-        self.workspace.mark("matches", self.matches.items)
+        self.workspace.highlights.mark("matches", self.matches.items)
 
     def _on_current(self, index: QModelIndex) -> None:
         if index.isValid():
-            self.workspace.reveal(self.matches.items[index.row()])
+            self.workspace.navigation.reveal(self.matches.items[index.row()])
 
     def _on_opened(self, index: QModelIndex) -> None:
         self._on_current(index)
@@ -219,13 +219,13 @@ class FindPanel(Panel):
         row = (row + by) % count if row >= 0 else (0 if by > 0 else count - 1)
         self.list.setCurrentIndex(self.matches.index(row))
         if not self._search.running:
-            self.workspace.mark("matches", self.matches.items)
+            self.workspace.highlights.mark("matches", self.matches.items)
 
     def _leave(self) -> None:
         """Return to the graph, keeping the selection; the query stays for the next time."""
         self._delay.stop()
         self._search.stop()
-        self.workspace.mark("matches", ())
+        self.workspace.highlights.mark("matches", ())
         self.workspace.trigger("go.graph")
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:

@@ -195,12 +195,12 @@ class NodeTablePanel(Panel):
         if not finished:
             self.status.setText(f"{plural(len(self._found), 'node')} so far")
             return
-        self.model.set(self._found)
+        self.model.set_rows(self._found)
 
     def _on_failed(self, error: ModelError) -> None:
         """Keep the previous list."""
         self.error.show_error(error)
-        self.status.setText(plural(len(self.model.nodes), "node"))
+        self.status.setText(plural(len(self.model.rows), "node"))
 
     def _on_listing(self) -> None:
         self._chosen = set(self._selected_nodes())
@@ -212,10 +212,10 @@ class NodeTablePanel(Panel):
         else:
             self._follow()
         self._chosen = set()
-        self.status.setText(plural(len(self.model.nodes), "node"))
+        self.status.setText(plural(len(self.model.rows), "node"))
 
     def _select(self, nodes: set[Node]) -> None:
-        rows = [row for row, node in enumerate(self.model.nodes) if node in nodes] if nodes else []
+        rows = [row for row, node in enumerate(self.model.rows) if node in nodes] if nodes else []
         chosen = QItemSelection()
         for _, run in groupby(enumerate(rows), key=lambda item: item[1] - item[0]):  # neighbours as one range
             several = [row for _, row in run]
@@ -225,7 +225,7 @@ class NodeTablePanel(Panel):
     def _fit_columns(self) -> None:
         for section, column in enumerate(self.model.columns):
             least = self.fontMetrics().horizontalAdvance(f"{column.title}00000")
-            width = self.table.sizeHintForColumn(section) + 16 if len(self.model.nodes) < 2000 else 0
+            width = self.table.sizeHintForColumn(section) + 16 if len(self.model.rows) < 2000 else 0
             self.table.setColumnWidth(section, min(max(least, width), 320))
 
     def _on_nodes(self, nodes: set[Node]) -> None:
@@ -244,14 +244,14 @@ class NodeTablePanel(Panel):
         rows: set[int] = set()
         for part in self.table.selectionModel().selection().toList():
             rows.update(range(part.top(), part.bottom() + 1))
-        return [self.model.nodes[row] for row in sorted(rows) if row < len(self.model.nodes)]
+        return [self.model.rows[row] for row in sorted(rows) if row < len(self.model.rows)]
 
     def _on_selection(self, *_: object) -> None:
         cells = sum(part.height() * part.width() for part in self.table.selectionModel().selection().toList())
         self.set_button.setEnabled(cells > 0)
         self.set_button.setText(f"Set {plural(cells, 'cell')}" if cells else "Set")
         if self.table.hasFocus() and cells:
-            self.workspace.reveal_all(self._selected_nodes())
+            self.workspace.navigation.reveal_all(self._selected_nodes())
 
     def _follow(self) -> None:
         """Mirror the selection made elsewhere."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
+from PySide6.QtCore import QObject, Qt, Signal
 
 from onnx_workbench.model.analysis.signatures import operator_for, signature_of
 from onnx_workbench.model.edits.attributes import expected_kind, remove_attribute, set_attribute
@@ -21,15 +21,13 @@ from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.schemas import AttributeSchema
 from onnx_workbench.model.text.attributes import attribute_source, has_text, parse_any, parse_attribute
 from onnx_workbench.viewer.canvas.scene.node_text import attribute_text
-from onnx_workbench.viewer.core.tasks import ModelReader
 from onnx_workbench.viewer.property_tree.rows import LONGEST_TEXT
 from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.style.labels import first_output, trail
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.style.tooltips import plain_tip
-from onnx_workbench.viewer.tables.sorting import AT_ONCE, Key, order_of
-
-Index = QModelIndex | QPersistentModelIndex
+from onnx_workbench.viewer.tables.row_model import Column, Index, SortedRowModel
+from onnx_workbench.viewer.tables.sorting import Key
 
 NAME, OPERATOR, GRAPH = "Name", "Operator", "Graph"
 _LOOKED_AT = 2000  # nodes whose attributes decide which columns there are
@@ -42,82 +40,44 @@ _EDITABLE = _READ_ONLY | Qt.ItemFlag.ItemIsEditable
 
 
 @dataclass(frozen=True)
-class AttributeColumn:
+class AttributeColumn(Column):
     """What a column shows: the name, the operator, the graph, or (`attribute`) an attribute."""
 
-    title: str
     attribute: str = ""
-    tip: str = ""
 
 
 #: A node, the column, and what is to be written there.
 Cell = tuple[Node, AttributeColumn, str]
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """What is shown next."""
-
-    columns: list[AttributeColumn]
-    nodes: list[Node]
-    numbers: dict[Node, int]
-
-
-class NodeTableModel(QAbstractTableModel):
-    """Some nodes with the attributes their operators have.
-
-    Very many are sorted over several turns; until then the table shows what it showed.
-    """
+class NodeTableModel(SortedRowModel[Node, AttributeColumn]):
+    """Some nodes with the attributes their operators have."""
 
     refused = Signal(object)  # ModelError: why a cell was not taken
 
+    finds_columns = True
+
     def __init__(self, document: Document, parent: QObject | None = None) -> None:
-        super().__init__(parent)
+        super().__init__([AttributeColumn(NAME)], parent)
         self._document = document
-        self.nodes: list[Node] = []
-        self.columns: list[AttributeColumn] = [AttributeColumn(NAME)]
-        self._rows: dict[Node, int] = {}
-        self._sorted_by: tuple[int, Qt.SortOrder] | None = None
-        self._coming: list[Node] | None = None  # shown instead as soon as they are sorted
-        self._arranging = ModelReader(self)
+        self._row_of: dict[Node, int] = {}  # of those shown; filled on first use
         self._refusal = ""
 
-    def set(self, nodes: Iterable[Node]) -> None:
-        """Show these nodes, in the order last sorted by."""
-        self._coming = list(nodes)
-        self._arrange()
+    def sort_key(self, rows: Sequence[Node], column: AttributeColumn, _section: int) -> Callable[[int], Key]:
+        return lambda place: _key(rows[place], column)
 
-    def stop(self) -> None:
-        """Leave the rows as they are: nodes came or went, and others will be `set`."""
-        self._arranging.stop()
-        self._coming = None
+    def find_columns(self, rows: Sequence[Node], progress: Progress) -> Sequence[AttributeColumn]:
+        return _columns(rows, progress)
+
+    def on_order(self) -> None:
+        self._row_of.clear()
 
     def touch(self, nodes: Iterable[Node]) -> None:
-        """Nodes changed: show them as they are now. Costs the number of nodes that changed."""
-        self._arranging.restart()
-        rows = [self._rows[node] for node in nodes if node in self._rows]
+        """Nodes changed: show them as they are now."""
+        self._row_of = self._row_of or {node: row for row, node in enumerate(self.rows)}
+        rows = [self._row_of[node] for node in nodes if node in self._row_of]
         if rows:
-            last = len(self.columns) - 1
-            self.dataChanged.emit(self.index(min(rows), 0), self.index(max(rows), last))
-
-    # -- Qt --------------------------------------------------------------------------------------------------
-
-    def rowCount(self, parent: Index = QModelIndex()) -> int:
-        """One row a node."""
-        return 0 if parent.isValid() else len(self.nodes)
-
-    def columnCount(self, parent: Index = QModelIndex()) -> int:
-        """Name, operator, attributes, graph."""
-        return 0 if parent.isValid() else len(self.columns)
-
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Titles of columns, with the attribute's description as tooltip."""
-        if orientation != Qt.Orientation.Horizontal or section >= len(self.columns):
-            return None
-        column = self.columns[section]
-        if role == Qt.ItemDataRole.DisplayRole:
-            return column.title
-        return plain_tip(column.tip) or None if role == Qt.ItemDataRole.ToolTipRole else None
+            self.update_rows(min(rows), max(rows))
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         """Tensors, graphs and the place of a node are not written as text."""
@@ -129,9 +89,9 @@ class NodeTableModel(QAbstractTableModel):
             return False
         if not column.attribute:
             return True
-        attribute = self.nodes[index.row()].attributes.get(column.attribute)
+        attribute = self.rows[index.row()].attributes.get(column.attribute)
         if attribute is None:
-            kind = expected_kind(self.nodes[index.row()], column.attribute)
+            kind = expected_kind(self.rows[index.row()], column.attribute)
             return kind is None or has_text(kind)
         if not has_text(attribute.kind):
             return False
@@ -141,7 +101,7 @@ class NodeTableModel(QAbstractTableModel):
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """What a cell shows; what is not written in the node, such as defaults, stands muted."""
-        node, column = self.nodes[index.row()], self.columns[index.column()]
+        node, column = self.rows[index.row()], self.columns[index.column()]
         match role:
             case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.AccessibleTextRole:
                 return display(self._shown(node, column), 200, elide="end")
@@ -164,7 +124,7 @@ class NodeTableModel(QAbstractTableModel):
 
     def source(self, index: Index) -> str:
         """A cell as it is edited and copied: empty where the attribute is left out."""
-        return _source(self.nodes[index.row()], self.columns[index.column()])
+        return _source(self.rows[index.row()], self.columns[index.column()])
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
         """Take what was typed into one cell."""
@@ -172,49 +132,11 @@ class NodeTableModel(QAbstractTableModel):
             return False
         return self._change(index.row(), index.column(), str(value))
 
-    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Order the rows by a column: numbers as numbers, texts as texts."""
-        self._sorted_by = None if column < 0 else (column, order)
-        self._arrange()
-
-    def _arrange(self) -> None:
-        """Sort the rows that come, or those that are shown."""
-        nodes = self.nodes if self._coming is None else self._coming
-        known = self.columns if self._coming is None else None
-        sorted_by = self._sorted_by
-
-        def arrange(progress: Progress) -> _Rows:
-            columns = known or _columns(nodes, progress)
-            ordered = nodes
-            if sorted_by is not None and sorted_by[0] < len(columns):
-                column, is_descending = columns[sorted_by[0]], sorted_by[1] == Qt.SortOrder.DescendingOrder
-                order = order_of(
-                    len(nodes), lambda row: _key(nodes[row], column), is_descending=is_descending, progress=progress
-                )
-                ordered = [nodes[row] for row in progress.paced(order)]
-            return _Rows(columns, ordered, {node: row for row, node in enumerate(progress.paced(ordered))})
-
-        self._arranging.start(arrange, self._show, at_once=len(nodes) <= AT_ONCE)
-
-    def _show(self, rows: _Rows) -> None:
-        if self._coming is not None:
-            self._coming = None
-            self.beginResetModel()
-            self.columns, self.nodes, self._rows = rows.columns, rows.nodes, rows.numbers
-            self.endResetModel()
-            return
-        self.layoutAboutToBeChanged.emit()
-        before = self.persistentIndexList()
-        held = [(self.nodes[index.row()], index.column()) for index in before]
-        self.nodes, self._rows = rows.nodes, rows.numbers
-        self.changePersistentIndexList(before, [self.index(self._rows[node], column) for node, column in held])
-        self.layoutChanged.emit()
-
     # -- editing ---------------------------------------------------------------------------------------------
 
     def cells(self, texts: Iterable[tuple[int, int, str]]) -> list[Cell]:
         """What is to be written, from rows, columns and texts."""
-        return [(self.nodes[row], self.columns[column], text) for row, column, text in texts]
+        return [(self.rows[row], self.columns[column], text) for row, column, text in texts]
 
     def _change(self, row: int, column: int, text: str) -> bool:
         """Write a text into a cell; False when it was refused, see `refused`."""
@@ -335,6 +257,6 @@ def _columns(nodes: Sequence[Node], progress: Progress) -> list[AttributeColumn]
     return [
         AttributeColumn(NAME),
         *several,
-        *(AttributeColumn(display(n, 60), n, display(tip, 400)) for n, tip in tips.items()),
+        *(AttributeColumn(display(n, 60), tip=display(tip, 400), attribute=n) for n, tip in tips.items()),
         *place,
     ]

@@ -184,7 +184,7 @@ class OutlinePanel(Panel):
         self._following = True
         only = next(iter(items)) if len(items) == 1 else None
         if isinstance(only, Node) and only.graph is self.workspace.graph:
-            self.workspace.reveal(only)
+            self.workspace.navigation.reveal(only)
         else:
             selection.set(items)
         self._following = False
@@ -194,9 +194,9 @@ class OutlinePanel(Panel):
         subject = index.siblingAtColumn(0).data(ObjectRole)
         self._following = True
         if isinstance(subject, (Scope, Stretch)):
-            self.workspace.reveal_all(list(subject.all_nodes()))
+            self.workspace.navigation.reveal_all(list(subject.all_nodes()))
         elif subject is not None:
-            self.workspace.reveal(subject)
+            self.workspace.navigation.reveal(subject)
         self._following = False
 
     def _on_menu(self, position: QPoint) -> None:

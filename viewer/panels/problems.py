@@ -18,8 +18,8 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.viewer.core.context import graph_of
 from onnx_workbench.viewer.core.model_signals import is_in_model
+from onnx_workbench.viewer.core.navigation import graph_of
 from onnx_workbench.viewer.core.problem_checker import find_problems
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.run.workspace import Workspace
@@ -27,7 +27,8 @@ from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.style.tooltips import for_role, plain_tip
-from onnx_workbench.viewer.tables.row_table import Index, RowModel, RowTable
+from onnx_workbench.viewer.tables.row_model import Column, Index, RowModel
+from onnx_workbench.viewer.tables.row_table import RowTable
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
 from onnx_workbench.viewer.workflows.edit_many import MANY
 
@@ -36,10 +37,10 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.workflows.background_edit import EditOutcome
 
 _MEND_ALL = "Mend all problems"
-_COLUMNS = ("Problem", "Details", "Place")
+_COLUMNS = (Column("Problem"), Column("Details"), Column("Place"))
 
 
-class ProblemModel(RowModel[Problem]):
+class ProblemModel(RowModel[Problem, Column]):
     """The known problems."""
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -108,7 +109,7 @@ class ProblemsPanel(Panel):
     def _on_known(self) -> None:
         known = self.workspace.problems
         if list(known.all) != self.model.rows:
-            self.model.set(list(known.all))
+            self.model.set_rows(list(known.all))
         parts = [
             plural(known.count("error"), "error"),
             plural(known.count("warning"), "warning"),
@@ -131,7 +132,7 @@ class ProblemsPanel(Panel):
     def _go(self, index: QModelIndex) -> None:
         place = self.model.rows[index.row()].place
         if isinstance(place, (Node, Value, Graph, Function, Model)):
-            self.workspace.reveal(place)
+            self.workspace.navigation.reveal(place)
 
     def _on_menu(self, position: QPoint) -> None:
         problem = self._current()
@@ -164,7 +165,7 @@ class ProblemsPanel(Panel):
     def _apply(self, title: str, problems: list[Problem]) -> None:
         failed = _mend(self.workspace.document, title, problems)
         if failed is not None:
-            self.workspace.report(failed)
+            self.workspace.messages.report(failed)
 
 
 def _is_there(place: object) -> bool:

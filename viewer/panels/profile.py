@@ -54,8 +54,6 @@ _OPERATOR_COLUMNS = (
     NumberColumn("Memory", 12, amount=True),
 )
 
-#: Runs of fewer nodes are processed at once.
-_FEW = 2000
 
 _Ran = tuple[Node, NodeResult]
 
@@ -121,10 +119,10 @@ class ProfilePanel(Panel):
         self.view.currentIndexChanged.connect(self.stack.setCurrentIndex)
         self.view.currentIndexChanged.connect(lambda _: self._refresh())
         self.colour.activated.connect(lambda _: workspace.runs.overlays.choose(self.colour.currentData()))
-        self.nodes.chosen.connect(workspace.reveal)
+        self.nodes.chosen.connect(workspace.navigation.reveal)
         self.operators.chosen.connect(self._select_operator)
         workspace.results.changed.connect(self._on_results)
-        workspace.changes.changed.connect(lambda _: self.nodes.source.make_again())  # names, of functions too
+        workspace.changes.changed.connect(lambda _: self.nodes.source.update_rows())  # names, of functions too
         workspace.runs.overlays.changed.connect(self._show_colour)
 
     def _show_colour(self) -> None:
@@ -162,7 +160,6 @@ class ProfilePanel(Panel):
         self._finding.start(
             lambda progress: self._find(record, progress, with_memory=with_memory),
             lambda found: self._show(record, found),
-            at_once=len(record.result.nodes) <= _FEW,
         )
 
     def _find(self, record: RunRecord, progress: Progress, *, with_memory: bool) -> _Found:
@@ -304,7 +301,7 @@ class _MemoryView(QSplitter):
         self.setSizes([600, 400])
         self.curve.pointed.connect(self._show_alive)
         self.curve.chosen.connect(self._go)
-        self.table.chosen.connect(workspace.reveal)
+        self.table.chosen.connect(workspace.navigation.reveal)
         self.table.sort_by(2)
 
     def show_moments(self, moments: Sequence[Moment]) -> None:
@@ -331,7 +328,7 @@ class _MemoryView(QSplitter):
     def _go(self, moment: Moment) -> None:
         node = self._workspace.results.node_by_number(moment.node)
         if node is not None:
-            self._workspace.reveal(node)
+            self._workspace.navigation.reveal(node)
 
 
 class MemoryCurve(Plot):

@@ -169,13 +169,13 @@ class ProvenancePanel(Panel):
         if origin.key[0]:
             self.workspace.results.show_call(origin.key[0])
         self._look(value, index)
-        self.workspace.reveal(value)
+        self.workspace.navigation.reveal(value)
 
     def _go_back(self) -> None:
         if self._way:
             value, index = self._way.pop()
             self._look(value, index)
-            self.workspace.reveal(value)
+            self.workspace.navigation.reveal(value)
 
     def _origin(self) -> TraceOrigin | None:
         chosen = self.table.selected()

@@ -9,8 +9,15 @@ from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, 
 from PySide6.QtGui import QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import QMenu
 
-from onnx_workbench.model.edits.raw_add_remove import add_field, add_unknown_field, addable, can_remove, remove_field
-from onnx_workbench.model.edits.raw_fields import place_of, plain_path
+from onnx_workbench.model.edits.raw_fields import (
+    add_field,
+    add_unknown_field,
+    addable,
+    can_remove,
+    place_of,
+    remove_field,
+)
+from onnx_workbench.model.edits.raw_paths import plain_path
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.message_fields import Path
 from onnx_workbench.model.ir.graph import Node, Value
@@ -82,7 +89,7 @@ class RawMenu(QMenu):
     def _reveal_tensor(self, path: Path) -> None:
         place = place_of(self._panel.workspace.model, path)
         if place is not None and isinstance(place.target, (Node, Value)):
-            self._panel.workspace.reveal(place.target)
+            self._panel.workspace.navigation.reveal(place.target)
             self._panel.workspace.trigger("panel.tensor")
 
     # -- changing --------------------------------------------------------------------------------------------

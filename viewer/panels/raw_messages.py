@@ -9,7 +9,8 @@ from PySide6.QtCore import QModelIndex, Qt, QTimer
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLabel, QTreeView, QVBoxLayout, QWidget
 
-from onnx_workbench.model.edits.raw_fields import path_of, place_of, plain_path, set_field
+from onnx_workbench.model.edits.raw_fields import place_of, set_field
+from onnx_workbench.model.edits.raw_paths import path_of, plain_path
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.message_fields import Path
 from onnx_workbench.model.io.raw_view import Branches, RawContents, contents_of, long_branches
@@ -197,7 +198,7 @@ class RawMessagesPanel(Panel):
             return
         self._following = True
         if isinstance(target, (Node, Value)):
-            self.workspace.reveal(target)
+            self.workspace.navigation.reveal(target)
         elif isinstance(target, (Graph, Function, Model)):
             self.workspace.selection.set([target])
         self._following = False

@@ -44,8 +44,6 @@ _COLUMNS = (
     NumberColumn("Worst element", 16, number=False),
 )
 
-#: Beyond this number of values, differences are counted and coloured incrementally.
-_AT_ONCE = 2000
 
 #: Shown before anything was compared.
 _INVITATION = "Compare the values of the last run with another."
@@ -201,12 +199,12 @@ class RunComparisonPanel(Panel):
         record = self.workspace.results.current
         if record is None:
             first = "The run goes on." if self.workspace.results.is_running else "Run the model first."
-            self.workspace.message("info", "Nothing to compare yet", first)
+            self.workspace.messages.show("info", "Nothing to compare yet", first)
             return
         if self._comparison is not None:
             self._comparison.stop()
         self.summary.setText(f"Comparing: {display(title, 80)}…")
-        self.workspace.withdraw(_TOPIC)
+        self.workspace.messages.withdraw(_TOPIC)
         done = partial(self._take, title, prepare, record)
         self._comparison = RunComparison(self.workspace, record, prepare, done, self._finish)
         self._comparison.start()
@@ -220,7 +218,7 @@ class RunComparisonPanel(Panel):
     def _take(self, title: str, prepare: Prepare, record: RunRecord, outcome: ComparisonOutcome) -> None:
         self.rows, self._asked, self._compared = outcome.rows, (title, prepare), ref(record)
         if outcome.lack:
-            self.workspace.message("warning", "Not every value could be compared", outcome.lack, topic=_TOPIC)
+            self.workspace.messages.show("warning", "Not every value could be compared", outcome.lack, topic=_TOPIC)
         if any(row.difference.problem or row.difference.max_abs for row in self.rows):
             self.table.sort_by(3)  # else in run order
 
@@ -239,7 +237,6 @@ class RunComparisonPanel(Panel):
         self._judging.start(
             lambda progress: [row for row in progress.paced(rows) if not row.difference.within(rtol, atol)],
             self._show_judged,
-            at_once=len(rows) <= _AT_ONCE,
         )
 
     def _show_judged(self, differing: list[Compared]) -> None:
@@ -340,7 +337,6 @@ class RunComparisonPanel(Panel):
         self._heating.start(
             lambda progress: self._heats(rows, progress),
             lambda numbers: overlays.show(numbers, self._title),
-            at_once=len(rows) <= _AT_ONCE,
         )
 
     def _heats(self, rows: Sequence[Compared], progress: Progress) -> dict[Node, float]:
@@ -356,7 +352,7 @@ class RunComparisonPanel(Panel):
         if isinstance(value, Value):
             if row.key[0]:
                 self.workspace.results.show_call(row.key[0])
-            self.workspace.reveal(value)
+            self.workspace.navigation.reveal(value)
 
     def go_to_divergence(self) -> None:
         """Go to the first divergence."""

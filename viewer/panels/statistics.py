@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,7 +32,6 @@ from PySide6.QtWidgets import (
 
 from onnx_workbench.model.analysis.name_scopes import DEEPEST
 from onnx_workbench.model.analysis.node_subset import part_of
-from onnx_workbench.model.analysis.polynomial import Polynomial, is_name, ungrouped
 from onnx_workbench.model.analysis.statistics import (
     EACH_CALL,
     ModelStatistics,
@@ -41,6 +40,7 @@ from onnx_workbench.model.analysis.statistics import (
     scope_of,
     statistics,
 )
+from onnx_workbench.model.analysis.symbolic import AnySize, Size, is_name, readable, ungrouped
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.ir.graph import Node, Value
@@ -55,8 +55,9 @@ from onnx_workbench.viewer.style.formatting import bytes_text, count_text, displ
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.style.tooltips import for_role, plain_tip
 from onnx_workbench.viewer.tables.keep_selection import KeptSelection
-from onnx_workbench.viewer.tables.row_table import Index, RowModel, RowTable
-from onnx_workbench.viewer.tables.sorting import AT_ONCE, Key, order_of
+from onnx_workbench.viewer.tables.row_model import Column, Index, SortedRowModel
+from onnx_workbench.viewer.tables.row_table import RowTable
+from onnx_workbench.viewer.tables.sorting import Key
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
 from onnx_workbench.viewer.widgets.scope_box import ScopeBox
 from onnx_workbench.viewer.widgets.undo_forwarding import pass_undo
@@ -65,10 +66,9 @@ from onnx_workbench.viewer.workflows.working_copies import WorkingCopyTask
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.overlays import Overlays
 
-Amount = int | Polynomial | None
+Amount = AnySize | None
 
 _DELAY_MS = 300
-_FEW = 2000  # nodes summed up at once
 _UNBOUND = 1  # what a symbolic dimension counts as where formulas are compared
 _NEARLY_ALL = 0.75  # of the nodes
 ShareRole = Qt.ItemDataRole.UserRole + 1
@@ -110,17 +110,15 @@ def amount_text(amount: Amount, write: Callable[[int], str]) -> str:
     """Format a number, a formula, or ? if unknown."""
     if amount is None:
         return "?"
-    number = amount if isinstance(amount, int) else amount.constant
-    return display(str(amount), 80, elide="end") if number is None else write(number)
+    return write(amount) if isinstance(amount, int) else display(readable(amount), 80, elide="end")
 
 
 def magnitude(amount: Amount) -> float:
     """Return the sort key of an amount; symbolic dimensions count as 1."""
     if amount is None:
         return -1.0
-    if isinstance(amount, int):
-        return float(amount)
-    return float(amount.bind(dict.fromkeys(amount.symbols, _UNBOUND)).constant or 0)
+    bound = amount.bind(dict.fromkeys(amount.symbols, _UNBOUND)) if isinstance(amount, Size) else amount
+    return float(bound) if isinstance(bound, int) else 0.0
 
 
 def _amount(found: Total | NodeStatistics, name: str) -> Amount:
@@ -170,76 +168,46 @@ class _Sums:
     level: int
 
 
-class StatisticsModel(RowModel[StatisticsRow]):
-    """The rows, sorted by any column. Very many are sorted incrementally; until then the old order is shown."""
+@dataclass(frozen=True)
+class StatisticsColumn(Column):
+    """One figure of a row, and the largest of it in all rows, for the bars; not 0."""
+
+    largest: float = 1.0
+
+
+class StatisticsModel(SortedRowModel[StatisticsRow, StatisticsColumn]):
+    """What is counted, and its figures."""
+
+    finds_columns = True
 
     def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(("What", *(title for title, _, _ in COLUMNS)), parent)
-        self._largest = [1.0] * len(COLUMNS)
-        self._order = (4, Qt.SortOrder.DescendingOrder)
-        self._ordering = ModelReader(self)
-        self._coming: list[StatisticsRow] | None = None
+        figures = (StatisticsColumn(title, tip=f"{TIPS[name]}\n\n{_FORMULAS}") for title, name, _ in COLUMNS)
+        super().__init__((StatisticsColumn("What"), *figures), parent)
+        self.sorted_by = (4, True)
 
-    def set(self, rows: list[StatisticsRow]) -> None:
-        """Show these."""
-        self._coming = rows
-        self._arrange()
+    def sort_key(self, rows: Sequence[StatisticsRow], _column: StatisticsColumn, section: int) -> Callable[[int], Key]:
+        if not section:
+            return lambda place: rows[place].title
+        return lambda place: magnitude(rows[place].amounts[section - 1])
 
-    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        self._order = column, order
-        self._arrange()
-
-    def _arrange(self) -> None:
-        rows = self.rows if self._coming is None else self._coming
-        (column, order), is_new = self._order, self._coming is not None
-
-        def key(place: int) -> Key:
-            return magnitude(rows[place].amounts[column - 1]) if column else rows[place].title
-
-        def arrange(progress: Progress) -> tuple[list[int], list[float]]:
-            is_down = order == Qt.SortOrder.DescendingOrder
-            places = order_of(len(rows), key, is_descending=is_down, progress=progress)
-            return places, _largest(rows, progress) if is_new else self._largest
-
-        self._ordering.start(arrange, self._show, at_once=len(rows) <= AT_ONCE)
-
-    def _show(self, arranged: tuple[list[int], list[float]]) -> None:
-        places, self._largest = arranged
-        if self._coming is not None:
-            rows, self._coming = self._coming, None
-            super().set([rows[place] for place in places])
-            return
-        self.layoutAboutToBeChanged.emit()
-        before = self.persistentIndexList()
-        now = {place: number for number, place in enumerate(places)} if before else {}
-        self.rows = [self.rows[place] for place in places]
-        self.changePersistentIndexList(before, [self.index(now[at.row()], at.column()) for at in before])
-        self.layoutChanged.emit()
-
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.ToolTipRole and section:
-            return plain_tip(f"{TIPS[COLUMNS[section - 1][1]]}\n\n{_FORMULAS}")
-        return super().headerData(section, orientation, role)
+    def find_columns(self, rows: Sequence[StatisticsRow], progress: Progress) -> Sequence[StatisticsColumn]:
+        title, *figures = self.columns
+        largest = [0.0] * len(figures)
+        for row in progress.paced(rows):
+            largest = [max(pair) for pair in zip(largest, map(magnitude, row.amounts), strict=True)]
+        return [title, *(replace(column, largest=most or 1.0) for column, most in zip(figures, largest, strict=True))]
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         row, column = self.rows[index.row()], index.column() - 1
         if role == Qt.ItemDataRole.DisplayRole:
             return display(row.title, 120) if column < 0 else row.text(column)
         if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
-            return for_role(display(row.title if column < 0 else str(row.amounts[column] or 0), 1000), role)
+            return for_role(display(row.title if column < 0 else readable(row.amounts[column] or 0), 1000), role)
         if role == Qt.ItemDataRole.TextAlignmentRole and column >= 0:
             return int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         if role == ShareRole and column >= 0:
-            return max(magnitude(row.amounts[column]), 0.0) / self._largest[column]
+            return max(magnitude(row.amounts[column]), 0.0) / self.columns[index.column()].largest
         return None
-
-
-def _largest(rows: Iterable[StatisticsRow], progress: Progress) -> list[float]:
-    """Return the largest of each column, for the bars; not 0."""
-    largest = [0.0] * len(COLUMNS)
-    for row in progress.paced(rows):
-        largest = [max(pair) for pair in zip(largest, map(magnitude, row.amounts), strict=True)]
-    return [number or 1.0 for number in largest]
 
 
 class BarDelegate(QStyledItemDelegate):
@@ -344,7 +312,7 @@ class StatisticsPanel(Panel):
         try:
             self._bound = sizes([part.strip() for part in self.bindings.text().split(",") if part.strip()])
         except ModelError as error:
-            self.workspace.report(error)
+            self.workspace.messages.report(error)
             return
         self._rehearsing.start()
 
@@ -380,7 +348,6 @@ class StatisticsPanel(Panel):
         self._summing.start(
             lambda progress: _sums(found, kind, level, progress, part),
             self._show_sums,
-            at_once=len(found.nodes) <= _FEW,
         )
 
     def _show_sums(self, sums: _Sums) -> None:
@@ -389,7 +356,7 @@ class StatisticsPanel(Panel):
             with QSignalBlocker(self.levels):
                 self.levels.setValue(sums.level)
         self.levels.setVisible(self.group.currentData() == "scope")
-        self.model.set(sums.rows)
+        self.model.set_rows(sums.rows)
         names = sorted(filter(is_name, sums.symbols))[:3]
         self.bindings.setPlaceholderText(display(", ".join(f"{name}=1" for name in names), 40) or "all have numbers")
         total = sums.total
@@ -443,7 +410,7 @@ class StatisticsPanel(Panel):
         node = self.model.rows[index.row()].node if 0 <= index.row() < len(self.model.rows) else None
         if node is not None and node.graph is not None:
             with self.scope.held():
-                self.workspace.reveal(node)
+                self.workspace.navigation.reveal(node)
 
     def _save(self) -> None:
         suggestion, filters = Path("statistics.csv"), ("Table (*.csv)",)
@@ -460,7 +427,7 @@ class StatisticsPanel(Panel):
                 for row in self.model.rows:
                     writer.writerow([row.title, *("" if a is None else ungrouped(a) for a in row.amounts)])
         except OSError as error:
-            self.workspace.report(ModelError(f"{path.name} cannot be written", str(error)))
+            self.workspace.messages.report(ModelError(f"{path.name} cannot be written", str(error)))
 
 
 def _sums(whole: ModelStatistics, kind: str, level: int, progress: Progress, part: Collection[Node] | None) -> _Sums:

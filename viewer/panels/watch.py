@@ -52,7 +52,7 @@ class WatchPanel(Panel):
         self._known: dict[Value, WatchedValue] = {}
         self.pin_button.clicked.connect(lambda: workspace.trigger("run.pin"))
         self.unpin_button.clicked.connect(lambda: workspace.results.unpin(self.table.selected()))
-        self.table.chosen.connect(workspace.reveal)
+        self.table.chosen.connect(workspace.navigation.reveal)
         self.table.selectionModel().selectionChanged.connect(lambda *_: self._show_buttons())
         workspace.results.pins_changed.connect(self._refresh)
         workspace.results.changed.connect(self._on_results)

@@ -1,18 +1,23 @@
-"""Connect by keyboard: choose an input of a node, then a value; unsuitable ones are shown with the reason."""
+"""Connecting the inputs of nodes by name: what may feed one, in the popups here and in the inspector.
+
+Unsuitable values are shown with the reason.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from itertools import chain, islice
 from typing import Final
 
 from PySide6.QtWidgets import QWidget
 
-from onnx_workbench.model.analysis.scoping import enclosing, nodes_downstream, visible_values
+from onnx_workbench.model.analysis.scoping import enclosing, nodes_downstream, seen_by, visible_values
 from onnx_workbench.model.analysis.signatures import signature_of
 from onnx_workbench.model.edits.values import connect, disconnect, why_not_connect
-from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.ir.name_index import NameIndex, comes_before
 from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
@@ -77,7 +82,7 @@ def choose_input(window: QWidget, workspace: DocumentContext, node: Node) -> Cho
                 rank=0 if value is None and parameter is not None and parameter.option == "single" else 1,
             )
         )
-    popup = ChoicePopup(window, "Input", workspace.report)
+    popup = ChoicePopup(window, "Input", workspace.messages.report)
     popup.open(
         choices,
         caption=f"Which input of {display(node.title, 60)}?",
@@ -93,93 +98,164 @@ def _then_value(window: QWidget, workspace: DocumentContext, node: Node, index: 
 
 def choose_value(window: QWidget, workspace: DocumentContext, node: Node, index: int) -> ChoicePopup:
     """Let the user choose the value for an input; values that would make a cycle are disabled with the reason."""
-    assert node.graph is not None
-    choices = []
-    present = node.inputs[index] if index < len(node.inputs) else None
-    if present is not None:
-        choices.append(
-            Choice(
-                title="Nothing",
-                detail=f"Disconnect {display(present.name, 80)}.",
-                run=partial(_disconnect, workspace, node, index),
-                rank=1000,
-            )
-        )
-    source = _Values(workspace, node, index)
-    choices += [source.choice(value) for value in source.listed]
-    popup = ChoicePopup(window, "Value", workspace.report)
+    choices = _Choices(workspace, node, index)
+    popup = ChoicePopup(window, "Value", workspace.messages.report)
     popup.open(
-        choices,
+        choices.listed(),
         caption=f"What feeds {display(input_name(node, index), 40)} of {display(node.title, 60)}?",
         placeholder="Value, or a new constant such as w: float[3,3] = 0.5",
         nothing="No value of that name can be seen from there.",
-        others=source.typed,
+        others=choices.typed,
     )
     return popup
 
 
-class _Values:
-    """Candidates for an input: in a large graph those nearby, others by name."""
+class VisibleValues:
+    """Values that nodes of a graph can take, found by parts of their names. They are collected once, on first use."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    @cached_property
+    def by_name(self) -> dict[str, Value]:
+        """All of them by name."""
+        return visible_values(self._graph)
+
+    def containing(self, text: str, most: int) -> list[Value]:
+        """Return values whose name contains a text: those that begin with it first."""
+        words = text.lower()
+        starts: list[Value] = []
+        holds: list[Value] = []
+        for name, value in self.by_name.items():
+            lowered = name.lower()
+            if words in lowered:
+                (starts if lowered.startswith(words) else holds).append(value)
+                if len(starts) >= most:
+                    break
+        return [*starts, *holds][:most]
+
+
+class InputSource:
+    """What may feed one input of a node, what speaks against it, and the edits that connect it. GUI thread only."""
 
     def __init__(self, workspace: DocumentContext, node: Node, index: int) -> None:
+        assert node.graph is not None
         self._workspace = workspace
         self._node = node
         self._index = index
-        assert node.graph is not None
         self._graph = node.graph
-        self.is_all = sum(len(level.nodes) for level in enclosing(node.graph)) <= _MOST_LISTED
-        found = self._visible.values() if self.is_all else _near(node)
-        present = node.inputs[index] if index < len(node.inputs) else None
-        self.listed = [value for value in dict.fromkeys(found) if value is not present]
+        self.visible = VisibleValues(node.graph)
 
-    @cached_property
-    def _visible(self) -> dict[str, Value]:
-        return visible_values(self._graph)
+    @property
+    def present(self) -> Value | None:
+        """The value that feeds it now."""
+        return self._node.inputs[self._index] if self._index < len(self._node.inputs) else None
 
     @cached_property
     def _after(self) -> set[Node]:
         return nodes_downstream([self._node])
 
-    def typed(self, text: str) -> list[Choice]:
-        """Return unlisted choices: values of that name, and a constant parsed from the text."""
-        from onnx_workbench.model.edits.constants import reads_as_constant  # late: it loads numpy
-
-        if not reads_as_constant(text) or text in self._visible:
-            return self.named(text)
-        run = partial(_connect_new, self._workspace, self._node, self._index, text)
-        return [*self.named(text), Choice(display(text, 100), run, detail="New constant")]
-
-    def named(self, text: str) -> list[Choice]:
-        """Return unlisted values whose name contains the text, a few dozen at most."""
-        if self.is_all or not text:
-            return []
-        listed, wanted = set(self.listed), text.lower()
-        found = (v for name, v in self._visible.items() if wanted in name.lower() and v not in listed)
-        return [self.choice(value) for value in islice(found, _MOST_NAMED)]
-
-    def choice(self, value: Value) -> Choice:
-        """Return the choice for a value, with the reason if it does not fit."""
+    def makes_cycle(self, value: Value) -> bool:
+        """Return whether a value depends on the node; cheap in the common case."""
         producer = value.producer
-        reason = display(why_not_connect(self._node, value), 240) if self._may_be_later(producer) else ""
-        mismatch = "" if reason else misfit(self._workspace, self._node, self._index, value)
-        return Choice(
-            title=display(value.name, 100),
-            signature=type_text(self._workspace.types.type_of(value)),
-            detail=mismatch or _origin(value),
-            words=producer.op_type if producer is not None else "",
-            run=partial(_connect, self._workspace, self._node, self._index, value),
-            rank=100 if mismatch else 0,
-            reason=reason,
-        )
-
-    def _may_be_later(self, producer: Node | None) -> bool:
-        """Return whether a node may depend on this one; cheap in the common case."""
         if producer is None:
             return False
         known = NameIndex.of(self._graph)
         if producer.graph is self._graph and known.is_sorted and comes_before(producer, self._node):
             return False
         return producer in self._after
+
+    def misfit(self, value: Value) -> str:
+        """Return why a value's known type does not fit; empty when it does or is unknown."""
+        return misfit(self._workspace, self._node, self._index, value)
+
+    def is_new_constant(self, text: str) -> bool:
+        """Return whether a text defines a constant and is no value's name."""
+        from onnx_workbench.model.edits.constants import reads_as_constant  # late: it loads numpy
+
+        return reads_as_constant(text) and text not in self.visible.by_name
+
+    def connect(self, edit: Transaction, source: Value | str | None) -> None:
+        """Connect a value, the one of a name or the constant that a text defines; None or empty: disconnect."""
+        from onnx_workbench.model.edits.constants import add_constant
+
+        if isinstance(source, str) and source:
+            if self.is_new_constant(source):
+                source = add_constant(edit, self._graph, source)
+            else:
+                source = find_value(self._graph, source)
+        if isinstance(source, Value):
+            connect(edit, self._node, self._index, source)
+        elif self._index < len(self._node.inputs):
+            disconnect(edit, self._node, self._index)
+
+
+def find_value(graph: Graph, name: str) -> Value:
+    """Return the value of a visible name; ModelError when there is none."""
+    for value in seen_by(graph):
+        if value.name == name:
+            return value
+    raise ModelError(
+        f"There is no value named {display(name, 80)} here", "Choose one of the graph or of those around it."
+    )
+
+
+class _Choices:
+    """Choices for an input: in a large graph those nearby, others by name."""
+
+    def __init__(self, workspace: DocumentContext, node: Node, index: int) -> None:
+        assert node.graph is not None
+        self._workspace = workspace
+        self._node = node
+        self._index = index
+        self._source = InputSource(workspace, node, index)
+        self._is_all = sum(len(level.nodes) for level in enclosing(node.graph)) <= _MOST_LISTED
+        found = self._source.visible.by_name.values() if self._is_all else _near(node)
+        self._listed = [value for value in dict.fromkeys(found) if value is not self._source.present]
+
+    def listed(self) -> list[Choice]:
+        """Return the choices that are always listed."""
+        present = self._source.present
+        choices = [self._value(value) for value in self._listed]
+        if present is None:
+            return choices
+        title = f"Disconnect {display(input_name(self._node, self._index), 40)} of {display(self._node.title, 60)}"
+        detail = f"Disconnect {display(present.name, 80)}."
+        return [Choice(title="Nothing", detail=detail, run=self._running(title, None), rank=1000), *choices]
+
+    def typed(self, text: str) -> list[Choice]:
+        """Return unlisted choices: values of that name, and a constant parsed from the text."""
+        found: list[Choice] = []
+        if text and not self._is_all:
+            listed = set(self._listed)
+            values = self._source.visible.containing(text, _MOST_NAMED + len(listed))
+            found = [self._value(value) for value in values if value not in listed][:_MOST_NAMED]
+        if self._source.is_new_constant(text):
+            run = self._running(f"Connect a new constant to {display(self._node.title, 40)}", text)
+            found.append(Choice(display(text, 100), run, detail="New constant"))
+        return found
+
+    def _value(self, value: Value) -> Choice:
+        """Return the choice for a value, with the reason if it does not fit."""
+        producer = value.producer
+        reason = display(why_not_connect(self._node, value), 240) if self._source.makes_cycle(value) else ""
+        mismatch = "" if reason else self._source.misfit(value)
+        return Choice(
+            title=display(value.name, 100),
+            signature=type_text(self._workspace.types.type_of(value)),
+            detail=mismatch or _origin(value),
+            words=producer.op_type if producer is not None else "",
+            run=self._running(f"Connect {display(value.name, 40)} to {display(self._node.title, 40)}", value),
+            rank=100 if mismatch else 0,
+            reason=reason,
+        )
+
+    def _running(self, title: str, source: Value | str | None) -> Callable[[bool], None]:
+        def run(_shift: bool) -> None:
+            with self._workspace.document.edit(title) as edit:
+                self._source.connect(edit, source)
+
+        return run
 
 
 def _near(node: Node) -> Iterator[Value]:
@@ -201,23 +277,3 @@ def _origin(value: Value) -> str:
     if value.producer is not None:
         return f"from {display(value.producer.op_type, 40)} {display(value.producer.name, 60)}".rstrip()
     return "initializer" if value.initializer is not None else "graph input" if value.is_input else "not defined"
-
-
-def _connect(workspace: DocumentContext, node: Node, index: int, value: Value, _shift: bool) -> None:
-    with workspace.document.edit(f"Connect {display(value.name, 40)} to {display(node.title, 40)}") as edit:
-        connect(edit, node, index, value)
-
-
-def _connect_new(workspace: DocumentContext, node: Node, index: int, text: str, _shift: bool) -> None:
-    from onnx_workbench.model.edits.constants import add_constant
-
-    assert node.graph is not None
-    with workspace.document.edit(f"Connect a new constant to {display(node.title, 40)}") as edit:
-        connect(edit, node, index, add_constant(edit, node.graph, text))
-
-
-def _disconnect(workspace: DocumentContext, node: Node, index: int, _shift: bool) -> None:
-    with workspace.document.edit(
-        f"Disconnect {display(input_name(node, index), 40)} of {display(node.title, 40)}"
-    ) as edit:
-        disconnect(edit, node, index)

@@ -51,6 +51,44 @@ def ask_to_save(
     return box
 
 
+def ask_to_convert(
+    window: QWidget,
+    title: str,
+    changed: str,
+    change: Callable[[], object],
+    convert: Callable[[], object] | None = None,
+) -> QMessageBox:
+    """Ask whether to convert the model, or to change no more than an opset number; Cancel calls nothing.
+
+    `changed`: the nodes that the other version defines differently. Without `convert`, the number alone can be changed.
+    """
+    box = QMessageBox(window)
+    box.setIcon(QMessageBox.Icon.NoIcon)
+    box.setWindowTitle("Convert model?" if convert is not None else "Change opset number?")
+    box.setTextFormat(Qt.TextFormat.PlainText)
+    box.setText(title)
+    other = (
+        "Convert rewrites them so that the model computes the same."
+        if convert is not None
+        else "There is no converter for this version."
+    )
+    box.setInformativeText(
+        f"{changed}\n\n{other} With another number alone they stay unchanged, and may compute something else or be "
+        "invalid."
+    )
+    if convert is not None:
+        converting = box.addButton("&Convert…", QMessageBox.ButtonRole.AcceptRole)
+        converting.clicked.connect(convert)
+    alone = box.addButton("Change &Number Only", QMessageBox.ButtonRole.DestructiveRole)
+    alone.clicked.connect(change)
+    cancel = box.addButton(QMessageBox.StandardButton.Cancel)
+    box.setDefaultButton(converting if convert is not None else cancel)
+    without_icons(box.buttons())
+    box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    box.open()
+    return box
+
+
 def ask_to_replace_truncated(
     window: QWidget, name: str, missing: str, save_as: Callable[[], object], replace: Callable[[], object]
 ) -> QMessageBox:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from PySide6.QtCore import QObject, Signal
 
-from onnx_workbench.exec.session import Breakpoint
+from onnx_workbench.exec.engine.breakpoints import Breakpoint
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.core.model_signals import is_in_model
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject
 
-from onnx_workbench.exec.inputs.sources import read_data_set
+from onnx_workbench.exec.inputs.recipe import interface_of
 from onnx_workbench.exec.inspect import reference
 from onnx_workbench.exec.inspect.compare import ComparedValue, Inside, compare_keys, compare_runs, compare_with
+from onnx_workbench.exec.inspect.expected_outputs import compare_with_folder
 from onnx_workbench.exec.inspect.precision_trial import Precision, compare_rounded, in_precision
 from onnx_workbench.exec.results.run_file import load_run
 from onnx_workbench.exec.results.run_result import RunResult
@@ -26,6 +27,7 @@ from onnx_workbench.model.io.writer.save import prepare
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import ElementType, TensorType
 from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.sandbox import make_own_folder
 from onnx_workbench.viewer.core.tasks import ModelReader
 from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.run.value_paths import addresses_in, inside_nodes
@@ -81,15 +83,6 @@ def with_run_before(workspace: Workspace) -> Prepare:
     return prepared
 
 
-def with_arrays(arrays: Callable[[], Mapping[str, Any]]) -> Prepare:
-    """Against named arrays that are read in the background."""
-
-    def prepared(ours: RunRecord, _progress: Progress) -> Work:
-        return lambda progress: _compare(lambda: ours.result.apply(compare_with, dict(arrays()), progress=progress))
-
-    return prepared
-
-
 def with_npz(workspace: Workspace, path: Path) -> Prepare:
     """Against a saved run, each value by where it is; or a file of arrays, matched by name, then shape."""
 
@@ -113,20 +106,27 @@ def with_npz(workspace: Workspace, path: Path) -> Prepare:
 
 def with_data_set(workspace: Workspace, folder: Path) -> Prepare:
     """Against the expected outputs of a folder of test data."""
-    graph = workspace.runs.inputs.recipe().graph
-    return with_arrays(lambda: read_data_set(folder, graph).outputs)
+    graph = interface_of(workspace.runs.inputs.graph)
+
+    def prepared(ours: RunRecord, _progress: Progress) -> Work:
+        return lambda progress: _compare(
+            lambda: ours.result.apply(compare_with_folder, folder, graph, progress=progress)
+        )
+
+    return prepared
 
 
 def with_model(workspace: Workspace, other: Workspace) -> Prepare:
     """Against another open model as it is now, by the names of values and of what is around them, with our inputs."""
 
     def prepared(ours: RunRecord, progress: Progress) -> Work:
-        number, result = _read(other, progress), ours.result
+        _read(other, progress)
+        result = ours.result
         named = {v.name: v for v in progress.paced(other.runs.inputs.graph.values())}
         keys: dict[ValueKey, ValueKey | None] = {}
         for key in progress.paced(result.layout.slots):
             if not key[0] and (value := named.get(result.layout.name(key[1]))) is not None:
-                keys[key] = (), number(value)
+                keys[key] = (), value.id
         here, there = addresses_in(workspace), addresses_in(other)
         for key in _in_calls(result, inside_nodes(workspace, result, progress), progress):
             address = here.of(key)
@@ -140,13 +140,14 @@ def with_partners(workspace: Workspace, other: Workspace, partner: Callable[[Val
     """Against another open model, each value of ours with what `partner` says it is there, inputs too."""
 
     def prepared(ours: RunRecord, progress: Progress) -> Work:
-        number, feeds = _read(other, progress), {}
+        _read(other, progress)
+        feeds = {}
         keys: dict[ValueKey, ValueKey | None] = {}
         for value in progress.paced(workspace.model.graph.values()):
             theirs = partner(value) if value.initializer is None else None
             key = ours.result.key(value)
             if isinstance(theirs, Value) and key is not None:
-                keys[key] = (), number(theirs)
+                keys[key] = (), theirs.id
                 if value.name in ours.feeds:
                     feeds[theirs.name] = ours.feeds[value.name]
         return _with_other(workspace, ours, other, keys, feeds, progress)
@@ -154,11 +155,10 @@ def with_partners(workspace: Workspace, other: Workspace, partner: Callable[[Val
     return ComparisonReference(other.title, prepared)
 
 
-def _read(other: Workspace, progress: Progress) -> Callable[[Value], int]:
-    """Read an open model for a run; by what number results of it know a value."""
+def _read(other: Workspace, progress: Progress) -> None:
+    """Read an open model for a run."""
     _check_open(other)
     other.runs.session.prepare(progress)
-    return other.runs.session.number
 
 
 def _check_open(other: Workspace) -> None:
@@ -244,7 +244,8 @@ def with_onnxruntime(workspace: Workspace) -> Prepare:
         with ExitStack() as stack:
             path, saving = document.path, None
             if document.modified or path is None:
-                path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="onnx-workbench-"))) / "model.onnx"
+                path = make_own_folder() / "model.onnx"
+                stack.callback(shutil.rmtree, path.parent, ignore_errors=True)
                 saving = prepare(workspace.model, path, progress=progress)
             folder = stack.pop_all()
 
@@ -274,7 +275,7 @@ def with_precision(workspace: Workspace, precision: Precision, nodes: Iterable[N
         if not values:
             what = "no node" if chosen is None else "none of the nodes selected"
             raise ModelError("Nothing to keep in fewer bits", f"{what} makes or reads a tensor of floats")
-        numbers = {session.number(v) for v in progress.paced(values)}
+        numbers = {v.id for v in progress.paced(values)}
         inside = inside_nodes(workspace, ours.result, progress)
 
         def work(progress: Progress) -> ComparisonOutcome:
@@ -388,7 +389,7 @@ class RunComparison(QObject):
         self._over()
         if not isinstance(error, ModelError):
             raise error
-        self._workspace.report(error)
+        self._workspace.messages.report(error)
 
     def _over(self) -> None:
         self._workspace.tasks.leave(self._task)

@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from onnx_workbench.exec.engine.breakpoints import Breakpoint
+from onnx_workbench.exec.engine.stepper import Request, Stepper
 from onnx_workbench.exec.errors import WorkerUnavailable
+from onnx_workbench.exec.inputs.recipe import Recipe
 from onnx_workbench.exec.results.node_table import State
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import Path as CallPath
-from onnx_workbench.exec.session import Breakpoint, Request, Session, Stepper
+from onnx_workbench.exec.session import Session
 from onnx_workbench.exec.worker.client import WorkerSession
 from onnx_workbench.exec.worker.run_lock import RunLock
 from onnx_workbench.model.analysis.call_graph import callers_of
@@ -32,7 +35,7 @@ from onnx_workbench.viewer.core.settings import RUN_IN_PROCESS
 from onnx_workbench.viewer.core.tasks import Task
 from onnx_workbench.viewer.run.breakpoints import Breakpoints
 from onnx_workbench.viewer.run.edge_notes import EdgeNotes
-from onnx_workbench.viewer.run.inputs import Recipe, RunInputs
+from onnx_workbench.viewer.run.inputs import RunInputs, make_inputs
 from onnx_workbench.viewer.run.nan_search import NonFiniteNavigator
 from onnx_workbench.viewer.run.node_progress import NodeProgress
 from onnx_workbench.viewer.run.nonfinite_warning import NonFiniteWarning
@@ -137,12 +140,10 @@ class RunController(QObject):
         return None if following is None else following[1]
 
     def _node(self, number: int) -> Node | None:
-        found: Node | None = None if self._session is None else self._session.snapshots.nodes.object(number)
-        return found
+        return None if self._session is None else self._session.snapshots.nodes.get(number)
 
     def _value(self, number: int) -> Value | None:
-        found: Value | None = None if self._session is None else self._session.snapshots.values.object(number)
-        return found
+        return None if self._session is None else self._session.snapshots.values.get(number)
 
     def prepare(self, then: Callable[[], object]) -> None:
         """Call back once results can map every value and node of the current model; a running run ends."""
@@ -266,9 +267,10 @@ class RunController(QObject):
         if self._feeds is not None and self._feeds[0] == recipe.signature:
             go(self._feeds[1])
         else:
+            session = self.session
             self._task = self._workspace.tasks.start(
                 "Make the inputs",
-                lambda _progress: recipe.make(),
+                lambda progress: make_inputs(session, recipe, progress),
                 done=go,
                 failed=lambda error: self._refused(error, serial),
                 finished=lambda: self._settled(serial),
@@ -308,10 +310,9 @@ class RunController(QObject):
 
     def _with_upstream(self, request: Request, node: Node) -> Request:
         """The request of a run to a node, keeping what it computes on the way."""
-        number = self.session.number
         values = [v for v in upstream([node]) if isinstance(v, Value) and v.graph is self.inputs.graph]
         values += [v for v in node.outputs if v is not None]
-        keys = tuple(((), n) for v in values if v.producer is not None and (n := number(v)))
+        keys = tuple(((), v.id) for v in values if v.producer is not None)
         return replace(request, options=replace(request.options, until=None, values=keys, outputs=False))
 
     def _launch(self, run: RunTask, work: Callable[[Progress], None]) -> None:
@@ -396,7 +397,7 @@ class RunController(QObject):
         self._feeds = None
         reason = error.detail.rstrip(".")
         detail = f"{error.title}: {reason}. A run that hangs cannot be stopped; the window stays usable."
-        self._workspace.message("warning", "This model is run inside the program", detail, topic="worker")
+        self._workspace.messages.show("warning", "This model is run inside the program", detail, topic="worker")
         self._start(run.aim)
 
     def _settled(self, serial: int) -> None:
@@ -449,7 +450,7 @@ class RunController(QObject):
             self._tell.paused(result, reason, node, calls, live=self.live)
             self._workspace.results.show_call(ahead or behind)
             if node is not None and run.aim.seeking is None:
-                self._workspace.reveal(node)
+                self._workspace.navigation.reveal(node)
         if run.aim.seeking is not None:
             run.aim.seeking()
         self._workspace.offer("tensor")
@@ -533,7 +534,7 @@ class RunController(QObject):
             if isinstance(function, Function) and function not in functions:
                 functions.add(function)
                 calls = callers_of(self._workspace.model, {function.key})
-                ways += [(call, (self.session.snapshots.nodes[call], *path)) for call in calls]
+                ways += [(call, (call.id, *path)) for call in calls]
         detail = "its function is not called in the main graph, or it belongs to a training graph"
         raise ModelError("This node is not part of a run", detail, node)
 

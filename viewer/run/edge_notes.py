@@ -1,8 +1,8 @@
 """Notes beside the edges of the graph after a run: a statistic of each value, or the outline of its histogram.
 
 Computed lazily for what is painted: the canvas calls `note_of` while it paints; unknown notes are computed where the
-values are, a few at a time, and announced by `Workspace.noted`. A note is cached with its run, so undo shows it at
-once.
+values are, a few at a time, and announced by `Highlights.notes_changed`. A note is cached with its run, so undo shows
+it at once.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ class EdgeNotes(QObject):
         self._is_asking = False
         self._gather = QTimer(self, singleShot=True, interval=_GATHER)
         self._gather.timeout.connect(self._ask)
-        workspace.note_of = self.note_of
+        workspace.highlights.note_of = self.note_of
         workspace.results.changed.connect(self._on_results)
-        workspace.graph_shown.connect(self._forget)
+        workspace.navigation.graph_shown.connect(self._forget)
         workspace.settings.changed.connect(self._on_setting)
 
     def note_of(self, value: Value) -> EdgeNote | None:
@@ -170,7 +170,7 @@ class EdgeNotes(QObject):
             self._tell_differing(value for value in self._given if value in values)
         elif self._seen is None or len(self._given) > _MOST_KEPT or not self._given:
             self._forget()
-            self._workspace.noted.emit(None)
+            self._workspace.highlights.notes_changed.emit(None)
         else:
             self._tell_differing(self._given)
 
@@ -184,7 +184,7 @@ class EdgeNotes(QObject):
         if key == EDGE_NOTES.key:
             self._kind = self._workspace.settings.get(EDGE_NOTES)
             self._forget()
-            self._workspace.noted.emit(None)
+            self._workspace.highlights.notes_changed.emit(None)
 
     def _forget(self, *_: object) -> None:
         self._given.clear()
@@ -204,7 +204,7 @@ class EdgeNotes(QObject):
             self._telling.stop()
         differing = {value for value in some if self._newest(value) != self._given[value]}
         if differing:
-            self._workspace.noted.emit(differing)
+            self._workspace.highlights.notes_changed.emit(differing)
 
     # -- reading values ---------------------------------------------------------------------------------------
 

@@ -6,71 +6,41 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from PySide6.QtCore import QObject, Signal
 
+from onnx_workbench.exec.errors import WorkerUnavailable
 from onnx_workbench.exec.inputs.images import ImageOptions
+from onnx_workbench.exec.inputs.recipe import Recipe, interface_of
 from onnx_workbench.exec.inputs.sources import (
     Constant,
     File,
     InputSource,
     Random,
     Range,
-    contradictions,
-    make_feeds,
-    read_data_set,
+    input_limit,
     settle,
     sizes_of,
     symbols,
 )
 from onnx_workbench.exec.inspect.statistics import describe
-from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetField, SetGraphInputs
 from onnx_workbench.model.ir.graph import Graph, Value, Values
 from onnx_workbench.model.ir.types import ElementType, TensorType, Type
+from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.settings import Option
 
 if TYPE_CHECKING:
+    from onnx_workbench.exec.session import Session
+    from onnx_workbench.exec.worker.client import WorkerSession
     from onnx_workbench.model.history.document import Change
     from onnx_workbench.viewer.run.workspace import Workspace
 
-#: Inputs that a message names.
-_MOST_NAMES = 5
-
 #: What the panel offers; a data set is one source for all inputs at once.
 SourceKind = Literal["random", "constant", "range", "file"]
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """All that is needed to make the values of the inputs, on any thread. `signature` is equal for equal values."""
-
-    graph: Graph  # a copy of the interface
-    sources: Mapping[str, InputSource]
-    sizes: Mapping[str, int]  # of symbolic dimensions, those that were chosen
-    seed: int
-    data_set: Path | None
-    given: Mapping[str, Any]  # values that are there already
-    signature: Hashable
-
-    def make(self) -> dict[str, Any]:
-        """The values by name. Reads files; ModelError when a source does not fit. Any thread."""
-        given = dict(self.given)
-        if self.data_set is not None:
-            given = read_data_set(self.data_set, self.graph).inputs | given
-            missing = [v.name for v in self.graph.required_inputs if v.name not in given]
-            if missing:
-                names = ", ".join(map(repr, missing[:_MOST_NAMES])) + (", …" if len(missing) > _MOST_NAMES else "")
-                raise ModelError("The test data does not fit", f"{self.data_set.name} has no value for {names}")
-        return make_feeds(self.graph, sources=self.sources, sizes=self.sizes, given=given, seed=self.seed)
-
-    def contradictions(self, feeds: Mapping[str, Any]) -> list[str]:
-        """Return how the sizes of generated values contradict each other, or the chosen ones."""
-        return contradictions(self.graph, feeds, self.sizes)
 
 
 class RunInputs(QObject):
@@ -197,16 +167,9 @@ class RunInputs(QObject):
 
     # -- what a run needs ------------------------------------------------------------------------------------
 
-    def interface(self) -> Graph:
-        """A copy of what goes into the graph and comes out, with inputs that need no value too, for another thread."""
-        graph = Graph(self.graph.name)
-        graph.inputs = Values(_copy(v, graph) for v in self.graph.inputs)
-        graph.outputs = Values(_copy(v, graph) for v in self.graph.outputs)
-        return graph
-
     def recipe(self) -> Recipe:
         """Everything the values are made from, as it is now."""
-        graph = self.interface()
+        graph = interface_of(self.graph)
         if self.data_set is None:
             graph.inputs = Values(v for v in graph.inputs if v.initializer is None or v.name in self.given)
         needed = [v for v in self.inputs() if v.name not in self.given]
@@ -219,7 +182,8 @@ class RunInputs(QObject):
             str(self.data_set or ""),
             (self._given_stamp, tuple(self.given)) if self.given else None,
         )
-        return Recipe(graph, sources, sizes, self.seed, self.data_set, dict(self.given), signature)
+        limit = input_limit(self.memory_limit)
+        return Recipe(graph, sources, sizes, self.seed, self.data_set, dict(self.given), signature, limit)
 
     # -- remembering -----------------------------------------------------------------------------------------
 
@@ -260,10 +224,15 @@ class RunInputs(QObject):
             self.sources, self.sizes = {}, {}  # written by another version, or by hand
 
 
-def _copy(value: Value, graph: Graph) -> Value:
-    copy = Value(value.name, value.type, graph)
-    copy.initializer = value.initializer
-    return copy
+def make_inputs(session: Session | WorkerSession, recipe: Recipe, progress: Progress) -> dict[str, Any]:
+    """Values or handles of inputs, made where the session runs; in this process where there can be no worker.
+
+    ModelError when one cannot be made. Off the GUI thread.
+    """
+    try:
+        return session.make_inputs(recipe, progress)
+    except WorkerUnavailable:
+        return recipe.make(progress)
 
 
 def _as_declared(value: Any, declared: Type | None) -> Any:

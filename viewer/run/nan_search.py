@@ -124,7 +124,7 @@ class NonFiniteNavigator(QObject):
                 self._tell_end()
             return
         path, node = last
-        keys = [(path, runs.session.number(value)) for value in node.outputs if value is not None]
+        keys = [(path, value.id) for value in node.outputs if value is not None]
 
         def work(_progress: Progress) -> NonFiniteValue | None:
             try:
@@ -141,7 +141,7 @@ class NonFiniteNavigator(QObject):
         if bad is None or value is None:
             return
         self._shown = bad.key
-        self._workspace.withdraw(_TOPIC)
+        self._workspace.messages.withdraw(_TOPIC)
         self._workspace.results.show_call(bad.key[0])
         found(value, bad.index)
 
@@ -149,7 +149,7 @@ class NonFiniteNavigator(QObject):
         self._shown = None
         what = "NaN" if sought_in(self._workspace) == "nan" else "NaN or infinity"
         detail = "Go to the next again to begin with the first."
-        self._workspace.message("info", f"No further {what} begins in the last run", detail, topic=_TOPIC)
+        self._workspace.messages.show("info", f"No further {what} begins in the last run", detail, topic=_TOPIC)
 
     def _tell(self, found: Found, record: RunRecord, search: NonFiniteSearch) -> None:
         workspace = self._workspace
@@ -169,7 +169,7 @@ class NonFiniteNavigator(QObject):
             detail += "" if is_nan else " No node makes one out of finite numbers."
         else:
             title, detail = "Every value is finite", f"No NaN and no infinity in {run}."
-        workspace.message("info", title, detail, topic=_TOPIC)
+        workspace.messages.show("info", title, detail, topic=_TOPIC)
 
 
 def _gone(error: LookupError) -> ModelError:

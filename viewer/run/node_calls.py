@@ -24,19 +24,17 @@ def links_of(record: RunRecord, value: Value, key: ValueKey, node_of: Callable[[
     input of a function or a body. `node_of` finds the node of a number.
     """
     found = []
-    for inside, other in _same(record, value, key[0], node_of):
-        linked = inside, record.result.number(other)
-        if linked[1] and linked != key and record.result.info(linked) is not None:
+    for inside, other in _same(value, key[0], node_of):
+        linked = inside, other.id
+        if linked != key and record.result.info(linked) is not None:
             found.append(linked)
     return found
 
 
-def _same(
-    record: RunRecord, value: Value, path: Path, node_of: Callable[[int], Node | None]
-) -> Iterator[tuple[Path, Value]]:
+def _same(value: Value, path: Path, node_of: Callable[[int], Node | None]) -> Iterator[tuple[Path, Value]]:
     node = value.producer
     if node is not None:
-        yield from _made_inside(record, node, node.outputs.index(value), path)
+        yield from _made_inside(node, node.outputs.index(value), path)
         return
     graph = value.graph
     owner = None if graph is None else graph.owner
@@ -55,11 +53,11 @@ def _same(
             yield path, first
 
 
-def _made_inside(record: RunRecord, node: Node, position: int, path: Path) -> Iterator[tuple[Path, Value]]:
+def _made_inside(node: Node, position: int, path: Path) -> Iterator[tuple[Path, Value]]:
     function = called_by(node)
     if function is not None:
         if position < len(function.body.outputs):
-            yield (*path, record.result.number(node)), function.body.outputs[position]
+            yield (*path, node.id), function.body.outputs[position]
     elif node.domain == "" and node.op_type in ("If", "Loop"):
         skipped = 1 if node.op_type == "Loop" else 0  # whether to go on
         if skipped and position >= len(node.inputs) - 2:

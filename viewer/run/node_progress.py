@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from onnx_workbench.exec.engine.stepper import Stepper
 from onnx_workbench.exec.results.node_table import NodeTable
-from onnx_workbench.exec.session import Stepper
 from onnx_workbench.model.ir.graph import Node
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class NodeProgress(QObject):
         """Report the nodes finished since; at most so many, the rest wait for the next call."""
         stepper = None if self._run is None else self._run.stepper
         if isinstance(stepper, Stepper):
-            stepper.tell()  # a worker does so unasked
+            stepper.notify()  # a worker does so unasked
         with self._lock:
             news = np.concatenate(self._news) if self._news else _NONE
             numbers, self._news = news[:_MOST], [news[_MOST:]] if len(news) > _MOST else []

@@ -63,14 +63,14 @@ class NonFiniteWarning(QObject):
         value = workspace.results.value_by_number(bad.key[1]) if bad is not None else None
         if bad is None or value is None or record.was_watched:  # who sought it stands before it
             self._told = value
-            workspace.withdraw(_TOPIC)
+            workspace.messages.withdraw(_TOPIC)
         elif value is not self._told:  # who has closed the message knows
             self._told = value
             what = "NaN" if isnan(bad.value) else "An infinity"
             at = ", ".join(map(str, bad.index))
             detail = f"{plural(bad.count, 'element')}, the first at [{at}]. {passed(search, sought_in(workspace))}."
             show = ("Show", lambda: workspace.trigger("run.first_non_finite"))
-            workspace.message("warning", f"{what} in {name_of(value)}", detail, choices=(show,), topic=_TOPIC)
+            workspace.messages.show("warning", f"{what} in {name_of(value)}", detail, choices=(show,), topic=_TOPIC)
 
 
 def sought_in(workspace: Workspace) -> Sought:

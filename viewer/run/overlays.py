@@ -18,10 +18,9 @@ from onnx_workbench.exec.results.node_table import State
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.model.analysis import macs
-from onnx_workbench.model.analysis.polynomial import Polynomial
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Model, Node, Value
-from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.tasks import ModelReader
 from onnx_workbench.viewer.run.results import Results, RunRecord
 from onnx_workbench.viewer.style.formatting import display, plural
@@ -51,8 +50,6 @@ _LARGEST_FILE = 64 << 20
 #: What a file has to tell takes the place of what the one before told.
 _FILE = "overlay file"
 _LISTED = 3  # names in a message
-#: In larger graphs numbers are worked out over several turns of the event loop.
-_AT_ONCE = 1000
 
 
 class Overlays(QObject):
@@ -68,13 +65,11 @@ class Overlays(QObject):
         self.numbers: Mapping[Node, float] = {}
         self._measured: tuple[RunRecord, dict[ValueKey, ValueMeasure]] | None = None
         self._working = ModelReader(self)
-        self._again: Callable[[], None] = lambda: None
         workspace.results.changed.connect(self._on_results)
-        workspace.changes.changed.connect(self._on_change)
         workspace.closed.connect(self._working.stop)
 
     def choose(self, kind: str) -> None:
-        """Colour by one of TITLES; empty: by operator category again. Soon, where the graph is large."""
+        """Colour by one of TITLES; empty: by operator category again."""
         self.kind = kind
         self._refresh()
 
@@ -106,12 +101,12 @@ class Overlays(QObject):
                 return
             shown = ", ".join(list(named)[:_LISTED])
             detail = f"{path.name} names {shown or 'nothing'}; no node has such a name"
-            self._workspace.message("error", "No node has a number", detail)
+            self._workspace.messages.show("error", "No node has a number", detail)
             self.kind = before
             self._refresh()
 
-        self._workspace.withdraw(_FILE)
-        self._work_out(lambda progress: match(model, named, used, progress), show)
+        self._workspace.messages.withdraw(_FILE)
+        self._working.start(lambda progress: match(model, named, used, progress), show)
 
     def _tell_left_out(self, path: Path, read: OverlayFile, unknown: Sequence[str]) -> None:
         """Report what of a file is not shown: names of no node, entries that are no number, all numbers but the
@@ -132,22 +127,7 @@ class Overlays(QObject):
             titles.append(f"{plural(len(read.repeated), 'name')}{where} {have} several numbers: the last one counts")
             details.append(_listed(read.repeated))
         if titles:
-            self._workspace.message("info", "; ".join(titles), "; ".join(details), topic=_FILE)
-
-    def _work_out(
-        self, work: Callable[[Progress], dict[Node, float]], then: Callable[[dict[Node, float]], object]
-    ) -> None:
-        """Numbers per node: at once, or bit by bit where the graph is large; from the start when it is edited."""
-        self._working.stop()
-        if len(self._workspace.model.graph.nodes) <= _AT_ONCE:
-            then(work(SILENT))
-            return
-        self._again = lambda: self._work_out(work, then)
-        self._working.start(work, then)
-
-    def _on_change(self, _change: object) -> None:
-        if self._working.running:
-            self._again()  # half of the model was read as it was before
+            self._workspace.messages.show("info", "; ".join(titles), "; ".join(details), topic=_FILE)
 
     def _on_results(self, values: object) -> None:
         if values is None and self.kind in TITLES:
@@ -161,7 +141,7 @@ class Overlays(QObject):
         self._working.stop()
         if kind in PLAIN and record is not None:
             plain = PLAIN_NUMBERS[kind]
-            self._work_out(lambda progress: plain(results, progress), lambda found: self._show(found, PLAIN[kind]))
+            self._working.start(lambda progress: plain(results, progress), lambda found: self._show(found, PLAIN[kind]))
         elif kind in MEASURED and record is not None:
             self.measure(lambda found: self._show_measured(record, found))
         else:
@@ -200,12 +180,12 @@ class Overlays(QObject):
                     numbers[node] = max(known)
             return numbers
 
-        self._work_out(work, lambda numbers: self._show(numbers, MEASURED[kind]))
+        self._working.start(work, lambda numbers: self._show(numbers, MEASURED[kind]))
 
     def _show(self, numbers: Mapping[Node, float] | None, title: str) -> None:
         self.numbers = numbers or {}
         self.title = title
-        self._workspace.overlay(numbers, title)
+        self._workspace.highlights.set_overlay(numbers, title)
         self.changed.emit()
 
 
@@ -276,13 +256,8 @@ def _shape(results: Results, value: Value | None) -> tuple[int, ...] | None:
 
 def multiply_adds(node: Node, shape_of: Callable[[Value | None], tuple[int, ...] | None]) -> int:
     """Multiplications a node does, from the shapes its values had; 0 where that is not known."""
-
-    def sizes(value: Value | None) -> tuple[Polynomial, ...] | None:
-        shape = shape_of(value)
-        return None if shape is None else tuple(map(Polynomial, shape))
-
-    count = macs.multiply_adds(node, sizes)
-    return 0 if count is None else count.constant or 0
+    count = macs.multiply_adds(node, shape_of)
+    return count if isinstance(count, int) else 0
 
 
 PLAIN_NUMBERS: Mapping[str, Callable[[Results, Progress], dict[Node, float]]] = {

@@ -64,10 +64,10 @@ class RunReporter:
         """Report contradicting sizes among the generated inputs of a run, but not the same ones twice."""
         if contradictions != self._contradictions:
             self._contradictions = contradictions
-            self._workspace.withdraw(_INPUTS)
+            self._workspace.messages.withdraw(_INPUTS)
             if contradictions:
                 text = ". ".join(contradictions)
-                self._workspace.message("warning", "Inputs contradict each other", f"{text}.", topic=_INPUTS)
+                self._workspace.messages.show("warning", "Inputs contradict each other", f"{text}.", topic=_INPUTS)
 
     def refused(self, error: BaseException, *, live: bool) -> None:
         """Nothing was run."""
@@ -75,7 +75,7 @@ class RunReporter:
         if isinstance(error, ModelError):
             text = f"{error.title}: {error.detail}"
             if text != self._told or not live:
-                self._workspace.report(error, _TOPIC)
+                self._workspace.messages.report(error, _TOPIC)
             self._told = text
 
     def shown(self, record: RunRecord, text: str) -> None:
@@ -122,25 +122,27 @@ class RunReporter:
         self._told = text
         node = workspace.results.node_by_number(first.path[0] if first.path else first.node)
         title = "No kernel for" if first.kind == "MissingKernelError" else "Failed:"
-        workspace.message("error", f"{title} {display(first.title or first.operator, 80)}", text, node, topic=_TOPIC)
+        workspace.messages.show(
+            "error", f"{title} {display(first.title or first.operator, 80)}", text, node, topic=_TOPIC
+        )
 
     def _tell_early_end(self, result: RunResult) -> None:
         """No node failed: say why there is not every value, or that nothing is wrong any more."""
         workspace, stopped = self._workspace, result.stopped
         if stopped == "time limit":
             title, detail = "The run took longer than its time limit", "Values computed so far are kept"
-            waiting = next((result.nodes[i] for i in result.nodes.places(State.WAITING)[:1].tolist()), None)
+            waiting = next((result.nodes[i] for i in result.nodes.rows(State.WAITING)[:1].tolist()), None)
             node = None if waiting is None else workspace.results.node_by_number((*waiting.path, waiting.node)[0])
-            workspace.message("warning", title, detail, node, topic=_TOPIC)
+            workspace.messages.show("warning", title, detail, node, topic=_TOPIC)
         elif stopped and stopped != "cancelled" and not stopped.startswith("stopped"):
-            workspace.message("error", "The run ended early", stopped, topic=_TOPIC)
+            workspace.messages.show("error", "The run ended early", stopped, topic=_TOPIC)
         else:
-            workspace.withdraw(_TOPIC)
+            workspace.messages.withdraw(_TOPIC)
 
 
 def _lack(result: RunResult) -> str:
     """Describe the values not computed although no node failed, since a value was missing that nothing gives."""
-    skipped = result.nodes.places(State.SKIPPED)
+    skipped = result.nodes.rows(State.SKIPPED)
     cause = result.nodes[int(skipped[0])].because if len(skipped) else None
     return "" if cause is None else f"{plural(len(skipped), 'node')} not computed: {display(cause.reason, 80)}"
 
@@ -153,7 +155,7 @@ def _summary(result: RunResult) -> str:
     if not done:
         return f"Nothing changed: {plural(kept, 'node')} kept"
     # Those that have become constant have run too, once: the progress counts them.
-    constant = np.count_nonzero(result.nodes.seconds[result.nodes.places(State.CONSTANT)])
+    constant = np.count_nonzero(result.nodes.seconds[result.nodes.rows(State.CONSTANT)])
     folded = f", folded {plural(int(constant), 'constant')}" if constant else ""
     text = f"Ran {plural(done, 'node')}{folded} in {time}"
     return f"{text}, kept {kept:,}" if kept else f"{text} · {bytes_text(result.peak_bytes)}"

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
 
-from onnx_workbench.exec.engine.plan import MISSING
 from onnx_workbench.exec.inspect.statistics import Summary, ValueInfo, describe
 from onnx_workbench.exec.results.node_table import Failure, NodeResult
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import Path as CallPath
 from onnx_workbench.exec.results.slot_map import ValueKey
+from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.model.analysis.topology import Thing
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
@@ -80,11 +80,10 @@ class RunRecord:
 
     def key(self, value: Value) -> ValueKey | None:
         """Return the key of a value: in the call that is shown or else the first, if it is inside a function."""
-        number = self.result.number(value)
-        if ((), number) in self.result.layout.slots:
-            return (), number
-        paths = self.result.calls_of.get(number) if number else None
-        return (self.call if self.call in paths else paths[0], number) if paths else None
+        if ((), value.id) in self.result.layout.slots:
+            return (), value.id
+        paths = self.result.calls_of.get(value.id)
+        return (self.call if self.call in paths else paths[0], value.id) if paths else None
 
 
 class Results(QObject):
@@ -238,7 +237,7 @@ class Results(QObject):
     def node_of(self, node: Node) -> NodeResult | None:
         """Return the outcome of a node in the last run: time, memory, state, failure."""
         record = self.current
-        return None if record is None else self._named(node, record.result.by_node.get(record.result.number(node)))
+        return None if record is None else self._named(node, record.result.by_node.find(node.id))
 
     def nodes(self, progress: Progress = SILENT) -> dict[Node, NodeResult]:
         """Every node of the last run; a call of a function has the sums of its nodes."""
@@ -247,8 +246,7 @@ class Results(QObject):
             return {}
         if self._nodes is not None:
             return self._nodes
-        numbered = progress.paced(record.result.by_node.items())
-        given = ((self.node_by_number(number), one) for number, one in numbered)
+        given = ((self.node_by_number(one.node), one) for one in progress.paced(record.result.by_node))
         found = {node: named for node, one in given if node and (named := self._named(node, one))}
         if self.current is record:  # the window processes events between two checks
             self._nodes = found

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
 
+from onnx_workbench.exec.engine.breakpoints import Breakpoint
 from onnx_workbench.exec.inspect.overview import changed_values
 from onnx_workbench.exec.results.run_result import RunResult
-from onnx_workbench.exec.session import Breakpoint
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.run.results import RunRecord
 
@@ -44,7 +44,7 @@ class RunMarks(QObject):
         results.run_started.connect(self._begin)
         results.run_finished.connect(self.refresh)
         results.changed.connect(self._on_changed)
-        workspace.graph_shown.connect(lambda _graph: self.refresh())
+        workspace.navigation.graph_shown.connect(lambda _graph: self.refresh())
 
     def _begin(self) -> None:
         self._next.start(_PATIENCE)
@@ -65,10 +65,12 @@ class RunMarks(QObject):
             return
         if not self._is_dimmed:
             self._is_dimmed = True
-            self._workspace.mark("stale", self._workspace.graph.nodes if self._affected is None else self._affected)
+            self._workspace.highlights.mark(
+                "stale", self._workspace.graph.nodes if self._affected is None else self._affected
+            )
         some = set(islice(self._finished, _AT_ONCE))
         self._finished -= some
-        self._workspace.unmark("stale", some)
+        self._workspace.highlights.unmark("stale", some)
         self._next.start(_PACE)  # for the others: a node that takes long may be next, and nothing else finishes
 
     def show_stops(self, breakpoints: Sequence[Breakpoint], next_node: Node | None) -> None:
@@ -77,7 +79,7 @@ class RunMarks(QObject):
             return
         self._stops = (*breakpoints, next_node)
         places = {b.node or b.value: bool(b.condition) for b in sorted(breakpoints, key=lambda b: not b.condition)}
-        mark = self._workspace.mark
+        mark = self._workspace.highlights.mark
         mark("breakpoints", [thing for thing, has_condition in places.items() if thing and not has_condition])
         mark("conditions", [thing for thing, has_condition in places.items() if thing and has_condition])
         mark("next", [next_node] if next_node is not None else [])
@@ -88,7 +90,7 @@ class RunMarks(QObject):
 
     def refresh(self) -> None:
         """Update the marks, debounced: the end of a run emits several signals, and there may be many marks."""
-        results, mark = self._workspace.results, self._workspace.mark
+        results, mark = self._workspace.results, self._workspace.highlights.mark
         self._next.stop()
         if self._is_dimmed or self._stale is not results.stale_nodes:
             self._stale = results.stale_nodes
@@ -126,7 +128,7 @@ class RunMarks(QObject):
     def _show_differing(self, record: RunRecord, values: frozenset[Value], makers: list[Node]) -> None:
         if record is self._workspace.results.current:
             self.differing = values
-            self._workspace.mark("changed", [*values, *makers])
+            self._workspace.highlights.mark("changed", [*values, *makers])
 
 
 def _differing(result: RunResult, before: RunResult) -> list[int]:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from onnx_workbench.exec.engine.stepper import Request
 from onnx_workbench.exec.errors import LimitError
+from onnx_workbench.exec.inputs.recipe import Recipe
 from onnx_workbench.exec.results.run_result import RunResult
-from onnx_workbench.exec.session import Request
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.run.inputs import Recipe
 from onnx_workbench.viewer.run.results import RunRecord
 
 #: Why a run ended that cannot go on.

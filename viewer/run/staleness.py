@@ -20,16 +20,13 @@ from onnx_workbench.model.history.steps import (
     SetGraphInputs,
     SetGraphOutputs,
     SetInitializer,
-    SetInput,
-    SetInputs,
-    SetOutputs,
     Step,
 )
 from onnx_workbench.model.ir.attributes import Attribute, is_same
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.simplify.context import STOCHASTIC
+from onnx_workbench.model.schemas import traits
 
 #: Fields that say what is computed; names and texts do not.
 _OF_NODES = frozenset({"op_type", "domain", "overload"})
@@ -102,7 +99,7 @@ def _is_given(value: Value) -> bool:
 
 def _is_drawn(node: Node) -> bool:
     """Return whether it gives random numbers seeded by its name."""
-    return not node.domain and node.op_type in STOCHASTIC and "seed" not in node.attributes
+    return traits.of(node).is_stochastic and "seed" not in node.attributes
 
 
 def rewires(change: Change) -> bool:
@@ -154,29 +151,19 @@ def _shares_values(new: object, old: object) -> bool:
 
 
 def _collect(step: Step, inverse: Step, found: set[Thing]) -> None:
-    match step:
-        case SetField():
-            assert isinstance(inverse, SetField)
-            _collect_field(step, inverse, found)
-        case SetAttribute() | SetInput() | SetInputs() | SetOutputs() | InsertNode():
-            found.add(step.node)
-        case RemoveNode():
-            pass  # its outputs: see sources
-        case SetGraphInputs():
-            _collect_owner(step.graph, found)
-            if isinstance(inverse, SetGraphInputs) and isinstance(step.graph.owner, Model):  # random ones go by place
-                pairs = zip_longest(step.inputs, inverse.inputs[: len(step.inputs)])
-                found.update(new for new, old in pairs if new is not old)
-        case SetGraphOutputs():
-            _collect_owner(step.graph, found)
-        case MoveUses():
-            found.update(user for user in step.users if isinstance(user, Node))
-            for graph in step.graphs:
-                _collect_owner(graph, found)
-        case SetInitializer():
-            found.add(step.value)
-        case _:
-            assert_never(step)
+    if isinstance(step, SetField):
+        assert isinstance(inverse, SetField)
+        _collect_field(step, inverse, found)
+        return
+    if isinstance(step, SetGraphInputs) and isinstance(inverse, SetGraphInputs) and isinstance(step.graph.owner, Model):
+        pairs = zip_longest(step.inputs, inverse.inputs[: len(step.inputs)])  # random ones go by place
+        found.update(new for new, old in pairs if new is not old)
+    changes_signature = isinstance(step, (SetGraphInputs, SetGraphOutputs, MoveUses))
+    for thing in () if isinstance(step, RemoveNode) else step.touched:  # outputs of a removed one: see sources
+        if isinstance(thing, (Node, Value)):
+            found.add(thing)
+        elif isinstance(thing, Graph) and changes_signature:
+            _collect_owner(thing, found)
 
 
 def _collect_owner(graph: Graph, found: set[Thing]) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
 
-from onnx_workbench.exec.inputs.sources import DataSet, read_data_set
-from onnx_workbench.exec.inspect.expected_outputs import OutputCheck, check_run
+from onnx_workbench.exec.engine.stepper import Request
+from onnx_workbench.exec.inputs.recipe import Recipe, interface_of
+from onnx_workbench.exec.inputs.sources import input_limit
+from onnx_workbench.exec.inspect.expected_outputs import OutputCheck, check_folder
 from onnx_workbench.exec.results.run_result import RunResult
-from onnx_workbench.exec.session import Request
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.graph import Graph
 from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.run.inputs import make_inputs
 from onnx_workbench.viewer.style.formatting import display
 
 if TYPE_CHECKING:
@@ -48,27 +51,30 @@ class TestDataRun(QObject):
             self._tell()
             return
         folder = self._pending.pop(0)
-        graph = self._workspace.runs.inputs.interface()
+        runs = self._workspace.runs
+        session, graph = runs.session, interface_of(runs.inputs.graph)
+        recipe = Recipe(graph, {}, {}, 0, folder, {}, str(folder), input_limit(runs.inputs.memory_limit))
         self._workspace.tasks.start(
             f"Read {folder.name}",
-            lambda _progress: read_data_set(folder, graph),
-            done=self._perform,
+            lambda progress: make_inputs(session, recipe, progress),
+            done=lambda feeds: self._perform(folder, feeds),
             failed=lambda error: self._failed(folder.name, error),
             supersede="test",
         )
 
-    def _perform(self, data_set: DataSet) -> None:
-        session, perform = self._workspace.runs.session, self._workspace.runs.perform
+    def _perform(self, folder: Path, feeds: Mapping[str, Any]) -> None:
+        runs = self._workspace.runs
+        session, perform, graph = runs.session, runs.perform, interface_of(runs.inputs.graph)
         try:
-            request = session.request(data_set.inputs, values="outputs")
+            request = session.request(feeds, values="outputs")
         except ModelError as error:
-            self._failed(data_set.name, error)
+            self._failed(folder.name, error)
             return
         self._workspace.tasks.start(
-            f"Test {data_set.name}",
-            lambda progress: check(perform, request, data_set, progress),
+            f"Test {folder.name}",
+            lambda progress: check(perform, request, folder, graph, progress),
             done=self._take,
-            failed=lambda error: self._failed(data_set.name, error),
+            failed=lambda error: self._failed(folder.name, error),
             supersede="test",
         )
 
@@ -90,9 +96,9 @@ class TestDataRun(QObject):
             where = f"{first.data_set} {first.output}".strip()
             title, detail = f"{len(failed)} of {len(self.verdicts)} outputs differ", f"{where}: {first.problem}"
             choices = ((f"Run {display(first.data_set, 40)}", lambda: self._show(first.data_set)),)
-            self._workspace.message("error", title, detail, choices=choices)
+            self._workspace.messages.show("error", title, detail, choices=choices)
         else:
-            self._workspace.message("info", "All outputs are as expected", f"{passed} of {passed}")
+            self._workspace.messages.show("info", "All outputs are as expected", f"{passed} of {passed}")
         self.changed.emit()
 
     def _show(self, data_set: str) -> None:
@@ -102,7 +108,7 @@ class TestDataRun(QObject):
 
 
 def check(
-    perform: Callable[..., RunResult], request: Request, data_set: DataSet, progress: Progress
+    perform: Callable[..., RunResult], request: Request, folder: Path, graph: Graph, progress: Progress
 ) -> list[OutputCheck]:
-    """Run one set. Any thread."""
-    return check_run(perform(request, progress=progress), data_set)
+    """Run one set, and hold its outputs against the expected ones where they are. Any thread."""
+    return perform(request, progress=progress).apply(check_folder, folder, graph, progress=progress)

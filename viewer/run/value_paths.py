@@ -21,15 +21,9 @@ if TYPE_CHECKING:
 class ValuePaths:
     """Translates between the keys of a run and addresses in one graph, as it is now. Reads the model: GUI thread."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        number: Callable[[Value | Node], int],
-        node: Callable[[int], Node | None],
-        value: Callable[[int], Value | None],
-    ) -> None:
+    def __init__(self, graph: Graph, node: Callable[[int], Node | None], value: Callable[[int], Value | None]) -> None:
         self._graph = graph
-        self._number, self._node, self._value = number, node, value
+        self._node, self._value = node, value
         self._around: dict[tuple[Graph, Path], tuple[str, ...] | None] = {(graph, ()): ()}
         self._doors: dict[Graph, dict[str, tuple[Node, Graph]]] = {}
         self._values: dict[Graph, dict[str, Value]] = {}
@@ -74,12 +68,11 @@ class ValuePaths:
                 return None
             node, graph = door
             if isinstance(graph.owner, Function):
-                path = (*path, self._number(node))
+                path = (*path, node.id)
         if graph not in self._values:
             self._values[graph] = {value.name: value for value in graph.values()}
         value = self._values[graph].get(address[-1]) if address else None
-        number = 0 if value is None else self._number(value)
-        return (path, number) if number else None
+        return None if value is None else (path, value.id)
 
     def _doors_of(self, graph: Graph) -> dict[str, tuple[Node, Graph]]:
         """Return the names by which a graph is entered through functions and bodies."""
@@ -97,14 +90,14 @@ class ValuePaths:
 def addresses_in(workspace: Workspace) -> ValuePaths:
     """Return the addresses of values of a workspace's runs in the current model."""
     results, runs = workspace.results, workspace.runs
-    return ValuePaths(runs.inputs.graph, runs.session.number, results.node_by_number, results.value_by_number)
+    return ValuePaths(runs.inputs.graph, results.node_by_number, results.value_by_number)
 
 
 def inside_nodes(
     workspace: Workspace, result: RunResult, progress: Progress = SILENT
 ) -> dict[ValueKey, list[ValueKey]]:
     """The values in bodies that a run computed, by the call path and number of the outermost node around them."""
-    number, value_of = workspace.runs.session.number, workspace.results.value_by_number
+    value_of = workspace.results.value_by_number
     places: dict[tuple[Graph, Path], ValueKey | None] = {}
     found: dict[ValueKey, list[ValueKey]] = {}
     for path, values in result.bodies.items():
@@ -114,19 +107,17 @@ def inside_nodes(
                 continue  # is no more, or is captured from around
             place = value.graph, path
             if place not in places:
-                places[place] = _outermost(*place, number, workspace.results.node_by_number)
+                places[place] = _outermost(*place, workspace.results.node_by_number)
             around = places[place]
             if around is not None:
                 found.setdefault(around, []).append((path, one))
     return found
 
 
-def _outermost(
-    graph: Graph | None, path: Path, number: Callable[[Node], int], node_by_number: Callable[[int], Node | None]
-) -> ValueKey | None:
+def _outermost(graph: Graph | None, path: Path, node_by_number: Callable[[int], Node | None]) -> ValueKey | None:
     """The outermost node in whose bodies a graph is, calls between them included, and the call that it is in."""
     bodies = [(at, node) for inner, at, node in _around(graph, path, node_by_number) if inner.owner is node]
-    return (bodies[-1][0], number(bodies[-1][1])) if bodies else None
+    return (bodies[-1][0], bodies[-1][1].id) if bodies else None
 
 
 def name_in_run(workspace: Workspace, key: ValueKey, name: str) -> str:

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QCheckBox, QLabel, QSizePolicy, QToolButton, QWidget
 
-from onnx_workbench.exec.session import Breakpoint
+from onnx_workbench.exec.engine.breakpoints import Breakpoint
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.viewer.run.breakpoints import Condition
 from onnx_workbench.viewer.run.workspace import Workspace
@@ -146,7 +146,7 @@ class BreakpointSection(Section):
         rests = one in self._breakpoints.resting
         text.setIcon(_dot(rests=rests))
         text.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        text.clicked.connect(lambda: self._workspace.reveal(thing))
+        text.clicked.connect(lambda: self._workspace.navigation.reveal(thing))
         stops = QCheckBox()
         stops.setChecked(not rests)
         stops.setToolTip("Stop here, or pass by without a stop until this is ticked again")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from math import prod
 from typing import Any
@@ -38,7 +38,6 @@ from onnx_workbench.viewer.style.tooltips import plain_tip
 
 _MOST_ROWS = 60
 _MOST_PARAMETERS = 5
-_FEW = 2000  # most nodes for which declarations are checked at once
 
 
 class OutcomeSection(Section):
@@ -73,7 +72,7 @@ class OutcomeSection(Section):
     def _go(self, item: QTreeWidgetItem, _column: int = 0) -> None:
         target = item.data(0, Qt.ItemDataRole.UserRole)
         if isinstance(target, (Node, Value)):
-            self._workspace.reveal(target)
+            self._workspace.navigation.reveal(target)
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -92,10 +91,6 @@ class OutcomeSection(Section):
         self._name_again()
         if any(isinstance(step, SetField) and step.field == "type" for step in change.steps):
             self._on_results(None)
-        if self._seeking.running:
-            self._seek_wrong()  # it has processed half of the previous model
-        if self._counting.running:
-            self._count_parameters()
 
     def _refresh(self, _values: object = None) -> None:
         results = self._workspace.results
@@ -182,8 +177,7 @@ class OutcomeSection(Section):
 
     def _count_parameters(self) -> None:
         graph = self._workspace.model.graph
-        few = len(graph.nodes) + len(graph.initializers) <= _FEW
-        self._counting.start(lambda progress: _parameters(graph, progress), self._add_parameters, at_once=few)
+        self._counting.start(lambda progress: _parameters(graph, progress), self._add_parameters)
 
     def _add_parameters(self, held: Mapping[Value, Tensor | SparseTensor]) -> None:
         """Add the constants of the model: number, size, and the largest."""
@@ -205,18 +199,22 @@ class OutcomeSection(Section):
             item.setFlags(Qt.ItemFlag.ItemIsEnabled)
         self._fit()
 
-    def _seek_wrong(self, *, at_once: bool = False) -> None:
+    def _seek_wrong(self, then: Callable[[], object] = lambda: None) -> None:
         """Find and list values whose type or shape contradicts the declaration, in functions and subgraphs too."""
         record = self._workspace.results.current
+
+        def found(wrong: list[tuple[Value, Contradiction]]) -> None:
+            self._add_wrong(wrong)
+            then()
+
         if record is not None:
-            at_once |= len(record.result.nodes) <= _FEW
-            self._seeking.start(partial(self._find_wrong, record), self._add_wrong, at_once=at_once)
+            self._seeking.start(partial(self._find_wrong, record), found)
 
     def _find_wrong(self, record: RunRecord, progress: Progress) -> list[tuple[Value, Contradiction]]:
         result = record.result
         there = (value for graph in self._workspace.model.graphs() for value in graph.values())
         typed = ((v, v.type) for v in progress.paced(there) if v.type is not None)
-        declared = {number: (value, kind) for value, kind in typed if (number := result.number(value))}
+        declared = {value.id: (value, kind) for value, kind in typed}
         found = contradictions(result, {number: kind for number, (_, kind) in declared.items()}, progress)
         return [(declared[one.key[1]][0], one) for one in found]
 
@@ -233,11 +231,12 @@ class OutcomeSection(Section):
         if self._is_behind:
             self._refresh()
         if self._seeking.running:
-            self._seek_wrong(at_once=True)
+            self._seek_wrong(self.correct_declarations)
+            return
         record, wrong = self._workspace.results.current, self._wrong
         if not wrong or record is None:
             detail = "Every value has the type and shape declared for it, or none is declared."
-            self._workspace.message("info", "There is nothing to correct", detail)
+            self._workspace.messages.show("info", "There is nothing to correct", detail)
             return
         known = self._workspace.types.type_of
         calls = record.result.in_calls

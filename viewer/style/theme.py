@@ -16,6 +16,7 @@ from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalett
 from PySide6.QtWidgets import QApplication
 
 from onnx_workbench import resources
+from onnx_workbench.model.schemas import traits
 
 if TYPE_CHECKING:
     from onnx_workbench.model.ir.graph import Node
@@ -73,14 +74,13 @@ class Category:
     name: str
     title: str
     color: QColor
-    operators: frozenset[str]
 
 
 @cache
 def categories() -> Mapping[str, Category]:
     """Return the categories by name, in legend order."""
     return {
-        name: Category(name, entry["title"], QColor(entry["color"]), frozenset(entry["operators"]))
+        name: Category(name, entry["title"], QColor(entry["color"]))
         for name, entry in _category_file().items()
         if name != "domains"
     }
@@ -89,11 +89,8 @@ def categories() -> Mapping[str, Category]:
 @cache
 def operator_category(domain: str, op_type: str) -> str:
     """Return the category of an operator, whatever the version; ``custom`` for an unknown domain."""
-    by_name = _category_of_operator()
-    if op_type in by_name:
-        return by_name[op_type]
     domains: Mapping[str, str] = _category_file()["domains"]
-    return domains.get(domain, "custom")
+    return traits.category(op_type, domain) or domains.get(domain, "custom")
 
 
 def node_category(node: Node) -> str:
@@ -106,11 +103,6 @@ def node_category(node: Node) -> str:
 @cache
 def _category_file() -> Mapping[str, dict[str, str]]:
     return tomllib.loads(resources.path("operator-categories.toml").read_text(encoding="utf-8"))
-
-
-@cache
-def _category_of_operator() -> Mapping[str, str]:
-    return {op_type: category.name for category in categories().values() for op_type in category.operators}
 
 
 @cache

@@ -7,13 +7,11 @@ from collections.abc import Callable
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, QObject, QSignalBlocker
 from PySide6.QtWidgets import QTableView
 
-from onnx_workbench.viewer.tables.sorting import AT_ONCE
-
 
 class KeptSelection(QObject):
     """Reselects after a model reset the rows about the same objects; `about` gives the object of a row.
 
-    Emits no signal and does not scroll, since the user did not choose the rows. Very many rows are not searched.
+    Emits no signal and does not scroll, since the user did not choose the rows.
     """
 
     def __init__(self, table: QTableView, about: Callable[[int], object]) -> None:
@@ -28,16 +26,21 @@ class KeptSelection(QObject):
 
     def _remember(self) -> None:
         chosen, current = self._table.selectionModel(), self._table.currentIndex()
-        self._selected, self._current = [], None
-        if self._table.model().rowCount() <= AT_ONCE:
-            self._selected = [self._about(index.row()) for index in chosen.selectedRows()]
-            self._current = (self._about(current.row()), current.column()) if current.isValid() else None
+        self._selected = [self._about(index.row()) for index in chosen.selectedRows()]
+        self._current = (self._about(current.row()), current.column()) if current.isValid() else None
 
     def _restore(self) -> None:
         chosen, model = self._table.selectionModel(), self._table.model()
-        if not (self._selected or self._current) or model.rowCount() > AT_ONCE:
-            return
-        rows = {_key(self._about(row)): row for row in range(model.rowCount())}
+        wanted = {_key(thing) for thing in self._selected}
+        if self._current is not None:
+            wanted.add(_key(self._current[0]))
+        rows: dict[object, int] = {}
+        for row in range(model.rowCount()):
+            if len(rows) == len(wanted):
+                break
+            key = _key(self._about(row))
+            if key in wanted:
+                rows[key] = row
         found, flag = QItemSelection(), QItemSelectionModel.SelectionFlag
         for row in (rows[key] for key in map(_key, self._selected) if key in rows):
             found.select(model.index(row, 0), model.index(row, 0))

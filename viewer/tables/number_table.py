@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, overload
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
+from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -17,14 +17,14 @@ from PySide6.QtWidgets import (
     QTableView,
 )
 
-from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.viewer.core.tasks import ModelReader
+from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.tables.keep_selection import KeptSelection
-from onnx_workbench.viewer.tables.sorting import AT_ONCE, Key, order_of
+from onnx_workbench.viewer.tables.row_model import Column, Index, SortedRowModel
+from onnx_workbench.viewer.tables.row_table import RowTable
+from onnx_workbench.viewer.tables.sorting import Key
 
-Index = QModelIndex | QPersistentModelIndex
 Thing = TypeVar("Thing")
 
 _KEPT = 500  # rows that were made, beyond what a window shows
@@ -46,15 +46,12 @@ class NumberCell:
 
 
 @dataclass(frozen=True)
-class NumberColumn:
-    """A heading; numbers stand right and in the fixed font. `width` is in characters, 0 takes the rest.
+class NumberColumn(Column):
+    """A column whose numbers stand right and in the fixed font.
 
     The first click on the heading of an `amount` has the largest stand first.
     """
 
-    title: str
-    width: int = 0
-    tip: str = ""
     number: bool = True
     amount: bool = False
 
@@ -78,12 +75,12 @@ class MadeRows(Sequence[NumberRow], Generic[Thing]):
         self,
         things: Sequence[Thing],
         make: Callable[[Thing], NumberRow],
-        keys: Mapping[int, Callable[[Thing], Key]] | None = None,
-        about: Callable[[Thing], object] | None = None,
+        keys: Mapping[int, Callable[[Thing], Key]],
+        about: Callable[[Thing], object],
     ) -> None:
         self._things = things
         self._make = make
-        self._keys = keys or {}
+        self._keys = keys
         self._about = about
 
     def __len__(self) -> int:
@@ -98,9 +95,13 @@ class MadeRows(Sequence[NumberRow], Generic[Thing]):
             return [self._make(thing) for thing in self._things[index]]
         return self._make(self._things[index])
 
+    def reordered(self, order: Sequence[int]) -> MadeRows[Thing]:
+        """Return the same rows in another order."""
+        return MadeRows([self._things[place] for place in order], self._make, self._keys, self._about)
+
     def target(self, index: int) -> object:
         """The object that a row is about."""
-        return self[index].target if self._about is None else self._about(self._things[index])
+        return self._about(self._things[index])
 
     def key(self, index: int, column: int) -> Key:
         """Return the sort key of a row."""
@@ -113,113 +114,54 @@ def key_of(cell: NumberCell) -> Key:
     return cell.text if cell.number is None else cell.number
 
 
-@dataclass(frozen=True)
-class Sorting:
-    """Column and direction that rows are sorted by, if any."""
-
-    column: int = -1
-    is_descending: bool = False
-
-    def of(self, rows: Sequence[NumberRow], progress: Progress = SILENT) -> Sequence[int]:
-        """The places of the rows in order: see `order_of`. Texts are cells without a number."""
-        if self.column < 0:
-            return range(len(rows))
-
-        def key(place: int) -> Key:
-            return (
-                rows.key(place, self.column) if isinstance(rows, MadeRows) else key_of(rows[place].cells[self.column])
-            )
-
-        return order_of(len(rows), key, is_descending=self.is_descending, progress=progress)
-
-
-class NumberModel(QAbstractTableModel):
-    """The rows of a NumberTable in the order they are shown. Very many are sorted over several events."""
+class NumberModel(SortedRowModel[NumberRow, NumberColumn]):
+    """The rows of a NumberTable."""
 
     def __init__(self, columns: Sequence[NumberColumn], parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self.columns = tuple(columns)
-        self.rows: Sequence[NumberRow] = []  # as they were given
-        self._order: Sequence[int] = ()  # their places in the order they are shown
-        self._sorting = Sorting()
-        self._ordering = ModelReader(self)
-        self._coming: Sequence[NumberRow] | None = None  # shown instead as soon as they are sorted
+        super().__init__(columns, parent)
         self._made: dict[int, NumberRow] = {}  # cache of the rows last shown, by index
         self._fixed = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
 
-    def set_rows(self, rows: Sequence[NumberRow]) -> None:
-        """Show other rows, in the order chosen last."""
-        self._coming = rows if isinstance(rows, MadeRows) else list(rows)
-        self._arrange()
+    def sort_key(self, rows: Sequence[NumberRow], _column: NumberColumn, section: int) -> Callable[[int], Key]:
+        if isinstance(rows, MadeRows):
+            return lambda place: rows.key(place, section)
+        return lambda place: key_of(rows[place].cells[section])
 
-    def make_again(self) -> None:
-        """Remake the shown rows in their order, after the objects changed."""
-        if isinstance(self.rows, MadeRows) and self._order:
-            self._made.clear()
-            self.dataChanged.emit(self.index(0, 0), self.index(len(self._order) - 1, len(self.columns) - 1))
+    def reordered(self, rows: Sequence[NumberRow], order: Sequence[int], progress: Progress) -> Sequence[NumberRow]:
+        return rows.reordered(order) if isinstance(rows, MadeRows) else super().reordered(rows, order, progress)
 
-    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Show the rows sorted by a column; -1: as they were given."""
-        self._sorting = Sorting(column, order is Qt.SortOrder.DescendingOrder)
-        self._arrange()
+    def on_order(self) -> None:
+        self._made.clear()
+
+    def update_rows(self, first: int = 0, last: int | None = None) -> None:
+        self._made.clear()
+        super().update_rows(first, last)
 
     def row(self, number: int) -> NumberRow:
         """The row shown at a place."""
-        place = self._order[number]
-        made = self._made.get(place)
+        made = self._made.get(number)
         if made is None:
             if len(self._made) > _KEPT:
                 self._made.clear()
-            made = self._made[place] = self.rows[place]
+            made = self._made[number] = self.rows[number]
         return made
 
     def target(self, number: int) -> object:
         """Return the object of the row shown at an index."""
-        place, rows = self._order[number], self.rows
-        return rows.target(place) if isinstance(rows, MadeRows) else rows[place].target
-
-    def _arrange(self) -> None:
-        rows = self.rows if self._coming is None else self._coming
-        sorting = self._sorting
-        self._ordering.start(lambda progress: sorting.of(rows, progress), self._show, at_once=len(rows) <= AT_ONCE)
-
-    def _show(self, order: Sequence[int]) -> None:
-        if self._coming is not None:
-            self.beginResetModel()
-            self.rows, self._coming, self._order = self._coming, None, order
-            self._made.clear()
-            self.endResetModel()
-            return
-        self.layoutAboutToBeChanged.emit()
-        before = self.persistentIndexList()
-        held = [self._order[index.row()] for index in before]
-        self._order = order
-        now = {place: number for number, place in enumerate(order)} if held else {}
-        after = [self.index(now[place], index.column()) for place, index in zip(held, before, strict=True)]
-        self.changePersistentIndexList(before, after)
-        self.layoutChanged.emit()
-
-    def rowCount(self, parent: Index = QModelIndex()) -> int:
-        return 0 if parent.isValid() else len(self._order)
-
-    def columnCount(self, parent: Index = QModelIndex()) -> int:
-        return 0 if parent.isValid() else len(self.columns)
+        rows = self.rows
+        return rows.target(number) if isinstance(rows, MadeRows) else rows[number].target
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Headings, placed as their columns."""
-        if orientation is not Qt.Orientation.Horizontal:
-            return None
-        column = self.columns[section]
-        match role:
-            case Qt.ItemDataRole.DisplayRole:
-                return column.title
-            case Qt.ItemDataRole.ToolTipRole:
-                return plain_tip(column.tip or column.title)
-            case Qt.ItemDataRole.TextAlignmentRole:
-                return _alignment(column)
-            case Qt.ItemDataRole.InitialSortOrderRole if column.amount:
-                return Qt.SortOrder.DescendingOrder
-        return None
+        if orientation is Qt.Orientation.Horizontal:
+            column = self.columns[section]
+            match role:
+                case Qt.ItemDataRole.ToolTipRole:
+                    return plain_tip(column.tip or column.title)
+                case Qt.ItemDataRole.TextAlignmentRole:
+                    return _alignment(column)
+                case Qt.ItemDataRole.InitialSortOrderRole if column.amount:
+                    return Qt.SortOrder.DescendingOrder
+        return super().headerData(section, orientation, role)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         cell = self.row(index.row()).cells[index.column()]
@@ -265,27 +207,20 @@ class _Header(QHeaderView):
             option.text = _OFF + option.text
 
 
-class NumberTable(QTableView):
+class NumberTable(RowTable):
     """Table of numbers. `chosen(object)` is emitted for the row that the user activates."""
 
     chosen = Signal(object)
 
     def __init__(self, name: str, columns: Sequence[NumberColumn]) -> None:
-        super().__init__()
-        self.setAccessibleName(name)
-        self.source = NumberModel(columns, self)
-        self.setHorizontalHeader(_Header(self))
+        self.source = NumberModel(columns)
+        super().__init__(self.source, name)
+        self.source.setParent(self)
         self.setItemDelegate(_Cells(self))
-        self.setModel(self.source)
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.setShowGrid(False)
-        self.setWordWrap(False)
         self.setTextElideMode(Qt.TextElideMode.ElideMiddle)
-        self.setTabKeyNavigation(False)
-        self.verticalHeader().hide()
-        self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 6)
-        header = self.horizontalHeader()
+        header = _Header(self)
+        self.setHorizontalHeader(header)
         header.setHighlightSections(False)
         self.setSortingEnabled(True)
         header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)  # that of the rows, until a heading is clicked

@@ -9,9 +9,6 @@ from onnx_workbench.model.progress import SILENT, Progress
 
 Key = float | str
 
-#: Rows that are sorted in a few milliseconds at the most.
-AT_ONCE = 2000
-
 _PER_CHECK = 64
 _PART = 1000  # rows sorted between two polls of `progress`
 

@@ -19,8 +19,8 @@ from onnx_workbench.model.io.tensors.array_files import is_stored_outside, read_
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType, element_type_text
-from onnx_workbench.viewer.core.context import REFUSED
 from onnx_workbench.viewer.core.deferred_action import DeferredAction
+from onnx_workbench.viewer.core.messages import REFUSED
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, number_text, plural, shape_text
 from onnx_workbench.viewer.tensor_view.readers import TensorSlice
@@ -47,7 +47,7 @@ class TensorEditing:
 
     def tell(self, error: ModelError) -> None:
         """Show an error as a message of the document."""
-        self._workspace.report(error, REFUSED)
+        self._workspace.messages.report(error, REFUSED)
 
     def _held(self) -> tuple[TensorLocation, Held]:
         subject = self.subject
@@ -93,7 +93,7 @@ class TensorEditing:
 
         def put(edit: Transaction) -> None:
             if tensors.tensor_at(place) is not held and not _same_constant(place, held):
-                self._workspace.message("warning", "The tensor was changed meanwhile", f"{title} was not done.")
+                self._workspace.messages.show("warning", "The tensor was changed meanwhile", f"{title} was not done.")
                 return
             tensors.put(edit, place, made)
 
@@ -147,7 +147,7 @@ class TensorEditing:
         self._apply(title, place, held, lambda: _changed(held, compute), refused)
         if lost:
             detail = f"{plural(lost[0], 'result')} rounded to whole numbers."
-            self._workspace.message("info", f"{self.name()} was changed", detail)
+            self._workspace.messages.show("info", f"{self.name()} was changed", detail)
 
     def paste(
         self,
@@ -272,7 +272,7 @@ class TensorEditing:
         def done(made: Held | None) -> None:
             if made is None:
                 told = f"{self.name()} has the values of {display(path.name, 40)} already"
-                self._workspace.message("info", told, "Nothing was changed.")
+                self._workspace.messages.show("info", told, "Nothing was changed.")
             elif change := change_text(held, made):
                 confirm(f"{display(path.name, 40)} has {change}.", lambda: self._put(title, place, held, made))
             else:
@@ -299,7 +299,9 @@ class TensorEditing:
             tasks.start(
                 f"Export {path.name}",
                 lambda _: _write(path, held if now is None else now),
-                done=lambda _: self._workspace.message("info", f"{display(path.name, 60)} was written", str(path)),
+                done=lambda _: self._workspace.messages.show(
+                    "info", f"{display(path.name, 60)} was written", str(path)
+                ),
                 makes="file",
             )
 

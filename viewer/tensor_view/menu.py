@@ -151,7 +151,7 @@ class TensorMenu(QMenu):
         try:
             members = npz_members(path) if path.suffix.lower() == ".npz" else []
         except ModelError as error:
-            pane.workspace.report(error)
+            pane.workspace.messages.report(error)
             return
 
         def confirm(text: str, go_on: Callable[[], object]) -> None:
@@ -172,7 +172,7 @@ class TensorMenu(QMenu):
         subject, workspace = self._pane.subject, self._pane.workspace
         if subject is None or subject.problem or subject.waiting:
             detail = "Select a value or an initializer that has numbers." if subject is None else subject.problem
-            workspace.message("info", "There is nothing to export", detail or "The value is on its way.")
+            workspace.messages.show("info", "There is nothing to export", detail or "The value is on its way.")
             return
         try:
             tensor = subject.tensor()
@@ -180,7 +180,7 @@ class TensorMenu(QMenu):
             if path is not None:
                 self._pane.editing.export(tensor, path, subject.target.place)
         except ModelError as error:
-            workspace.report(error)
+            workspace.messages.report(error)
 
     def _ask_file(self, title: str, suffix: str, filters: tuple[str, ...]) -> Path | None:
         """Ask for a file name, suggesting the tensor's."""
@@ -197,7 +197,7 @@ class TensorMenu(QMenu):
     def _tell_no_picture(self, *others: str) -> None:
         views = ", ".join(("a heat map", "an image", "feature maps", *others))
         detail = f"Look at values as {views} or attention first."
-        self._pane.workspace.message("info", "There is no picture", detail)
+        self._pane.workspace.messages.show("info", "There is no picture", detail)
 
     def copy_picture(self) -> None:
         """Copy the whole image, whatever part is in view."""
@@ -235,7 +235,9 @@ class TensorMenu(QMenu):
         if histogram.isVisible():
             self._ask_save(as_seen(histogram))
         else:
-            self._pane.workspace.message("info", "There is no histogram", "Select a value that has numbers first.")
+            self._pane.workspace.messages.show(
+                "info", "There is no histogram", "Select a value that has numbers first."
+            )
 
     def _ask_save(self, image: QImage) -> None:
         workspace = self._pane.workspace
@@ -244,9 +246,9 @@ class TensorMenu(QMenu):
             return
         writer = QImageWriter(str(path), b"png")
         if writer.write(image):
-            workspace.message("info", f"{display(path.name, 60)} was written", str(path))
+            workspace.messages.show("info", f"{display(path.name, 60)} was written", str(path))
         else:
-            workspace.message("error", "The picture was not written", f"{path}: {writer.errorString()}")
+            workspace.messages.show("error", "The picture was not written", f"{path}: {writer.errorString()}")
 
     def copy_text(self) -> None:
         """Copy the shown plane as text."""
@@ -254,7 +256,7 @@ class TensorMenu(QMenu):
         reader = self._pane.reader
         if subject is None or reader is None:
             detail = "Select a value or an initializer that has numbers."
-            self._pane.workspace.message("info", "There is nothing to copy", detail)
+            self._pane.workspace.messages.show("info", "There is nothing to copy", detail)
             return
 
         def done(text: str) -> None:

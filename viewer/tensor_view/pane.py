@@ -568,7 +568,7 @@ class TensorPane(QWidget):
             title, detail = "There is no value of the run before", "Two runs must have computed it."
             if self.subject is not None and self.subject.modes > 1:
                 title, detail = "There is no difference", "What the two runs gave are no numbers of one shape."
-            self.workspace.message("info", title, detail)
+            self.workspace.messages.show("info", title, detail)
 
     def _on_format(self, text: str) -> None:
         self.table.cells.set_format(text)

@@ -30,7 +30,7 @@ class Breadcrumb(QWidget):
         self._layout.setContentsMargins(8, 2, 8, 2)
         self._layout.setSpacing(2)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        workspace.graph_shown.connect(self.refresh)
+        workspace.navigation.graph_shown.connect(self.refresh)
         workspace.changes.changed.connect(self.refresh)
         workspace.changes.state_changed.connect(self.refresh)
         self._parts: list[tuple[str, _Target]] = []
@@ -90,12 +90,12 @@ class Breadcrumb(QWidget):
 
     def _go(self, item: _Target) -> None:
         if isinstance(item, Scope):
-            self._workspace.reveal_all(list(item.all_nodes()))
+            self._workspace.navigation.reveal_all(list(item.all_nodes()))
         elif isinstance(item, Graph):
-            self._workspace.show(item)
+            self._workspace.navigation.show(item)
             self._workspace.selection.set([item])
         else:
-            self._workspace.reveal(item)
+            self._workspace.navigation.reveal(item)
 
 
 def _separator() -> QLabel:

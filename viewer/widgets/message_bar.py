@@ -9,7 +9,8 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QPushButton, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
-from onnx_workbench.viewer.core.context import DocumentContext, Message
+from onnx_workbench.viewer.core.context import DocumentContext
+from onnx_workbench.viewer.core.messages import Message
 from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.labels import name_of, place_text
@@ -35,8 +36,8 @@ class MessageBar(QWidget):
         self._rows: list[_Row] = []
         self.hide()
         if workspace is not None:
-            workspace.messaged.connect(self.show_message)
-            workspace.withdrawn.connect(self.withdraw)
+            workspace.messages.shown.connect(self.show_message)
+            workspace.messages.withdrawn.connect(self.withdraw)
 
     @property
     def messages(self) -> list[Message]:
@@ -136,7 +137,7 @@ class _Row(QFrame):
         if workspace is not None and isinstance(place, (Node, Value, Graph, Function, Model)):
             go = QPushButton("Show")
             go.setToolTip(plain_tip(f"Go to {place_text(place)}"))
-            go.clicked.connect(partial(workspace.reveal, place))
+            go.clicked.connect(partial(workspace.navigation.reveal, place))
             row.addWidget(go)
         for title, call in self.message.choices:
             button = QPushButton(title)

@@ -53,7 +53,7 @@ class StatusLine(QStatusBar):
         old = self._workspace
         if old is not None:
             old.selection.changed.disconnect(self._show_selection)
-            old.graph_shown.disconnect(self._show_size)
+            old.navigation.graph_shown.disconnect(self._show_size)
             old.changes.changed.disconnect(self._refresh)
             old.types.changed.disconnect(self._show_selection)
             old.run_state_changed.disconnect(self._show_run_state)
@@ -61,7 +61,7 @@ class StatusLine(QStatusBar):
         self._workspace = workspace
         if workspace is not None:
             workspace.selection.changed.connect(self._show_selection)
-            workspace.graph_shown.connect(self._show_size)
+            workspace.navigation.graph_shown.connect(self._show_size)
             workspace.changes.changed.connect(self._refresh)
             workspace.types.changed.connect(self._show_selection)
             workspace.run_state_changed.connect(self._show_run_state)

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from PySide6.QtCore import QObject
 
@@ -20,6 +20,7 @@ from onnx_workbench.model.inference import InferredTypes
 from onnx_workbench.model.ir.graph import Graph, Node
 from onnx_workbench.model.ir.types import Dimension
 from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.recovery.write_ahead import Recording, recording_of
 from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.core.tasks import Task
@@ -27,9 +28,6 @@ from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.workflows.convert import attempt, told
 from onnx_workbench.viewer.workflows.step_applier import StepApplier
 from onnx_workbench.viewer.workflows.working_copies import WorkingCopyTask
-
-if TYPE_CHECKING:
-    from onnx_workbench.model.recovery.write_ahead import Recording
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +104,7 @@ class BackgroundEdit(QObject):
         task = self._task = self._workspace.tasks.start(
             self._title,
             partial(self._do, rehearsal),
-            done=lambda outcome: self._carry_over(outcome, revision, rehearsal.recording),
+            done=lambda outcome: self._carry_over(outcome, revision, recording_of(rehearsal)),
             failed=self._failed,
             finished=lambda: self._end(is_made=False) if task.cancelled or task.error is not None else None,
             lane="mutate",
@@ -126,10 +124,10 @@ class BackgroundEdit(QObject):
                 self._begin()
                 return
             if outcome.title:
-                self._workspace.message("info", outcome.title, outcome.detail)
+                self._workspace.messages.show("info", outcome.title, outcome.detail)
             if outcome.warning is not None:
-                self._workspace.message("warning", *outcome.warning)
-            self._workspace.reveal_all(outcome.places)
+                self._workspace.messages.show("warning", *outcome.warning)
+            self._workspace.navigation.reveal_all(outcome.places)
             self._end(is_made=True)
 
         document = self._workspace.document

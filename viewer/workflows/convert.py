@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from onnx_workbench.exec.inspect.equivalence import Equivalence, compare_models
+from onnx_workbench.exec.inspect.equivalence import Equivalence, compare_isolated
 from onnx_workbench.model.analysis.call_graph import callers_of
 from onnx_workbench.model.edits.names import (
     regenerate_initializer_names,
@@ -20,6 +20,7 @@ from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.recovery.write_ahead import Recording, recording_of
 from onnx_workbench.model.text.dimension_sizes import sizes
 from onnx_workbench.viewer.style.formatting import display, number_text, plural
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from onnx_workbench.model.convert import ConversionReport
     from onnx_workbench.model.history.steps import Step
     from onnx_workbench.model.ir.types import Type
-    from onnx_workbench.model.recovery.write_ahead import Recording
 
 #: What can get new names, and the edit that gives them.
 RENAMED: dict[str, Callable[..., int]] = {
@@ -78,7 +78,7 @@ class Trial:
             return Equivalence(None, reason="nothing that is computed changes")
         if not runs:
             return Equivalence(None, reason="not asked for")
-        return compare_models(
+        return compare_isolated(
             self.before,
             self.after,
             runs=runs,
@@ -121,7 +121,7 @@ def attempt(
     before = WorkingCopy(model, progress).document.model if comparable and any(computing) else None
     work = _Conversions(rehearsal.document, options, None if nodes is None else rehearsal.copies(nodes), progress)
     trial = Trial(options, model, before, work.run())
-    trial.steps, trial.recording = rehearsal.steps(), rehearsal.recording
+    trial.steps, trial.recording = rehearsal.steps(), recording_of(rehearsal)
     if nodes is not None:
         trial.nodes = frozenset(map(rehearsal.original, work.part or ()))
     for report in trial.reports:
@@ -251,7 +251,7 @@ class _Conversions:
 
     def _difference(self, before: Model, after: Model) -> str:
         """In what outputs differ, where both models can be run."""
-        agreement = compare_models(before, after, runs=1, progress=self._progress)
+        agreement = compare_isolated(before, after, runs=1, progress=self._progress)
         return agreement.reason if agreement.agrees is False else ""
 
     def _rename(self, what: str) -> ConversionReport:

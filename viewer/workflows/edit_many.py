@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MANY = 2_000  # things that take about a frame
+#: Fewer are changed directly, in about a frame: a copy takes 16 µs for each node of the whole model, 1.6 s at 100,000.
+MANY = 2_000
 
 
 class CopyOf(Protocol):
@@ -59,7 +60,7 @@ def edit_many(
 
     def made(is_made: bool) -> None:
         if is_made and places:
-            workspace.reveal_all(places)
+            workspace.navigation.reveal_all(places)
         ended(is_made)
 
     edit_ahead(workspace, title, change_now, failed=failed, ended=made)

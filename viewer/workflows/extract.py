@@ -12,11 +12,9 @@ from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.core.tasks import ModelReader
 
-_FEW_NODES = 1000  # which are copied in about a frame
-
 
 class ExtractTask(QObject):
-    """Cuts parts out of a document's model and hands them over; GUI thread only. Few nodes are cut out at once.
+    """Cuts parts out of a document's model and hands them over; GUI thread only.
 
     The status line shows it, with Stop. That, an edit meanwhile and `stop` end it without a call; what the model
     refuses goes to `failed`.
@@ -44,8 +42,6 @@ class ExtractTask(QObject):
         self._reader = ModelReader(self)
         self._reader.start(cut, self._hand_over, failed=self._fail)
         workspace.changes.changed.connect(self.stop)
-        if sum(len(part.nodes) for part in cuts) <= _FEW_NODES:
-            self._reader.finish()
 
     @property
     def running(self) -> bool:

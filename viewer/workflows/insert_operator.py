@@ -14,8 +14,9 @@ from onnx_workbench.model.edits import nodes
 from onnx_workbench.model.edits.values import connect
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
-from onnx_workbench.viewer.core.context import DocumentContext, graph_of
+from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.core.model_signals import is_in_model
+from onnx_workbench.viewer.core.navigation import graph_of
 from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.popups.operator_palette import OperatorEntry, OperatorPalette
 from onnx_workbench.viewer.style.formatting import display
@@ -29,7 +30,7 @@ _MOST_INPUTS = 64
 
 def operator_palette(window: QWidget, workspace: DocumentContext, places: Collection[Item] = ()) -> OperatorPalette:
     """A palette over a window, to be opened once; see its `choose_for`. `places`: what the operator is chosen for."""
-    return OperatorPalette(window, workspace.report, partial(_offer_newer, workspace, places))
+    return OperatorPalette(window, workspace.messages.report, partial(_offer_newer, workspace, places))
 
 
 def _offer_newer(
@@ -49,8 +50,8 @@ def _offer_newer(
             operator.needs, f"Use {name}", partial(_use_converted, workspace, places, operator, graph, use)
         )
         return
-    workspace.reveal(graph.importer or workspace.model)
-    workspace.message(
+    workspace.navigation.reveal(graph.importer or workspace.model)
+    workspace.messages.show(
         "info",
         f"{name} needs version {operator.needs} of {domain}",
         "The inspector shows the versions that are imported, to be changed there.",
@@ -71,15 +72,15 @@ def _use_converted(
         detail = (
             "What it was chosen for is gone: the conversion or an edit replaced it. Choose a place and add it again."
         )
-        workspace.message("warning", f"{name} has no place in the model as it is now", detail)
+        workspace.messages.show("warning", f"{name} has no place in the model as it is now", detail)
     elif version < operator.needs:
         detail = f"It is of operator set {operator.needs}; after the conversion {version} is imported."
-        workspace.message("warning", f"{name} is not there yet", detail)
+        workspace.messages.show("warning", f"{name} is not there yet", detail)
     else:
         try:
             use(replace(operator, schema=schemas.find(operator.op_type, version, operator.domain), needs=0))
         except ModelError as error:
-            workspace.report(error)
+            workspace.messages.report(error)
 
 
 def target_graph(workspace: DocumentContext) -> Graph:
@@ -128,7 +129,7 @@ def insert(workspace: DocumentContext, operator: OperatorEntry, graph: Graph, *,
             node = nodes.add_node(
                 edit, graph, operator.op_type, inputs, domain=operator.domain, overload=operator.overload, before=before
             )
-    workspace.reveal(node)
+    workspace.navigation.reveal(node)
     return node
 
 
@@ -160,5 +161,5 @@ def add_fed_by(workspace: DocumentContext, operator: OperatorEntry, value: Value
         node = nodes.add_node(edit, graph, operator.op_type, domain=operator.domain, overload=operator.overload)
         if operator.takes(None):
             connect(edit, node, operator.input_for(workspace.types.type_of(value)), value)
-    workspace.reveal(node)
+    workspace.navigation.reveal(node)
     return node

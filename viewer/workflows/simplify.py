@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from onnx_workbench.exec.engine.constant_folding import evaluate
-from onnx_workbench.exec.inspect.equivalence import Equivalence, compare_models
+from onnx_workbench.exec.inspect.equivalence import Equivalence, compare_isolated
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import Step
 from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.recovery.write_ahead import Recording, recording_of
 from onnx_workbench.model.simplify.passes import Match, Pass, PassRefusal, SimplifyOptions
 from onnx_workbench.model.simplify.pipeline import TITLE, SimplifyReport, simplify, survey, trusted_types
 from onnx_workbench.viewer.style.formatting import bytes_text, display, plural
-
-if TYPE_CHECKING:
-    from onnx_workbench.model.recovery.write_ahead import Recording
 
 
 @dataclass(slots=True)
@@ -77,8 +74,8 @@ class Simplification:
         elif not checks:
             agreement = Equivalence(None, reason="not asked for")
         else:
-            agreement = compare_models(untouched, document.model, runs=checks, progress=progress)
-        return SimplifyOutcome(report, agreement, _joined(self.rehearsal.entries()), self.rehearsal.recording)
+            agreement = compare_isolated(untouched, document.model, runs=checks, progress=progress)
+        return SimplifyOutcome(report, agreement, _joined(self.rehearsal.entries()), recording_of(self.rehearsal))
 
 
 def _joined(runs: Sequence[tuple[str, list[Step]]]) -> list[tuple[str, list[Step]]]:

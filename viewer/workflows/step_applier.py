@@ -11,8 +11,9 @@ from PySide6.QtCore import QObject, QTimer
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document, Transaction
-from onnx_workbench.model.history.steps import InsertNode, SetAttribute, SetField, SetInitializer, Step
-from onnx_workbench.model.ir.graph import Function, Graph
+from onnx_workbench.model.history.steps import Role, Step, references_of
+from onnx_workbench.model.ir.attributes import Attribute
+from onnx_workbench.model.ir.graph import Function, Graph, Node
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.busy_cursor import busy_over
@@ -155,7 +156,7 @@ def edit_ahead(
     if journal is None or not steps:
         ended(True)
         return
-    again = partial(edit_ahead, workspace, title, change, failed=failed or workspace.report, ended=ended)
+    again = partial(edit_ahead, workspace, title, change, failed=failed or workspace.messages.report, ended=ended)
     _write_first(workspace, journal, title, steps, again, ended)
 
 
@@ -186,27 +187,27 @@ def _write_first(
     StepApplier(workspace.document, entries, done, owner, recording=recording, tasks=workspace.tasks, stopped=stopped)
 
 
+#: Roles of the fields of steps in which tensors can come.
+_BRINGING = frozenset({Role.NODE, Role.ATTRIBUTE, Role.TENSOR, Role.CONTENT})
+
+
 def _brought(steps: Sequence[Step]) -> Iterator[Tensor | SparseTensor]:
     """The tensors that come with steps."""
     contents: list[Any] = []
     for step in steps:
-        match step:
-            case SetInitializer():
-                contents.append(step.tensor)
-            case SetAttribute() if step.attribute is not None:
-                contents.append(step.attribute.value)
-            case InsertNode():
-                contents += [attribute.value for attribute in step.node.attributes.values()]
-            case SetField():
-                contents.append(step.value)
+        contents += [getattr(step, name) for name, role, *_ in references_of(type(step)) if role in _BRINGING]
     while contents:
         content = contents.pop()
         if isinstance(content, (Tensor, SparseTensor)):
             yield content
+        elif isinstance(content, Attribute):
+            contents.append(content.value)
+        elif isinstance(content, Node):
+            contents += content.attributes.values()
         elif isinstance(content, Function):
             contents.append(content.body)
         elif isinstance(content, Graph):
             contents += [value.initializer for value in content.initializers]
-            contents += [a.value for node in content.nodes for a in node.attributes.values()]
+            contents += content.nodes
         elif isinstance(content, (tuple, list)):
             contents += content

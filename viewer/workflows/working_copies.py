@@ -24,7 +24,6 @@ class WorkingCopyTask(QObject):
         self._workspace = workspace
         self._done = done
         self._copying = ModelReader(self)
-        workspace.changes.changed.connect(self._on_change)
 
     @property
     def running(self) -> bool:
@@ -44,7 +43,3 @@ class WorkingCopyTask(QObject):
         journal = self._workspace.journal
         rehearsal.recording = None if journal is None else journal.recording()
         self._done(rehearsal)
-
-    def _on_change(self, _change: object) -> None:
-        if self.running:
-            self.start()

@@ -5,7 +5,6 @@ What only moves elements runs on their flat indices; resizing runs on one marked
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -24,6 +23,7 @@ from onnx_workbench.exec.kernels import load
 from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.context import Context, Limits, current_limits, set_limits
 from onnx_workbench.exec.kernels.registry import find
+from onnx_workbench.model.schemas import traits
 
 #: Elements along an axis up to which the weights of resizing are computed.
 _MOST_ALONG = 2048
@@ -39,23 +39,14 @@ _GATHERS_SINCE = 13
 At = tuple[int, ...]
 
 
-#: Operators that only move elements, and the inputs whose elements they move (none given: all of them).
-MOVED: Mapping[str, tuple[int, ...]] = {
-    **dict.fromkeys((
-        "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Split", "Slice", "Tile", "Expand", "Gather",
-        "GatherElements", "GatherND", "DepthToSpace", "SpaceToDepth", "Compress", "ReverseSequence", "Trilu",
-    ), (0,)),
-    "Concat": (),
-    "Pad": (0, 2),
-    "Where": (1, 2),
-    "OneHot": (2,),
-}  # fmt: skip
+#: Operators that only move elements.
+MOVED = traits.names(lambda t: t.moves is not None)
 
 
 def moved(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach] | None:
     """The element found there when the kernel runs on the numbers of the elements, and what selected it."""
     inputs, starts, total = list(node.inputs), [], 1  # 0 is what comes from no input: a border, the other triangle
-    for position in MOVED[node.op_type] or range(len(inputs)):
+    for position in traits.find(node.op_type, node.domain).moves or range(len(inputs)):
         given = node.shape(position)
         if given is not None:
             starts.append((total, position, given))

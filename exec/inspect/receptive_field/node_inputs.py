@@ -24,6 +24,7 @@ from onnx_workbench.exec.inspect.receptive_field.indices import (
     point,
     quantized_by,
 )
+from onnx_workbench.model.schemas import traits
 
 
 def reach(node: EvaluatedNode, index: Sequence[int]) -> list[ElementReach]:
@@ -59,25 +60,10 @@ def _all(position: int, shape: tuple[int, ...], *, exact: bool = True) -> Elemen
 #: in blocks, and names of model functions are arbitrary.
 _DOMAINS = frozenset({"", "ai.onnx.ml", "com.microsoft"})
 
-#: Elementwise operators. Equal shapes do not prove it: a normalisation, a product of square matrices or a scatter keeps
-#: them too.
-_ELEMENTWISE = frozenset({
-    # one input
-    "Abs", "Acos", "Acosh", "Affine", "Asin", "Asinh", "Atan", "Atanh", "Binarizer", "BitwiseNot", "Cast", "Ceil",
-    "Celu", "Cos", "Cosh", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "Identity", "Imputer",
-    "IsInf", "IsNaN", "LabelEncoder", "LeakyRelu", "Log", "Mish", "Neg", "Not", "ParametricSoftplus", "QuickGelu",
-    "Reciprocal", "Relu", "Round", "Scaler", "ScaledTanh", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh",
-    "Softplus", "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu",
-    # several, broadcast
-    "Add", "And", "BiasAdd", "BiasGelu", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Clip", "Div", "Dropout",
-    "Equal", "FastGelu", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or",
-    "PRelu", "Pow", "QLinearAdd", "QLinearLeakyRelu", "QLinearMul", "QLinearSigmoid", "Sub", "Sum", "Xor",
-})  # fmt: skip
-
 
 def _is_elementwise(node: EvaluatedNode, shape: tuple[int, ...]) -> bool:
     shapes = [s for i in range(len(node.inputs)) if (s := node.shape(i)) is not None]
-    if not shapes or node.op_type not in _ELEMENTWISE:
+    if not shapes or not traits.find(node.op_type, node.domain).is_elementwise:
         return False
     try:
         return np.broadcast_shapes(*shapes) == shape
@@ -336,20 +322,15 @@ def _shape_of(_node: EvaluatedNode, _at: tuple[int, ...], _shape: tuple[int, ...
 Rule = Callable[[EvaluatedNode, tuple[int, ...], tuple[int, ...]], "list[ElementReach] | None"]
 
 _RULES: Mapping[str, Rule] = {
-    **dict.fromkeys((
-        "Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "PRelu", "Pow", "Sub", "Xor",
-    ), _old_broadcast),
+    **dict.fromkeys((*traits.names(lambda t: t.is_aligned_before_7), "PRelu"), _old_broadcast),
     **dict.fromkeys(("Conv", "ConvInteger", "QLinearConv", "FusedConv"), windows.conv),
     **dict.fromkeys(("NhwcConv", "NhwcFusedConv"), windows.channels_last),
     "ConvTranspose": windows.conv_transpose,
-    **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), windows.pool),
+    **dict.fromkeys(traits.names(lambda t: t.work == "window"), windows.pool),
     **dict.fromkeys(("GlobalMaxPool", "GlobalAveragePool", "GlobalLpPool"), windows.global_pool),
     **dict.fromkeys(("MatMul", "MatMulInteger", "QLinearMatMul"), _matmul),
     "Gemm": _gemm,
-    **dict.fromkeys((
-        "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum",
-        "ReduceLogSumExp", "ReduceSumSquare", "ArgMax", "ArgMin",
-    ), _reduce),
+    **dict.fromkeys(traits.names(lambda t: t.is_reduction), _reduce),
     **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), _softmax),
     **dict.fromkeys(("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"), _layer_norm),
     **dict.fromkeys(("BatchNormalization", "InstanceNormalization"), _channel_norm),
@@ -366,7 +347,5 @@ _RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("Scatter", "ScatterElements", "ScatterND"), data_movement.scattered),
     **dict.fromkeys(("Resize", "Upsample"), data_movement.resize),
     "Einsum": _einsum,
-    **dict.fromkeys((
-        "Shape", "Size", "ConstantOfShape", "EyeLike", "RandomNormalLike", "RandomUniformLike",
-    ), _shape_of),
+    **dict.fromkeys(traits.names(lambda t: t.is_about_shapes), _shape_of),
 }  # fmt: skip

@@ -42,7 +42,7 @@ def tokenizer_1(
         if by_character:
             tokens = list(text)
         elif tokenexp:
-            tokens = [text[start:end] for start, end in _matches(patterns[0], text)]
+            tokens = [text[start:end] for start, end in patterns[0].matches(text)]
         else:
             tokens = _separated([text], patterns)
         tokens = [t for t in tokens if len(t) >= mincharnum]
@@ -54,25 +54,13 @@ def tokenizer_1(
     return np.asarray(result.reshape(*x.shape, width))
 
 
-def _matches(pattern: Pattern, text: str) -> list[tuple[int, int]]:
-    """Return all non-empty matches from left to right."""
-    found: list[tuple[int, int]] = []
-    place = 0
-    while (match := pattern.find(text, place)) is not None:
-        start, end = match
-        if end > start:
-            found.append(match)
-        place = max(end, start + 1)
-    return found
-
-
 def _separated(parts: list[str], patterns: Sequence[Pattern]) -> list[str]:
     """Split by the first separator, the results by the next, and so on."""
     for pattern in patterns:
         cut: list[str] = []
         for part in parts:
             last = 0
-            for start, end in _matches(pattern, part):
+            for start, end in pattern.matches(part):
                 cut.append(part[last:start])
                 last = end
             cut.append(part[last:])

@@ -33,7 +33,8 @@ def _lengths(x: Array) -> Array:
 def string_split_20(x: Array, *, delimiter: str | None = None, maxsplit: int | None = None) -> tuple[Array, Array]:
     """Split each text along a new last axis, padded with empty ones; also the number of parts."""
     most = -1 if maxsplit is None else maxsplit
-    texts = _texts(x)
+    # "Leading or trailing whitespace is removed in the output", also behind the last split; str.split leaves it there.
+    texts = _texts(x) if delimiter else [text.strip() for text in _texts(x)]
     pieces = [text.split(delimiter or None, most) for part in parts(len(texts)) for text in texts[part]]
     counts = np.array([len(p) for p in pieces], np.int64)
     width = int(counts.max()) if pieces else 0

@@ -229,10 +229,10 @@ class ModelBuilder:
             # Inlined Node() without calls and loops that a new node does not need: half the time of opening.
             node = new_node(Node)
             node.id = next_id()
-            late: list[tuple[int, str]] | None = None
+            late: list[tuple[int, str]] = []
             inputs: list[Value | None] = []
             for index, name in enumerate(proto.input[:]):
-                value = names.get(name)
+                value = names.get(name if type(name) is str else text(name))
                 if value is not None:
                     use = (node, index)
                     if value._uses is None:
@@ -240,7 +240,7 @@ class ModelBuilder:
                     else:
                         value._uses[use] = None
                 elif name:
-                    late = [*(late or ()), (index, text(name))]
+                    late.append((index, text(name)))
                 inputs.append(value)
             node.inputs = tuple(inputs)
             node.outputs = self._outputs_of(node, proto, scope)
@@ -257,12 +257,14 @@ class ModelBuilder:
         return bodies
 
     def _outputs_of(self, node: Node, proto: NodeProto, scope: _Scope) -> tuple[Value | None, ...]:
-        names = scope.names
+        names, graph = scope.names, scope.graph
         outputs: list[Value | None] = []
         for index, name in enumerate(proto.output[:]):
-            made = self._made(scope, name) if not name or name in names or type(name) is not str else None
-            if made is None and name:
-                made = names[name] = Value(name, None, scope.graph)
+            made: Value | None
+            if name and type(name) is str and name not in names:
+                made = names[name] = Value(name, None, graph)
+            else:
+                made = self._made(scope, name)
             if made is not None:
                 made.producer = node
                 made.index = index
@@ -278,7 +280,7 @@ class ModelBuilder:
     def _link_waiting(self, waiting: list[_Waiting], scope: _Scope) -> None:
         unsorted = 0
         for node, inputs, late in waiting:
-            for index, name in late:
+            for index, name in self._progress.paced(late):
                 value = scope.names.get(name)
                 if value is not None and value.producer is not None:
                     unsorted += 1
@@ -303,13 +305,15 @@ class ModelBuilder:
     def _declare(self, infos: Iterable[ValueInfoProto], scope: _Scope) -> None:
         """Set types of values between the nodes; the names may be undefined."""
         declared = []
+        graph, names, decoder = scope.graph, scope.names, self._decoder
         for info in infos:
-            name = text(info.name)
-            value = scope.find(name)
+            name = info.name
+            name = name if type(name) is str else text(name)
+            value = names.get(name) or scope.find(name)
             if value is None:
-                value = scope.names[name] = Value(name, None, scope.graph)
-            if value._source is None and (value.graph is scope.graph or not value.is_defined):
-                self._attach(value, info)
+                value = names[name] = Value(name, None, graph)
+            if value._source is None and (value.graph is graph or not value.is_defined):
+                value._source, value._decoder, value._details = info, decoder, None  # _attach, without the call
             declared.append(value)
         scope.graph.declared = Values(declared)
 

@@ -20,6 +20,7 @@ from typing import Final
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.payloads import Payload, Pieces, total_length
 from onnx_workbench.model.io.reader.source import FileSource, Identity, identity_of, readers_of
+from onnx_workbench.model.io.writer.file_attributes import FileAttributes, creation_mode
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.sandbox import is_running
 
@@ -58,17 +59,21 @@ def save_error(path: Path, error: OSError, *, untouched: bool = True) -> ModelEr
 
 
 class AtomicFile:
-    """A file written under a temporary name; `commit` renames it, `discard` removes it."""
+    """A file written under a temporary name; `commit` renames it, `discard` removes it.
 
-    def __init__(self, path: Path) -> None:
+    It gets the permissions, owner and extended attributes of the file it replaces; if there is none, no more
+    permissions than the one that it is made from, `like`.
+    """
+
+    def __init__(self, path: Path, like: Path | None = None) -> None:
         self.path = path
-        self._mode = _mode_of(path)
+        self._attributes = FileAttributes.of(path)
         self._temporary = path.with_name(_temporary_name(path.name))
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         for name in ("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"):
             flags |= getattr(os, name, 0)
         private = 0o600  # until it gets the permissions of the file it replaces
-        self._descriptor = os.open(self._temporary, flags, 0o666 if self._mode is None else private)
+        self._descriptor = os.open(self._temporary, flags, creation_mode(like) if self._attributes is None else private)
         self._waiting = bytearray()
 
     def write(self, data: bytes) -> None:
@@ -120,13 +125,13 @@ class AtomicFile:
         self.write(bytes(count))
 
     def finish(self, *, durable: bool = True) -> None:
-        """Sync everything to the disk, with the permissions of the replaced file.
+        """Sync everything to the disk, with the attributes of the replaced file.
 
         If not `durable`, without fsync: a power failure may truncate it.
         """
         self.flush()
-        if self._mode is not None and hasattr(os, "fchmod"):
-            os.fchmod(self._descriptor, self._mode)
+        if self._attributes is not None:
+            self._attributes.apply(self._descriptor)
         if durable:
             os.fsync(self._descriptor)
         descriptor, self._descriptor = self._descriptor, -1
@@ -231,14 +236,6 @@ def target_of(path: Path) -> Path:
     if not os.access(real, os.W_OK):
         raise ModelError("The model could not be saved", f"{path} is read-only.")
     return real
-
-
-def _mode_of(path: Path) -> int | None:
-    """Return the permissions of the existing file; None when there is none."""
-    try:
-        return stat.S_IMODE(path.stat().st_mode)
-    except OSError:
-        return None
 
 
 def sync_folder(folder: Path) -> None:

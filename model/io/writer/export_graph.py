@@ -89,6 +89,47 @@ def write_tensor(tensor: Tensor, placement: StoragePlan) -> TensorProto:
     return out
 
 
+def write_plain_attribute(attribute: Attribute) -> AttributeProto:
+    """The message of an attribute on its own, without tensors and graphs in it."""
+    out = AttributeProto()
+    set_text(out, "name", attribute.name)
+    set_text(out, "doc_string", attribute.doc_string)
+    _write_plain_value(attribute, out)
+    return out
+
+
+def _write_plain_value(attribute: Attribute, out: AttributeProto) -> None:
+    """Write the value from scratch, for kinds that hold no message."""
+    for name in _VALUE_FIELDS:
+        out.ClearField(name)
+    out.type = cast("AttributeProto.AttributeType", int(attribute.kind))  # numbers are what its values are
+    if attribute.reference:
+        set_text(out, "ref_attr_name", attribute.reference)
+        return
+    value: Any = attribute.value
+    match attribute.kind:
+        case AttributeKind.FLOAT:
+            out.f = value
+        case AttributeKind.INT:
+            out.i = value
+        case AttributeKind.STRING:
+            out.s = utf8(value)
+        case AttributeKind.FLOATS:
+            out.floats.extend(value)
+        case AttributeKind.INTS:
+            out.ints.extend(value)
+        case AttributeKind.STRINGS:
+            out.strings.extend(utf8(item) for item in value)
+        case AttributeKind.TYPE_PROTO:
+            if value is not None:
+                write_type(out.tp, value)
+        case AttributeKind.TYPE_PROTOS:
+            for item in value:
+                write_type(out.type_protos.add(), item)
+        case _:
+            pass  # tensors and graphs follow in _Writer._parts
+
+
 def _copy(out: _AnyMessage, source: Any, progress: Progress) -> _AnyMessage:
     if source is not None:
         copy_into(out, source, progress)
@@ -306,8 +347,7 @@ class _Writer:
     # -- nodes -----------------------------------------------------------------------------------------------
 
     def _nodes(self, graph: Graph, out: Any, original: Any) -> None:
-        nodes = list(graph.nodes)
-        self._progress.check()
+        nodes = list(self._progress.paced(graph.nodes))
         sources = [node._source for node in nodes]
         messages = _listed(out, "node", original, sources, self._progress)
         for number, (node, message) in enumerate(zip(nodes, messages, strict=True)):
@@ -363,42 +403,11 @@ class _Writer:
         else:
             anew = not is_same(origin.value, attribute.value)
         if anew:
-            self._plain_value(attribute, out)
+            _write_plain_value(attribute, out)
         else:
             set_text(out, "ref_attr_name", attribute.reference)
         if is_part and attribute.value is not None:
             self._parts(attribute, out, None if anew or origin is None else origin.proto)
-
-    def _plain_value(self, attribute: Attribute, out: AttributeProto) -> None:
-        """Write the value from scratch, for kinds that hold no message."""
-        for name in _VALUE_FIELDS:
-            out.ClearField(name)
-        out.type = cast("AttributeProto.AttributeType", int(attribute.kind))  # numbers are what its values are
-        if attribute.reference:
-            set_text(out, "ref_attr_name", attribute.reference)
-            return
-        value: Any = attribute.value
-        match attribute.kind:
-            case AttributeKind.FLOAT:
-                out.f = value
-            case AttributeKind.INT:
-                out.i = value
-            case AttributeKind.STRING:
-                out.s = utf8(value)
-            case AttributeKind.FLOATS:
-                out.floats.extend(value)
-            case AttributeKind.INTS:
-                out.ints.extend(value)
-            case AttributeKind.STRINGS:
-                out.strings.extend(utf8(item) for item in value)
-            case AttributeKind.TYPE_PROTO:
-                if value is not None:
-                    write_type(out.tp, value)
-            case AttributeKind.TYPE_PROTOS:
-                for item in value:
-                    write_type(out.type_protos.add(), item)
-            case _:
-                pass  # tensors and graphs follow in _parts
 
     def _parts(self, attribute: Attribute, out: AttributeProto, original: AttributeProto | None) -> None:
         """Write tensors and graphs, each setting only differences from what it was read from."""

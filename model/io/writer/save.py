@@ -94,6 +94,7 @@ class Saving:
     layout: DataLayout = DataLayout.KEEP
     inlined: Collection[Part] = ()
     left_out: tuple[str, ...] = ()
+    origin: Path | None = None  # the file that the model was read from
 
     @property
     def size(self) -> int:
@@ -114,6 +115,7 @@ class Saving:
         remove_leftovers(target)
         folder = self.path.absolute().parent  # also of a link: readers look for data files there
         unused = tuple(self._unused(target, folder))
+        like = target if target.exists() else self.origin
         made: list[Path] = []
 
         def place(path: Path, identity: Identity) -> None:
@@ -124,11 +126,11 @@ class Saving:
             with _errors_told(self.path):
                 for data_file in self.data_files:
                     path = folder / data_file.name
-                    _write(path, _padded(data_file), progress, durable=durable)
+                    _write(path, _padded(data_file), progress, durable=durable, like=like)
                     made.append(path)
                 if made and durable:
                     sync_folder(folder)  # the model must never exist without its data
-                _write(target, self.pieces, progress, durable=durable, placing=place)
+                _write(target, self.pieces, progress, durable=durable, placing=place, like=like)
         except BaseException:
             for path in made:
                 path.unlink(missing_ok=True)
@@ -200,7 +202,7 @@ def prepare(
     `check_target`): by what the model or the `others` read.
     """
     target = Path(path)
-    check_target(target, "model", own=model, others=others)
+    check_target(target, "model", own=model, others=others, progress=progress)
     source = model.source if isinstance(model.source, ModelSource) else None
     chosen = form_for(target, source) if form is None else form
     copies = source.copies if source is not None else Copies()
@@ -208,7 +210,15 @@ def prepare(
     message = message_of(model)
     proto, data = _written(model, message, placement, progress)
     saving = Saving(
-        target, [], placement.data_files, placement.warnings(), expected, copies, placement.rest, placement.inlined
+        target,
+        [],
+        placement.data_files,
+        placement.warnings(),
+        expected,
+        copies,
+        placement.rest,
+        placement.inlined,
+        origin=None if source is None else source.path,
     )
     found = FileFormat(chosen, message)
     if source is not None and not placement.data_files and _is_unmodified(source, found, data, progress):
@@ -361,10 +371,16 @@ def _padded(data_file: DataFile) -> Pieces:
 
 
 def _write(
-    path: Path, pieces: Pieces, progress: Progress, *, durable: bool, placing: Placing = lambda _path, _identity: None
+    path: Path,
+    pieces: Pieces,
+    progress: Progress,
+    *,
+    durable: bool,
+    placing: Placing = lambda _path, _identity: None,
+    like: Path | None = None,
 ) -> None:
     """Replace a file atomically; nothing has changed when this raises."""
-    file = AtomicFile(path)
+    file = AtomicFile(path, like)
     try:
         write_pieces(file, pieces, progress)
         file.finish(durable=durable)

@@ -14,6 +14,7 @@ from onnx_workbench.model.io.reader.read import ModelSource
 from onnx_workbench.model.io.reader.sniff import HEAD_BYTES, sniff
 from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor
 from onnx_workbench.model.ir.graph import Model
+from onnx_workbench.model.progress import SILENT, Progress
 
 #: What is to be written: a model, the values of a run, values of a tensor, a picture, a table, or edits.
 Kind = Literal["model", "run", "values", "picture", "table", "script"]
@@ -41,7 +42,9 @@ _AMBIGUOUS: Final = frozenset({".txt", ".raw", ".json"})
 _EXTERNAL: Final = 1
 
 
-def check_target(path: Path, kind: Kind, *, own: Model | None = None, others: Iterable[Model] = ()) -> None:
+def check_target(
+    path: Path, kind: Kind, *, own: Model | None = None, others: Iterable[Model] = (), progress: Progress = SILENT
+) -> None:
     """Raise ModelError when writing a file of this kind would destroy something else.
 
     Refused are a name that says another kind (``run -o model.onnx``), a file that holds tensors of a model, the file
@@ -63,12 +66,12 @@ def check_target(path: Path, kind: Kind, *, own: Model | None = None, others: It
     if not os.path.isfile(path) or not path.stat().st_size:  # noqa: PTH113 - Path raises for names that are too long
         return
     if own is not None:
-        _check_read_by(own, path, is_own=True)
+        _check_read_by(own, path, progress, is_own=True)
         if _is_file_of(own, path):
             return
     for model in others:
         if model is not own:
-            _check_read_by(model, path, is_own=False)
+            _check_read_by(model, path, progress, is_own=False)
     if suffix not in _SUFFIXES[kind] and not (kind == "model" and _is_model(path)):
         raise ModelError(
             f"{path.name} is not {_NAMES[kind]}",
@@ -77,14 +80,14 @@ def check_target(path: Path, kind: Kind, *, own: Model | None = None, others: It
         )
 
 
-def _check_read_by(model: Model, path: Path, *, is_own: bool) -> None:
+def _check_read_by(model: Model, path: Path, progress: Progress, *, is_own: bool) -> None:
     source = model.source if isinstance(model.source, ModelSource) else None
     name = Path(source.name).name if source is not None else "the model"
     if not is_own and _is_file_of(model, path):
         raise ModelError(
             f"{path.name} is open", "Writing there would replace it. Choose another name, or close it first.", str(path)
         )
-    if any(_is_same(path, file) for file in data_files(model)):
+    if any(_is_same(path, file) for file in data_files(model, progress)):
         raise ModelError(
             f"{path.name} holds weights of {name}",
             f"Writing there would destroy them. Choose another name, or first save {name} with its weights elsewhere.",
@@ -111,7 +114,7 @@ def _is_model(path: Path) -> bool:
     return False
 
 
-def data_files(model: Model) -> set[Path]:
+def data_files(model: Model, progress: Progress = SILENT) -> set[Path]:
     """The files beside a model in which it says its tensors are, whether they are there or not.
 
     Cost: all nodes of the message that was read, about 1 µs each, and the initializers of the model.
@@ -120,19 +123,20 @@ def data_files(model: Model) -> set[Path]:
     source = model.source if isinstance(model.source, ModelSource) else None
     if source is not None:
         folders = source.files.folders
-        found |= {folder / name for name in set(_locations(source.proto)) for folder in folders}
-    for graph in model.graphs():
-        for value in graph.initializers:  # a model that was merged into this one has others
+        found |= {folder / name for name in set(_locations(source.proto, progress)) for folder in folders}
+    for graph in model.graphs(progress):
+        for value in progress.paced(graph.initializers):  # a model that was merged into this one has others
             tensor = value.initializer
             if isinstance(tensor, ProtoTensor) and tensor.source.data_location == _EXTERNAL:
                 found |= {folder / name for name in _location(tensor.source) for folder in tensor.files.folders}
     return found
 
 
-def _locations(root: Any) -> Iterator[str]:
+def _locations(root: Any, progress: Progress) -> Iterator[str]:
     """The locations of all external tensors in a message of ONNX, however deep."""
     waiting = [root]
     while waiting:
+        progress.check()
         message = waiting.pop()
         match message.DESCRIPTOR.name if message is not None else "":
             case "ModelProto":
@@ -140,8 +144,8 @@ def _locations(root: Any) -> Iterator[str]:
                 for training in message.training_info:
                     waiting += [training.initialization, training.algorithm]
             case "GraphProto":
-                waiting += [*message.initializer, *message.sparse_initializer]
-                waiting += (node for node in message.node if node.attribute)
+                waiting += [*progress.paced(message.initializer), *message.sparse_initializer]
+                waiting += (node for node in progress.paced(message.node) if node.attribute)
             case "FunctionProto":
                 waiting += [*message.node, *message.attribute_proto]
             case "NodeProto":

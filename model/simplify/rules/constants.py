@@ -8,21 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Function, Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.schemas import traits
 from onnx_workbench.model.simplify.context import MatchContext, is_returned_elsewhere
 from onnx_workbench.model.simplify.passes import Match, Pass, describe
-from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FOLD = "fold_constants"
 
-#: Operators that dequantize weights; folding them would make the file several times as large.
-_DEQUANTIZING = frozenset({"DequantizeLinear", "DynamicQuantizeLinear"})
 _MOST_OUTPUTS = 64
 
 _NARROW = frozenset({
@@ -89,7 +88,7 @@ def _fingerprint(tensor: Tensor | None) -> Hashable:
 
 
 def _share(value: Value, first: Value, rewriter: GraphRewriter) -> None:
-    rewriter.replace(value, first)
+    rewriter.replace_value(value, first)
     rewriter.drop_constant(value)
 
 
@@ -100,9 +99,9 @@ def _fold(context: MatchContext) -> Iterator[Match]:
         if node.graph is None or not _is_foldable(context, node):
             continue
         results = compute(context, node)
-        if results is not None:
+        if results is not None and context.can_hold(node, results):
             yield Match(
-                f"{describe(node)}: all inputs are constant", (node,), partial(_put, node, results),
+                f"{describe(node)}: all inputs are constant", (node,), partial(_put, context, node, results),
                 tuple(v for v in node.outputs if v is not None),
             )  # fmt: skip
 
@@ -118,6 +117,8 @@ def _is_foldable(context: MatchContext, node: Node) -> bool:
         return False
     if any(v is not None and (context.is_protected(v) or is_returned_elsewhere(v)) for v in node.outputs):
         return False
+    if node.op_type == "Optional" and not node.domain:  # what it makes is no tensor, whatever it holds
+        return False
     if not context.is_deterministic(node):
         if not node.inputs or any(v is not None for v in node.inputs):
             context.refuse(FOLD, node, "it is random, or nobody here knows the operator")
@@ -128,7 +129,7 @@ def _is_foldable(context: MatchContext, node: Node) -> bool:
 def _keeps_precision(context: MatchContext, node: Node) -> bool:
     """Return whether folding keeps narrow weights narrow."""
     kinds = {context.element_type(v) for v in node.inputs if v is not None}
-    if node.op_type in _DEQUANTIZING:
+    if traits.of(node).widens_weights:
         context.refuse(FOLD, node, "it would turn quantized weights into floats")
         return False
     if node.op_type in ("Cast", "CastLike") and kinds & _NARROW:
@@ -203,9 +204,9 @@ def _tensors(context: MatchContext, node: Node, found: list[NDArray[Any] | None]
     return tensors if len(tensors) >= len(node.outputs) else None
 
 
-def _put(node: Node, tensors: list[Tensor | None], rewriter: GraphRewriter) -> None:
+def _put(context: MatchContext, node: Node, tensors: list[Tensor | None], rewriter: GraphRewriter) -> None:
     used = [t for v, t in zip(node.outputs, tensors, strict=False) if v is not None and v.uses and t is not None]
-    rewriter.context.growth += sum(t.nbytes for t in used) - _freed(rewriter.context, node)
+    context.growth += sum(t.nbytes for t in used) - _freed(context, node)
     rewriter.fold(node, tensors)
 
 

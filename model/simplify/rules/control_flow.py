@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from onnx_workbench.model.analysis.node_constants import plain
+from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Match, Pass, describe
-from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 
 def _if_with_constant(context: MatchContext) -> Iterator[Match]:
@@ -43,18 +43,19 @@ def _can_inline(context: MatchContext, body: Graph, targets: Sequence[Value | No
 def _inline_if(node: Node, body: Graph, rewriter: GraphRewriter) -> None:
     graph = node.graph
     assert graph is not None
-    cloner = rewriter.cloner(graph, {})
+    cloner = rewriter.names.cloner(graph, {})
     for value in body.initializers:
         tensor = value.initializer
+        assert tensor is not None
         copy = cloner.value(value)
         copy.initializer = None
-        rewriter.put_any(graph, copy, tensor, node)
+        rewriter.put_constant(graph, copy, tensor, node)
     copies = cloner.nodes(body.nodes)
     rewriter.insert(graph, copies, node)
     for target, result in list(zip(node.outputs, body.outputs, strict=False)):
         copy_of = cloner.values.get(result, result)
         if target is not None and copy_of is not None and target.uses:
-            rewriter.replace(target, copy_of)
+            rewriter.replace_value(target, copy_of)
     if node.graph is not None:
         rewriter.remove(node)
     rewriter.collect(copies)

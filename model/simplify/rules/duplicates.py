@@ -8,12 +8,12 @@ from typing import Any
 
 from onnx_workbench.model.analysis.scoping import run_order
 from onnx_workbench.model.analysis.symbolic import Size
+from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Match, Pass, describe
-from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 _LARGEST_ATTRIBUTE = 1 << 16  # bytes of a tensor worth comparing
 
@@ -100,7 +100,7 @@ def _can_share(context: MatchContext, node: Node, first: Node) -> bool:
 def _share(node: Node, first: Node, rewriter: GraphRewriter) -> None:
     for a, b in zip(node.outputs, first.outputs, strict=True):
         if a is not None and b is not None and a.uses:
-            rewriter.replace(a, b)
+            rewriter.replace_value(a, b)
     rewriter.collect([node])
 
 
@@ -132,7 +132,7 @@ def _equal_sizes(context: MatchContext) -> Iterator[Match]:
 
 
 def _replace(value: Value, other: Value, rewriter: GraphRewriter) -> None:
-    rewriter.replace(value, other)
+    rewriter.replace_value(value, other)
 
 
 COMMON = Pass(

@@ -12,15 +12,16 @@ from onnx_workbench.model.analysis import symbolic
 from onnx_workbench.model.analysis.node_constants import constant_ints, ints, number, real, text
 from onnx_workbench.model.analysis.shapes import axes_of, ints_end
 from onnx_workbench.model.analysis.slicing import slice_bounds
+from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.schemas import traits
 from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Match, Pass, describe
-from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 #: Strictly increasing functions, which ArgMax commutes with.
-_RISING = ("Exp", "Softmax", "LogSoftmax")
+_RISING = traits.names(lambda t: t.is_increasing)
 
 
 def bypass(context: MatchContext, node: Node, source: Value | None, why: str) -> Iterator[Match]:
@@ -28,7 +29,7 @@ def bypass(context: MatchContext, node: Node, source: Value | None, why: str) ->
     target = node.outputs[0] if node.outputs else None
     if target is None or source is None or not context.unused_from(node, 1) or not context.can_replace(target, source):
         return
-    yield Match(f"{describe(node)}: {why}", (node,), lambda rewriter: rewriter.replace(target, source), (target,))
+    yield Match(f"{describe(node)}: {why}", (node,), lambda rewriter: rewriter.replace_value(target, source), (target,))
 
 
 def _deadend(context: MatchContext) -> Iterator[Match]:
@@ -70,7 +71,7 @@ def _nop_cast(context: MatchContext) -> Iterator[Match]:
         source = node.inputs[0] if node.inputs else None
         kind = context.element_type(source)
         if node.op_type == "Cast":
-            wanted: Any = number(node, "to", 0)
+            wanted: Any = number(node, "to")
         else:
             wanted = context.element_type(node.inputs[1] if len(node.inputs) > 1 else None)
         if kind is not None and kind == wanted:
@@ -90,7 +91,7 @@ def _monotone_argmax(context: MatchContext) -> Iterator[Match]:
         inner = context.producer(node.inputs[0], *_RISING)
         if inner is None or inner.inputs[0] is None:
             continue
-        if inner.op_type != "Exp" and not _softmax_axis_is(context, inner, number(node, "axis", 0)):
+        if inner.op_type != "Exp" and not _softmax_axis_is(context, inner, number(node, "axis")):
             continue
         source = inner.inputs[0]
         yield Match(
@@ -102,7 +103,7 @@ def _monotone_argmax(context: MatchContext) -> Iterator[Match]:
 
 def _softmax_axis_is(context: MatchContext, node: Node, axis: int) -> bool:
     rank = context.facts.rank(node.inputs[0])
-    own = number(node, "axis", -1 if context.opset(node) >= 13 else 1)
+    own = number(node, "axis")
     if not rank:
         return rank is None and context.opset(node) >= 13 and own == axis
     if context.opset(node) < 13 and own % rank != rank - 1:
@@ -152,7 +153,7 @@ def _same_dims(context: MatchContext, node: Node, why: str) -> Iterator[Match]:
 def _nop_flatten(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Flatten"):
         rank = context.facts.rank(node.inputs[0])
-        if rank == 2 and number(node, "axis", 1) in (1, -1):
+        if rank == 2 and number(node, "axis") in (1, -1):
             yield from bypass(context, node, node.inputs[0], "its input is a matrix already")
 
 
@@ -160,7 +161,7 @@ def _nop_reshape(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Reshape"):
         wanted = constant_ints(context.facts, node, 1) if context.opset(node) >= 5 else ints(node, "shape")
         rank = context.facts.rank(node.inputs[0])
-        copies = wanted is not None and rank == len(wanted) and not number(node, "allowzero", 0)
+        copies = wanted is not None and rank == len(wanted) and not number(node, "allowzero")
         if copies and wanted is not None and all(w == 0 for w in wanted[:-1]) and wanted[-1:] in ((0,), (-1,)):
             yield from bypass(context, node, node.inputs[0], "keeps the shape")
         else:
@@ -217,28 +218,20 @@ def _is_whole(
 
 
 def _nop_with_unit(context: MatchContext) -> Iterator[Match]:
-    for op_type, (unit, places) in _UNITS.items():
-        for node in context.nodes(op_type):
+    for node in context.nodes(*traits.names(lambda t: t.neutral is not None)):
+        unit, places = traits.of(node).neutral or (0, ())
+        if len(node.inputs) == 2:
             for place in places:
-                other = node.inputs[1 - place] if len(node.inputs) == 2 else None
+                other = node.inputs[1 - place]
                 if (
                     other is not None
                     and _is_filled(context, node.inputs[place], unit)
                     and _keeps_shape(context, other, node.inputs[place])
                 ):
-                    yield from bypass(context, node, other, f"{_SAYS[op_type]} {unit:g}")
+                    yield from bypass(context, node, other, f"{_SAYS.get(node.op_type, node.op_type)} {unit}")
                     break
 
 
-_UNITS: dict[str, tuple[float, tuple[int, ...]]] = {
-    "Add": (0, (1, 0)),
-    "Sub": (0, (1,)),
-    "Mul": (1, (1, 0)),
-    "Div": (1, (1,)),
-    "Pow": (1, (1,)),
-    "Or": (0, (1, 0)),
-    "And": (1, (1, 0)),
-}
 _SAYS = {
     "Add": "adds", "Sub": "subtracts", "Mul": "multiplies by", "Div": "divides by", "Pow": "raises to the power of",
     "Or": "or", "And": "and",
@@ -269,8 +262,8 @@ def _keeps_shape(context: MatchContext, value: Value, constant: Value | None) ->
     return all(own in (1, theirs) for own, theirs in zip(tensor.shape, tail, strict=True))
 
 
-#: Idempotent operators.
-_IDEMPOTENT = ("Abs", "Ceil", "Floor", "Round", "Relu", "Sign")
+_NEVER_NEGATIVE = traits.names(lambda t: t.is_never_negative)
+_IDEMPOTENT = traits.names(lambda t: t.is_idempotent)
 
 
 def _idempotent(context: MatchContext) -> Iterator[Match]:
@@ -279,7 +272,7 @@ def _idempotent(context: MatchContext) -> Iterator[Match]:
         if before is not None:
             yield from bypass(context, node, node.inputs[0], f"follows another {node.op_type}")
     for node in context.nodes("Relu"):
-        if context.producer(node.inputs[0], "Sigmoid", "Softmax", "Abs", "Exp") is not None:
+        if context.producer(node.inputs[0], *_NEVER_NEGATIVE) is not None:
             yield from bypass(context, node, node.inputs[0], "its input is never negative")
 
 
@@ -287,7 +280,7 @@ def _nop_reduce(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"):
         dims = context.facts.dims(node.inputs[0])
         axes = reduced_axes(context, node)
-        if dims is None or axes is None or not number(node, "keepdims", 1):
+        if dims is None or axes is None or not number(node, "keepdims"):
             continue
         if all(-len(dims) <= a < len(dims) and dims[a] == 1 for a in axes):
             yield from bypass(context, node, node.inputs[0], "the axes it reduces have one element")
@@ -300,7 +293,7 @@ def reduced_axes(context: MatchContext, node: Node) -> tuple[int, ...] | None:
     given = len(node.inputs) > 1 and node.inputs[1] is not None if by_input else "axes" in node.attributes
     axes = constant_ints(context.facts, node, 1) if by_input and given else ints(node, "axes")
     if not given or axes == ():
-        if number(node, "noop_with_empty_axes", 0):
+        if number(node, "noop_with_empty_axes"):
             return ()
         return None if rank is None else tuple(range(rank))
     return axes
@@ -311,7 +304,7 @@ def _nop_resize(context: MatchContext) -> Iterator[Match]:
         index = 1 if node.op_type == "Upsample" or context.opset(node) < 11 else 2
         scales = context.array(node.inputs[index]) if len(node.inputs) > index else None
         if scales is not None and scales.size and bool(np.all(scales == 1)):
-            mode = text(node, "coordinate_transformation_mode", "half_pixel")
+            mode = text(node, "coordinate_transformation_mode")
             if mode != "tf_crop_and_resize" and real(node, "cubic_coeff_a", -0.75) == -0.75:
                 yield from bypass(context, node, node.inputs[0], "keeps the size")
 
@@ -323,7 +316,7 @@ def _shape_gather(context: MatchContext) -> Iterator[Match]:
         if shape is None or context.opset(node) < 15:
             continue
         rank = context.facts.rank(shape.inputs[0])
-        first = number(shape, "start", 0)
+        first = number(shape, "start")
         if rank is None or (first and first < 0) or ints_end(shape) is not None:
             continue
         span = _span(context, node, rank - first)
@@ -358,10 +351,7 @@ def _span(context: MatchContext, node: Node, length: int) -> tuple[int, int] | N
 
 
 def _shape_part(node: Node, shape: Node, start: int, end: int, rewriter: GraphRewriter) -> None:
-    target = node.outputs[0]
-    assert target is not None
-    rewriter.add(node, "Shape", [shape.inputs[0]], {"start": start, "end": end}, outputs=[target])
-    rewriter.collect([node])
+    rewriter.replace_node(node, "Shape", [shape.inputs[0]], {"start": start, "end": end})
 
 
 def _where(context: MatchContext) -> Iterator[Match]:

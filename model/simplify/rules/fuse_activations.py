@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any
 
 from onnx_workbench.model.analysis.node_constants import real
+from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Match, Pass, describe
-from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +91,7 @@ def fuse(
     node: Node, op_type: str, inputs: tuple[Any, ...], attributes: Mapping[str, Any], rewriter: GraphRewriter
 ) -> None:
     """Replace a node by one operator, and remove dead producers."""
-    rewriter.add(node, op_type, inputs, attributes, outputs=[node.outputs[0]])
-    rewriter.collect([node])
+    rewriter.replace_node(node, op_type, inputs, attributes)
 
 
 def _match(
@@ -185,7 +184,7 @@ def _is_plain(node: Node) -> bool:
     """Return whether a HardSigmoid is that of HardSwish; others have no parameters."""
     if node.op_type != "HardSigmoid":
         return True
-    return math.isclose(real(node, "alpha", 0.2), 1 / 6, rel_tol=1e-5) and real(node, "beta", 0.5) == 0.5
+    return math.isclose(real(node, "alpha"), 1 / 6, rel_tol=1e-5) and real(node, "beta") == 0.5
 
 
 def _hard_swish(context: MatchContext) -> Iterator[Match]:

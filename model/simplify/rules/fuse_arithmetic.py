@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Match, Pass, describe
-from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onnx_workbench.model.analysis.node_constants import ints, number, plain, real, text
+from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Match, Pass, describe
-from onnx_workbench.model.simplify.rewriter import GraphRewriter
 from onnx_workbench.model.simplify.rules.eliminations import pads_of
 
 if TYPE_CHECKING:
@@ -53,10 +53,10 @@ def _channels(context: MatchContext, node: Node) -> int | None:
     if tensor is None:
         return None
     if node.op_type == "Gemm":
-        return tensor.shape[0 if number(node, "transB", 0) else 1] if len(tensor.shape) == 2 else None
+        return tensor.shape[0 if number(node, "transB") else 1] if len(tensor.shape) == 2 else None
     if len(tensor.shape) < 3:
         return None
-    return tensor.shape[0] if node.op_type == "Conv" else tensor.shape[1] * number(node, "group", 1)
+    return tensor.shape[0] if node.op_type == "Conv" else tensor.shape[1] * number(node, "group")
 
 
 def affine_of(context: MatchContext, node: Node, place: int, channels: int) -> Affine | None:
@@ -98,16 +98,16 @@ def _per_channel(
 
 
 def _normalization(context: MatchContext, node: Node, channels: int) -> Affine | None:
-    if number(node, "training_mode", 0) or not context.unused_from(node, 1) or number(node, "spatial", 1) != 1:
+    if number(node, "training_mode") or not context.unused_from(node, 1) or number(node, "spatial", 1) != 1:
         return None
-    if context.opset(node) < 7 and number(node, "is_test", 0) != 1:
+    if context.opset(node) < 7 and number(node, "is_test") != 1:
         return None
     arrays = [context.array(v) for v in node.inputs[1:5]]
     known = [a.astype(np.float64) for a in arrays if a is not None and a.shape == (channels,)]
     if len(known) != 4 or not context.is_float(*node.inputs[:2]):
         return None
     gamma, beta, mean, variance = known
-    deviation = np.sqrt(variance + real(node, "epsilon", 1e-5))
+    deviation = np.sqrt(variance + real(node, "epsilon"))
     if not np.all(deviation > 0):
         return None
     scale = gamma / deviation
@@ -121,7 +121,7 @@ def can_absorb(context: MatchContext, node: Node, affine: Affine) -> bool:
     weights = node.inputs[1]
     if affine.scale is not None and (context.array(weights) is None or not _is_own(weights, node)):
         return False  # copying shared weights would make the file larger
-    if node.op_type == "Gemm" and (real(node, "alpha", 1.0), real(node, "beta", 1.0)) != (1.0, 1.0):
+    if node.op_type == "Gemm" and (real(node, "alpha"), real(node, "beta")) != (1.0, 1.0):
         return False
     bias = node.inputs[2] if len(node.inputs) > 2 else None
     if bias is None:
@@ -155,16 +155,16 @@ def _absorb(context: MatchContext, node: Node, after: Node, affine: Affine, rewr
     target, source = after.outputs[0], node.outputs[0]
     assert target is not None
     assert source is not None
-    rewriter.replace(target, source)
+    rewriter.replace_value(target, source)
 
 
 def _scaled(node: Node, weights: NDArray[Any], scale: NDArray[Any]) -> NDArray[Any]:
     if node.op_type == "Gemm":
-        shaped = scale.reshape(-1, 1) if number(node, "transB", 0) else scale.reshape(1, -1)
+        shaped = scale.reshape(-1, 1) if number(node, "transB") else scale.reshape(1, -1)
     elif node.op_type == "Conv":
         shaped = scale.reshape(-1, *(1,) * (weights.ndim - 1))
     else:  # [in, out per group, ...]; the groups divide the inputs
-        groups = number(node, "group", 1)
+        groups = number(node, "group")
         each = scale.reshape(groups, 1, -1)
         shaped = np.broadcast_to(each, (groups, weights.shape[0] // groups, weights.shape[1]))
         shaped = shaped.reshape(weights.shape[0], weights.shape[1], *(1,) * (weights.ndim - 2))
@@ -230,13 +230,13 @@ def _pad_into_pool(context: MatchContext) -> Iterator[Match]:
 def _pad_into(context: MatchContext, op_types: tuple[str, ...], *, lowest: bool) -> Iterator[Match]:
     for node in context.nodes(*op_types):
         pad = context.producer(node.inputs[0], "Pad")
-        if pad is None or context.sole_user(node.inputs[0]) is not node or text(pad, "mode", "constant") != "constant":
+        if pad is None or context.sole_user(node.inputs[0]) is not node or text(pad, "mode") != "constant":
             continue
         pads = pads_of(context, pad)
         rank = context.facts.rank(pad.inputs[0])
         if pads is None or rank is None or rank < 3 or len(pads) != 2 * rank or any(p < 0 for p in pads):
             continue
-        if any(pads[a] for a in (0, 1, rank, rank + 1)) or text(node, "auto_pad", "NOTSET") != "NOTSET":
+        if any(pads[a] for a in (0, 1, rank, rank + 1)) or text(node, "auto_pad") != "NOTSET":
             continue
         if not _pad_value_fits(context, pad, lowest=lowest) or not _pool_agrees(node, rank, pads):
             continue
@@ -260,12 +260,12 @@ def _below_kernel(pads: tuple[int, ...], kernel: tuple[int, ...]) -> bool:
 
 
 def _pool_agrees(node: Node, rank: int, pads: tuple[int, ...]) -> bool:
-    if number(node, "ceil_mode", 0) or (node.op_type == "MaxPool" and len(node.outputs) > 1):
+    if number(node, "ceil_mode") or (node.op_type == "MaxPool" and len(node.outputs) > 1):
         return False
     if node.op_type != "AveragePool":
         return True
     own = ints(node, "pads")
-    if number(node, "count_include_pad", 0):
+    if number(node, "count_include_pad"):
         return True
     # Averages over what Pad added count it; those over the pool's own pads do not. A mixture cannot be expressed.
     return False if own is not None and any(own) else not any(pads[2:rank]) and not any(pads[rank + 2 :])
@@ -273,7 +273,7 @@ def _pool_agrees(node: Node, rank: int, pads: tuple[int, ...]) -> bool:
 
 def _pad_value_fits(context: MatchContext, pad: Node, *, lowest: bool) -> bool:
     if context.opset(pad) < 11:
-        content: float | None = real(pad, "value", 0.0)
+        content: float | None = real(pad, "value")
     elif len(pad.inputs) < 3 or pad.inputs[2] is None:
         content = 0.0
     else:

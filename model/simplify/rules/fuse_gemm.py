@@ -9,10 +9,10 @@ from functools import partial
 import numpy as np
 
 from onnx_workbench.model.analysis.node_constants import ints, number
+from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Match, Pass, describe
-from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 
 def _matmul_add(context: MatchContext) -> Iterator[Match]:
@@ -45,8 +45,7 @@ def _is_gemm(context: MatchContext, product: Node, value: Value, bias: Value) ->
 
 
 def _make_gemm(product: Node, add: Node, bias: Value, rewriter: GraphRewriter) -> None:
-    rewriter.add(product, "Gemm", [*product.inputs, bias], outputs=[add.outputs[0]], before=add)
-    rewriter.collect([add])
+    rewriter.replace_node(add, "Gemm", [*product.inputs, bias], like=product)
 
 
 def _transpose_into_gemm(context: MatchContext) -> Iterator[Match]:
@@ -122,14 +121,14 @@ def _project_at_once(context: MatchContext, parts: Sequence[_Projection], rewrit
     # Everything needed is available once the source is.
     after = source.producer.next if source.producer is not None and source.graph is graph else graph.nodes.first
     arrays = [array for part in parts if (array := context.array(part.weights)) is not None]
-    total = rewriter.add(node, "MatMul", [source, np.concatenate(arrays, axis=1)], before=after)
+    total = rewriter.add_like(node, "MatMul", [source, np.concatenate(arrays, axis=1)], before=after)
     biases = [array for part in parts if (array := context.array(part.bias)) is not None]
     if biases:
-        total = rewriter.add(parts[0].nodes[1], "Add", [total, np.concatenate(biases)], before=after)
+        total = rewriter.add_like(parts[0].nodes[1], "Add", [total, np.concatenate(biases)], before=after)
     rank, widths = context.facts.rank(source), [array.shape[1] for array in arrays]
     assert rank is not None
     by_input = context.opset(node) >= 13
-    rewriter.add(
+    rewriter.add_like(
         node,
         "Split",
         [total, np.array(widths, np.int64)] if by_input else [total],

@@ -11,15 +11,16 @@ import numpy as np
 from onnx_workbench.model.analysis.node_constants import constant_ints, ints, number
 from onnx_workbench.model.analysis.shapes import axes_of
 from onnx_workbench.model.analysis.slicing import slice_bounds
+from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.schemas import traits
 from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Match, Pass, describe
-from onnx_workbench.model.simplify.rewriter import GraphRewriter
 from onnx_workbench.model.simplify.rules.eliminations import reduced_axes, set_first_input
 from onnx_workbench.model.simplify.rules.shape_computations import is_reshape_like
 
 #: Operators that change the shape of their first input and keep the element order.
-_VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
+_VIEWS = traits.names(lambda t: t.is_view)
 
 
 def _consecutive_transposes(context: MatchContext) -> Iterator[Match]:
@@ -52,7 +53,7 @@ def _order(node: Node, rank: int | None) -> tuple[int, ...] | None:
 
 
 def _replace(target: Value, source: Value, rewriter: GraphRewriter) -> None:
-    rewriter.replace(target, source)
+    rewriter.replace_value(target, source)
 
 
 def _set_order(node: Node, before: Node, order: list[int], rewriter: GraphRewriter) -> None:
@@ -73,7 +74,7 @@ def _consecutive_concats(context: MatchContext) -> Iterator[Match]:
 
 
 def _same_axis(context: MatchContext, a: Node, b: Node) -> bool:
-    first, second = number(a, "axis", 1), number(b, "axis", 1)
+    first, second = number(a, "axis"), number(b, "axis")
     rank = context.facts.rank(a.inputs[0])
     return first % rank == second % rank if rank else first == second
 
@@ -91,24 +92,20 @@ def _log_softmax(context: MatchContext) -> Iterator[Match]:
 
 
 def _make_log_softmax(inner: Node, node: Node, rewriter: GraphRewriter) -> None:
-    rewriter.add(node, "LogSoftmax", [inner.inputs[0]], dict(inner.attributes), outputs=[node.outputs[0]])
-    rewriter.collect([node])
+    rewriter.replace_node(node, "LogSoftmax", [inner.inputs[0]], dict(inner.attributes))
 
 
-_REDUCTIONS = (
-    "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum",
-    "ReduceLogSumExp", "ReduceSumSquare", "ArgMax", "ArgMin",
-)  # fmt: skip
+_REDUCTIONS = traits.names(lambda t: t.is_reduction)
 
 
 def _reduce_unsqueeze(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Unsqueeze"):
         inner = context.producer(node.inputs[0], *_REDUCTIONS)
-        if inner is None or context.sole_user(node.inputs[0]) is not node or number(inner, "keepdims", 1):
+        if inner is None or context.sole_user(node.inputs[0]) is not node or number(inner, "keepdims"):
             continue
         rank = context.facts.rank(inner.inputs[0])
         is_arg = inner.op_type.startswith("Arg")
-        axes = (number(inner, "axis", 0),) if is_arg else reduced_axes(context, inner)
+        axes = (number(inner, "axis"),) if is_arg else reduced_axes(context, inner)
         new = axes_of(context.facts, node, context.opset(node))
         if not rank or axes is None or new is None:
             continue
@@ -119,9 +116,7 @@ def _reduce_unsqueeze(context: MatchContext) -> Iterator[Match]:
 
 def _keep_dims(inner: Node, node: Node, rewriter: GraphRewriter) -> None:
     attributes = {k: v for k, v in inner.attributes.items() if k != "keepdims"}
-    rewriter.add(inner, inner.op_type, inner.inputs, {**attributes, "keepdims": 1}, outputs=[node.outputs[0]],
-                 before=node)  # fmt: skip
-    rewriter.collect([node])
+    rewriter.replace_node(node, inner.op_type, inner.inputs, {**attributes, "keepdims": 1}, like=inner)
 
 
 def _consecutive_squeezes(context: MatchContext) -> Iterator[Match]:
@@ -257,8 +252,7 @@ def _set_view(node: Node, source: Value, entries: tuple[int, ...], rewriter: Gra
 
 
 def _make_reshape(node: Node, source: Value, entries: tuple[int, ...], rewriter: GraphRewriter) -> None:
-    rewriter.add(node, "Reshape", [source, np.array(entries, np.int64)], outputs=[node.outputs[0]])
-    rewriter.collect([node])
+    rewriter.replace_node(node, "Reshape", [source, np.array(entries, np.int64)])
 
 
 def _transpose_as_reshape(context: MatchContext) -> Iterator[Match]:
@@ -285,14 +279,6 @@ def _transpose_as_reshape(context: MatchContext) -> Iterator[Match]:
 
 # -- transposes through elementwise operators -----------------------------------------------------------------------
 
-#: Elementwise operators, which commute with Transpose.
-_ELEMENTWISE = frozenset({
-    "Abs", "Cast", "Ceil", "Clip", "Cos", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish",
-    "LeakyRelu", "Log", "Mish", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin",
-    "Softplus", "Softsign", "Sqrt", "Tanh", "ThresholdedRelu",
-})  # fmt: skip
-_BINARY = frozenset({"Add", "Sub", "Mul", "Div", "Pow", "Max", "Min"})
-
 
 def _transpose_through(context: MatchContext) -> Iterator[Match]:
     """Cancel a Transpose and its inverse around elementwise operators."""
@@ -300,7 +286,7 @@ def _transpose_through(context: MatchContext) -> Iterator[Match]:
         chain: list[Node] = []
         node = last
         while True:
-            value = node.inputs[0] if node is last or node.op_type in _ELEMENTWISE else _data_input(context, node)
+            value = node.inputs[0] if node is last or _is_elementwise(context, node) else _data_input(context, node)
             if value is None or (value.producer is None) or context.sole_user(value) is not node:
                 break
             before = value.producer
@@ -309,7 +295,7 @@ def _transpose_through(context: MatchContext) -> Iterator[Match]:
             if before.op_type == "Transpose":
                 yield from _cancel(context, before, chain, last)
                 break
-            if before.op_type not in _ELEMENTWISE and _data_input(context, before) is None:
+            if not _is_elementwise(context, before) and _data_input(context, before) is None:
                 break
             chain.append(before)
             node = before
@@ -317,9 +303,16 @@ def _transpose_through(context: MatchContext) -> Iterator[Match]:
                 break
 
 
+def _is_elementwise(context: MatchContext, node: Node) -> bool:
+    """Return whether a node computes each element from that of its first input alone, which Transpose commutes with."""
+    known = traits.of(node)
+    return known.is_elementwise and known.shape_of == 0 and context.is_deterministic(node)
+
+
 def _data_input(context: MatchContext, node: Node) -> Value | None:
     """Return the only non-scalar input of a binary operator."""
-    if node.op_type not in _BINARY or len(node.inputs) != 2:
+    known = traits.of(node)
+    if not (known.is_elementwise and known.broadcasts) or len(node.inputs) != 2:
         return None
     for data, other in (node.inputs, node.inputs[::-1]):
         tensor = context.constant(other)
@@ -354,7 +347,7 @@ def _move_out(context: MatchContext, first: Node, chain: list[Node], last: Node,
     final, target = chain[0].outputs[0], last.outputs[0]
     assert final is not None
     assert target is not None
-    rewriter.replace(target, final)
+    rewriter.replace_value(target, final)
 
 
 PASSES = (

@@ -112,7 +112,7 @@ def _first_axis(context: MatchContext, mean: Node) -> int | None:
     """Return the first axis of a mean over the last ones, counted from the end; None for another mean."""
     axes = ints(mean, "axes") if context.opset(mean) < 18 else constant_ints(context.facts, mean, 1)
     rank = context.facts.rank(mean.inputs[0])
-    if not axes or not rank or not number(mean, "keepdims", 1):
+    if not axes or not rank or not number(mean, "keepdims"):
         return None
     counted = sorted(a % rank for a in axes)
     return counted[0] - rank if counted == list(range(counted[0], rank)) else None
@@ -138,7 +138,7 @@ def _attention(context: MatchContext) -> Iterator[Match]:
         softmax = context.producer(node.inputs[0], "Softmax")
         if context.opset(node) < 23 or softmax is None or context.sole_user(node.inputs[0]) is not node:
             continue
-        if number(softmax, "axis", -1) not in (-1, 3):
+        if number(softmax, "axis") not in (-1, 3):
             continue
         found = _scores(context, softmax)
         if found is None:

@@ -13,12 +13,12 @@ from onnx_workbench.model.analysis.node_constants import constant_ints, number
 from onnx_workbench.model.analysis.shapes import reshaped
 from onnx_workbench.model.analysis.symbolic import AnySize
 from onnx_workbench.model.analysis.values import Dims
+from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Match, Pass, describe
-from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 _END = (1 << 63) - 1
 
@@ -42,15 +42,18 @@ def _known_values(context: MatchContext) -> Iterator[Match]:
         if is_real and all(v is None or context.constant(v) is not None for v in node.inputs):
             continue
         array = np.array(flat, kind.numpy_dtype).reshape(contents.shape)
-        yield Match(f"{describe(node)} always gives {_shown(flat)}", (node,), partial(_put, node, array), (value,))
+        tensor = ArrayTensor(array)
+        if context.can_hold(node, [tensor]):
+            title = f"{describe(node)} always gives {_shown(flat)}"
+            yield Match(title, (node,), partial(_put, node, tensor), (value,))
 
 
 def _shown(values: list[Any]) -> str:
     return str(values) if len(values) <= 8 else f"the same {len(values)} numbers"
 
 
-def _put(node: Node, array: np.ndarray[Any, Any], rewriter: GraphRewriter) -> None:
-    rewriter.fold(node, [ArrayTensor(array)])
+def _put(node: Node, tensor: ArrayTensor, rewriter: GraphRewriter) -> None:
+    rewriter.fold(node, [tensor])
 
 
 def _symbolic_shapes(context: MatchContext) -> Iterator[Match]:
@@ -65,7 +68,7 @@ def _symbolic_shapes(context: MatchContext) -> Iterator[Match]:
         if contents is None or contents.ndim != 1:
             continue
         if node.op_type == "Reshape":
-            wanted = reshape_entries(dims, contents.tolist(), allow_zero=bool(number(node, "allowzero", 0)))
+            wanted = reshape_entries(dims, contents.tolist(), allow_zero=bool(number(node, "allowzero")))
         else:
             wanted = _expand_entries(dims, contents.tolist())
         if wanted is not None:

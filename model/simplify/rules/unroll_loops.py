@@ -11,10 +11,10 @@ import numpy as np
 
 from onnx_workbench.model.analysis.node_constants import plain
 from onnx_workbench.model.analysis.scoping import dependencies, run_order
+from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.simplify.context import MatchContext, is_returned_elsewhere
 from onnx_workbench.model.simplify.passes import Match, Pass, describe
-from onnx_workbench.model.simplify.rewriter import GraphRewriter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,7 +78,7 @@ def _loops(context: MatchContext, most: Callable[[_Trial], int]) -> Iterator[Mat
             continue
         count = len(trial.turns)
         turns = "no turn" if not count else "one turn" if count == 1 else f"{count} turns"
-        yield Match(f"{describe(node)} makes {turns}", (node,), partial(_unroll, trial))
+        yield Match(f"{describe(node)} makes {turns}", (node,), partial(_unroll, context, trial))
 
 
 def _is_sound(node: Node, body: Graph) -> bool:
@@ -198,16 +198,17 @@ def _can_take_place(context: MatchContext, trial: _Trial) -> bool:
 # -- doing -------------------------------------------------------------------------------------------------------
 
 
-def _unroll(trial: _Trial, rewriter: GraphRewriter) -> None:
+def _unroll(context: MatchContext, trial: _Trial, rewriter: GraphRewriter) -> None:
     node, body = trial.node, trial.body
     graph = node.graph
     assert graph is not None
     state: list[Value] = [v for v in node.inputs[2:] if v is not None]
     shared: dict[Value, Value | None] = {}
     for constant in body.initializers:
-        copy, tensor = rewriter.cloner(graph, {}).value(constant), constant.initializer
+        copy, tensor = rewriter.names.cloner(graph, {}).value(constant), constant.initializer
+        assert tensor is not None
         copy.initializer = None
-        rewriter.put_any(graph, copy, tensor, node)
+        rewriter.put_constant(graph, copy, tensor, node)
         shared[constant] = copy
     stacks: list[list[Value]] = [[] for _ in trial.stacked]
     copies: list[Node] = []
@@ -219,10 +220,10 @@ def _unroll(trial: _Trial, rewriter: GraphRewriter) -> None:
         for parts, (_, result) in zip(stacks, trial.stacked, strict=True):
             parts.append(find(result))
     for parts, (target, _) in zip(stacks, trial.stacked, strict=True):
-        _stack(node, target, parts, rewriter)
+        _stack(context, node, target, parts, rewriter)
     for output, source in zip(node.outputs[: trial.carried], state, strict=False):
         if output is not None and output.uses:
-            rewriter.replace(output, source)
+            rewriter.replace_value(output, source)
     if node.graph is not None:
         rewriter.remove(node)
     rewriter.collect(copies)
@@ -239,8 +240,8 @@ def _take_turn(
     needed = [v for n in nodes for v in dependencies(n)]
     for value in (*needed, *trial.body.outputs[1:]):
         if value in turn.known and value not in given:
-            given[value] = rewriter.constant(graph, turn.known[value], value.name, node)
-    cloner = rewriter.cloner(graph, given)
+            given[value] = rewriter.constant(graph, turn.known[value], f"{value.name}_constant", node)
+    cloner = rewriter.names.cloner(graph, given)
     made = cloner.nodes(nodes)
     rewriter.insert(graph, made, node)
     copies.extend(made)
@@ -252,20 +253,20 @@ def _take_turn(
     return find
 
 
-def _stack(node: Node, target: Value, parts: Sequence[Value], rewriter: GraphRewriter) -> None:
+def _stack(context: MatchContext, node: Node, target: Value, parts: Sequence[Value], rewriter: GraphRewriter) -> None:
     """Stack the values of all iterations into one tensor, as for a scan output."""
     layers = []
     for part in parts:
         outputs = [target] if len(parts) == 1 else None
         axes: dict[str, Any] = {}
         inputs: list[Any] = [part]
-        if rewriter.context.opset(node) >= 13:
+        if context.opset(node) >= 13:
             inputs.append(np.array([0], np.int64))
         else:
             axes["axes"] = (0,)
-        layers.append(rewriter.add(node, "Unsqueeze", inputs, axes, outputs=outputs))
+        layers.append(rewriter.add_like(node, "Unsqueeze", inputs, axes, outputs=outputs))
     if len(layers) > 1:
-        rewriter.add(node, "Concat", layers, {"axis": 0}, outputs=[target])
+        rewriter.add_like(node, "Concat", layers, {"axis": 0}, outputs=[target])
 
 
 PASSES = (

@@ -15,7 +15,7 @@ def main() -> int:
         if sys.argv[1:2] == ["--child"]:  # as onnx_workbench.model.sandbox starts its helpers
             from onnx_workbench.model.sandbox_child import child_main
 
-            child_main(sys.argv[2:])
+            child_main()
             return 0
     from onnx_workbench.viewer.cli.main import main as run
 

@@ -347,7 +347,8 @@ def extract(
     Without `inputs`, those of the graph that are needed stay its inputs. `graph` is a body or function by its name.
     The model that it comes from is not changed; weights are not read.
 
-    ModelError: no such name; something that is needed is not among the inputs; or it is not clear what is meant.
+    ModelError: no such name; something that is needed is not among the inputs; it is not clear what is meant; or the
+    type or shape of an input or output is not known.
 
     >>> import onnx_workbench as ow
     >>> model = ow.load(sample)
@@ -357,7 +358,7 @@ def extract(
     """
     from onnx_workbench.model.analysis.by_name import graph_named, named_in, nodes_named, values_named
     from onnx_workbench.model.analysis.scoping import visible_values
-    from onnx_workbench.model.edits.extract import cut_between, cut_out, cut_selection
+    from onnx_workbench.model.edits.extract import cut_between, cut_out, cut_selection, require_types
 
     if (nodes is None) == (outputs is None):
         raise ModelError("It is not clear what to extract", "Give outputs, with inputs if you like, or nodes.")
@@ -373,7 +374,9 @@ def extract(
         else:
             given = named_in(visible_values(root), inputs, "value")
         cut = cut_between(root, given, values_named(root, outputs or ()))
-    return cut_out(model, cut, _types_of(model, (*cut.inputs, *cut.outputs), progress), progress)
+    part = cut_out(model, cut, _types_of(model, (*cut.inputs, *cut.outputs), progress), progress)
+    require_types(part, cut)
+    return part
 
 
 def split(
@@ -384,7 +387,7 @@ def split(
     What else is computed before and used behind is passed on too; inputs, constants and functions that nothing uses are
     in the first. Merged again, they are the model that was split. Weights are not read.
 
-    ModelError: no such value or graph, or a cut that leaves nothing on one side.
+    ModelError: no such value or graph, a cut that leaves nothing on one side, or types that are not known.
 
     >>> import onnx_workbench as ow
     >>> model = ow.load(sample)
@@ -393,13 +396,15 @@ def split(
     True
     """
     from onnx_workbench.model.analysis.by_name import graph_named, values_named
-    from onnx_workbench.model.edits.extract import cut_in_two, cut_out
+    from onnx_workbench.model.edits.extract import cut_in_two, cut_out, require_types
 
     model = _model(model)
     root = graph_named(model, graph)
     cuts = cut_in_two(root, values_named(root, at))
     type_of = _types_of(model, [value for cut in cuts for value in (*cut.inputs, *cut.outputs)], progress)
     first, second = (cut_out(model, cut, type_of, progress) for cut in cuts)
+    for part, cut in zip((first, second), cuts, strict=True):
+        require_types(part, cut)
     return first, second
 
 
@@ -485,7 +490,7 @@ def statistics(
 
     >>> import onnx_workbench as ow
     >>> total = ow.statistics(ow.load(sample), sizes={"batch": 1}).total()
-    >>> total.parameters, total.macs.constant > 100_000
+    >>> total.parameters, total.macs > 100_000
     (5602, True)
     """
     from onnx_workbench.model.analysis.statistics import statistics as count

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from onnx_workbench.exec import Session
 from onnx_workbench.exec.engine.lowering import assumed_opset
-from onnx_workbench.model import Model, load
+from onnx_workbench.exec.session import Session
 from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.ir.graph import Model
 from tests.exec.texts import parse, states
 
 X = np.array([1.0, 2.0, 3.0], np.float32)
@@ -82,7 +83,7 @@ def test_values_inside_a_function_are_there_by_path() -> None:
     inner = next(iter(model.functions[1].body.nodes))
     value = inner.outputs[0]
     assert value is not None
-    np.testing.assert_allclose(result.value(value, (session.number(call),)), X * 3)
+    np.testing.assert_allclose(result.value(value, (call.id,)), X * 3)
 
 
 def test_a_function_that_calls_itself_is_refused_by_name() -> None:

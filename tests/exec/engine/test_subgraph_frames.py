@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnx_workbench.exec import Session
 from onnx_workbench.exec.results.node_table import State
 from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.session import Session
 from onnx_workbench.exec.worker.client import WorkerSession
 from onnx_workbench.model.edits.nodes import change_operator
 from onnx_workbench.model.history.document import Document
@@ -73,7 +73,7 @@ def test_a_node_is_found_wherever_it_is() -> None:
 
 
 def test_no_turn_tells_of_no_nodes() -> None:
-    assert Session(parse(NESTED)).run(feeds(0)).inner == []
+    assert Session(parse(NESTED)).run(feeds(0)).inner[:] == []
 
 
 def test_many_turns_are_counted_and_the_last_bytes_told() -> None:
@@ -141,7 +141,7 @@ def test_what_a_body_only_reads_is_not_counted_as_kept() -> None:
         result = session.run({"x": X[:2]})
         names = {result.layout.name(number) for values in result.bodies.values() for number in values}
         assert names == {"i", "k", "v", "j", "p", "s", "u"}
-    (entry,) = [e for e in session._engine._store.entries.values() if e.inside is not None]
+    (entry,) = [e for e in session.engine.cache.entries.values() if e.inside is not None]
     assert entry.inside is not None
     assert len(entry.inside.made) == 6
     assert entry.held - entry.nbytes == 8 + 1 + 8 + 1 + 8 + 8

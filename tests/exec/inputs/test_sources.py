@@ -15,7 +15,6 @@ import pytest
 from onnx import numpy_helper
 from PIL import Image
 
-from onnx_workbench.exec import Session
 from onnx_workbench.exec.inputs import sources
 from onnx_workbench.exec.inputs.images import ImageOptions, declared_size
 from onnx_workbench.exec.inputs.sources import (
@@ -31,7 +30,8 @@ from onnx_workbench.exec.inputs.sources import (
     symbols,
 )
 from onnx_workbench.exec.results.npz_files import write_npz
-from onnx_workbench.model import ModelError
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.types import ElementType, SequenceType, Shape, SparseTensorType, TensorType
@@ -231,7 +231,7 @@ def test_pictures(picture: Path) -> None:
 
 def test_test_data_folders(tmp_path: Path) -> None:
     folder = Path(onnx.__file__).parent / "backend/test/data/simple/test_sequence_model4"
-    from onnx_workbench.model import load
+    from onnx_workbench.model.io.reader.read import load
 
     model = load(folder / "model.onnx")
     (found,) = data_sets(folder, model.graph)
@@ -351,7 +351,7 @@ def test_an_archive_is_refused_that_unpacks_to_more_than_may_be_held(
     names = [f"{number}.npy" for number in range(20)]
     (tmp_path / "a.npz").write_bytes(zipped(npy(np.zeros(1000)), *names))
     assert len(read_npz(tmp_path / "a.npz")) == 20
-    monkeypatch.setattr(sources, "default_memory_limit", lambda: 100_000)  # more than each of them has
+    monkeypatch.setattr(sources, "default_input_limit", lambda: 100_000)  # more than each of them has
     with pytest.raises(ModelError, match="at most 100,000"):
         read_npz(tmp_path / "a.npz")
 
@@ -483,3 +483,11 @@ def test_pixels_and_quantized_numbers_use_their_whole_range(kind: str, least: in
     feeds = make_feeds(model.graph, seed=0)
     assert (feeds["x"].min(), feeds["x"].max()) == (least, most)
     assert feeds["mask"].tolist() == [1] * 9
+
+
+def test_an_archive_is_refused_that_unpacks_to_much_more_than_it_has(tmp_path: Path) -> None:
+    np.savez_compressed(tmp_path / "bomb.npz", x=np.zeros(70 << 20, np.int8))
+    np.savez(tmp_path / "plain.npz", x=np.zeros(70 << 20, np.int8))
+    with pytest.raises(ModelError, match=r"73,400,\d+ bytes, packed into 71,\d+; at most 100 times that is read"):
+        read_npz(tmp_path / "bomb.npz")
+    assert read_npz(tmp_path / "plain.npz")["x"].size == 70 << 20

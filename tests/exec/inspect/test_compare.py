@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from onnx_workbench.exec import Session
 from onnx_workbench.exec.inspect import compare as c
 from onnx_workbench.exec.inspect.reference import available, run_onnxruntime
-from onnx_workbench.model import ModelError
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetAttribute
 from onnx_workbench.model.ir.attributes import make_attribute
 from tests.exec.test_session import CHAIN, X

@@ -2,7 +2,8 @@
 
 import pytest
 
-from onnx_workbench.exec.inspect.equivalence import compare_models
+from onnx_workbench.exec.inspect.equivalence import compare_isolated, compare_models
+from onnx_workbench.model.progress import Cancelled, Progress
 from tests.model import builders
 
 
@@ -65,3 +66,50 @@ def test_an_output_of_another_type_than_declared_differs():
     text = '<ir_version: 10, opset_import: ["" : 22]> g (double[4] x) => (double[4] y) {{ y = {} (x) }}'
     whole, other = (builders.model(text.format(op)) for op in ("Identity", "Cast <to = 1>"))
     assert compare_models(whole, other).reason == "output y is of type float32, and was float64"
+
+
+ENDLESS = """<ir_version: 10, opset_import: ["" : 22]> g (float[2] x) => (float[2] y) {
+    more = Constant <value = bool {1}> ()
+    y = Loop (, more, x) < body = b (int64 i, bool c, float[2] s) => (bool d, float[2] t)
+        { d = Identity (c) t = OP (s) } >
+}"""
+
+
+def test_what_takes_too_long_is_not_compared():
+    before, after = (builders.model(ENDLESS.replace("OP", op)) for op in ("Neg", "Identity"))
+    for compare in (compare_models, compare_isolated):
+        found = compare(before, after, time_limit=1)
+        assert (found.agrees, str(found)) == (None, "not compared: running the models takes longer than 1 s")
+
+
+def test_a_model_that_does_not_end_any_more_differs():
+    text = '<ir_version: 10, opset_import: ["" : 22]> g (float[2] x) => (float[2] y) { y = Neg (x) }'
+    found = compare_models(builders.model(text), builders.model(ENDLESS.replace("OP", "Neg")), time_limit=1)
+    assert (found.agrees, found.reason) == (False, "the model does not run any more (time limit)")
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.5])
+def test_a_process_of_its_own_finds_what_this_one_does(factor):
+    models = scaled("float", 1.0), scaled("float", factor)
+    assert compare_isolated(*models) == compare_models(*models)
+
+
+def test_inputs_of_all_the_memory_are_not_made():
+    text = '<ir_version: 10, opset_import: ["" : 22]> g (float[1099511627776] x) => (float[1] y) {{ y = {} (x) }}'
+    found = compare_isolated(*(builders.model(text.format(op)) for op in ("Neg", "Abs")))
+    assert found.agrees is None
+    assert "No value can be made for 'x'" in str(found)
+
+
+def test_a_comparison_is_stopped():
+    progress = Progress(lambda *_: progress.cancel())
+    with pytest.raises(Cancelled):
+        compare_isolated(scaled("float", 1.0), scaled("float", 1.0), progress=progress)
+
+
+def test_values_that_grow_without_end_are_not_compared():
+    nodes = " ".join(f"v{i + 1} = Concat <axis = 0> (v{i}, v{i})" for i in range(45))
+    text = f'<ir_version: 10, opset_import: ["" : 22]> g (float[2] v0) => (float[n] y) {{ {nodes} y = OP (v45) }}'
+    found = compare_isolated(*(builders.model(text.replace("OP", op)) for op in ("Neg", "Identity")))
+    assert found.agrees is None
+    assert "over the limit of 268,435,456 bytes" in str(found)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onnx_workbench.exec import Session
+from onnx_workbench.exec.engine.breakpoints import Breakpoint
 from onnx_workbench.exec.inspect.overview import actual_type, contradictions, measure_values
-from onnx_workbench.exec.session import Breakpoint
+from onnx_workbench.exec.session import Session
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.types import ElementType, MapType, OptionalType, SequenceType, Shape, TensorType, Type
@@ -33,7 +33,7 @@ def test_values_of_functions_and_bodies_are_held_against_their_declarations() ->
         header=OWN,
     )
     result = Session(model).run({"x": X})
-    declared = {result.number(v): v.type for g in model.graphs() for v in g.values() if v.type is not None}
+    declared = {v.id: v.type for g in model.graphs() for v in g.values() if v.type is not None}
     found = {result.layout.name(one.key[1]): one for one in contradictions(result, declared)}
     assert set(found) == {"p", "q"}
     assert [str(actual_type(result.value(one.key), one.declared)) for one in (found["p"], found["q"])] == [
@@ -80,7 +80,7 @@ def test_negative_sizes_contradict_nothing() -> None:
         edit.do(SetField(hidden, "type", TensorType(FLOAT, Shape((-1,)))))
     session = Session(model)
     result = session.run({"x": X})
-    assert contradictions(result, {result.number(hidden): hidden.type}) == []
+    assert contradictions(result, {hidden.id: hidden.type}) == []
     stepper = session.steps({"x": X}, breakpoints=[Breakpoint(condition="shape")])
     assert stepper.go_on() == ""
 
@@ -90,5 +90,5 @@ def test_a_sequence_that_is_declared_a_tensor_is_told() -> None:
         "g (float[2] x) => (float[2] s, seq(float[2]) t) { s = SequenceConstruct(x) t = SequenceConstruct(x) }"
     )
     result = Session(model).run({"x": X})
-    declared = {result.number(v): v.type for v in model.graph.values() if v.type is not None}
-    assert [one.key[1] for one in contradictions(result, declared)] == [result.number(node(model, "s").outputs[0])]
+    declared = {v.id: v.type for v in model.graph.values() if v.type is not None}
+    assert [one.key[1] for one in contradictions(result, declared)] == [node(model, "s").outputs[0].id]

@@ -45,7 +45,7 @@ def rounded(model, names, precision="float16", **feeds):
     values = [v for graph in model.graphs() for v in graph.values() if v.name in names]
     assert {v.name for v in values} == set(names)
     precise = session.perform(request)
-    result = session.perform(in_precision(request, precision, {session.number(v) for v in values}))
+    result = session.perform(in_precision(request, precision, {v.id for v in values}))
     result.raise_for_failure()
     return result, precise
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from onnx_workbench.exec import Session
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.registry import find
-from onnx_workbench.model import load
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.types import ElementType
 from tests.exec.kernels.harness import assert_same, call, to_array
 

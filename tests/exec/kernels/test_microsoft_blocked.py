@@ -10,11 +10,11 @@ import onnx
 import pytest
 from onnx import numpy_helper, parser
 
-from onnx_workbench.exec import Session
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels import load as load_kernels
 from onnx_workbench.exec.kernels.microsoft import blocked
-from onnx_workbench.model import load
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.io.reader.read import load
 from tests.exec.kernels.harness import call
 
 load_kernels()

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from onnx import helper, numpy_helper, parser
 
-from onnx_workbench.exec import Session
 from onnx_workbench.exec.results.run_result import RunResult
-from onnx_workbench.model import load
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.io.reader.read import load
 
 WORDS, SIZE, EOS, PAD, START = 14, 4, 3, 0, 1
 IDS = np.array([[5, 4, 9, 2], [PAD, PAD, 6, 7]], np.int32)

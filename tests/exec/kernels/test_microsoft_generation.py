@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from onnx_workbench.exec import Session
 from onnx_workbench.exec.results.run_result import RunResult
-from onnx_workbench.model import load
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.io.reader.read import load
 
 WORDS, SIZE, EOS, PAD, PLACES = 11, 4, 9, 10, 100_000
 IDS = np.array([[3, 4, 5], [PAD, 2, 6]], np.int32)

@@ -8,8 +8,8 @@ from dataclasses import replace
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from onnx_workbench.exec.results.node_table import ByNumber, Failure, NodeResult, NodeTable, State
-from onnx_workbench.exec.results.slot_map import Lists
+from onnx_workbench.exec.results.columns import Lists
+from onnx_workbench.exec.results.node_table import Failure, NodeResult, NodeTable, State
 
 CAUSES = [Failure(n, (), "", "Add", 17, (), "why", "KernelError") for n in range(3)]
 
@@ -63,7 +63,7 @@ def over_calls(rows):
 @given(rows, rows)
 @settings(deadline=None)
 def test_results_by_number_are_sums_over_calls_of_nodes_and_over_nodes_of_calls(known, inner):
-    found = ByNumber(NodeTable.of(known), inner)
+    found = NodeTable.of(known).by_number(NodeTable.of(inner))
     own = {one.node for one in known}
     rows_of: dict[int, list[NodeResult]] = {}
     for one in (*known, *(one for one in inner if one.node not in own)):
@@ -77,13 +77,10 @@ def test_results_by_number_are_sums_over_calls_of_nodes_and_over_nodes_of_calls(
         because = None if failure else next((one.because for one in parts if one.because is not None), None)
         seconds, size = sum(one.seconds for one in parts), sum(one.nbytes for one in parts)
         expected[call] = NodeResult(call, (), "", "", state, seconds, size, failure, because)
-    assert {number: found[number] for number in found} == expected
-    assert dict(found.items()) == expected
+    assert {one.node: one for one in found} == expected
+    assert {number: found.find(number) for number in expected} == expected
     assert len(found) == len(expected)
-    assert found.get(99) is None
-    failed = {number for number, of in rows_of.items() if any(one.failure is not None for one in of)}
-    failed |= {call for one in known if one.failure is not None for call in one.path}
-    assert sorted(found.failed()) == sorted(failed)
+    assert found.find(99) is None
 
 
 @given(st.lists(st.lists(st.integers(0, 5), max_size=3)), st.sets(st.integers(0, 5)))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from onnx_workbench.exec.worker.client import WorkerSession
-from onnx_workbench.model import Document
+from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Model
 
 

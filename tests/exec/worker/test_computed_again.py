@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnx_workbench.exec import Session
-from onnx_workbench.exec.engine.plan import MISSING
 from onnx_workbench.exec.inspect.compare import compare_with
+from onnx_workbench.exec.results.node_table import NO_NODES
 from onnx_workbench.exec.results.run_file import save_run
 from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.exec.session import Session
 from onnx_workbench.exec.worker.server import Worker, _Job
-from onnx_workbench.model import Document
+from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetAttribute
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
@@ -165,10 +166,10 @@ def test_a_run_whose_saving_is_stopped_leaves_no_file(tmp_path: Path) -> None:
     addresses = {key: (result.layout.name(key[1]),) for key in result.layout.slots}
     path = tmp_path / "run.npz"
     with pytest.raises(Cancelled):
-        result.apply(save_run, str(path), ["v0"], addresses, {}, progress=progress)
+        result.apply(save_run, str(path), ["v0"], addresses, NO_NODES, (), progress=progress)
     assert told == [(0, 2001)]
     assert list(tmp_path.iterdir()) == []
-    assert result.apply(save_run, str(path), ["v0"], addresses, {}) == 2001
+    assert result.apply(save_run, str(path), ["v0"], addresses, NO_NODES, ()) == 2001
     assert path.exists()
 
 

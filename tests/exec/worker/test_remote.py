@@ -18,19 +18,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnx_workbench.exec import Session
+from onnx_workbench.exec.engine.breakpoints import Breakpoint
 from onnx_workbench.exec.errors import WorkerUnavailable
 from onnx_workbench.exec.inspect.overview import measure_values
 from onnx_workbench.exec.results.node_table import State
-from onnx_workbench.exec.session import Breakpoint
+from onnx_workbench.exec.session import Session
 from onnx_workbench.exec.worker.client import WorkerSession
 from onnx_workbench.exec.worker.process import Process
 from onnx_workbench.exec.worker.server import serve
 from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
-from onnx_workbench.model import Document, ModelError
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetAttribute
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.sandbox import is_running
 from tests.exec.test_session import CHAIN, ENDLESS, X
 from tests.exec.texts import node, parse, states
 
@@ -61,9 +63,9 @@ def test_a_run_that_was_looked_at_is_let_go_with_what_it_gave(sessions: Any) -> 
     try:
         result = session.run({"x": X}, progress=progress, observer=heard)
         assert [f.operator for f in result.nodes] == [f.operator for f in seen.pop().nodes]
-        assert session._latest() is not None
+        assert session.at is not None
         del result
-        assert session._latest() is None
+        assert session.at is None
     finally:
         gc.enable()
 
@@ -111,8 +113,8 @@ def test_values_in_shared_memory_outlive_the_worker_and_leave_nothing(sessions: 
 def test_an_idle_worker_that_died_is_replaced(sessions: Any) -> None:
     session = sessions(parse(CHAIN))
     assert session.run({"x": X}).ok
-    session.start()._process.kill()
-    session.start()._process.join(5)
+    session.start().child.kill()
+    session.start().child.join(5)
     assert session.run({"x": X}).ok
 
 
@@ -229,7 +231,7 @@ def _serve_late(*arguments: Any) -> None:
 def test_a_worker_that_heeds_nothing_is_killed(sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onnx_workbench.exec.worker.client.GRACE", 0.3)
     session = sessions(parse(ENDLESS))
-    child = session.start()._process
+    child = session.start().child
     progress = Progress()
     threading.Timer(1.0, os.kill, (child.pid, signal.SIGSTOP)).start()
     threading.Timer(1.1, progress.cancel).start()
@@ -244,7 +246,7 @@ def test_a_run_that_waited_for_one_that_was_killed_gets_a_worker_of_its_own(
 ) -> None:
     monkeypatch.setattr("onnx_workbench.exec.worker.client.GRACE", 0.3)
     session = sessions(parse("g (float[N] x) => (float[N] y) { y = Neg(x) }"))
-    child = session.start()._process
+    child = session.start().child
     os.kill(child.pid, signal.SIGSTOP)
     x, progress, results = np.arange(100_000, dtype=np.float32), Progress(), []
     first = threading.Thread(target=lambda: results.append(session.run({"x": x}, progress=progress)))
@@ -296,7 +298,7 @@ def test_the_time_limit_holds(sessions: Any) -> None:
 def test_a_crash_becomes_a_result_that_names_the_node(sessions: Any) -> None:
     session = sessions(parse(ENDLESS))
     process = session.start()
-    kill = threading.Timer(1.0, process._process.kill)
+    kill = threading.Timer(1.0, process.child.kill)
     began = threading.Event()
 
     def heard(_news: Any) -> None:
@@ -319,7 +321,7 @@ def test_a_crash_leaves_nodes_that_were_skipped_what_they_are(sessions: Any) -> 
 
     def heard(news: Any) -> None:
         if any(f.state is State.SKIPPED for f in news):
-            process._process.kill()
+            process.child.kill()
 
     result = session.run({"x": X, "two": X[:2]}, observer=heard)
     assert result.stopped.startswith("crash")
@@ -342,7 +344,7 @@ def test_values_are_seen_while_the_run_goes_on_and_after_it_crashed(sessions: An
                 now.value("y")
             seen.append(session.so_far().find("z"))  # it was fetched before
         finally:
-            process._process.kill()
+            process.child.kill()
 
     def heard(news: Any) -> None:
         if any(f.operator == "Neg" for f in news):  # z is done, the loop is not
@@ -429,7 +431,7 @@ def test_weights_in_a_file_are_read_by_the_worker(sessions: Any, tmp_path: Path)
     from onnx import helper, numpy_helper
 
     from onnx_workbench.exec.worker.snapshot_protocol import FileRange, tensor_message
-    from onnx_workbench.model import load
+    from onnx_workbench.model.io.reader.read import load
 
     w = np.random.default_rng(0).standard_normal((1200, 4096)).astype(np.float32)
     value = helper.make_tensor_value_info
@@ -456,7 +458,7 @@ def test_the_folder_goes_when_the_session_goes() -> None:
     session = WorkerSession(parse(CHAIN))
     session.run({"x": X})
     process = session.start()
-    folder, child = Path(process.exchange.folder), process._process
+    folder, child = Path(process.exchange.folder), process.child
     del session, process
     gc.collect()
     child.join(10)
@@ -501,3 +503,35 @@ def test_a_program_that_ends_while_its_worker_starts_ends_quietly(tmp_path: Path
     )
     assert run.stderr == ""
     assert run.returncode == 0
+
+
+_RUNS_FOR_EVER = """
+import sys
+from onnx_workbench.exec.worker.client import WorkerSession
+from tests.exec.test_session import ENDLESS, X
+from tests.exec.texts import parse
+
+if __name__ == "__main__":
+    session = WorkerSession(parse(ENDLESS))
+    process = session.start()
+    while not process.is_ready:
+        pass
+    print(process.child.pid, flush=True)
+    session.run({"x": X})
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="kills as POSIX systems do")
+def test_a_worker_ends_with_a_killed_program_in_the_middle_of_a_run(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(_RUNS_FOR_EVER)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    program = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, env=environment)
+    assert program.stdout is not None
+    worker = int(program.stdout.readline())
+    program.kill()
+    program.communicate()
+    deadline = time.monotonic() + 30
+    while is_running(worker):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

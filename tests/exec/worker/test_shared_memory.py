@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
-from onnx_workbench.model import ModelError
+from onnx_workbench.model.errors import ModelError
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks up where a descriptor is")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnx_workbench.model.analysis.polynomial import Polynomial, parse, ungrouped
 from onnx_workbench.model.analysis.statistics import scope_of, statistics
+from onnx_workbench.model.analysis.symbolic import Size, of_terms, parse, readable, ungrouped
 from onnx_workbench.model.history.steps import InsertNode
 from onnx_workbench.model.inference import infer
 from onnx_workbench.model.io.reader.read import load
@@ -54,12 +54,12 @@ def test_multiply_adds(text, macs):
 def test_dimensions_stay_in_formulas_until_they_are_bound():
     text = "g (float[batch,seq,64] x, float[64,10] w) => (y) { y = MatMul(x, w) }"
     total = of(text).total()
-    assert str(total.macs) == "640·batch·seq"
+    assert readable(total.macs) == "640·batch·seq"
     assert total.flops == total.macs * 2
-    assert str(total.activation_bytes) == "40·batch·seq"
+    assert readable(total.activation_bytes) == "40·batch·seq"
     assert of(text).symbols() == {"batch", "seq"}
     assert of(text, batch=2, seq=8).total().macs == 640 * 16
-    assert str(of(text, batch=2).total().macs) == "1,280·seq"
+    assert readable(of(text, batch=2).total().macs) == "1,280·seq"
 
 
 def test_what_is_not_known_is_not_nothing():
@@ -119,7 +119,7 @@ def test_loops_of_unknown_length_count_once_and_say_so():
 def test_scans_count_along_what_they_scan():
     total = of("""g (float[T,3] x) => (float[T,4] y) <float[3,4] w = {1,1,1,1,1,1,1,1,1,1,1,1}>
         { y = Scan <num_scan_inputs = 1, body = b (float[3] v) => (float[4] o) { o = MatMul(v, w) }> (x) }""").total()
-    assert str(total.macs) == "12·T"
+    assert readable(total.macs) == "12·T"
 
 
 def test_functions_called_in_loops_count_in_each_turn():
@@ -200,12 +200,13 @@ def test_sizes_that_are_formulas_are_bound_too():
     ],
 )
 def test_formulas_of_sizes_are_read(text, at, value):
-    assert parse(text, at).constant == value
+    found = parse(text, at)
+    assert (found if isinstance(found, int) else None) == value
 
 
 def test_formulas_keep_their_commas_where_large_numbers_lose_them():
     amount = parse("2000*div(div(T, 2000), 3)")
-    assert str(amount) == "2,000·div(div(T, 2000), 3)"
+    assert readable(amount) == "2,000·div(div(T, 2000), 3)"
     assert ungrouped(amount) == "2000·div(div(T, 2000), 3)"
 
 
@@ -251,21 +252,25 @@ def test_known_networks(real_models, name, macs):
     if not path.exists():
         pytest.skip("the model is not there")
     model = load(path)
-    assert statistics(model, infer(model).type_of).total().macs.constant == pytest.approx(macs, rel=0.01)
+    assert statistics(model, infer(model).type_of).total().macs == pytest.approx(macs, rel=0.01)
 
 
 symbol = st.sampled_from("abc")
 small = st.integers(-5, 5)
 polynomials = st.lists(st.tuples(st.lists(symbol, max_size=3), small), max_size=4).map(
-    lambda terms: sum((Polynomial({tuple(sorted(names)): factor}) for names, factor in terms), Polynomial())
+    lambda terms: sum(of_terms({tuple(sorted(names)): factor}) for names, factor in terms)
 )
 
 
 @given(polynomials, polynomials, polynomials, small, small, small)
 def test_polynomials_calculate_like_their_values(p, q, r, a, b, c):
     at = {"a": a, "b": b, "c": c}
-    assert (p + q).bind(at) == p.bind(at).constant + q.bind(at).constant
-    assert (p * q).bind(at) == p.bind(at).constant * q.bind(at).constant
+
+    def number(size):
+        return size.bind(at) if isinstance(size, Size) else size
+
+    assert number(p + q) == number(p) + number(q)
+    assert number(p * q) == number(p) * number(q)
     assert p * (q + r) == p * q + p * r
     assert (p == q) == (str(p) == str(q))
     assert p + p * -1 == 0

@@ -109,6 +109,27 @@ def test_older_operator_sets_compute_the_same(old, new, text):
         np.testing.assert_allclose(after[name], array, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("op_type", ["Softmax", "LogSoftmax", "Hardmax"])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("sizes", [(0, 3, 2, 4), (2, 0, 3, 4), (2, 3, 0, 4), (2, 3, 4, 0), (0, 3, 0, 4), (2, 3, 1, 4)])
+@pytest.mark.parametrize("is_static", [True, False])
+def test_flattened_softmax_of_any_size_is_the_same(op_type, axis, sizes, is_static):
+    dims = ",".join(map(str, sizes)) if is_static else "A,B,C,D"
+    document = made(11, f"g (float[{dims}] x) => (y) {{ y = {op_type}<axis={axis}>(x) }}")
+    feeds = {"x": np.random.default_rng(0).standard_normal(sizes).astype(np.float32)}
+    before = outputs(document.model, feeds)
+    to_opset(document, 21)
+    onnx.checker.check_model(to_bytes(document.model))
+    np.testing.assert_allclose(outputs(document.model, feeds)["y"], before["y"], rtol=1e-6)
+
+
+def test_a_size_of_zero_that_reshape_13_cannot_express_is_warned_of():
+    document = made(12, "g (float[N,3,H,4] x) => (y) { y = Softmax<axis=1>(x) }")
+    assert any("sizes of 0" in change.text for change in to_opset(document, 13).warnings)
+    document = made(12, "g (float[N,3,5,4] x) => (y) { y = Softmax<axis=1>(x) }")
+    assert not to_opset(document, 13).warnings
+
+
 QKV = "g (float[1,2,3,4] q, float[1,2,5,4] k, float[1,2,5,4] v) => (float[1,2,3,4] y)"
 GROUPS = "g (float[2,4,3] x, float[4] s, float[4] b) => (float[2,4,3] y)"
 WRITTEN_OUT = [
@@ -212,6 +233,8 @@ SCATTER = "g (float[3,2] x, int64[3,2] i, float[3,2] u) => (y)"
         (8, 13, "g (float[2,3,4] x, float[3,4] b) => (y) { y = BatchNormalization<spatial=0>(x,b,b,b,b) }", "spatial"),
         (13, 9, 'g (float[4,6] x) => (y) <string[1] s = {"a"}, int64[1] e = {2}> { y = Slice(x, s, e) }',
          "Slice cannot be converted"),
+        (9, 13, 'g (float[4] x) => (y) { y = Slice <starts = ["1"], ends = [3]> (x) }',
+         "its starts is STRINGS; ai.onnx::Slice-1 has INTS"),
         (13, 99, "g (float[2] x) => (y) { y = Relu(x) }", "Versions 1 to"),
         (13, 0, "g (float[2] x) => (y) { y = Relu(x) }", "Versions 1 to"),
     ],

@@ -19,7 +19,6 @@ from onnx_workbench.model.edits import (
     names,
     nodes,
     properties,
-    raw_add_remove,
     raw_fields,
     tensor_metadata,
     tensors,
@@ -124,8 +123,8 @@ def set_raw(m, e, a, b, _text):
 
 def add_raw(m, e, a, b, text):
     path = raw_path(m, a, b, scalar=False)
-    name, ask = one(sorted(raw_add_remove.addable(m.document.model, path).items()), b)
-    raw_add_remove.add_field(e, path, name, text if ask else "")
+    name, ask = one(sorted(raw_fields.addable(m.document.model, path).items()), b)
+    raw_fields.add_field(e, path, name, text if ask else "")
 
 
 def merge(m, e, a, b, _text):
@@ -285,11 +284,11 @@ EDITS = {
     ),
     "bind": bind,
     "set raw": set_raw,
-    "remove raw": lambda m, e, a, b, t: raw_add_remove.remove_field(
+    "remove raw": lambda m, e, a, b, t: raw_fields.remove_field(
         e, chosen(raw_path(m, a, b, scalar=bool(b % 2)) or None)
     ),
     "add raw": add_raw,
-    "add unknown": lambda m, e, a, b, t: raw_add_remove.add_unknown_field(
+    "add unknown": lambda m, e, a, b, t: raw_fields.add_unknown_field(
         e, raw_path(m, a, b, scalar=False), "1007", f"bytes {b % 256:02x}"
     ),
     "merge": merge,

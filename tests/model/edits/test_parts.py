@@ -504,3 +504,16 @@ def test_a_call_takes_the_place_of_nodes_given_in_any_order(chain):
     assert [node.title for node in graph.nodes] == ["first", call.title, "fourth"]
     assert_linked(chain.model)
     chain.undo()
+
+
+def test_inlining_what_would_grow_without_end_is_refused_before_it_begins():
+    levels, calls = 9, 10
+    lines = ['<domain: "d", opset_import: ["" : 17]> F0 (x) => (y) { y = Neg (x) }']
+    for level in range(1, levels):
+        body = " ".join(f"v{i + 1} = d.F{level - 1} (v{i})" for i in range(calls))
+        lines.append(f'<domain: "d", opset_import: ["" : 17, "d" : 1]> F{level} (v0) => (v{calls}) {{ {body} }}')
+    text = f'<ir_version: 8, opset_import: ["" : 17, "d" : 1]> g (float x) => (float y) {{ y = d.F{levels - 1} (x) }}'
+    document = builders.document(" ".join([text, *lines]))
+    with pytest.raises(ModelError, match="111,111,111 calls make 100,000,000 nodes"), document.edit("Inline") as edit:
+        functions.inline_all(edit)
+    assert not document.modified

@@ -7,8 +7,8 @@ import onnx
 import onnx.parser
 import pytest
 
-from onnx_workbench.model.edits.raw_add_remove import add_field, addable, can_remove, remove_field
-from onnx_workbench.model.edits.raw_fields import can_set, path_of, set_field
+from onnx_workbench.model.edits.raw_fields import add_field, addable, can_remove, can_set, remove_field, set_field
+from onnx_workbench.model.edits.raw_paths import path_of
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.io.raw_view import (
@@ -135,7 +135,7 @@ def test_whatever_can_be_removed_comes_back_with_undo(document):
 
 
 def test_whatever_can_be_added_is_in_the_file_and_goes_with_undo(document):
-    texts = {"name of a value": "w", "name of a configuration": "pair", "op_type": "Relu", "key = name": "NEW = w"}
+    texts = {"name of a value": "w", "name of a configuration": "pair", "op_type": "Relu", "key = value": "NEW = w"}
     before = to_bytes(document.model)
     messages = [((), None), *((steps, row) for steps, row in rows(document.model)[1] if is_message(row))]
     added = 0
@@ -202,6 +202,7 @@ SPEC = f"{NODE}.device_configurations.sharding_spec"
         ("functions.output", "result", "result"),
         ("functions.opset_import.domain", "my.domain", "my.domain"),
         (f"{NODE}.attribute.type", "6", 6),
+        (f"{NODE}.attribute.type", "floats", 6),
         (f"{NODE}.attribute.type_protos.tensor_type.elem_type", "7", 7),
         (f"{NODE}.attribute.type_protos.tensor_type.shape.dim[1].dim_param", "M", "M"),
         (f"{NODE}.attribute.type_protos[1].map_type.key_type", "8", 8),
@@ -261,7 +262,7 @@ def test_a_field_is_set_and_taken_back(document, field, text, value):
         ("configuration.name", "pair", "share a name"),
         ("configuration.num_devices", "many", "not a whole number"),
         ("opset_import[1].domain", "ai.onnx", "imported already"),
-        (f"{NODE}.attribute.type", "99", "no kind of attribute"),
+        (f"{NODE}.attribute.type", "99", "no AttributeType"),
         (f"{SPEC}.device", "9", "no device 9"),
         (f"{SPEC}.tensor_name", "nobody", "no input or output"),
         ("graph.quantization_annotation.tensor_name", "nobody", "no value"),
@@ -314,3 +315,33 @@ def test_a_reference_names_something(document):
     with pytest.raises(ModelError, match="refers to nothing"), document.edit("Add") as edit:
         add_field(edit, where, "ref_attr_name", "")
     assert not can_set(document.model, where)
+
+
+@pytest.mark.parametrize("field", [f"{NODE}.attribute.type", "opset_import.domain", "graph.name", f"{W}.name", "graph"])
+def test_what_a_message_needs_cannot_be_removed(document, field):
+    assert not can_remove(document.model, path(field))
+    with pytest.raises(ModelError, match="cannot be removed"), document.edit("Remove") as edit:
+        remove_field(edit, path(field))
+
+
+def test_a_pair_is_added_with_both_sides(document):
+    with document.edit("Add") as edit:
+        add_field(edit, path(W), "metadata_props", "made by = hand")
+    added = at(onnx.ModelProto.FromString(to_bytes(document.model)), path(W)).metadata_props[-1]
+    assert (added.key, added.value) == ("made by", "hand")
+    with pytest.raises(ModelError, match="is no pair"), document.edit("Add") as edit:
+        add_field(edit, path(W), "metadata_props", "alone")
+
+
+def test_unknown_fields_of_a_message_survive_an_edit_beside_them():
+    data = proto()
+    unknown = b"\xf8\x3e\x2a"
+    for message in (data.configuration[0], data.graph.quantization_annotation[0]):
+        message.MergeFromString(unknown)
+    document = Document(load(data.SerializeToString()))
+    with document.edit("Set") as edit:
+        set_field(edit, path("configuration.num_devices"), "8")
+        set_field(edit, path("graph.quantization_annotation.quant_parameter_tensor_names.key"), "ZERO_POINT_TENSOR")
+    after = onnx.ModelProto.FromString(to_bytes(document.model))
+    for message in (after.configuration[0], after.graph.quantization_annotation[0]):
+        assert message.SerializeToString().endswith(unknown)

@@ -7,8 +7,7 @@ import onnx
 import pytest
 
 from onnx_workbench.model.edits import functions, initializers, interface, nodes, properties, values
-from onnx_workbench.model.edits.raw_add_remove import add_unknown_field, can_remove, remove_field
-from onnx_workbench.model.edits.raw_fields import can_set, set_field
+from onnx_workbench.model.edits.raw_fields import add_unknown_field, can_remove, can_set, remove_field, set_field
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.clone import Cloner
 from onnx_workbench.model.history.document import Document

@@ -99,14 +99,6 @@ def test_optional_inputs_leave_a_gap_or_go(chain):
     assert node.inputs == (x,)
 
 
-def test_types_that_do_not_fit_are_said_while_dragging(chain):
-    with chain.edit("Type") as edit:
-        values.set_type(edit, builders.value(chain, "x"), TensorType(ElementType.STRING))
-    said = values.type_mismatch(builders.node(chain, "second"), 0, builders.value(chain, "x"))
-    assert "string" in said
-    assert values.type_mismatch(builders.node(chain, "second"), 0, builders.value(chain, "a")) == ""
-
-
 def test_attributes_take_the_kind_of_the_signature(chain):
     node = builders.node(chain, "fourth")
     with chain.edit("Set") as edit:

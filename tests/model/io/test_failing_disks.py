@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from onnx_workbench.model import load, save
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetInitializer
+from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer import atomic_file
-from onnx_workbench.model.io.writer.save import prepare
+from onnx_workbench.model.io.writer.save import prepare, save
 from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from tests.model.io.saved_models import assert_holds, debris, edit, proto_of, weights
@@ -116,7 +116,8 @@ def test_systems_without_fast_copies_save_all_the_same(path, monkeypatch, error)
 
 KILLED = """
 import os, random, signal, sys, threading
-from onnx_workbench.model import load, save
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.model.io.reader import read
 from onnx_workbench.model.io.writer import atomic_file
 from onnx_workbench.model.history.steps import SetField

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from onnx_workbench.model import load
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.protobuf import TensorProto as LazyTensorProto
 from onnx_workbench.model.io.reader import read
+from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.tensors.packing import TYPED_FIELDS
 from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor, TensorFiles
 from onnx_workbench.model.ir.types import ElementType

@@ -7,10 +7,11 @@ import numpy as np
 import onnx
 import pytest
 
-from onnx_workbench.model import load, save
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.wire import encode_tag, encode_varint
+from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
 
 GIB = 1 << 30

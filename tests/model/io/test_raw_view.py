@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onnx_workbench.model.edits import nodes
-from onnx_workbench.model.edits.raw_fields import can_set, object_at, path_of, set_field
+from onnx_workbench.model.edits.raw_fields import can_set, set_field
+from onnx_workbench.model.edits.raw_paths import object_at, path_of
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.io.raw_view import (

@@ -5,9 +5,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from onnx_workbench.model import load, save
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetInitializer
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.io.writer.save import save
 from onnx_workbench.model.io.writer.storage_plan import ALIGNMENT, DataLayout, Storage
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.tensors import ArrayTensor

@@ -2,10 +2,11 @@ import numpy as np
 import onnx
 import pytest
 
-from onnx_workbench.model import load, save
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader import read
+from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.reader.sniff import FileForm
+from onnx_workbench.model.io.writer.save import save
 
 TEXT = """
 <ir_version: 10, opset_import: ["" : 21]>

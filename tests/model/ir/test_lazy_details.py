@@ -4,7 +4,7 @@ import threading
 
 import onnx
 
-from onnx_workbench.model import load
+from onnx_workbench.model.io.reader.read import load
 
 THREADS = 8
 

@@ -472,3 +472,44 @@ class LookedAt(RecordedEdits):
 
 TestLookedAt = LookedAt.TestCase
 TestLookedAt.settings = settings(stateful_step_count=25)
+
+
+@pytest.mark.parametrize("how", ["garbage", "not UTF-8", "zeros to the end", "zeros in the middle"])
+def test_a_damaged_journal_is_done_again_up_to_the_damage_and_says_how_much_is_missing(tmp_path, dead, how):
+    document = builders.document()
+    kept, names = Journal(document, tmp_path), []
+    for number in range(6):
+        with document.edit(f"Rename {number}") as edit:
+            nodes.rename_node(edit, document.model.graph.nodes[0], f"name{number}")
+        names.append(document.model.graph.nodes[0].name)
+    abandon(kept)
+    (path,) = tmp_path.glob("*.journal")
+    lines = path.read_bytes().splitlines(keepends=True)
+    whole, rest = b"".join(lines[:4]), b"".join(lines[5:])  # a header and three edits, then one, then two
+    broken = {
+        "garbage": b"{garbage}\n" + rest,
+        "not UTF-8": b'{"edit": "\xff"}\n' + rest,
+        "zeros to the end": lines[4][:10] + bytes(2000),
+        "zeros in the middle": bytes(len(lines[4]) - 1) + b"\n" + rest,
+    }
+    path.write_bytes(whole + broken[how])
+    (leftover,) = find_journals(tmp_path)
+    assert leftover.titles == ("Rename 0", "Rename 1", "Rename 2")
+    missing = "an edit" if how == "zeros to the end" else "3 edits"
+    assert str(leftover.damage) == f"Line 5 of the journal is damaged: {missing} or more from there on are missing."
+    again = builders.document()
+    assert recover(again, leftover) == 3
+    assert again.model.graph.nodes[0].name == names[2]
+    assert list(find_journals(tmp_path)) == []  # but it is kept
+    assert path.with_name(f"{path.name}.tried").exists()
+
+
+def test_a_line_that_the_crash_cut_is_no_damage(tmp_path, dead):
+    document = builders.document()
+    kept = Journal(document, tmp_path)
+    work(document)
+    abandon(kept)
+    (path,) = tmp_path.glob("*.journal")
+    path.write_bytes(path.read_bytes()[:-10])
+    (leftover,) = find_journals(tmp_path)
+    assert leftover.damage is None

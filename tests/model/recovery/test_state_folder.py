@@ -7,6 +7,7 @@ import shutil
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
@@ -281,7 +282,15 @@ def test_a_journal_that_was_tried_is_kept_for_some_weeks(tmp_path, dead):
 def test_the_disk_is_asked_to_hurry_when_nothing_more_is_written(tmp_path, monkeypatch):
     """While it does, what is written waits: in typing, for a frame."""
     asked, may_go_on, was_asked = [], threading.Event(), threading.Semaphore(0)
-    monkeypatch.setattr("onnx_workbench.model.recovery.journal_files.time.sleep", lambda _seconds: may_go_on.wait(30))
+    now = 0.0
+
+    def sleep(seconds):
+        nonlocal now
+        may_go_on.wait()
+        now += seconds
+
+    clock = SimpleNamespace(monotonic=lambda: now, sleep=sleep)
+    monkeypatch.setattr("onnx_workbench.model.recovery.journal_files.time", clock)
     monkeypatch.setattr(
         "onnx_workbench.model.recovery.journal_files.os.fsync",
         lambda file: (asked.append(os.fstat(file)), was_asked.release()),

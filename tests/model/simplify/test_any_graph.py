@@ -52,7 +52,7 @@ def graphs(draw: Any) -> str:
     return f'<ir_version: 8, opset_import: ["" : 17]> g {signature} <{_CONSTANTS}> {{ {" ".join(nodes)} }}'
 
 
-@settings(max_examples=40)
+@settings(max_examples=10)
 @given(graphs())
 def test_random_graphs_compute_the_same(text: str) -> None:
     text = (
@@ -149,7 +149,7 @@ def loops(draw: Any) -> str:
     )
 
 
-@settings(max_examples=30)
+@settings(max_examples=10)
 @given(loops())
 def test_loops_whose_end_is_known_compute_the_same(text: str) -> None:
     original, document = builders.model(text), builders.document(text)

@@ -3,7 +3,7 @@
 
 def wait(qtbot, view):
     """Until the graph is laid out."""
-    qtbot.waitUntil(lambda: view.scene is not None and not view.is_busy)
+    qtbot.waitUntil(lambda: view.scene is not None and not view.scenes.is_busy)
 
 
 def is_painted(view):

@@ -45,13 +45,13 @@ def test_a_group_that_holds_everything_is_open_at_first_however_much_is_in_it(qa
 
 def test_grouping_is_switched_on_and_off(show, qtbot):
     view = show(nested("model", parts=3, each=4).model())
-    assert not view.is_grouped
-    view.set_option_groups(True)
+    assert not view.expansion.is_grouped
+    view.expansion.set_grouped(True)
     wait(qtbot, view)
-    assert view.is_grouped
+    assert view.expansion.is_grouped
     assert {"block0", "block1", "block2"} <= set(titles(view))
     assert "Relu" not in titles(view)
-    view.set_option_groups(False)
+    view.expansion.set_grouped(False)
     wait(qtbot, view)
     assert titles(view).count("Relu") == 12
 
@@ -92,10 +92,10 @@ def test_how_a_value_is_split_over_devices_is_written_beside_its_edge(show, smal
     SetField(relu, "device_configurations", (NodeDeviceConfiguration("pair", (spec,), None),)).apply()
     view = show(model)
     assert "axis 0 ÷ 2" in {label.text for label in view._labels.in_rect(*view.scene.bounds)}
-    view.set_devices(shown=True)
-    assert view.shows_devices
-    view.set_overlay(dict.fromkeys(small.graph.nodes, 1.0), "time")
-    assert not view.shows_devices
+    view.node_colors.set_devices(shown=True)
+    assert view.node_colors.shows_devices
+    view.node_colors.set_overlay(dict.fromkeys(small.graph.nodes, 1.0), "time")
+    assert not view.node_colors.shows_devices
 
 
 def test_how_inputs_and_weights_are_split_is_written_where_they_stand(show, qtbot, small):
@@ -117,7 +117,7 @@ def test_how_inputs_and_weights_are_split_is_written_where_they_stand(show, qtbo
 def test_a_picture_of_a_part_keeps_the_colours_of_an_overlay(show, small):
     view = show(small.model())
     nodes = [*small.graph.nodes]
-    view.set_overlay({node: float(number) for number, node in enumerate(nodes)}, "time")
+    view.node_colors.set_overlay({node: float(number) for number, node in enumerate(nodes)}, "time")
     scene, _, colouring = part_of(view, "selection", nodes[1:])
     assert len(scene.boxes) == 2
     expected = [view.colouring.indices[view.scene.drawing.boxes_of(node)[0]] for node in nodes[1:]]

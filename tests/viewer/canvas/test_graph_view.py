@@ -125,7 +125,7 @@ def test_when_all_that_was_in_view_is_gone_what_is_left_comes_into_view(show, qt
     with view.workspace.document.edit("Remove a branch") as edit:
         for index in reversed(range(60)):
             edit.do(RemoveNode(nodes[f"doomed{index}"]))
-    qtbot.waitUntil(lambda: not view.is_busy and len(view.scene.boxes) < 125, timeout=30_000)
+    qtbot.waitUntil(lambda: not view.scenes.is_busy and len(view.scene.boxes) < 125, timeout=30_000)
     left, top, right, bottom = view.viewport.area
     found = [view.scene.rect(index) for index in range(len(view.scene.boxes))]
     assert any(x < right and x + w > left and y < bottom and y + h > top for x, y, w, h in found)
@@ -165,41 +165,41 @@ def test_another_graph_is_shown_and_left_as_it_was(show, qtbot, branching_model)
     main = workspace.graph
     view.zoom_to(0.8)
     view.pan_by(-40, 25)
-    place = view.view_state()
-    workspace.show(branching_model.functions[0].body)
+    place = view.scenes.view_state()
+    workspace.navigation.show(branching_model.functions[0].body)
     wait(qtbot, view)
     assert titles(view) == ["a", "Add", "b"]
-    workspace.go_back()
+    workspace.navigation.go_back()
     wait(qtbot, view)
     assert workspace.graph is main
-    assert view.view_state() == pytest.approx(place, abs=1)
+    assert view.scenes.view_state() == pytest.approx(place, abs=1)
 
 
 def test_groups_open_and_close_in_place(show, qtbot):
     view = show(long_chain(60, scopes=3).model())
-    view.collapse_all()
+    view.expansion.collapse_all()
     wait(qtbot, view)
     group = box(view, "part1")
     before = on_screen(view, group)
-    view.expand(group)
+    view.expansion.expand(group)
     wait(qtbot, view)
     frame = box(view, "part1")
     assert view.scene.kinds[frame] == Kind.CONTAINER
     assert on_screen(view, frame) == pytest.approx(before, abs=1)
-    view.collapse(frame)
+    view.expansion.collapse(frame)
     wait(qtbot, view)
     assert view.scene.kinds[box(view, "part1")] == Kind.GROUP
-    view.expand_all()
+    view.expansion.expand_all()
     wait(qtbot, view)
     assert Kind.GROUP not in view.scene.kinds
 
 
 def test_revealing_a_node_opens_its_group(show, qtbot):
     view = show(long_chain(60, scopes=3).model())
-    view.collapse_all()
+    view.expansion.collapse_all()
     wait(qtbot, view)
     node = list(view.workspace.graph.nodes)[35]
-    view.workspace.reveal(node)
+    view.workspace.navigation.reveal(node)
     wait(qtbot, view)
     index = view.scene.drawing.boxes_of(node)[0]
     assert view.scene.boxes[index].subject is node
@@ -218,10 +218,10 @@ def test_revealing_a_constant_drawn_as_a_row_opens_the_group_of_its_node(show, q
     g.node("Abs", ["c"], ["d"], name="/head/abs")
     g.outputs("d")
     view = show(g.model())
-    view.collapse_all()
+    view.expansion.collapse_all()
     wait(qtbot, view)
     assert "Add" not in titles(view)
-    view.workspace.reveal(next(node for node in g.graph.nodes if node.op_type == "Constant"))
+    view.workspace.navigation.reveal(next(node for node in g.graph.nodes if node.op_type == "Constant"))
     wait(qtbot, view)
     x, y = on_screen(view, box(view, "Add"))
     assert 0 < x < view.width()
@@ -231,7 +231,7 @@ def test_revealing_a_constant_drawn_as_a_row_opens_the_group_of_its_node(show, q
 def test_revealing_in_another_graph_waits_for_it(show, qtbot, branching_model):
     view = show(branching_model)
     inner = next(iter(branching_model.functions[0].body.nodes))
-    view.workspace.reveal(inner)
+    view.workspace.navigation.reveal(inner)
     wait(qtbot, view)
     assert view.workspace.selection.current is inner
     assert view.scene.drawing.boxes_of(inner)
@@ -241,7 +241,7 @@ def test_revealing_in_another_graph_waits_for_it(show, qtbot, branching_model):
 def test_revealing_a_value_brings_its_place_into_view(show, qtbot, small, what):
     view = show(small.model())
     view.pan_by(5000, 5000)
-    view.workspace.reveal(small.values[what])
+    view.workspace.navigation.reveal(small.values[what])
     wait(qtbot, view)
     area = view.viewport.area
     index = view.scene.drawing.boxes_for(small.values[what])[0]
@@ -255,9 +255,9 @@ def test_marks_of_every_kind_paint(show, small):
     nodes = list(view.workspace.graph.nodes)
     plain = view.grab().toImage()
     for kind in ("matches", "errors", "stale", "changed", "traced"):
-        view.set_marks(kind, nodes[:1])
+        view.highlighter.mark(kind, nodes[:1])
         assert view.grab().toImage() != plain
-        view.set_marks(kind, ())
+        view.highlighter.mark(kind, ())
         assert view.grab().toImage() == plain
 
 
@@ -276,10 +276,10 @@ def test_tracing_marks_what_a_node_depends_on(show, small):
     view = show(small.model())
     relu = next(node for node in view.workspace.graph.nodes if node.op_type == "Relu")
     view.workspace.selection.set([relu])
-    view.workspace.mark("traced", topology.upstream(view.workspace.selection.items))
+    view.workspace.highlights.mark("traced", topology.upstream(view.workspace.selection.items))
     marked = {view.scene.boxes[index].title for index in view.marks.boxes["traced"].tolist()}
     assert marked == {"x", "Conv", "Relu"}
-    view.workspace.mark("traced", topology.downstream(view.workspace.selection.items))
+    view.workspace.highlights.mark("traced", topology.downstream(view.workspace.selection.items))
     marked = {view.scene.boxes[index].title for index in view.marks.boxes["traced"].tolist()}
     assert marked == {"Relu", "Add", "y"}
 
@@ -289,16 +289,16 @@ def test_a_trace_ends_with_the_last_of_its_nodes(show, qtbot, small):
     document = view.workspace.document
     relu = next(node for node in view.workspace.graph.nodes if node.op_type == "Relu")
     found = topology.downstream([relu])
-    view.workspace.mark("traced", found)
+    view.workspace.highlights.mark("traced", found)
     nodes = [item for item in found if isinstance(item, Node)]
     with document.edit("One of them") as edit:
         node_edits.delete(edit, nodes[-1:])
     wait(qtbot, view)
-    assert view.is_traced
+    assert view.highlighter.is_traced
     with document.edit("All of them") as edit:
         node_edits.delete(edit, nodes[:-1])
     wait(qtbot, view)
-    assert not view.is_traced, "it would dim all that is left"
+    assert not view.highlighter.is_traced, "it would dim all that is left"
 
 
 def test_heat_colours_and_legend(show, small, monkeypatch):
@@ -307,20 +307,20 @@ def test_heat_colours_and_legend(show, small, monkeypatch):
     view = show(small.model())
     plain = view.grab().toImage()
     nodes = list(view.workspace.graph.nodes)
-    view.set_overlay({node: float(index) for index, node in enumerate(nodes)}, "Time")
+    view.node_colors.set_overlay({node: float(index) for index, node in enumerate(nodes)}, "Time")
     settle(view)
     assert view.grab().toImage() != plain
-    view.set_overlay(dict.fromkeys(nodes, 1.0), "Time")
-    view.set_overlay({}, "Time")
+    view.node_colors.set_overlay(dict.fromkeys(nodes, 1.0), "Time")
+    view.node_colors.set_overlay({}, "Time")
     settle(view)
-    view.set_overlay(None)
+    view.node_colors.set_overlay(None)
     settle(view)
     assert view.grab().toImage() == plain
 
 
 def test_types_from_elsewhere_are_shown(show, qtbot, small):
     view = show(small.model())
-    view.set_types(lambda value: small.values["x"].type)
+    view.scenes.set_types(lambda value: small.values["x"].type)
     wait(qtbot, view)
     assert view.scene.boxes[box(view, "y")].note == "float 1×3×8×8"
 
@@ -329,13 +329,13 @@ def test_a_kept_view_is_restored_and_nonsense_ignored(show, small):
     view = show(small.model())
     view.zoom_to(0.7)
     view.pan_by(30, 40)
-    state = view.view_state()
+    state = view.scenes.view_state()
     view.fit()
-    view.restore_view_state(state)
-    assert view.view_state() == pytest.approx(state, abs=1)
+    view.scenes.restore_view_state(state)
+    assert view.scenes.view_state() == pytest.approx(state, abs=1)
     for nonsense in (None, [], {}, {"scale": "x"}, {"scale": float("nan"), "x": 0, "y": 0}, {"scale": 1e300, "x": 1}):
-        view.restore_view_state(nonsense)
-    assert view.view_state() == pytest.approx(state, abs=1)
+        view.scenes.restore_view_state(nonsense)
+    assert view.scenes.view_state() == pytest.approx(state, abs=1)
 
 
 def test_the_graph_cannot_be_lost(show, small):
@@ -355,8 +355,8 @@ def test_the_graph_cannot_be_lost(show, small):
 def test_an_empty_graph_is_shown(show):
     view = show(Graphs().model())
     view.fit()
-    view.travel.walk("down")
-    view.travel.to_selection()
+    view.navigator.walk("down")
+    view.navigator.to_selection()
     settle(view)
     assert view.scene.boxes == []
 
@@ -373,9 +373,9 @@ def test_frames_never_fail_on_hostile_names(show, scale):
     g.outputs(previous)
     view = show(g.model())
     view.zoom_to(scale)
-    view.set_marks("errors", list(view.workspace.graph.nodes))
+    view.highlighter.mark("errors", list(view.workspace.graph.nodes))
     settle(view)
-    view.collapse_all()
+    view.expansion.collapse_all()
     settle(view)
     assert is_painted(view)
 
@@ -395,7 +395,7 @@ def test_none_is_not_lost_over_thousands_of_frames(show, small):
 def test_colours_by_number_outlive_an_edit_and_a_change_of_theme(show, qtbot, small):
     view = show(small.model())
     nodes = list(view.workspace.graph.nodes)
-    view.set_overlay({node: 1.0 + index for index, node in enumerate(nodes)}, "Time")
+    view.node_colors.set_overlay({node: 1.0 + index for index, node in enumerate(nodes)}, "Time")
     with view.workspace.document.edit("Rename") as edit:
         edit.do(SetField(small.values["x"], "name", "image"))
     wait(qtbot, view)
@@ -405,7 +405,7 @@ def test_colours_by_number_outlive_an_edit_and_a_change_of_theme(show, qtbot, sm
         assert view.colouring.legend.title == "Time"
     finally:
         themes().set_mode("light")
-    view.set_overlay(None)
+    view.node_colors.set_overlay(None)
     assert view.colouring is None
 
 
@@ -415,8 +415,8 @@ def test_edits_elsewhere_leave_the_scene_alone(show, qtbot, branching_model):
     scene = view.scene
     with view.workspace.document.edit("Rename") as edit:
         edit.do(SetField(next(iter(inner.nodes)), "name", "new"))
-    assert not view.is_busy
-    view.expand(box(view, "Twice"))
+    assert not view.scenes.is_busy
+    view.expansion.expand(box(view, "Twice"))
     wait(qtbot, view)
     assert view.scene is not scene
     height = view.scene.rect(box(view, "Add"))[3]
@@ -430,9 +430,9 @@ def test_escape_ends_a_trace_before_the_selection(show, qtbot, small):
     view = show(small.model())
     node = next(iter(view.workspace.graph.nodes))
     view.workspace.selection.set([node])
-    view.workspace.mark("traced", topology.downstream(view.workspace.selection.items))
+    view.workspace.highlights.mark("traced", topology.downstream(view.workspace.selection.items))
     qtbot.keyClick(view, Qt.Key.Key_Escape)
-    assert not view.is_traced
+    assert not view.highlighter.is_traced
     assert view.workspace.selection.items == (node,)
     qtbot.keyClick(view, Qt.Key.Key_Escape)
     assert view.workspace.selection.items == ()
@@ -444,21 +444,21 @@ def test_a_stopped_layout_says_how_to_start_it_again(show, qtbot):
     started = view.workspace.tasks.started
     connection = started.connect(lambda task: task.cancel())
     with qtbot.waitSignal(view.workspace.tasks.ended):
-        view.relayout()
-    qtbot.waitUntil(lambda: not view.is_busy)
+        view.scenes.relayout()
+    qtbot.waitUntil(lambda: not view.scenes.is_busy)
     started.disconnect(connection)
     assert view.scene is scene
-    assert "stopped" in view.notice
+    assert "stopped" in view.scenes.notice
     qtbot.keyClick(view, Qt.Key.Key_L)
     wait(qtbot, view)
     assert view.scene is not scene
-    assert view.notice == ""
+    assert view.scenes.notice == ""
 
 
 def test_who_looks_at_the_whole_while_it_is_drawn_anew_goes_on_doing_so(show, qtbot):
     view = show(long_chain(400).model())
     seen = []
-    connection = view.workspace.tasks.started.connect(lambda _task: (seen.append(view.notice), view.fit()))
+    connection = view.workspace.tasks.started.connect(lambda _task: (seen.append(view.scenes.notice), view.fit()))
     view.workspace.settings.set(SHOW_NAMES, True)
     qtbot.waitUntil(lambda: any("Laying out" in notice for notice in seen))
     view.workspace.tasks.started.disconnect(connection)
@@ -486,7 +486,7 @@ def test_what_is_revealed_together_is_seen_together_where_that_can_be_read(show,
     view = show(g.model())
     nodes = list(view.workspace.graph.nodes)
     view.zoom_to(1.0)
-    view.workspace.reveal_all(nodes)
+    view.workspace.navigation.reveal_all(nodes)
     boxes = [view.scene.rect(view.scene.drawing.boxes_for(node)[0]) for node in nodes]
     places = [view.viewport.to_widget(left + width / 2, top + height / 2) for left, top, width, height in boxes]
     seen = [0 < x < view.width() and 0 < y < view.height() for x, y in places]
@@ -526,7 +526,7 @@ def test_what_is_selected_stays_in_view_when_a_panel_takes_room(show, number):
     view.zoom_to(0.9)
     node = view.workspace.graph.nodes[number]
     view.workspace.selection.set([node])
-    view.reveal(node)
+    view.navigator.reveal(node)
     view.resize(500, 300)
     left, top, width, height = view.scene.rect(view.scene.drawing.boxes_for(node)[0])
     seen = view.viewport.area
@@ -540,7 +540,7 @@ def test_the_legend_hides_no_node_of_a_graph_that_is_seen_whole(show, qtbot, sma
     view = show(small.model())
     view.resize(420, 300)
     view.fit()
-    view.set_groups({node: node.op_type for node in view.workspace.graph.nodes}, "Operator")
+    view.node_colors.set_groups({node: node.op_type for node in view.workspace.graph.nodes}, "Operator")
     view.legend.click()
     view.fit()
     settle(view)
@@ -549,7 +549,7 @@ def test_the_legend_hides_no_node_of_a_graph_that_is_seen_whole(show, qtbot, sma
     assert not ((view.scene.corners[:, 0] < right) & (view.scene.corners[:, 3] > top)).any()
     assert view.viewport.area[2] >= view.scene.width
     assert view.viewport.area[1] <= 0
-    view.set_groups(None)
+    view.node_colors.set_groups(None)
     middle = (view.viewport.area[0] + view.viewport.area[2]) / 2
     assert middle == pytest.approx(view.scene.width / 2, abs=2)  # the room is given back
 
@@ -558,6 +558,6 @@ def test_an_empty_graph_says_how_to_begin(show):
     view = show(Graphs().model())
     assert "add one" in view.hint
     with_hint = view.grab().toImage()
-    view.is_fixed = True
+    view.set_read_only(read_only=True)
     assert "add" not in view.hint
     assert view.grab().toImage() != with_hint

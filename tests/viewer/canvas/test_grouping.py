@@ -23,14 +23,14 @@ def large():
 def test_a_large_graph_opens_as_blocks_and_can_be_shown_flat(show, qtbot, large):
     blocks = DrawingOptions().many // 4 + 1
     view = show(large.model())
-    assert view.is_grouped
+    assert view.expansion.is_grouped
     assert (count(view, Kind.GROUP), count(view, Kind.NODE)) == (blocks, 1)
     assert "Block 2 · Exp-Relu-Tanh" in [box.title for box in view.scene.boxes]
-    view.set_option_groups(False)
+    view.expansion.set_grouped(False)
     wait(qtbot, view)
-    assert not view.is_grouped
+    assert not view.expansion.is_grouped
     assert (count(view, Kind.GROUP), count(view, Kind.NODE)) == (0, 4 * blocks + 1)
-    view.set_option_groups(None)
+    view.expansion.set_grouped(None)
     wait(qtbot, view)
     assert count(view, Kind.GROUP) == blocks
 
@@ -38,7 +38,7 @@ def test_a_large_graph_opens_as_blocks_and_can_be_shown_flat(show, qtbot, large)
 def test_a_node_inside_a_block_is_shown_by_opening_it(show, qtbot, large):
     view = show(large.model())
     node = large.values["Relu7"].producer
-    view.reveal(node)
+    view.navigator.reveal(node)
     wait(qtbot, view)
     (box,) = view.scene.drawing.boxes_of(node)
     assert view.scene.boxes[view.scene.boxes[box].parent].title == "Block 8 · Exp-Relu-Tanh"
@@ -61,24 +61,24 @@ def called():
 
 def test_a_node_in_a_group_of_a_function_that_is_open_inside_the_graph_is_shown_by_opening_it(show, qtbot, called):
     view = show(called)
-    view.set_option_groups(True)
+    view.expansion.set_grouped(True)
     wait(qtbot, view)
-    view.expand(view.scene.drawing.boxes_of(next(iter(called.graph.nodes)))[0])
+    view.expansion.expand(view.scene.drawing.boxes_of(next(iter(called.graph.nodes)))[0])
     wait(qtbot, view)
     node = next(node for node in called.functions[0].body.nodes if node.name == "/part/inner/two")
     (box,) = view.scene.drawing.boxes_of(node)
     assert view.scene.boxes[box].kind is Kind.GROUP
-    view.workspace.reveal(node)
+    view.workspace.navigation.reveal(node)
     wait(qtbot, view)
     (box,) = view.scene.drawing.boxes_of(node)
     assert view.scene.boxes[box].subject is node
-    around = [title for title, _ in view.travel.trail()]
+    around = [title for title, _ in view.navigator.trail()]
     assert around == ["Block", "part", "inner"]
 
 
 def test_blocks_stay_while_one_of_them_is_edited(show, qtbot, large):
     view = show(large.model())
-    view.reveal(large.values["Relu7"].producer)
+    view.navigator.reveal(large.values["Relu7"].producer)
     wait(qtbot, view)
     groups = count(view, Kind.GROUP)
     with view.workspace.document.edit("Insert") as edit:
@@ -94,19 +94,19 @@ def test_blocks_stay_while_one_of_them_is_edited(show, qtbot, large):
 
 def test_a_small_graph_is_grouped_when_somebody_asks(show, qtbot):
     view = show(residual(3).model())
-    assert not view.is_grouped
-    view.set_option_groups(True)
+    assert not view.expansion.is_grouped
+    view.expansion.set_grouped(True)
     wait(qtbot, view)
     assert (count(view, Kind.GROUP), count(view, Kind.NODE)) == (3, 1)
-    view.expand_all()
+    view.expansion.expand_all()
     wait(qtbot, view)
     assert (count(view, Kind.CONTAINER), count(view, Kind.NODE)) == (3, 13)
 
 
 def test_an_edit_while_blocks_are_looked_for_starts_over(show, qtbot):
     view = show(residual(3).model())
-    view.set_option_groups(True)
-    assert view.is_busy
+    view.expansion.set_grouped(True)
+    assert view.scenes.is_busy
     with view.workspace.document.edit("Delete") as edit:
         nodes.delete_and_bridge(edit, list(view.workspace.graph.nodes)[-1:])
     wait(qtbot, view)
@@ -116,6 +116,6 @@ def test_an_edit_while_blocks_are_looked_for_starts_over(show, qtbot):
 def test_opening_all_groups_of_a_graph_that_has_none_changes_nothing(show, qtbot):
     view = show(residual(1).model())
     scene = view.scene
-    view.expand_all()
+    view.expansion.expand_all()
     wait(qtbot, view)
     assert view.scene is scene

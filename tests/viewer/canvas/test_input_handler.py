@@ -274,7 +274,7 @@ def test_a_button_too_small_to_see_is_not_pushed(show, qtbot, branching_model):
     view = show(branching_model)
     view.zoom_to(0.2)
     qtbot.mouseClick(view, LEFT, NONE, button(view, box(view, "If")))
-    assert not view.is_busy
+    assert not view.scenes.is_busy
     assert view.workspace.selection.items == (node(view, "If"),)
 
 
@@ -295,20 +295,20 @@ def test_double_click_opens_what_is_inside(show, qtbot, branching_model):
 
 
 def test_double_click_on_plain_things_tells_what_they_are(view, qtbot, small):
-    with qtbot.waitSignal(view.opened) as told:
+    with qtbot.waitSignal(view.navigator.opened) as told:
         qtbot.mouseDClick(view, LEFT, NONE, point(view, box(view, "Relu")))
     assert told.args == [node(view, "Relu")]
-    with qtbot.waitSignal(view.opened) as told:
+    with qtbot.waitSignal(view.navigator.opened) as told:
         qtbot.mouseDClick(view, LEFT, NONE, point(view, box(view, "Conv"), 30, HEADER + ROWS_PADDING + ROW / 2))
     assert told.args == [small.values["w"]]
-    with qtbot.waitSignal(view.opened) as told:
+    with qtbot.waitSignal(view.navigator.opened) as told:
         qtbot.mouseDClick(view, LEFT, NONE, point(view, box(view, "Conv"), 30, HEADER + ROWS_PADDING + 2.5 * ROW))
     assert told.args == [node(view, "Conv").attributes["kernel_shape"]]
 
 
 def test_double_click_opens_a_group(show, qtbot):
     view = show(long_chain(60, scopes=3).model())
-    view.collapse_all()
+    view.expansion.collapse_all()
     wait(qtbot, view)
     qtbot.mouseDClick(view, LEFT, NONE, point(view, box(view, "part1")))
     wait(qtbot, view)
@@ -317,7 +317,7 @@ def test_double_click_opens_a_group(show, qtbot):
 
 def test_a_click_on_a_group_selects_its_nodes(show, qtbot):
     view = show(long_chain(60, scopes=3).model())
-    view.collapse_all()
+    view.expansion.collapse_all()
     wait(qtbot, view)
     qtbot.mouseClick(view, LEFT, NONE, point(view, box(view, "part1")))
     assert view.workspace.selection.items == tuple(view.workspace.graph.nodes)[20:40]
@@ -389,9 +389,9 @@ def test_losing_the_focus_ends_an_interaction(view, qtbot):
     before = point(view, 0)
     qtbot.mousePress(view, LEFT, NONE, QPoint(5, 5))
     hover(view, QPoint(60, 60), LEFT)
-    view.hands.cancel()
+    view.input_handler.cancel()
     assert point(view, 0) == before
-    assert view.hands.tool is None
+    assert view.input_handler.tool is None
 
 
 def test_pressing_on_the_overview_goes_there(show, qtbot):
@@ -434,7 +434,7 @@ def test_a_double_click_on_an_attribute_opens_its_field(window, qtbot):
     window.files.open_sample()
     qtbot.waitUntil(lambda: bool(window.tabs()), timeout=20_000)
     view = window.tab.view
-    qtbot.waitUntil(lambda: not view.is_busy, timeout=20_000)
+    qtbot.waitUntil(lambda: not view.scenes.is_busy, timeout=20_000)
     window.activateWindow()
     conv = next(node for node in window.workspace.graph.nodes if node.op_type == "Conv")
     left, top, _, _ = view.scene.rect(view.scene.drawing.boxes_for(conv)[0])

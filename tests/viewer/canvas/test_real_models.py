@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from onnx_workbench.model import load
+from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.viewer.canvas.layout import layout
 from onnx_workbench.viewer.canvas.paint.export import export_scene
 from onnx_workbench.viewer.canvas.scene.builder import build

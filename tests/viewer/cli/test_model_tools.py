@@ -301,7 +301,7 @@ def test_convert_takes_own_adapters_where_what_onnx_makes_differs(with_axes, tmp
             return Equivalence(agrees=False, reason="output o0 (by up to 3)")
         return compare_models(before, after, **options)
 
-    monkeypatch.setattr("onnx_workbench.viewer.workflows.convert.compare_models", compare)
+    monkeypatch.setattr("onnx_workbench.viewer.workflows.convert.compare_isolated", compare)
     out = str(tmp_path / "out.onnx")
     assert main(["convert", str(with_axes), "--opset", "13", "--converter", "onnx", "-o", out]) == 0
     printed = capsys.readouterr().out
@@ -330,7 +330,7 @@ def test_convert_compares_outputs(tmp_path, capsys):
 
 def test_convert_writes_nothing_when_outputs_differ(tmp_path, capsys, monkeypatch):
     differs = Equivalence(agrees=False, reason="output y (by up to 3)")
-    monkeypatch.setattr("onnx_workbench.viewer.workflows.convert.compare_models", lambda *_, **__: differs)
+    monkeypatch.setattr("onnx_workbench.viewer.workflows.convert.compare_isolated", lambda *_, **__: differs)
     assert converted(tmp_path, "--opset", "11") == (1, None)
     assert "outputs differ: output y (by up to 3)" in capsys.readouterr().out
     assert converted(tmp_path, "--precision", "float16")[0] == 0
@@ -339,7 +339,7 @@ def test_convert_writes_nothing_when_outputs_differ(tmp_path, capsys, monkeypatc
 
 def test_convert_writes_no_model_that_does_not_run_any_more(tmp_path, capsys, monkeypatch):
     fails = Equivalence(agrees=False, reason="the model does not run any more (as Relu fails)", fails=True)
-    monkeypatch.setattr("onnx_workbench.viewer.workflows.convert.compare_models", lambda *_, **__: fails)
+    monkeypatch.setattr("onnx_workbench.viewer.workflows.convert.compare_isolated", lambda *_, **__: fails)
     assert converted(tmp_path, "--precision", "float16") == (1, None)
     assert "\nthe model does not run any more" in capsys.readouterr().out
 

@@ -45,3 +45,14 @@ def test_a_mistyped_command_is_told_rather_than_a_window_opened(
     for models in (["inf"], ["test.onnx"], ["network"], ["-"]):
         assert main.main(models) == 0
         assert opened[-1] == models
+
+
+def test_a_command_that_needs_more_memory_than_it_may_use_says_so(monkeypatch, capsys):
+    def run(_options):
+        raise MemoryError
+
+    monkeypatch.setattr("onnx_workbench.viewer.cli.info.run", run)
+    assert main.main(["info", "model.onnx"]) == 2
+    said = capsys.readouterr().err
+    assert "There is not enough memory for this model" in said
+    assert "three quarters of this machine's" in said

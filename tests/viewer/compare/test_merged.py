@@ -62,7 +62,7 @@ def settle(qtbot, tab):
 
     def is_there():
         merged, comparing = tab.beside.merged, comparison_of(tab.workspace)
-        if merged is None or merged.view is None or merged.view.scene is None or merged.view.is_busy:
+        if merged is None or merged.view is None or merged.view.scene is None or merged.view.scenes.is_busy:
             return False
         known = {node for pair in merged._union.sides.values() for node in pair if isinstance(node, Node)}
         wanted = {n for w in (comparing.old, comparing.new) for g in w.model.graphs() for n in g.nodes}
@@ -135,7 +135,7 @@ def test_numbers_of_before_the_comparison_give_way_to_its_colours(window, qtbot,
     window.files.open(files)
     qtbot.waitUntil(lambda: len(window.tabs()) == 2 and not window.files.pending, timeout=20_000)
     old, new = window.tabs()
-    new.workspace.overlay({builders.node(new.workspace.document, "two"): 1.0}, "Parameters")
+    new.workspace.highlights.set_overlay({builders.node(new.workspace.document, "two"): 1.0}, "Parameters")
     show_beside(window.area, old, new)
     qtbot.mouseClick(new.beside.bar.merged, Qt.MouseButton.LeftButton)
     settle(qtbot, new)
@@ -146,18 +146,18 @@ def test_what_was_found_and_coloured_before_it_is_shown_is_shown_too(merged, qtb
     old, new = merged
     qtbot.mouseClick(new.beside.bar.beside, Qt.MouseButton.LeftButton)
     for tab, name in ((old, "one"), (new, "two")):
-        tab.workspace.mark("matches", [builders.node(tab.workspace.document, name)])
-        tab.workspace.overlay({builders.node(tab.workspace.document, name): 1.0}, f"Time of {name}")
+        tab.workspace.highlights.mark("matches", [builders.node(tab.workspace.document, name)])
+        tab.workspace.highlights.set_overlay({builders.node(tab.workspace.document, name): 1.0}, f"Time of {name}")
     qtbot.mouseClick(new.beside.bar.merged, Qt.MouseButton.LeftButton)
     settle(qtbot, new)
     view = new.canvas
     assert {view.scene.boxes[box].subject.name for box in view.marks.boxes["matches"].tolist()} == {"one", "two"}
-    numbers, title = view.workspace.overlay_shown
+    numbers, title = view.workspace.highlights.overlay
     assert ({node.name for node in numbers}, title) == ({"one", "two"}, "Time of two")
-    new.workspace.overlay(None)
-    assert {node.name for node in view.workspace.overlay_shown[0]} == {"one"}
-    old.workspace.overlay(None)
-    assert view.workspace.overlay_shown[0] is None
+    new.workspace.highlights.set_overlay(None)
+    assert {node.name for node in view.workspace.highlights.overlay[0]} == {"one"}
+    old.workspace.highlights.set_overlay(None)
+    assert view.workspace.highlights.overlay[0] is None
 
 
 def test_what_is_found_in_either_document_is_marked_there(merged, qtbot):
@@ -169,15 +169,15 @@ def test_what_is_found_in_either_document_is_marked_there(merged, qtbot):
         return {view.scene.boxes[box].subject.name for box in list(boxes)}
 
     for tab, names in ((old, ["one", "three"]), (new, ["two"])):
-        tab.workspace.mark("matches", [builders.node(tab.workspace.document, name) for name in names])
+        tab.workspace.highlights.mark("matches", [builders.node(tab.workspace.document, name) for name in names])
     assert found() == {"one", "two", "three"}
     with new.workspace.document.edit("Edit") as edit:
         nodes.insert_on_edge(edit, builders.value(new.workspace.document, "a"), "Tan")
     settle(qtbot, new)
     view = new.canvas
     assert {"one", "three"} <= found()
-    old.workspace.mark("matches", [])
-    new.workspace.mark("matches", [])
+    old.workspace.highlights.mark("matches", [])
+    new.workspace.highlights.mark("matches", [])
     assert found() == set()
 
 
@@ -239,7 +239,7 @@ def test_no_wire_can_be_drawn(merged):
     place = QPointF(*view.viewport.to_widget(x, y)).toPoint()
     before = view.viewport.x
     QTest.mousePress(view, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, place)
-    assert type(view.hands.tool).__name__ != "WireTool"
+    assert type(view.input_handler.tool).__name__ != "WireTool"
     QTest.mouseRelease(view, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, place)
     assert view.viewport.x == before
 

@@ -7,8 +7,8 @@ from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import RemoveNode, SetField, SetInitializer
 from onnx_workbench.model.ir.graph import Function, Model, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
-from onnx_workbench.viewer.core.context import graph_of
 from onnx_workbench.viewer.core.model_signals import is_in_model
+from onnx_workbench.viewer.core.navigation import graph_of
 from onnx_workbench.viewer.run.workspace import Workspace
 
 
@@ -17,95 +17,95 @@ def named(workspace, name):
 
 
 def test_showing_graphs_keeps_the_way_back_and_forward(workspace, heard):
-    shown = heard(workspace.graph_shown)
+    shown = heard(workspace.navigation.graph_shown)
     main, function = workspace.graph, workspace.model.functions[0].body
     body = named(workspace, "branch").bodies[0]
-    workspace.show(function)
-    workspace.show(body)
-    workspace.go_back()
+    workspace.navigation.show(function)
+    workspace.navigation.show(body)
+    workspace.navigation.go_back()
     assert workspace.graph is function
-    assert workspace.visits.can_go_forward
-    workspace.go_forward()
-    workspace.go_back()
-    workspace.go_back()
+    assert workspace.navigation.history.can_go_forward
+    workspace.navigation.go_forward()
+    workspace.navigation.go_back()
+    workspace.navigation.go_back()
     assert workspace.graph is main
-    assert not workspace.visits.can_go_back
-    workspace.show(body)
-    assert not workspace.visits.can_go_forward, "a new place ends what could be gone forward to"
+    assert not workspace.navigation.history.can_go_back
+    workspace.navigation.show(body)
+    assert not workspace.navigation.history.can_go_forward, "a new place ends what could be gone forward to"
     assert shown == [function, body, function, body, function, main, body]
 
 
 def test_showing_the_graph_shown_adds_no_place(workspace):
-    workspace.show(workspace.graph)
-    assert not workspace.visits.can_go_back
+    workspace.navigation.show(workspace.graph)
+    assert not workspace.navigation.history.can_go_back
 
 
 def test_up_goes_from_a_body_to_its_node_and_from_a_function_to_the_main_graph(workspace):
     branch = named(workspace, "branch")
-    workspace.show(branch.bodies[0])
-    workspace.go_up()
+    workspace.navigation.show(branch.bodies[0])
+    workspace.navigation.go_up()
     assert workspace.graph is workspace.model.graph
     assert workspace.selection.items == (branch,)
-    workspace.show(workspace.model.functions[0].body)
-    workspace.go_up()
+    workspace.navigation.show(workspace.model.functions[0].body)
+    workspace.navigation.go_up()
     assert workspace.graph is workspace.model.graph
-    before = workspace.visits.can_go_forward
-    workspace.go_up()
-    assert (workspace.graph, workspace.visits.can_go_forward) == (workspace.model.graph, before)
+    before = workspace.navigation.history.can_go_forward
+    workspace.navigation.go_up()
+    assert (workspace.graph, workspace.navigation.history.can_go_forward) == (workspace.model.graph, before)
 
 
 def test_reveal_shows_the_graph_selects_and_asks_for_the_view(workspace, heard):
-    asked = heard(workspace.reveal_requested)
+    asked = heard(workspace.navigation.reveal_requested)
     inner = next(iter(named(workspace, "branch").bodies[1].nodes))
-    workspace.reveal(inner)
+    workspace.navigation.reveal(inner)
     assert workspace.graph is inner.graph
     assert workspace.selection.items == (inner,)
     assert asked == [inner]
-    workspace.reveal_all([])
+    workspace.navigation.reveal_all([])
     assert asked == [inner]
 
 
 def test_what_is_gone_is_not_revealed(workspace, heard):
-    asked = heard(workspace.reveal_requested)
+    asked = heard(workspace.navigation.reveal_requested)
     last = next(node for node in workspace.model.graph.nodes if any(v is not None for v in node.outputs))
     gone = next(v for v in last.outputs if v is not None)
     with workspace.document.edit("Delete") as edit:
         delete_and_bridge(edit, [last])
     assert not is_in_model(gone)
-    workspace.reveal_all([last, gone])
+    workspace.navigation.reveal_all([last, gone])
     assert asked == []
     assert workspace.selection.items == ()
     workspace.document.undo()
-    workspace.reveal(gone)
+    workspace.navigation.reveal(gone)
     assert asked == [gone]
 
 
 def test_a_place_that_leaves_the_model_is_left(workspace):
     branch = named(workspace, "branch")
     inner = next(iter(branch.bodies[0].nodes))
-    workspace.show(branch.bodies[1])
-    workspace.reveal(inner)
+    workspace.navigation.show(branch.bodies[1])
+    workspace.navigation.reveal(inner)
     with workspace.document.edit("Delete") as edit:
         edit.do(RemoveNode(branch))
     assert workspace.graph is workspace.model.graph
     assert workspace.selection.items == ()
-    assert not workspace.visits.can_go_forward
+    assert not workspace.navigation.history.can_go_forward
     workspace.document.undo()
-    workspace.show(branch.bodies[0])
+    workspace.navigation.show(branch.bodies[0])
     assert workspace.graph is branch.bodies[0]
 
 
 def test_a_function_that_is_removed_is_left(workspace):
-    workspace.show(workspace.model.functions[0].body)
+    workspace.navigation.show(workspace.model.functions[0].body)
     with workspace.document.edit("Delete") as edit:
         edit.do(SetField(workspace.model, "functions", ()))
     assert workspace.graph is workspace.model.graph
 
 
 def test_errors_and_task_errors_become_messages(workspace, heard, qtbot):
-    told = heard(workspace.messaged)
+    told = heard(workspace.messages.shown)
     node = named(workspace, "branch")
-    workspace.report(ModelError("Cannot do it", "since", node))
+    workspace.messages.report(ModelError("Cannot do it", "since", node))
 
     def work(_progress):
         raise ModelError("Cannot read it")
@@ -144,7 +144,7 @@ def test_a_function_alone_in_its_file_is_shown_at_once(qapp):
     model.functions = (Function(domain="my", name="Twice"),)
     workspace = Workspace(Document(model), title="function")
     assert workspace.graph is model.functions[0].body
-    assert not workspace.visits.can_go_back
+    assert not workspace.navigation.history.can_go_back
     workspace.close()
 
 

@@ -33,7 +33,7 @@ def window(make_window, qtbot, tmp_path):
 
 
 def ready(window):
-    return window.tab.view.scene is not None and not window.tab.view.is_busy
+    return window.tab.view.scene is not None and not window.tab.view.scenes.is_busy
 
 
 def node(window, name):
@@ -60,9 +60,9 @@ def go_forward(window, qtbot):
 def test_back_and_forward_bring_back_the_part_in_view_and_the_selection(window, qtbot):
     view = window.tab.view
     beginning = seen(window)
-    window.workspace.reveal(node(window, "relu_60"))
+    window.workspace.navigation.reveal(node(window, "relu_60"))
     middle = seen(window)
-    window.workspace.reveal(node(window, "relu_110"))
+    window.workspace.navigation.reveal(node(window, "relu_110"))
     end = seen(window)
     assert beginning[2] != middle[2] != end[2]
     go_back(window, qtbot)
@@ -72,7 +72,7 @@ def test_back_and_forward_bring_back_the_part_in_view_and_the_selection(window, 
     qtbot.mouseClick(view, FORWARD, NONE, QPoint(50, 50))
     go_forward(window, qtbot)
     assert seen(window) == end
-    assert not window.workspace.visits.can_go_forward
+    assert not window.workspace.navigation.history.can_go_forward
 
 
 def test_the_way_back_leads_to_where_a_place_was_left_after_panning_and_clicking(window, qtbot):
@@ -80,7 +80,7 @@ def test_the_way_back_leads_to_where_a_place_was_left_after_panning_and_clicking
     view.pan_by(0, 700)
     view.zoom_at(1.3, 100, 100)
     window.workspace.selection.set([node(window, "relu_5")])
-    assert not window.workspace.visits.can_go_back, "panning, zooming and clicking are no jumps"
+    assert not window.workspace.navigation.history.can_go_back, "panning, zooming and clicking are no jumps"
     left = seen(window)
     qtbot.keyClick(view, Qt.Key.Key_Space)
     assert view.zoom < left[3]
@@ -99,14 +99,14 @@ def test_a_click_on_the_overview_is_a_jump_and_dragging_there_is_one_too(window,
     assert seen(window) != left
     go_back(window, qtbot)
     assert seen(window) == left
-    assert not window.workspace.visits.can_go_back
+    assert not window.workspace.navigation.history.can_go_back
 
 
 def test_the_way_back_leads_out_of_a_body_to_the_same_spot(window, qtbot):
     branch = node(window, "branch")
-    window.workspace.reveal(branch)
+    window.workspace.navigation.reveal(branch)
     outside = seen(window)
-    window.workspace.show(branch.bodies[0])
+    window.workspace.navigation.show(branch.bodies[0])
     qtbot.waitUntil(lambda: ready(window))
     go_back(window, qtbot)
     qtbot.waitUntil(lambda: ready(window))
@@ -119,18 +119,18 @@ def test_the_way_back_leads_out_of_a_body_to_the_same_spot(window, qtbot):
 def test_a_place_is_found_again_after_an_edit_moved_it(window, qtbot):
     view = window.tab.view
     relu = node(window, "relu_60")
-    window.workspace.reveal(relu)
+    window.workspace.navigation.reveal(relu)
 
     def height():
         _, top, _, _ = view.scene.rect(view.scene.drawing.boxes_of(relu)[0])
         return view.viewport.to_widget(0, top)[1]
 
     before = height()
-    window.workspace.reveal(node(window, "relu_118"))
+    window.workspace.navigation.reveal(node(window, "relu_118"))
     with window.workspace.document.edit("Remove") as edit:
         for name in ("relu_0", "relu_1", "relu_2"):
             edit.do(RemoveNode(node(window, name)))
-    view.relayout()
+    view.scenes.relayout()
     qtbot.waitUntil(lambda: ready(window))
     go_back(window, qtbot)
     assert window.workspace.selection.items == (relu,)
@@ -139,13 +139,13 @@ def test_a_place_is_found_again_after_an_edit_moved_it(window, qtbot):
 
 
 def test_a_jump_to_where_one_is_already_is_none(window):
-    window.workspace.reveal(node(window, "relu_60"))
-    window.workspace.go_back()
-    assert not window.workspace.visits.can_go_back
-    window.workspace.go_forward()
-    window.workspace.reveal(node(window, "relu_60"))
-    window.workspace.go_back()
-    assert not window.workspace.visits.can_go_back
+    window.workspace.navigation.reveal(node(window, "relu_60"))
+    window.workspace.navigation.go_back()
+    assert not window.workspace.navigation.history.can_go_back
+    window.workspace.navigation.go_forward()
+    window.workspace.navigation.reveal(node(window, "relu_60"))
+    window.workspace.navigation.go_back()
+    assert not window.workspace.navigation.history.can_go_back
 
 
 def test_only_the_latest_places_are_kept(workspace):
@@ -162,7 +162,7 @@ def test_only_the_latest_places_are_kept(workspace):
 
 def test_from_an_outer_value_used_in_a_body_f12_goes_to_its_producer_and_back(window, qtbot):
     inner = next(iter(node(window, "branch").bodies[0].nodes))
-    window.workspace.reveal(inner)
+    window.workspace.navigation.reveal(inner)
     window.workspace.selection.set([inner.inputs[0]])
     qtbot.waitUntil(lambda: ready(window) and window.actions_binding.qaction("go.origin").isEnabled())
     qtbot.keyClick(window.tab.view, Qt.Key.Key_F12)

@@ -1,15 +1,18 @@
 import subprocess
 import sys
 import threading
+import weakref
 
 import pytest
-from PySide6.QtCore import QEventLoop, QObject, QTimer
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QApplication, QWidget
 from shiboken6 import delete, isValid
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.progress import Cancelled
-from onnx_workbench.viewer.core.tasks import ModelReader, TaskRunner, cancel_readers
+from onnx_workbench.viewer.core import tasks as tasks_module
+from onnx_workbench.viewer.core.tasks import ModelReader, TaskRunner, cancel_readers, wait_for_end
 from tests.model import builders
 from tests.viewer.held import let_readers_end
 
@@ -103,6 +106,18 @@ def test_a_task_cancelled_before_it_begins_never_runs(tasks, qtbot):
     assert not ran
 
 
+def test_a_callback_ends_with_the_qt_object_whose_method_it_is(tasks, qtbot):
+    class Panel(QObject):
+        def show(self, *_result):
+            self.setObjectName("shown")  # raises once it is deleted
+
+    gate, panel = threading.Event(), Panel()
+    tasks.start("Late", lambda _: gate.wait(10), done=panel.show, finished=panel.show)
+    delete(panel)
+    gate.set()
+    qtbot.waitUntil(lambda: not tasks.running)
+
+
 def test_a_result_that_comes_after_cancelling_is_not_delivered(tasks, qtbot):
     gate, results, finished = threading.Event(), [], []
     task = tasks.start("Late", lambda _: gate.wait(10), done=results.append, finished=lambda: finished.append(1))
@@ -191,6 +206,7 @@ def test_work_that_ends_after_the_program_says_nothing():
     program = """
 import threading
 from PySide6.QtCore import QCoreApplication
+from PySide6.QtWidgets import QApplication, QWidget
 from shiboken6 import delete
 from onnx_workbench.viewer.core import tasks
 
@@ -205,6 +221,59 @@ tasks.wait_for_end(30)
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.fixture
+def slow_to_let_go(monkeypatch):
+    """Pool threads that go on, after they posted a call, only once the GUI thread has nothing more to do with it."""
+    let_go, post = threading.Event(), tasks_module.post
+
+    def post_and_dawdle(call):
+        post(call)
+        del call
+        if threading.current_thread() is not threading.main_thread():
+            let_go.wait(30)
+
+    monkeypatch.setattr(tasks_module, "post", post_and_dawdle)
+    yield let_go
+    let_go.set()
+
+
+def destroyed_on(thread):
+    """A Qt object of Python's, like a panel without a parent; adds the thread that destroys it to a list."""
+    thing = QObject()
+    weakref.finalize(thing, lambda: thread.append(threading.current_thread()))
+    return thing
+
+
+def hold(*things):
+    """A function of any arguments that holds things."""
+    return lambda *_: len(things)
+
+
+@pytest.mark.parametrize("holder", ["work", "done", "finished"])
+@pytest.mark.parametrize("when", ["while it works", "after it has answered"])
+def test_what_a_task_holds_is_destroyed_on_the_gui_thread(tasks, qtbot, slow_to_let_go, holder, when):
+    threads, begun, go_on = [], threading.Event(), threading.Event()
+    held = {name: hold(destroyed_on(threads) if name == holder else None) for name in ("work", "done", "finished")}
+
+    def work(progress, held=held["work"]):
+        begun.set()
+        go_on.wait(30)
+        return held(progress)
+
+    if when == "while it works":
+        slow_to_let_go.set()
+    tasks.start("Read", work, done=held["done"], finished=held["finished"])
+    begun.wait(30)
+    del work, held
+    assert threads == []
+    go_on.set()
+    qtbot.waitUntil(lambda: not tasks.running)
+    slow_to_let_go.set()
+    assert wait_for_end(30)
+    qtbot.waitUntil(lambda: bool(threads))
+    assert threads == [threading.main_thread()]
 
 
 # -- readers of models -------------------------------------------------------------------------------------------------
@@ -278,32 +347,35 @@ def test_a_change_stops_readers_and_they_start_again(document, owner, qtbot, cha
 
 
 def test_what_was_read_before_a_change_is_not_delivered_after_it(document, owner, qtbot):
-    ended, found = threading.Event(), []
+    began, free, ended, found = threading.Event(), threading.Event(), threading.Event(), []
 
     def work(_progress):
         ended.set()
         return document.model.graph.name
 
-    ModelReader(owner).start(work, found.append)
-    spinner = QEventLoop()
-    QTimer.singleShot(0, spinner.quit)
-    spinner.exec()
+    ModelReader(owner).start(names_while_held(document, began, free), lambda _: None)
+    ModelReader(owner).start(work, found.append)  # its end is not waited for as it is not alone
+    qtbot.waitUntil(began.is_set)
+    free.set()
     assert ended.wait(10)
     rename(document, "later")
     qtbot.waitUntil(lambda: bool(found))
     assert found[-1] == "later"
 
 
-def test_an_edit_waits_for_a_reader_that_is_to_end(document, owner, qtbot):
-    name = document.model.graph.name
-    began, free, found = threading.Event(), threading.Event(), []
-    ModelReader(owner, is_waited_for=True).start(names_while_held(document, began, free), found.append)
-    assert began.wait(10)
-    threading.Timer(0.05, free.set).start()
-    rename(document, "later")
-    assert free.is_set()
-    qtbot.waitUntil(lambda: bool(found))
-    assert found == [{name}]
+def test_what_is_read_quickly_is_there_before_the_next_frame(owner, qtbot):
+    widget = QWidget()
+    qtbot.addWidget(widget)
+    with qtbot.waitExposed(widget):
+        widget.show()
+    found, painted = [], []
+    widget.paintEvent = lambda _event: painted.append(list(found))
+    widget.update()
+    ModelReader(owner).start(lambda _progress: 1, found.append)
+    assert found == []
+    QApplication.sendPostedEvents()
+    assert found == [1]
+    qtbot.waitUntil(lambda: painted == [[1]])
 
 
 def test_a_stopped_reader_reads_nothing_more_and_calls_nothing(document, owner, qtbot):
@@ -323,19 +395,17 @@ def test_of_what_a_reader_starts_the_last_counts(owner, qtbot):
     reader.start(lambda _progress: 1, found.append)
     reader.start(lambda _progress: 2, found.append)
     qtbot.waitUntil(lambda: not reader.running)
-    reader.start(lambda _progress: 3, found.append, at_once=True)
-    assert found == [2, 3]
+    assert found == [2]
     reader.restart()
     assert not reader.running
 
 
-@pytest.mark.parametrize("at_once", [True, False])
-def test_what_a_reader_raises_is_handed_over(owner, qtbot, at_once):
+def test_what_a_reader_raises_is_handed_over(owner, qtbot):
     def work(_progress):
         raise ModelError("No")
 
     failed = []
-    ModelReader(owner).start(work, pytest.fail, failed=failed.append, at_once=at_once)
+    ModelReader(owner).start(work, pytest.fail, failed=failed.append)
     qtbot.waitUntil(lambda: bool(failed))
     assert [error.title for error in failed] == ["No"]
 
@@ -367,3 +437,13 @@ def test_what_a_reader_reports_reaches_the_listener(owner, qtbot):
         lambda progress: progress.report(2, 2, "all"), lambda _: None, report=lambda *news: told.append(news)
     )
     qtbot.waitUntil(lambda: told == [(2, 2, "all")])
+
+
+def test_what_a_reader_holds_is_destroyed_on_the_gui_thread(owner, qtbot, slow_to_let_go):
+    threads, found = [], []
+    ModelReader(owner).start(hold(destroyed_on(threads)), found.append)
+    qtbot.waitUntil(lambda: bool(found))
+    slow_to_let_go.set()
+    assert wait_for_end(30)
+    qtbot.waitUntil(lambda: bool(threads))
+    assert threads == [threading.main_thread()]

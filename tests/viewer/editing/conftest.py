@@ -15,6 +15,7 @@ from onnx_workbench.viewer.files.document_tab import DocumentTab
 from onnx_workbench.viewer.main_window import MainWindow
 from onnx_workbench.viewer.run.workspace import Workspace
 from tests.model import builders
+from tests.viewer.held import let_readers_end
 
 
 class Desk:
@@ -63,15 +64,16 @@ class Desk:
 
     def messages(self) -> list[str]:
         assert self.window.tab is not None
-        return [message.title for message in self.window.tab.messages.messages]
+        return [message.title for message in self.window.tab.message_bar.messages]
 
     def settle(self) -> None:
         """Wait until what was asked for is open, and the graph is drawn as it is now."""
         self.qtbot.waitUntil(lambda: not self.window.files.pending)
         self.qtbot.waitUntil(
-            lambda: all(tab.view.scene is not None and not tab.view.is_busy for tab in self.window.tabs()),
+            lambda: all(tab.view.scene is not None and not tab.view.scenes.is_busy for tab in self.window.tabs()),
             timeout=20_000,
         )
+        let_readers_end(self.qtbot)
 
     def child(self, kind: type[QWidget]):
         """The visible window or widget of a kind."""

@@ -119,7 +119,9 @@ def test_every_control_of_a_panel_has_a_name_and_can_be_reached(desk, info):
 
 def test_every_control_of_the_window_has_a_name(desk):
     show_all(desk)
-    desk.workspace.message("warning", "Something", "to read", desk.node("double"), choices=(("Do it", lambda: None),))
+    desk.workspace.messages.show(
+        "warning", "Something", "to read", desk.node("double"), choices=(("Do it", lambda: None),)
+    )
     QApplication.processEvents()
     assert {described(control) for control in controls(desk.window) if not name_of(control)} == set()
 
@@ -136,7 +138,7 @@ def test_every_control_of_a_dialog_has_a_name_and_can_be_reached(desk, kind):
             if other is not tab:
                 desk.window.area.remove_tab(other)
         desk.document.go_to(desk.document.root)
-        desk.workspace.show(desk.document.model.graph)
+        desk.workspace.navigation.show(desk.document.model.graph)
         subject = {"node": desk.node("double"), "value": desk.value("d"), "graph": desk.document.model.graph}[kind]
         desk.select(subject)
         before = set(QApplication.topLevelWidgets())

@@ -22,7 +22,7 @@ def test_what_is_brought_into_view_lies_beside_a_dialog(desk, is_right):
     for name in ("first", "second", "third"):
         left, top, width, height = view.scene.rect(desk.box(desk.node(name)))
         view.centre_on(*view.viewport.to_scene(*_away(view, desk.point(left + width / 2, top + height / 2), covered)))
-        desk.workspace.reveal(desk.node(name))
+        desk.workspace.navigation.reveal(desk.node(name))
         desk.settle()
         left, top, width, height = view.scene.rect(desk.box(desk.node(name)))
         box = QRect(desk.point(left, top), desk.point(left + width, top + height))

@@ -56,7 +56,7 @@ def reset(desk, tab, kind):
     for other in [other for other in desk.window.tabs() if other is not tab]:
         desk.window.area.remove_tab(other)
     desk.document.go_to(desk.document.root)
-    desk.workspace.show(desk.document.model.graph)
+    desk.workspace.navigation.show(desk.document.model.graph)
     desk.select(*_selection(desk, kind))
 
 

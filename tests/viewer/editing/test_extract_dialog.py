@@ -7,7 +7,6 @@ import pytest
 from onnx_workbench.model.edits import split_remainder
 from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.viewer.dialogs.extract import ExtractDialog
-from onnx_workbench.viewer.workflows import extract
 from tests.model import builders
 
 
@@ -60,8 +59,8 @@ def test_what_the_parts_cannot_remember_is_told_beside_the_last(desk, monkeypatc
     desk.child(ExtractDialog).ok.click()
     desk.settle()
     *_, first, second = desk.window.tabs()
-    assert first.messages.messages == []
-    (message,) = second.messages.messages
+    assert first.message_bar.messages == []
+    (message,) = second.message_bar.messages
     assert message.severity == "warning"
     assert message.detail.endswith("function Idle")
 
@@ -90,7 +89,7 @@ def test_the_boundary_in_a_body_is_seen_whatever_was_shown(desk):
     dialog = desk.child(ExtractDialog)
     assert desk.workspace.graph is inner.graph
     assert desk.workspace.selection.items == (inner,)
-    desk.qtbot.waitUntil(lambda: not desk.view.is_busy, timeout=20_000)
+    desk.qtbot.waitUntil(lambda: not desk.view.scenes.is_busy, timeout=20_000)
     desk.qtbot.waitUntil(lambda: marked(desk, "given") == {"yes_out"}, timeout=20_000)
     assert lines(dialog) == [["in", "d"], ["out", "yes_out"]]
     dialog.reject()
@@ -119,12 +118,6 @@ def test_edits_go_on_when_the_dialog_is_gone(desk):
     assert "second" not in [node.name for node in desk.workspace.graph.nodes]
 
 
-@pytest.fixture
-def sliced(monkeypatch):
-    """As with very many nodes."""
-    monkeypatch.setattr(extract, "_FEW_NODES", 0)
-
-
 def begun(desk):
     desk.select(desk.value("r"))
     desk.run("model.split")
@@ -136,14 +129,12 @@ def begun(desk):
     return dialog, task
 
 
-@pytest.mark.usefixtures("sliced")
-def test_many_nodes_are_cut_out_bit_by_bit(desk):
+def test_nodes_are_cut_out_in_the_background(desk):
     begun(desk)
     desk.qtbot.waitUntil(lambda: len(desk.window.tabs()) == 3)
     assert [tab.workspace.title for tab in desk.window.tabs()[1:]] == ["test-1", "test-2"]
 
 
-@pytest.mark.usefixtures("sliced")
 def test_cutting_can_be_stopped_and_begun_again(desk):
     dialog, task = begun(desk)
     task.cancel()
@@ -154,7 +145,6 @@ def test_cutting_can_be_stopped_and_begun_again(desk):
     desk.qtbot.waitUntil(lambda: len(desk.window.tabs()) == 3)
 
 
-@pytest.mark.usefixtures("sliced")
 @pytest.mark.parametrize("how", ["reject", "close"])
 def test_closing_the_dialog_ends_cutting(desk, how):
     dialog, task = begun(desk)
@@ -165,7 +155,6 @@ def test_closing_the_dialog_ends_cutting(desk, how):
     assert len(desk.window.tabs()) == 1
 
 
-@pytest.mark.usefixtures("sliced")
 def test_an_edit_ends_cutting(desk):
     dialog, task = begun(desk)
     with desk.document.edit("Rename") as edit:

@@ -80,7 +80,7 @@ def test_training_graphs_stay_behind_and_both_say_so(dialog, desk, heard):
     dialog._other.training_info = (TrainingInfo(Graph("start"), Graph("step")),)
     dialog.prefix.setText("b_")
     assert "Stays behind: 2 training graphs." in dialog.preview.text()
-    told = heard(desk.workspace.messaged)
+    told = heard(desk.workspace.messages.shown)
     dialog.try_merge()
     desk.qtbot.waitUntil(lambda: not isValid(dialog))
     assert [message.detail for message in told] == ["Stays behind: 2 training graphs."]

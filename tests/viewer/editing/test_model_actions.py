@@ -10,12 +10,13 @@ from PySide6.QtCore import Qt
 from shiboken6 import isValid
 
 from onnx_workbench.exec.session import Session
-from onnx_workbench.model import load, schemas
+from onnx_workbench.model import schemas
 from onnx_workbench.model.checks import Checker
 from onnx_workbench.model.edits import nodes
 from onnx_workbench.model.edits.constants import add_constant
 from onnx_workbench.model.edits.values import set_type
 from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.model.io.writer.storage_plan import DataLayout
 from onnx_workbench.viewer.actions.model import export_script, merge_file, replay_script
@@ -164,7 +165,7 @@ def test_the_weights_of_constants_are_counted(desk, tmp_path):
     """)
     desk.run("file.save_options")
     dialog = desk.child(SaveOptionsDialog)
-    assert dialog.explanation.text().endswith("2 tensors, 24 B.")
+    desk.qtbot.waitUntil(lambda: dialog.explanation.text().endswith("2 tensors, 24 B."))
     dialog.layout_choice.setCurrentIndex(dialog.layout_choice.findData(DataLayout.ONE_FILE))
     dialog.threshold.setValue(16)
     assert dialog.explanation.text().endswith("To data files: 1 tensor, 16 B.")
@@ -512,7 +513,7 @@ def test_the_batch_dimension_everywhere(desk):
     desk.qtbot.waitUntil(lambda: str(desk.value("x").type) == "float[8,4]")
     assert str(desk.value("y").type) == "float[8,4]"
     assert "The batch dimension is 8" in desk.messages()[-1]
-    told = desk.window.tab.messages.messages[-1].detail
+    told = desk.window.tab.message_bar.messages[-1].detail
     assert told.startswith("The first dimension of")
     assert told.endswith("values is 8")
 

@@ -302,7 +302,7 @@ def test_the_palette_opens_inside_a_body_for_a_node_there(desk):
 
 def test_what_is_added_to_a_body_open_inside_the_graph_is_shown_there(desk):
     desk.open(builders.BRANCHES)
-    desk.view.expand(desk.box(desk.node("choose")))
+    desk.view.expansion.expand(desk.box(desk.node("choose")))
     desk.settle()
     inner = desk.node("inner")
     for add in (lambda: palette(desk, "Relu"), lambda: desk.run("edit.duplicate")):
@@ -319,15 +319,15 @@ def test_what_is_added_to_a_body_open_inside_the_graph_is_shown_there(desk):
 def test_the_breadcrumb_names_what_is_around_all_that_is_selected(desk):
     desk.open(builders.BRANCHES)
     choose, inner = desk.node("choose"), desk.node("inner")
-    desk.view.expand(desk.box(choose))
+    desk.view.expansion.expand(desk.box(choose))
     desk.settle()
     desk.select(inner)
-    around = desk.view.travel.trail()
+    around = desk.view.navigator.trail()
     assert choose in [subject for _, subject in around]
     desk.select(desk.node("double"), inner)
-    assert desk.view.travel.trail() == []
+    assert desk.view.navigator.trail() == []
     desk.select(inner, inner.outputs[0])
-    assert desk.view.travel.trail() == around
+    assert desk.view.navigator.trail() == around
 
 
 def test_an_operator_of_a_newer_opset_offers_to_convert_the_model(desk):
@@ -429,7 +429,7 @@ def test_an_operator_that_is_converted_for_in_too_small_steps_is_told_of(desk):
 def test_a_function_that_is_behind_its_model_is_offered_the_version_of_the_model(desk):
     desk.open("""<ir_version: 10, opset_import: ["" : 20, "local" : 1]> g (float x) => (float y) { y = local.f (x) }
         <domain: "local", opset_import: ["" : 18]> f (a) => (b) { [inner] b = Relu (a) }""")
-    desk.workspace.reveal(next(iter(desk.workspace.model.functions[0].body.nodes)))
+    desk.workspace.navigation.reveal(next(iter(desk.workspace.model.functions[0].body.nodes)))
     desk.settle()
     desk.run("node.add")
     popup = desk.child(OperatorPalette)

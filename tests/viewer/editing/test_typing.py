@@ -101,7 +101,7 @@ def test_saving_takes_what_is_being_typed(desk, tree, file):
     QApplication.processEvents()
     begin(desk, tree, "name", text="renamed")
     saved = []
-    desk.window.files.save(desk.window.tab, lambda: saved.append(True))
+    desk.window.files.saver.save(desk.window.tab, lambda: saved.append(True))
     desk.qtbot.waitUntil(lambda: bool(saved))
     assert load(file).graph.nodes.first.name == "renamed"
 

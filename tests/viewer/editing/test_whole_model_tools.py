@@ -203,6 +203,6 @@ def test_what_cannot_be_done_is_told_and_changes_nothing(tools):
     tools.run("model.inline_all")
     tools.qtbot.waitUntil(lambda: "Function twice calls itself" in tools.messages())
     done(tools)
-    (told,) = (message for message in tools.window.tab.messages.messages if message.severity == "error")
+    (told,) = (message for message in tools.window.tab.message_bar.messages if message.severity == "error")
     assert told.place is tools.document.model.functions[0]
     assert snapshot(tools.document.model) == before

@@ -36,7 +36,7 @@ def drag(desk, start, end, *, drop=True):
     desk.qtbot.mousePress(view, LEFT, NONE, start)
     hover(view, start + QPoint(8, 8), LEFT)
     hover(view, end, LEFT)
-    tool = view.hands.tool
+    tool = view.input_handler.tool
     assert isinstance(tool, WireTool)
     view.grab()
     shown = tool.target
@@ -63,8 +63,8 @@ def test_what_is_told_is_not_below_the_overview(desk):
         room = desk.view.size() - overview.size()
         overview.move(corner[0] * room.width(), corner[1] * room.height())
         drag(desk, output(desk, desk.node("first")), overview.geometry().center(), drop=False)
-        assert not desk.view.hands.tool.text_box.intersects(overview.geometry().toRectF())
-        desk.view.hands.cancel()
+        assert not desk.view.input_handler.tool.text_box.intersects(overview.geometry().toRectF())
+        desk.view.input_handler.cancel()
 
 
 def test_what_is_refused_moves_nothing_under_the_pointer(desk):
@@ -72,7 +72,7 @@ def test_what_is_refused_moves_nothing_under_the_pointer(desk):
     desk.settle()
     first = desk.view.mapTo(desk.window, body(desk, desk.node("first")))
     drag(desk, output(desk, desk.node("third")), input_(desk, desk.node("first")))
-    desk.qtbot.waitUntil(lambda: desk.window.tab.messages.height() > 10 and desk.window.tab.messages.isVisible())
+    desk.qtbot.waitUntil(lambda: desk.window.tab.message_bar.height() > 10 and desk.window.tab.message_bar.isVisible())
     desk.settle()
     assert desk.view.mapTo(desk.window, body(desk, desk.node("first"))) == first
     assert desk.window.area.close_message()
@@ -132,7 +132,7 @@ def test_an_end_dropped_in_the_open_is_disconnected(desk):
 def test_from_the_pill_of_an_input(desk):
     box = desk.box(desk.value("x"))
     left, top, width, height = desk.view.scene.rect(box)
-    down = desk.view.options.direction == "down"
+    down = desk.view.scenes.options.direction == "down"
     start = desk.point(left + width / 2, top + height - 1) if down else desk.point(left + width - 1, top + height / 2)
     drag(desk, start, input_(desk, desk.node("second")))
     assert desk.node("second").inputs == (desk.value("x"),)
@@ -202,7 +202,7 @@ def test_a_wrong_type_is_doubted_but_done(desk):
     desk.open(VARIADIC)
     box = desk.box(desk.value("i"))
     left, top, width, height = desk.view.scene.rect(box)
-    down = desk.view.options.direction == "down"
+    down = desk.view.scenes.options.direction == "down"
     start = desk.point(left + width / 2, top + height - 1) if down else desk.point(left + width - 1, top + height / 2)
     desk.qtbot.waitUntil(lambda: desk.workspace.types.inferred is not None, timeout=20_000)
     desk.settle()
@@ -249,7 +249,7 @@ turns (int64 n, bool go, float x) => (float y)
 def test_onto_an_output_of_a_body_and_its_ground(desk):
     desk.open(TURNS)
     loop = desk.workspace.graph.nodes.first
-    desk.view.expand(desk.box(loop))
+    desk.view.expansion.expand(desk.box(loop))
     desk.settle()
     desk.view.fit()
     other = desk.node("other")
@@ -270,7 +270,7 @@ def test_onto_an_output_of_a_body_and_its_ground(desk):
 def test_an_outer_value_dropped_on_the_ground_of_a_body_feeds_a_node_there(desk):
     desk.open(TURNS.replace("y = Loop (n, go, x)", "[before] c = Neg (x) y = Loop (n, go, c)"))
     loop = desk.workspace.graph.nodes.last
-    desk.view.expand(desk.box(loop))
+    desk.view.expansion.expand(desk.box(loop))
     desk.settle()
     left, top, _, height = desk.view.scene.rect(desk.box(loop))
     desk.view.centre_on(left, top + height / 3)
@@ -299,7 +299,7 @@ def test_onto_the_ground_of_a_body_in_a_body_also_where_a_wire_runs(desk, on_wir
     desk.open(NESTED)
     inner = desk.node("inner")
     for owner in (desk.workspace.graph.nodes.last, inner.graph.owner):
-        desk.view.expand(desk.box(owner))
+        desk.view.expansion.expand(desk.box(owner))
         desk.settle()
     left, top, width, height = desk.view.scene.rect(desk.box(inner))
     desk.view.centre_on(left, top)
@@ -316,7 +316,7 @@ def test_onto_the_ground_of_a_body_in_a_body_also_where_a_wire_runs(desk, on_wir
 def test_into_a_body_but_not_out_of_it(desk):
     desk.open(builders.BRANCHES)
     box = desk.box(desk.node("choose"))
-    desk.view.expand(box)
+    desk.view.expansion.expand(box)
     desk.settle()
     if not desk.view.scene.drawing.boxes_of(desk.node("inner")):
         pytest.skip("the bodies are not drawn inside")

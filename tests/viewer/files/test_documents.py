@@ -13,9 +13,9 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.io.writer.save import Saving
 from onnx_workbench.viewer.dialogs.save_options import SaveOptionsDialog
-from onnx_workbench.viewer.files import read_model, save, save_preparation
+from onnx_workbench.viewer.files import read_model, save
 from onnx_workbench.viewer.files.save import SaveOptions
-from tests.viewer.held import until_stopped
+from tests.viewer.held import let_readers_end, until_stopped
 from tests.viewer.opening import choose, titles
 
 
@@ -31,6 +31,21 @@ def write(tmp_path):
         return path
 
     return write
+
+
+def test_a_file_that_takes_long_to_open_holds_up_no_other(window, qtbot, write, monkeypatch):
+    def names():
+        return [tab.workspace.title for tab in window.area.tabs()]
+
+    free, slow, read = threading.Event(), write("slow", "slow.onnx"), read_model.read
+    monkeypatch.setattr(
+        read_model, "read", lambda name, progress: (name != str(slow) or free.wait(30)) and read(name, progress)
+    )
+    window.files.open([slow, write("a", "a.onnx"), write("b", "b.onnx")])
+    qtbot.waitUntil(lambda: names() == ["a.onnx", "b.onnx"], timeout=20_000)
+    free.set()
+    qtbot.waitUntil(lambda: names() == ["slow.onnx", "a.onnx", "b.onnx"], timeout=20_000)
+    assert window.workspace.title == "b.onnx"
 
 
 @pytest.fixture
@@ -110,9 +125,9 @@ def idle(window):
 
 def test_saving_again_while_a_save_is_written_is_no_conflict(window, qtbot, tab, slow_saves):
     rename(tab, "first")
-    window.files.save(tab)
+    window.files.saver.save(tab)
     rename(tab, "second")
-    window.files.save(tab)
+    window.files.saver.save(tab)
     slow_saves.set()
     qtbot.waitUntil(lambda: idle(window), timeout=20_000)
     assert titles(tab) == []
@@ -129,31 +144,32 @@ def slow_preparing(monkeypatch):
         threading.Event().wait(0.2)
         return prepare(*given, progress=progress, **named)
 
-    monkeypatch.setattr(save_preparation, "_FEW", 0)
     monkeypatch.setattr(save, "prepare", slow)
 
 
-def test_edits_made_while_a_save_is_prepared_are_not_in_it(window, qtbot, tab, slow_preparing):
+def test_a_save_holds_the_edits_made_while_it_was_prepared(window, qtbot, tab, slow_preparing):
+    """An edit never waits for it; the file then holds what the program says is saved."""
     rename(tab, "saved")
-    window.files.save(tab)
+    window.files.saver.save(tab)
     assert name_in(tab.path) == "before"
     assert window.files.saving
     rename(tab, "meanwhile")
     qtbot.waitUntil(lambda: not window.files.saving)
-    assert name_in(tab.path) == "saved"
-    assert node(tab).name == "meanwhile"
-    assert tab.modified
-    tab.workspace.document.undo()
+    assert name_in(tab.path) == node(tab).name == "meanwhile"
     assert not tab.modified
+    tab.workspace.document.undo()
+    assert tab.modified
 
 
-def test_what_is_typed_on_while_a_save_is_prepared_is_not_in_it(window, qtbot, tab, slow_preparing):
+def test_what_is_typed_on_after_a_save_was_prepared_is_not_in_it(window, qtbot, tab, slow_saves):
     for name in ("s", "saved"):
         with tab.workspace.document.edit("Rename", merge="name") as edit:
             edit.do(SetField(node(tab), "name", name))
-    window.files.save(tab)
+    window.files.saver.save(tab)
+    let_readers_end(qtbot)
     with tab.workspace.document.edit("Rename", merge="name") as edit:
         edit.do(SetField(node(tab), "name", "saved and more"))
+    slow_saves.set()
     qtbot.waitUntil(lambda: not window.files.saving)
     assert name_in(tab.path) == "saved"
     assert tab.modified
@@ -162,7 +178,7 @@ def test_what_is_typed_on_while_a_save_is_prepared_is_not_in_it(window, qtbot, t
 def test_a_tab_closes_once_the_save_that_is_prepared_is_written(window, qtbot, tab, slow_preparing):
     path = tab.path
     rename(tab, "saved")
-    window.files.save(tab)
+    window.files.saver.save(tab)
     window.files.close(tab)
     assert window.tabs() == [tab]
     qtbot.waitUntil(lambda: window.tabs() == [])
@@ -175,7 +191,7 @@ def test_a_model_that_fits_no_file_is_told_when_its_save_is_prepared(window, qtb
 
     monkeypatch.setattr("onnx_workbench.model.io.writer.save._check_size", refuse)
     rename(tab, "saved")
-    window.files.save(tab)
+    window.files.saver.save(tab)
     qtbot.waitUntil(lambda: "The model does not fit into one file" in titles(tab))
     assert not window.files.saving
     assert tab.modified
@@ -185,13 +201,13 @@ def stop_button(window):
     return next(b for b in window.status.findChildren(QToolButton) if b.toolTip() == "Stop")
 
 
-def test_a_copy_holds_what_was_there_when_it_was_asked_for(window, qtbot, tab, slow_preparing, tmp_path):
+def test_a_copy_holds_the_edits_made_while_it_was_prepared(window, qtbot, tab, slow_preparing, tmp_path):
     rename(tab, "saved")
-    window.files.save_with(tab, SaveOptions(tmp_path / "copy.onnx", copy=True))
+    window.files.saver.save_with(tab, SaveOptions(tmp_path / "copy.onnx", copy=True))
     assert window.files.saving
     rename(tab, "meanwhile")
     qtbot.waitUntil(lambda: not window.files.saving)
-    assert name_in(tmp_path / "copy.onnx") == "saved"
+    assert name_in(tmp_path / "copy.onnx") == "meanwhile"
     assert name_in(tab.path) == "before"
     assert tab.modified
 
@@ -230,11 +246,10 @@ def test_a_model_that_does_not_fit_is_told_in_the_dialog_of_options(
 
 def test_a_save_that_is_prepared_shows_and_can_be_stopped(window, qtbot, tab, monkeypatch):
     began = threading.Event()
-    monkeypatch.setattr(save_preparation, "_FEW", 0)
     monkeypatch.setattr(save, "prepare", until_stopped(began))
     rename(tab, "saved")
-    window.files.save(tab)
-    assert began.wait(30)
+    window.files.saver.save(tab)
+    qtbot.waitUntil(began.is_set)
     title = f"Saving {tab.path.name}"
     (task,) = (
         task for task in tab.workspace.tasks.running if task.title == title
@@ -251,7 +266,7 @@ def test_a_save_that_is_prepared_shows_and_can_be_stopped(window, qtbot, tab, mo
 
 def test_closing_while_a_save_takes_long_says_so_and_can_be_called_off(window, qtbot, tab, slow_saves):
     rename(tab, "saved")
-    window.files.save(tab)
+    window.files.saver.save(tab)
     window.close()
     qtbot.waitUntil(lambda: titles(tab) == [f"{tab.path.name} is still being saved"])
     choose(qtbot, tab, "Keep it open")
@@ -264,7 +279,7 @@ def test_closing_while_a_save_takes_long_says_so_and_can_be_called_off(window, q
 
 def test_closing_while_a_save_takes_long_can_stop_it_and_asks(window, qtbot, tab, slow_saves):
     rename(tab, "saved")
-    window.files.save(tab)
+    window.files.saver.save(tab)
     window.files.close(tab)
     qtbot.waitUntil(lambda: titles(tab) == [f"{tab.path.name} is still being saved"])
     choose(qtbot, tab, "Stop saving")
@@ -274,7 +289,7 @@ def test_closing_while_a_save_takes_long_can_stop_it_and_asks(window, qtbot, tab
 
 
 def test_a_copy_that_is_being_written_is_finished_before_its_tab_closes(window, qtbot, tab, slow_saves, tmp_path):
-    window.files.save_with(tab, SaveOptions(tmp_path / "other.onnx"))
+    window.files.saver.save_with(tab, SaveOptions(tmp_path / "other.onnx"))
     assert not tab.modified, "so nothing is asked"
     window.files.close(tab)
     slow_saves.set()
@@ -284,7 +299,7 @@ def test_a_copy_that_is_being_written_is_finished_before_its_tab_closes(window, 
 
 def test_the_window_closes_when_what_is_being_saved_is_written(window, qtbot, tab, slow_saves):
     rename(tab, "saved")
-    window.files.save(tab)
+    window.files.saver.save(tab)
     path = tab.path
     window.close()
     assert not window.findChildren(QMessageBox), "it is being saved already"
@@ -296,8 +311,9 @@ def test_the_window_closes_when_what_is_being_saved_is_written(window, qtbot, ta
 
 def test_an_edit_made_while_the_save_before_closing_is_written_is_asked_about(window, qtbot, tab, slow_saves):
     rename(tab, "saved")
-    window.files.save(tab)
+    window.files.saver.save(tab)
     window.files.close(tab)
+    let_readers_end(qtbot)
     rename(tab, "more")
     slow_saves.set()
     qtbot.waitUntil(lambda: bool(window.findChildren(QMessageBox)), timeout=20_000)
@@ -313,9 +329,9 @@ def test_a_save_that_fails_offers_another_place(window, qtbot, tab, tmp_path, mo
 
     with monkeypatch.context() as patch:
         patch.setattr(Saving, "run", fail)
-        window.files.save(tab)
+        window.files.saver.save(tab)
         qtbot.waitUntil(lambda: idle(window))
-        window.files.save(tab)
+        window.files.saver.save(tab)
         qtbot.waitUntil(lambda: idle(window))
     assert titles(tab) == ["The model could not be saved"]
     assert tab.modified
@@ -330,9 +346,9 @@ def test_a_save_that_fails_offers_another_place(window, qtbot, tab, tmp_path, mo
 def test_what_a_save_left_out_is_told_until_the_next_one(window, qtbot, tab, tmp_path):
     with tab.workspace.document.edit("Describe") as edit:
         edit.do(SetField(node(tab), "doc_string", "why it is here"))
-    window.files.save_with(tab, SaveOptions(tmp_path / "net.onnxtxt"))
+    window.files.saver.save_with(tab, SaveOptions(tmp_path / "net.onnxtxt"))
     qtbot.waitUntil(lambda: titles(tab) == ["net.onnxtxt is saved, but not all of it"], timeout=20_000)
-    window.files.save_with(tab, SaveOptions(tmp_path / "whole.onnx"))
+    window.files.saver.save_with(tab, SaveOptions(tmp_path / "whole.onnx"))
     qtbot.waitUntil(lambda: tab.path == tmp_path / "whole.onnx", timeout=20_000)
     assert titles(tab) == []
     assert not tab.modified
@@ -342,10 +358,10 @@ def test_what_a_save_left_out_is_not_lost_by_closing(window, qtbot, tab, tmp_pat
     with tab.workspace.document.edit("Describe") as edit:
         edit.do(SetField(node(tab), "doc_string", "why it is here"))
     told = "net.onnxtxt is saved, but not all of it"
-    window.files.save_with(tab, SaveOptions(tmp_path / "net.onnxtxt"))
+    window.files.saver.save_with(tab, SaveOptions(tmp_path / "net.onnxtxt"))
     qtbot.waitUntil(lambda: titles(tab) == [told] and idle(window), timeout=20_000)
     assert (tab.path.name, tab.modified) == ("net.onnxtxt", True)
-    tab.messages.clear()
+    tab.message_bar.clear()
     window.files.close(tab)
     box = window.findChild(QMessageBox)
     assert "net.onnxtxt does not hold all of the model." in box.informativeText()
@@ -357,9 +373,9 @@ def test_what_a_save_left_out_is_not_lost_by_closing(window, qtbot, tab, tmp_pat
 def test_a_copy_that_does_not_hold_all_changes_nothing_of_what_is_saved(window, qtbot, tab, tmp_path):
     with tab.workspace.document.edit("Describe") as edit:
         edit.do(SetField(node(tab), "doc_string", "why it is here"))
-    window.files.save(tab)
+    window.files.saver.save(tab)
     qtbot.waitUntil(lambda: not tab.modified and idle(window), timeout=20_000)
-    window.files.save_with(tab, SaveOptions(tmp_path / "copy.onnxtxt", copy=True))
+    window.files.saver.save_with(tab, SaveOptions(tmp_path / "copy.onnxtxt", copy=True))
     qtbot.waitUntil(lambda: titles(tab) == ["A copy was saved as copy.onnxtxt"], timeout=20_000)
     assert not tab.modified
 
@@ -372,11 +388,11 @@ def test_why_a_save_failed_is_told_until_the_next_one_begins(window, qtbot, tab,
 
     with monkeypatch.context() as patch:
         patch.setattr(Saving, "run", fail)
-        window.files.save(tab)
+        window.files.saver.save(tab)
         qtbot.waitUntil(lambda: idle(window))
     write("theirs")
     qtbot.waitUntil(lambda: len(titles(tab)) == 2)
-    window.files.save(tab)
+    window.files.saver.save(tab)
     assert titles(tab) == ["The file was changed by another program"]
 
 
@@ -384,9 +400,9 @@ def test_of_a_file_that_another_program_wrote_one_message_stays(window, qtbot, t
     rename(tab, "mine")
     write("theirs")
     qtbot.waitUntil(lambda: titles(tab) == ["The file was changed by another program"])
-    window.files.save(tab)
-    window.files.save(tab)
-    assert [message.detail for message in tab.messages.messages] == ["Saving replaces what that program wrote."]
+    window.files.saver.save(tab)
+    window.files.saver.save(tab)
+    assert [message.detail for message in tab.message_bar.messages] == ["Saving replaces what that program wrote."]
     choose(qtbot, tab, "Replace it")
     qtbot.waitUntil(lambda: not tab.modified)
     assert name_in(tab.path) == "mine"
@@ -395,7 +411,7 @@ def test_of_a_file_that_another_program_wrote_one_message_stays(window, qtbot, t
 
 def test_a_save_that_is_stopped_closes_nothing(window, qtbot, tab, slow_saves):
     rename(tab, "mine")
-    window.files.save(tab)
+    window.files.saver.save(tab)
     window.files.close(tab)
     tab.workspace.tasks.cancel_all()
     qtbot.waitUntil(lambda: bool(window.findChildren(QMessageBox)), timeout=20_000)
@@ -414,12 +430,12 @@ def test_edits_made_while_the_file_is_read_again_are_not_lost(window, qtbot, tab
     qtbot.waitUntil(lambda: idle(window) and bool(titles(tab)), timeout=20_000)
     assert window.tabs() == [tab]
     assert node(tab).name == "mine"
-    assert [title for title, _ in tab.messages.messages[-1].choices] == ["Reload", "Keep mine"]
+    assert [title for title, _ in tab.message_bar.messages[-1].choices] == ["Reload", "Keep mine"]
 
 
 def test_what_is_read_again_while_it_is_saved_is_what_was_saved(window, qtbot, tab, slow_saves):
     rename(tab, "mine")
-    window.files.save(tab)
+    window.files.saver.save(tab)
     window.files.reload(tab)
     slow_saves.set()
     qtbot.waitUntil(lambda: idle(window) and window.tab is not tab, timeout=20_000)
@@ -430,7 +446,7 @@ def test_what_is_saved_while_the_file_is_read_again_is_what_shows(window, qtbot,
     rename(tab, "mine")
     window.files.reload(tab)
     qtbot.waitUntil(late_reads.has_read.is_set)
-    window.files.save(tab)
+    window.files.saver.save(tab)
     qtbot.waitUntil(lambda: not tab.modified, timeout=20_000)
     late_reads.set()
     qtbot.waitUntil(lambda: idle(window) and window.tab is not tab, timeout=20_000)
@@ -439,7 +455,7 @@ def test_what_is_saved_while_the_file_is_read_again_is_what_shows(window, qtbot,
 
 def test_edits_made_while_reading_again_waits_for_a_save_are_not_lost(window, qtbot, tab, slow_saves):
     rename(tab, "mine")
-    window.files.save(tab)
+    window.files.saver.save(tab)
     window.files.reload(tab)
     rename(tab, "more")
     slow_saves.set()
@@ -460,7 +476,7 @@ def test_a_tab_may_close_while_its_file_is_read_again_in_vain(window, qtbot, tab
 
 def test_a_file_that_is_removed_and_comes_back_much_later_is_read_again(window, qtbot, tab, write):
     tab.path.unlink()
-    qtbot.waitUntil(lambda: tab.path in window.files._gone)
+    qtbot.waitUntil(lambda: tab.path in window.files.watcher.missing)
     write("theirs")
     qtbot.waitUntil(lambda: window.tab is not tab and node(window.tab).name == "theirs", timeout=20_000)
     write("again")
@@ -476,7 +492,7 @@ def test_a_file_that_is_replaced_again_and_again_is_read_each_time(window, qtbot
 
 def test_a_change_after_a_save_of_ones_own_is_noticed(window, qtbot, tab, write):
     rename(tab, "mine")
-    window.files.save(tab)
+    window.files.saver.save(tab)
     qtbot.waitUntil(lambda: idle(window) and not tab.modified, timeout=20_000)
     write("theirs", "fresh.onnx").replace(tab.path)
     qtbot.waitUntil(lambda: node(window.tab).name == "theirs", timeout=20_000)
@@ -490,3 +506,13 @@ def test_of_two_tabs_of_a_file_the_one_that_stays_is_still_read_again(window, qt
     window.files.close(second)
     write("theirs")
     qtbot.waitUntil(lambda: node(window.tab).name == "theirs", timeout=20_000)
+
+
+def test_very_many_files_that_cannot_be_opened_are_told_in_few_messages(window, qtbot, tmp_path):
+    window.files.open([tmp_path / f"missing{number}.onnx" for number in range(200)])
+    qtbot.waitUntil(lambda: not window.files.pending, timeout=60_000)
+    *_, last = window.area.message_bar.messages
+    assert last.title == "197 more files could not be opened"
+    window.files.open([tmp_path / "other.onnx"])
+    qtbot.waitUntil(lambda: not window.files.pending, timeout=20_000)
+    assert window.area.message_bar.messages[-1].title.startswith("other.onnx: ")

@@ -94,7 +94,7 @@ def test_bytes_that_find_no_room_are_no_trouble_for_the_edit(qtbot, window, larg
     panel_of(qtbot, window, value).pane.editing.fill([], "2")
     qtbot.waitUntil(lambda: value.initializer.numpy()[0] == 2)
     qtbot.waitUntil(lambda: "not being kept" in workspace.journal.problem)
-    assert [m.title for m in window.tab.messages.messages] == ["A crash would lose edits"]
+    assert [m.title for m in window.tab.message_bar.messages] == ["A crash would lose edits"]
 
 
 @pytest.mark.usefixtures("dead")

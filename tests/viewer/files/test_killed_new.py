@@ -183,7 +183,7 @@ def test_a_large_model_shows_at_once_when_that_is_stopped(qtbot, window, large_m
     qtbot.mouseClick(window.status.work.stop, Qt.MouseButton.LeftButton)
     slow.set()
     qtbot.waitUntil(lambda: bool(window.tabs()))
-    (message,) = window.tab.messages.messages
+    (message,) = window.tab.message_bar.messages
     assert message.title == "A crash would lose edits"
     assert "stopped" in message.detail
     rename_last(window.tab.workspace.document)
@@ -198,7 +198,7 @@ def test_a_model_for_which_the_disk_has_no_room_shows_all_the_same(qtbot, window
     with monkeypatch.context() as disk:
         disk.setattr("onnx_workbench.model.io.writer.save.write_pieces", full)
         tab = added(window, qtbot, large_model)
-    (message,) = tab.messages.messages
+    (message,) = tab.message_bar.messages
     assert message.title == "A crash would lose edits"
     assert "the disk is full" in message.detail
     assert list(journal_folder().iterdir()) == []
@@ -208,10 +208,10 @@ def test_a_model_for_which_the_disk_has_no_room_shows_all_the_same(qtbot, window
 
 def test_a_model_shows_where_there_is_no_folder_for_it(qtbot, window, monkeypatch, tmp_path):
     (tmp_path / "file").touch()
-    monkeypatch.setattr("onnx_workbench.viewer.files.documents.journal_folder", lambda: tmp_path / "file" / "journals")
+    monkeypatch.setattr("onnx_workbench.viewer.files.open_model.journal_folder", lambda: tmp_path / "file" / "journals")
     monkeypatch.setattr("onnx_workbench.viewer.files.autosave.journal_folder", lambda: tmp_path / "file" / "journals")
     tab = added(window, qtbot, builders.model())
-    assert [message.title for message in tab.messages.messages] == ["A crash would lose edits"]
+    assert [message.title for message in tab.message_bar.messages] == ["A crash would lose edits"]
 
 
 def test_a_new_model_that_is_saved_or_closed_leaves_nothing(qtbot, window, tmp_path):
@@ -231,12 +231,12 @@ def test_closing_asks_about_a_model_that_is_still_being_kept(qtbot, window, larg
     task = task_of(qtbot, window.files.tasks, TITLE)
     window.close()
     assert window.isVisible()
-    qtbot.waitUntil(lambda: bool(window.area.messages.messages))
-    assert window.area.messages.messages[0].detail == "The window closes once that is done."
+    qtbot.waitUntil(lambda: bool(window.area.message_bar.messages))
+    assert window.area.message_bar.messages[0].detail == "The window closes once that is done."
     slow.set()
     box = visible(qtbot, window, QMessageBox)
     assert task.finished
-    assert window.area.messages.messages == []
+    assert window.area.message_bar.messages == []
     assert window.tab.modified
     with qtbot.waitSignal(window.closing):
         qtbot.mouseClick(box.button(QMessageBox.StandardButton.Discard), Qt.MouseButton.LeftButton)
@@ -246,8 +246,8 @@ def test_closing_asks_about_a_model_that_is_still_being_kept(qtbot, window, larg
 def test_closing_is_taken_back_while_a_model_is_being_kept(qtbot, window, large_model, slow):
     window.files.add_new([(large_model, "new")])
     window.close()
-    qtbot.waitUntil(lambda: bool(window.area.messages.messages))
-    (stay,) = [b for b in window.area.messages.findChildren(QPushButton) if b.text() == "Keep it open"]
+    qtbot.waitUntil(lambda: bool(window.area.message_bar.messages))
+    (stay,) = [b for b in window.area.message_bar.findChildren(QPushButton) if b.text() == "Keep it open"]
     qtbot.mouseClick(stay, Qt.MouseButton.LeftButton)
     slow.set()
     qtbot.waitUntil(lambda: bool(window.tabs()))

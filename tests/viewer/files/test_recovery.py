@@ -5,7 +5,7 @@ import re
 import numpy as np
 import onnx.parser
 import pytest
-from PySide6.QtWidgets import QAbstractButton
+from PySide6.QtWidgets import QAbstractButton, QLabel
 
 from onnx_workbench.model.edits import nodes
 from onnx_workbench.model.history.steps import SetField, SetInitializer
@@ -93,7 +93,7 @@ def test_edits_of_a_truncated_file_come_back_and_saving_them_still_asks(qtbot, w
         press(qtbot, window, "Recover")
     document = window.tab.workspace.document
     qtbot.waitUntil(lambda: document.undo_title == "Rename first")
-    window.files.save(window.tab)
+    window.files.saver.save(window.tab)
     press(qtbot, window, "Cancel")
     assert document.modified
     assert model_file.read_bytes() == before
@@ -127,7 +127,7 @@ def test_very_many_steps_are_done_again_while_the_window_goes_on(qtbot, window, 
     before, document = recover_anew(qtbot, window, model_file, monkeypatch, "One", "Two")
     assert document.undo_title is None
     qtbot.waitUntil(lambda: document.undo_title == "Two")
-    qtbot.waitUntil(lambda: [m.title for m in window.tab.messages.messages] == ["Recovered"])
+    qtbot.waitUntil(lambda: [m.title for m in window.tab.message_bar.messages] == ["Recovered"])
     assert snapshot(document.model) == before
     assert document.modified
     window.tab.keeper.journal._log._store.flush()
@@ -169,7 +169,7 @@ def test_edits_that_were_all_undone_are_not_asked_about(qtbot, window, model_fil
     document.undo()
     kill(window, monkeypatch)
     recovery.offer(window.files)
-    assert window.area.messages.messages == []
+    assert window.area.message_bar.messages == []
     assert list(journal_folder().iterdir()) == []
 
 
@@ -213,7 +213,7 @@ def test_a_second_kill_while_edits_are_done_again_loses_nothing(qtbot, window, m
             press(qtbot, window, "Recover")
         qtbot.waitUntil(lambda: not window.tabs())
     recovery.offer(window.files)
-    assert [message.title for message in window.area.messages.messages] == ["Unsaved edits of a new model"]
+    assert [message.title for message in window.area.message_bar.messages] == ["Unsaved edits of a new model"]
     with qtbot.waitSignal(window.files.opened):
         press(qtbot, window, "Recover")
     qtbot.waitUntil(lambda: window.tab.workspace.document.undo_title == "Rename")
@@ -294,7 +294,7 @@ def test_a_model_that_was_made_is_recovered_without_an_edit(qtbot, window, monke
     document = new_model(qtbot, window)
     kill(window, monkeypatch)
     recovery.offer(window.files)
-    (message,) = window.area.messages.messages
+    (message,) = window.area.message_bar.messages
     assert message.title == "Unsaved: a new model"
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
         press(qtbot, window, "Recover")
@@ -311,7 +311,7 @@ def test_each_of_two_models_that_were_made_within_a_second_is_offered(qtbot, win
         abandon(window.tab.keeper.journal)
     monkeypatch.setattr("onnx_workbench.model.recovery.recover.is_running", lambda *_process: False)
     recovery.offer(window.files)
-    assert [message.title for message in window.area.messages.messages] == ["Unsaved: a new model"] * 2
+    assert [message.title for message in window.area.message_bar.messages] == ["Unsaved: a new model"] * 2
     press(qtbot, window, "Discard")
     press(qtbot, window, "Discard")
     assert list(journal_folder().iterdir()) == []
@@ -324,7 +324,7 @@ def test_edits_during_which_a_program_ended_that_did_them_again_are_offered_with
     (journal,) = journal_folder().glob("*.journal")
     journal.rename(f"{journal}.trying-1")
     recovery.offer(window.files)
-    (message,) = window.area.messages.messages
+    (message,) = window.area.message_bar.messages
     assert message.detail.endswith("The program ended while it did them again.")
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
         press(qtbot, window, "Recover")
@@ -350,11 +350,11 @@ def test_edits_that_another_version_kept_are_told(qtbot, window, model_file, mon
     (journal,) = journal_folder().glob("*.journal")
     journal.write_text(re.sub('"version":[0-9]+', '"version":0', journal.read_text()))
     recovery.offer(window.files)
-    (message,) = window.area.messages.messages
+    (message,) = window.area.message_bar.messages
     assert message.title == "Edits of an earlier session cannot be read"
     assert "Another version of the program wrote it. It is kept for 30 days" in message.detail
     recovery.offer(window.files)
-    assert len(window.area.messages.messages) == 1
+    assert len(window.area.message_bar.messages) == 1
 
 
 def test_the_first_edit_that_cannot_be_kept_is_told(window, qtbot, model_file, tmp_path, monkeypatch):
@@ -362,7 +362,7 @@ def test_the_first_edit_that_cannot_be_kept_is_told(window, qtbot, model_file, t
     (tmp_path / "file").touch()
     monkeypatch.setattr("onnx_workbench.viewer.files.autosave.journal_folder", lambda: tmp_path / "file" / "journals")
     rename_first(qtbot, window, model_file)
-    assert [m.title for m in window.tab.messages.messages] == ["A crash would lose edits"]
+    assert [m.title for m in window.tab.message_bar.messages] == ["A crash would lose edits"]
 
 
 def test_edits_are_recovered_in_the_tab_of_a_file_that_is_still_being_read(qtbot, window, model_file, monkeypatch):
@@ -379,3 +379,21 @@ def test_edits_are_recovered_in_the_tab_of_a_file_that_is_still_being_read(qtbot
     assert window.tab.path == model_file
     qtbot.waitUntil(lambda: not window.files.pending)
     assert len(window.tabs()) == 1
+
+
+def test_how_much_of_a_damaged_journal_is_missing_is_told_before_and_after(qtbot, window, model_file, monkeypatch):
+    document = rename_first(qtbot, window, model_file)
+    rename_in(document, "last")
+    kill(window, monkeypatch)
+    (path,) = journal_folder().glob("*.journal")
+    *lines, last = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines) + bytes(len(last) - 1) + b"\n")
+    recovery.offer(window.files)
+    missing = f"Line {len(lines) + 1} of the journal is damaged: an edit or more from there on are missing."
+    assert any(missing in label.text() for label in window.findChildren(QLabel))
+    press(qtbot, window, "Recover")
+    qtbot.waitUntil(lambda: window.tab is not None and window.tab.workspace.document.modified, timeout=20_000)
+    document = window.tab.workspace.document
+    assert builders.node(document, "renamed")
+    told = [(message.title, message.detail) for message in window.tab.message_bar.messages]
+    assert ("Recovered in part", f"1 edit restored; save to keep the result. {missing}") in told

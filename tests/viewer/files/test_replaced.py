@@ -86,7 +86,7 @@ def at_its_place(monkeypatch):
 def test_a_kill_before_the_window_hears_of_a_save(window, qtbot, tab, tmp_path, at_its_place, name):
     there, free = at_its_place
     rename(tab, "saved")
-    window.files.save_with(tab, SaveOptions(tmp_path / name))
+    window.files.saver.save_with(tab, SaveOptions(tmp_path / name))
     qtbot.waitUntil(there.is_set)
     assert has_all(tab).titles == ()
     rename(tab, "meanwhile")
@@ -102,15 +102,15 @@ def test_a_kill_before_the_window_hears_of_a_save(window, qtbot, tab, tmp_path, 
 def test_a_save_that_is_stopped_when_its_file_is_there(window, qtbot, tab, at_its_place):
     there, free = at_its_place
     rename(tab, "saved")
-    window.files.save(tab)
+    window.files.saver.save(tab)
     qtbot.waitUntil(there.is_set)
-    window.files.save_of(tab).stop()
+    window.files.saver.save_of(tab).stop()
     free.set()
     qtbot.waitUntil(lambda: idle(window))
     assert not tab.modified
     rename(tab, "more")
     assert has_all(tab).titles == ("Rename",)
-    assert tab.messages.messages == []
+    assert tab.message_bar.messages == []
 
 
 def test_a_save_that_fails_at_its_last_step(window, qtbot, tab, monkeypatch):
@@ -120,7 +120,7 @@ def test_a_save_that_fails_at_its_last_step(window, qtbot, tab, monkeypatch):
     rename(tab, "mine")
     with monkeypatch.context() as patch:
         patch.setattr(AtomicFile, "commit", fail)
-        window.files.save(tab)
+        window.files.saver.save(tab)
         qtbot.waitUntil(lambda: idle(window))
     assert has_all(tab).titles == ("Rename",)
     rename(tab, "again")
@@ -149,7 +149,7 @@ def test_what_another_program_replaced_is_offered_by_its_name(window, qtbot, tab
     abandon(tab.keeper.journal)
     window.area.remove_tab(tab)
     recovery.offer(window.files)
-    (message,) = window.area.messages.messages
+    (message,) = window.area.message_bar.messages
     assert message.title == "Unsaved: m.onnx"
     assert re.fullmatch(r"A model of \S+ \S+ was not saved. Its file did not hold it any more.", message.detail)
     with qtbot.waitSignal(window.files.opened):
@@ -171,7 +171,7 @@ def test_edits_of_a_file_that_is_removed(window, qtbot, tab):
 def test_edits_that_come_once_a_file_was_replaced(window, qtbot, tab, another_program):
     window.settings.set(RELOAD_SILENTLY, False)
     another_program(tab.path)
-    qtbot.waitUntil(lambda: bool(tab.messages.messages))
+    qtbot.waitUntil(lambda: bool(tab.message_bar.messages))
     assert not journal_folder().exists() or list(journal_folder().iterdir()) == []
     rename(tab, "mine")
     qtbot.waitUntil(lambda: is_beside(tab))
@@ -213,9 +213,9 @@ def test_what_replaced_a_file_as_it_was_read_is_not_overwritten(window, qtbot, r
     tab = replaced_as_it_is_read(another_program)
     rename(tab, "mine")
     theirs = tab.path.read_bytes()
-    window.files.save(tab)
+    window.files.saver.save(tab)
     qtbot.waitUntil(lambda: idle(window))
-    assert tab.messages.messages[-1].title == "The file was changed by another program"
+    assert tab.message_bar.messages[-1].title == "The file was changed by another program"
     assert tab.path.read_bytes() == theirs
 
 
@@ -227,8 +227,8 @@ def test_that_a_model_cannot_be_kept_is_told(window, qtbot, tab, another_program
     monkeypatch.setattr("onnx_workbench.model.recovery.baseline.sync", full)
     another_program(tab.path)
     told = "A crash would lose edits"
-    qtbot.waitUntil(lambda: told in [message.title for message in tab.messages.messages] and idle(window))
-    assert [message.detail for message in tab.messages.messages if message.title == told] == [
+    qtbot.waitUntil(lambda: told in [message.title for message in tab.message_bar.messages] and idle(window))
+    assert [message.detail for message in tab.message_bar.messages if message.title == told] == [
         "Their file is not there any more as it was, and the model is not being kept: No space left on device."
     ]
     monkeypatch.undo()
@@ -237,8 +237,8 @@ def test_that_a_model_cannot_be_kept_is_told(window, qtbot, tab, another_program
 def test_what_is_to_stay_though_another_program_replaced_it(window, qtbot, tab, another_program):
     window.settings.set(RELOAD_SILENTLY, False)
     another_program(tab.path)
-    qtbot.waitUntil(lambda: bool(tab.messages.messages))
-    dict(tab.messages.messages[0].choices)["Keep mine"]()
+    qtbot.waitUntil(lambda: bool(tab.message_bar.messages))
+    dict(tab.message_bar.messages[0].choices)["Keep mine"]()
     qtbot.waitUntil(lambda: is_beside(tab))
     assert has_all(tab).titles == ()
 
@@ -247,7 +247,7 @@ def test_what_is_read_again_leaves_nothing(window, qtbot, tab, another_program):
     rename(tab, "mine")
     another_program(tab.path)
     qtbot.waitUntil(lambda: is_beside(tab))
-    dict(tab.messages.messages[0].choices)["Reload"]()
+    dict(tab.message_bar.messages[0].choices)["Reload"]()
     qtbot.waitUntil(lambda: window.tab is not tab and idle(window))
     assert list(journal_folder().iterdir()) == []
 
@@ -256,8 +256,8 @@ def test_what_is_saved_in_its_place_leaves_nothing(window, qtbot, tab, another_p
     rename(tab, "mine")
     another_program(tab.path)
     qtbot.waitUntil(lambda: is_beside(tab))
-    window.files.save(tab)
-    dict(tab.messages.messages[-1].choices)["Replace it"]()
+    window.files.saver.save(tab)
+    dict(tab.message_bar.messages[-1].choices)["Replace it"]()
     qtbot.waitUntil(lambda: not tab.modified and idle(window))
     assert list(journal_folder().iterdir()) == []
     rename(tab, "more")
@@ -271,12 +271,12 @@ def test_a_model_of_which_its_own_file_does_not_hold_all(window, qtbot, tmp_path
     node = tab.workspace.graph.nodes.first
     with tab.workspace.document.edit("Describe") as edit:
         edit.do(SetField(node, "doc_string", "why it is here"))
-    window.files.save(tab)
+    window.files.saver.save(tab)
     qtbot.waitUntil(lambda: is_beside(tab))
     assert "why it is here" not in path.read_text()
     has_all(tab)
     rename(tab, "more")
-    window.files.save(tab)
+    window.files.saver.save(tab)
     qtbot.waitUntil(lambda: idle(window))
     assert has_all(tab).titles == ("Rename",)
 
@@ -285,7 +285,7 @@ def test_an_edit_that_is_on_its_way_when_a_file_is_replaced(window, qtbot, being
     workspace, _ = being_written
     tab = window.tab
     another_program(tab.path)
-    qtbot.waitUntil(lambda: bool(tab.messages.messages))
+    qtbot.waitUntil(lambda: bool(tab.message_bar.messages))
     held_up.set()
     qtbot.waitUntil(lambda: is_beside(tab))
     has_all(tab)
@@ -300,7 +300,7 @@ def test_a_file_that_is_written_over_in_place_is_no_trouble_for_the_edits(window
     tab = opened(window, qtbot, large_file)
     rename(tab, "mine")
     large_file.write_bytes(bytes(large_file.stat().st_size))
-    qtbot.waitUntil(lambda: bool(tab.messages.messages) and idle(window))
+    qtbot.waitUntil(lambda: bool(tab.message_bar.messages) and idle(window))
     rename(tab, "more")
     assert tab.workspace.journal.problem == ""
     (journal,) = journal_folder().glob("*.journal")
@@ -311,12 +311,14 @@ def test_a_file_that_is_written_over_in_place_is_no_trouble_for_the_edits(window
 def test_a_kill_before_the_window_hears_that_its_own_file_does_not_hold_all(window, qtbot, tmp_path, at_its_place):
     there, free = at_its_place
     path = tmp_path / "m.onnxtxt"
+    free.set()
     save(builders.document().model, path)
     there.clear()
+    free.clear()
     tab = opened(window, qtbot, path)
     with tab.workspace.document.edit("Describe") as edit:
         edit.do(SetField(tab.workspace.graph.nodes.first, "doc_string", "why it is here"))
-    window.files.save(tab)
+    window.files.saver.save(tab)
     qtbot.waitUntil(there.is_set)
     assert "why it is here" not in path.read_text()
     has_all(tab)

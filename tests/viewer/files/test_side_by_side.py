@@ -37,7 +37,9 @@ def files(tmp_path):
 
 
 def settled(window, qtbot):
-    qtbot.waitUntil(lambda: not window.files.pending and all(not t.view.is_busy for t in window.tabs()), timeout=20_000)
+    qtbot.waitUntil(
+        lambda: not window.files.pending and all(not t.view.scenes.is_busy for t in window.tabs()), timeout=20_000
+    )
 
 
 def choose(window, qtbot, title):
@@ -116,9 +118,9 @@ def test_scrolling_and_zooming_one_moves_the_other(compared):
         assert follower.view.zoom == leader.view.zoom
         assert np.abs(place_of(follower.view, partner) - place_of(leader.view, node)).max() < 2
     old.beside.bar.follow.click()
-    before = new.view.view_state()
+    before = new.view.scenes.view_state()
     old.view.pan_by(0, 400)
-    assert new.view.view_state() == before
+    assert new.view.scenes.view_state() == before
 
 
 def test_who_is_clicked_is_who_actions_mean(compared, window, qtbot):
@@ -127,7 +129,7 @@ def test_who_is_clicked_is_who_actions_mean(compared, window, qtbot):
     qtbot.mouseClick(old.view, Qt.MouseButton.LeftButton, pos=QPoint(3, 3))
     assert window.workspace is old.workspace
     assert window.windowTitle().startswith("old.onnx")
-    old.workspace.reveal(builders.node(old.workspace.document, "relu_7"))
+    old.workspace.navigation.reveal(builders.node(old.workspace.document, "relu_7"))
     assert new.workspace.selection.current is builders.node(new.workspace.document, "relu_7")
     window.actions_binding.run("edit.delete")
     assert "relu_7" not in {n.name for n in old.workspace.model.graph.nodes}
@@ -293,11 +295,11 @@ def test_a_body_is_shown_on_both_sides_and_its_owner_is_marked(window, qtbot, tm
     left, right = window.tabs()
     choice = builders.node(right.workspace.document, "choose")
     assert kinds(right) == {"~": {"choose", "call"}}
-    right.workspace.show(choice.bodies[0])
+    right.workspace.navigation.show(choice.bodies[0])
     assert left.workspace.graph is builders.node(left.workspace.document, "choose").bodies[0]
     settled(window, qtbot)
     assert kinds(left) == {"=": {"inner"}}
-    right.workspace.go_up()
+    right.workspace.navigation.go_up()
     assert left.workspace.graph is left.workspace.model.graph
 
 

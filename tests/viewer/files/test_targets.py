@@ -22,7 +22,7 @@ def path(tmp_path):
 
 
 def titles(tab):
-    return [message.title for message in tab.messages.messages]
+    return [message.title for message in tab.message_bar.messages]
 
 
 def choose(monkeypatch, path):
@@ -33,7 +33,7 @@ def test_save_as_does_not_replace_the_weights_of_the_model(window, qtbot, path, 
     tab = opened(window, qtbot, path)
     before = path.with_name("w.bin").read_bytes()
     choose(monkeypatch, path.with_name("w.bin"))
-    window.files.save_as(tab)
+    window.files.saver.save_as(tab)
     qtbot.waitUntil(lambda: "w.bin holds weights of m.onnx" in titles(tab))
     assert path.with_name("w.bin").read_bytes() == before
     assert tab.path == path
@@ -44,7 +44,7 @@ def test_nor_those_of_another_document(window, qtbot, path):
     other.write_bytes(proto_of({"v": np.ones(3, np.float32)}).SerializeToString())
     opened(window, qtbot, path)
     tab = opened(window, qtbot, other)
-    window.files.save_with(tab, SaveOptions(path.with_name("w.bin")))
+    window.files.saver.save_with(tab, SaveOptions(path.with_name("w.bin")))
     qtbot.waitUntil(lambda: "w.bin holds weights of m.onnx" in titles(tab))
 
 
@@ -53,11 +53,11 @@ def test_nor_the_file_of_another_document_while_it_is_open(window, qtbot, path):
     other.write_bytes(proto_of({"v": np.ones(3, np.float32)}).SerializeToString())
     first, second = opened(window, qtbot, path), opened(window, qtbot, other)
     before = path.read_bytes()
-    window.files.save_with(second, SaveOptions(path))
+    window.files.saver.save_with(second, SaveOptions(path))
     qtbot.waitUntil(lambda: "m.onnx is open" in titles(second))
     assert path.read_bytes() == before
     window.files.forget(first)
-    window.files.save_with(second, SaveOptions(path))
+    window.files.saver.save_with(second, SaveOptions(path))
     qtbot.waitUntil(lambda: second.path == path)
     assert path.read_bytes() != before
 

@@ -35,7 +35,7 @@ def save(window, qtbot, tab):
     """Save and wait until that is done."""
 
     def save():
-        window.files.save(tab)
+        window.files.saver.save(tab)
         qtbot.waitUntil(lambda: not window.files.saving and not tab.modified, timeout=20_000)
 
     return save
@@ -53,11 +53,11 @@ def data_files(tab):
 
 
 def offers(tab):
-    return [message for message in tab.messages.messages if message.choices]
+    return [message for message in tab.message_bar.messages if message.choices]
 
 
 def press(qtbot, tab, text):
-    (button,) = [b for b in tab.messages.findChildren(QPushButton) if b.text() == text and b.isVisible()]
+    (button,) = [b for b in tab.message_bar.findChildren(QPushButton) if b.text() == text and b.isVisible()]
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
 
 

@@ -144,7 +144,7 @@ def test_a_refused_text_holds_on_when_another_row_is_clicked(qtbot, panel, works
 
 
 def test_a_refused_text_is_told_when_something_else_is_shown(qtbot, panel, workspace, heard):
-    messages = heard(workspace.messaged)
+    messages = heard(workspace.messages.shown)
     workspace.selection.set([workspace.model])
     editor = begin(qtbot, panel, "ir_version")
     editor.selectAll()

@@ -92,7 +92,7 @@ def test_choosing_in_the_outline_selects_and_the_other_way_round(qtbot, workspac
 
 def test_a_node_chosen_in_the_outline_comes_into_view_without_leaving_the_graph(qtbot, workspace, heard):
     panel = shown(qtbot, OutlinePanel(workspace))
-    revealed = heard(workspace.reveal_requested)
+    revealed = heard(workspace.navigation.reveal_requested)
     relu, _, branch = list(workspace.model.graph.nodes)[:3]
     panel.tree.setCurrentIndex(panel.model.index_of(relu))
     assert revealed == [relu]
@@ -177,7 +177,7 @@ def found(panel):
 def test_typing_finds_and_marks(qtbot, workspace, heard):
     panel = shown(qtbot, FindPanel(workspace))
     calls = []
-    workspace.marked.connect(lambda kind, items: calls.append((kind, [i.name for i in items])))
+    workspace.highlights.marked.connect(lambda kind, items: calls.append((kind, [i.name for i in items])))
     qtbot.keyClicks(panel.box, "op:abs")
     qtbot.waitUntil(lambda: len(panel.matches.items) == 2)
     assert found(panel) == ["Abs_0", "Abs_0"]
@@ -483,7 +483,7 @@ def test_a_double_click_into_a_branch_goes_to_the_row_that_was_there_first(qtbot
 def test_escape_leaves_find_and_takes_the_marks_away(qtbot, workspace):
     panel = shown(qtbot, FindPanel(workspace))
     marks, asked = [], []
-    workspace.marked.connect(lambda kind, items: marks.append((kind, len(items))))
+    workspace.highlights.marked.connect(lambda kind, items: marks.append((kind, len(items))))
     workspace.action_requested.connect(asked.append)
     panel.box.setText("op:Relu")
     qtbot.waitUntil(lambda: bool(marks), timeout=5000)

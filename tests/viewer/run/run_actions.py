@@ -19,7 +19,7 @@ def opened(window, qtbot, path):
     """Open a file; its workspace."""
     count = len(window.tabs())
     window.files.open([path])
-    qtbot.waitUntil(lambda: len(window.tabs()) > count and not window.tabs()[-1].view.is_busy, timeout=20_000)
+    qtbot.waitUntil(lambda: len(window.tabs()) > count and not window.tabs()[-1].view.scenes.is_busy, timeout=20_000)
     return window.tabs()[-1].workspace
 
 

@@ -5,8 +5,8 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QToolButton
 
+from onnx_workbench.exec.engine.breakpoints import Breakpoint
 from onnx_workbench.exec.inputs.sources import Constant
-from onnx_workbench.exec.session import Breakpoint
 from onnx_workbench.viewer.canvas.scene.drawing import HEADER
 from onnx_workbench.viewer.style.theme import theme
 from tests.viewer.canvas.painting import finish_painting
@@ -43,7 +43,7 @@ def marked(workspace, kind):
 def color_left_of_header(workspace, of):
     """What is painted at the left end of a node's header."""
     view = workspace.parent().view
-    view.reveal(of)
+    view.navigator.reveal(of)
     finish_painting(view)
     left, top, _, _ = view.scene.rect(view.scene.drawing.boxes_of(of)[0])
     x, y = view.viewport.to_widget(left, top + HEADER / 2)
@@ -161,8 +161,8 @@ def test_a_breakpoint_inside_a_body_is_set_and_shown(window, qtbot, tmp_path):
     workspace = opened(window, qtbot, path)
     loop = node(workspace, "loop")
     (body,) = loop.bodies
-    workspace.show(body)
-    qtbot.waitUntil(lambda: workspace.graph is body and not workspace.parent().view.is_busy)
+    workspace.navigation.show(body)
+    qtbot.waitUntil(lambda: workspace.graph is body and not workspace.parent().view.scenes.is_busy)
     inner = next(n for n in body.nodes if n.op_type == "Neg")
     workspace.selection.set([inner])
     workspace.trigger("run.breakpoint")
@@ -171,7 +171,7 @@ def test_a_breakpoint_inside_a_body_is_set_and_shown(window, qtbot, tmp_path):
     rows = [button.text() for button in window.docks.open("run").breakpoints.findChildren(QToolButton)]
     assert "before inner" in rows
     workspace.runs.inputs.set_source("x", Constant(1.0))
-    workspace.show(workspace.model.graph)
+    workspace.navigation.show(workspace.model.graph)
     run(qtbot, workspace)
     seen = []
     while workspace.runs.is_paused:
@@ -197,7 +197,7 @@ def test_steps_from_a_breakpoint_inside_a_body_point_at_each_node_inside(qtbot, 
     for waits_at in (identity, negate, identity, negate, identity, negate):
         assert workspace.runs.paused_at is waits_at
         assert workspace.selection.current is waits_at
-        qtbot.waitUntil(lambda: workspace.graph is body and not workspace.parent().view.is_busy)
+        qtbot.waitUntil(lambda: workspace.graph is body and not workspace.parent().view.scenes.is_busy)
         assert marked(workspace, "next") == {waits_at}
         run(qtbot, workspace, "run.step")
     assert not workspace.runs.is_paused

@@ -9,12 +9,13 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDockWidget
 
-from onnx_workbench.exec.engine.plan import MISSING
 from onnx_workbench.exec.inputs.sources import Constant, Random
 from onnx_workbench.exec.inspect.statistics import Summary, describe
+from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.edits.values import rename_value
 from onnx_workbench.viewer.run import compare
+from tests.viewer.held import let_readers_end
 from tests.viewer.run.run_actions import ONNX_RUNTIME, edit, make_finite, needs_onnx_runtime, node, opened, run, value
 
 
@@ -22,6 +23,7 @@ def compared(qtbot, panel, prepare):
     panel.rows = []
     panel.compare("other", prepare)
     qtbot.waitUntil(lambda: bool(panel.rows) and not panel.workspace.tasks.running, timeout=60_000)
+    let_readers_end(qtbot)
     return {row.name: row.difference for row in panel.rows}
 
 
@@ -39,7 +41,7 @@ def test_a_comparison_that_fails_is_over(window, qtbot, net, tmp_path):
     panel = window.docks.open("compare")
     invitation = panel.summary.text()
     messages = []
-    workspace.messaged.connect(messages.append)
+    workspace.messages.shown.connect(messages.append)
     panel.compare("gone", compare.with_npz(workspace, tmp_path / "gone.npz"))
     qtbot.waitUntil(lambda: bool(messages) and not workspace.tasks.running)
     assert panel.summary.text() == invitation
@@ -118,7 +120,7 @@ def test_of_another_open_model_that_fails_midway_what_it_computed_is_compared(wi
     other, workspace, told = opened(window, qtbot, other_file), made_and_run(window, qtbot, net), []
     edit(other, "relu", "alpha", 0.0)
     edit(other, "mean", "axes", [2, 9])
-    workspace.messaged.connect(told.append)
+    workspace.messages.shown.connect(told.append)
     panel = window.docks.open("compare")
     found = compared(qtbot, panel, compare.with_model(workspace, other))
     assert {"c", "l", "r"} <= found.keys()
@@ -127,7 +129,7 @@ def test_of_another_open_model_that_fails_midway_what_it_computed_is_compared(wi
     assert [message.title for message in told] == ["Not every value could be compared"]
     assert "other.onnx did not come to its end" in told[0].detail
     assert "ReduceMean" in told[0].detail
-    bar = workspace.parent().messages
+    bar = workspace.parent().message_bar
     assert [message.title for message in bar.messages] == ["Not every value could be compared"]
     edit(other, "mean", "axes", [2, 3])
     found = compared(qtbot, panel, compare.with_model(workspace, other))
@@ -140,7 +142,7 @@ def test_fewer_bits_show_as_far_as_a_model_runs_that_fails(window, qtbot, net):
     make_finite(workspace)
     edit(workspace, "mean", "axes", [2, 9])
     run(qtbot, workspace)
-    workspace.messaged.connect(told.append)
+    workspace.messages.shown.connect(told.append)
     panel = window.docks.open("compare")
     found = compared(qtbot, panel, compare.with_precision(workspace, "float16", None))
     assert found["r"].max_abs > 0
@@ -173,7 +175,7 @@ def test_another_open_model_that_lacks_inputs_is_named(window, qtbot, net, tmp_p
     workspace, told = opened(window, qtbot, net), []
     make_finite(workspace)
     run(qtbot, workspace)
-    workspace.messaged.connect(told.append)
+    workspace.messages.shown.connect(told.append)
     window.docks.open("compare").compare("other", compare.with_model(workspace, other))
     qtbot.waitUntil(lambda: bool(told) and not workspace.tasks.running, timeout=30_000)
     assert told[0].title == "other.onnx cannot be run with these inputs"
@@ -290,6 +292,7 @@ def pick(qtbot, panel, text):
     panel.menu.aboutToShow.emit()
     next(a for a in panel.menu.actions() if a.text() == text).trigger()
     qtbot.waitUntil(lambda: not panel.workspace.tasks.running)
+    let_readers_end(qtbot)
     return {(bool(row.key[0]), row.name): row.difference.max_abs for row in panel.rows}
 
 
@@ -320,7 +323,7 @@ def test_what_an_edit_did_is_no_error_of_fewer_bits(window, qtbot, net):
     run(qtbot, workspace)
     edit(workspace, "relu", "alpha", 0.1)
     told = []
-    workspace.messaged.connect(told.append)
+    workspace.messages.shown.connect(told.append)
     panel = window.docks.open("compare")
     assert pick(qtbot, panel, "What if all nodes were in float16") == {}
     assert [message.title for message in told] == ["The run is out of date"]
@@ -336,7 +339,7 @@ def test_a_run_does_not_know_an_input_by_a_name_it_got_since(window, qtbot, net,
     with workspace.document.edit("Rename") as transaction:
         rename_value(transaction, value(workspace, "x"), "renamed")
     told = []
-    workspace.messaged.connect(told.append)
+    workspace.messages.shown.connect(told.append)
     panel = window.docks.open("compare")
     assert pick(qtbot, panel, choice) == {}
     assert [message.title for message in told] == ["The run is out of date"]
@@ -348,11 +351,13 @@ def test_a_document_that_was_closed_is_not_run_again(window, qtbot, net, tmp_pat
     workspace, other = run_beside_another(window, qtbot, net, tmp_path)
     panel, told = window.docks.open("compare"), []
     pick(qtbot, panel, "The open model other.onnx")
+    let_readers_end(qtbot)
     window.area.remove_tab(next(tab for tab in window.tabs() if tab.workspace is other))
-    workspace.messaged.connect(told.append)
+    workspace.messages.shown.connect(told.append)
     panel.compare_again()
     qtbot.waitUntil(lambda: not workspace.tasks.running)
     assert [message.title for message in told] == ["other.onnx was closed"]
+    let_readers_end(qtbot)
     assert "agree" in panel.summary.text(), "what was found before stays"
 
 
@@ -379,6 +384,7 @@ def test_values_of_several_calls_are_told_apart(window, qtbot, tmp_path):
     run(qtbot, workspace)
     panel = window.docks.open("compare")
     pick(qtbot, panel, "The run before")
+    let_readers_end(qtbot)
     rows = panel.table.model()
     names = [rows.index(row, 1).data() for row in range(rows.rowCount())]
     assert {name for name in names if "h" in name} == {"one › h", "two › h"}
@@ -389,10 +395,13 @@ def test_values_of_several_calls_are_told_apart(window, qtbot, tmp_path):
             shown.append(workspace.results.value_of(workspace.selection.current)[0])
     assert shown == [16, 256], "those of each call"
     profile = window.docks.open("profile")
+    let_readers_end(qtbot)
     profile.view.setCurrentIndex(2)
+    let_readers_end(qtbot)
     alive = set()
     for moment in profile.memory.curve.moments:
         profile.memory.curve.pointed.emit(moment)
+        let_readers_end(qtbot)
         table = profile.memory.table.model()
         alive |= {table.index(row, 0).data() for row in range(table.rowCount())}
     assert {name for name in alive if "h" in name} == {"one › h", "two › h"}

@@ -104,7 +104,9 @@ def test_news_of_a_note_reach_the_edge_though_it_was_asked_for_before_they_are_t
     run(qtbot, workspace)
     before = shown(qtbot, workspace, "r")
     edit(workspace, "relu", "alpha", 0.25)
-    assert workspace.note_of(value(workspace, "r")) == before, "as where it was painted, until all is painted anew"
+    assert workspace.highlights.note_of(value(workspace, "r")) == before, (
+        "as where it was painted, until all is painted anew"
+    )
     qtbot.waitUntil(lambda: shown(qtbot, workspace, "r").stale)
 
 

@@ -4,6 +4,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from onnx_workbench.model.ir.types import Shape
+from tests.viewer.held import let_readers_end
 from tests.viewer.run.run_actions import idle, make_finite, node, opened, run, value
 
 
@@ -19,7 +20,7 @@ def test_arrow_keys_walk_the_nodes_and_the_tensor_panel_follows(window, qtbot, n
     with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
         qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_F6)
     idle(qtbot, workspace)
-    workspace.reveal(node(workspace, "conv"))
+    workspace.navigation.reveal(node(workspace, "conv"))
     panel = window.docks.panel("tensor")
     for name, output in (("log", "l"), ("relu", "r"), ("mean", "m"), ("fc", "y")):
         qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Down)
@@ -38,11 +39,13 @@ def test_declarations_are_corrected_without_the_mouse(window, qtbot, net):
     make_finite(workspace)
     run(qtbot, workspace)
     workspace.trigger("values.correct_types")
+    let_readers_end(qtbot)
     assert value(workspace, "c").type.shape == Shape(("N", 4, 8, 8))
     run(qtbot, workspace)
     told = []
-    workspace.messaged.connect(told.append)
+    workspace.messages.shown.connect(told.append)
     workspace.trigger("values.correct_types")
+    let_readers_end(qtbot)
     assert [message.title for message in told] == ["There is nothing to correct"]
 
 
@@ -57,4 +60,4 @@ def test_what_a_run_is_compared_with_is_chosen_without_the_mouse(window, qtbot, 
     panel.menu.setActiveAction(wanted)
     qtbot.keyClick(panel.menu, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: bool(panel.rows), timeout=20_000)
-    assert "float16" in panel.summary.text()
+    qtbot.waitUntil(lambda: "float16" in panel.summary.text())

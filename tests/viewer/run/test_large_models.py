@@ -100,11 +100,11 @@ def test_another_choice_ends_the_matching_of_numbers(qtbot, workspace, tmp_path)
 def test_nodes_that_finish_light_up_and_the_others_wait(workspace):
     marks = workspace.parent().canvas.marks
     nodes = list(workspace.model.graph.nodes)
-    workspace.mark("stale", nodes)
-    workspace.unmark("stale", nodes[:1500])
+    workspace.highlights.mark("stale", nodes)
+    workspace.highlights.unmark("stale", nodes[:1500])
     drawing = marks.scene.drawing
     assert set(marks.boxes["stale"].tolist()) == {box for node in nodes[1500:] for box in drawing.boxes_of(node)}
-    workspace.unmark("stale", nodes)
+    workspace.highlights.unmark("stale", nodes)
     assert not len(marks.boxes["stale"])
 
 
@@ -234,8 +234,8 @@ def test_a_comparison_can_be_stopped_while_a_model_is_read(qtbot, window, worksp
     assert panel.summary.text() != invitation
     workspace.tasks.cancel_all()
     qtbot.waitUntil(lambda: not workspace.tasks.running)
-    assert panel.summary.text() == invitation
     let_readers_end(qtbot)
+    assert panel.summary.text() == invitation
     assert not panel.rows
 
 
@@ -248,7 +248,7 @@ def test_a_document_may_be_closed_while_it_is_read_for_a_comparison(
     window.area.activate(window.tabs()[0])
     run(qtbot, workspace)
     panel, told = window.docks.open("compare"), []
-    workspace.messaged.connect(lambda message: told.append(message.title))
+    workspace.messages.shown.connect(lambda message: told.append(message.title))
     began, _ = hold_reader(monkeypatch, other.runs.session, "prepare")
     choose(panel, "The open model long2.onnx")
     qtbot.waitUntil(began.is_set)

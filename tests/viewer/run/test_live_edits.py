@@ -171,8 +171,8 @@ def test_calls_of_functions_whose_values_differ_from_the_run_before_are_marked(w
     edit(work, "leaky", "alpha", 0.25)
     settled(qtbot, work)
     calls = {node(work, "call"), node(work, "again")}
-    assert calls <= set(work.marks["changed"])
-    assert {thing.graph for thing in work.marks["changed"]} == {work.model.graph}
+    assert calls <= set(work.highlights.marks["changed"])
+    assert {thing.graph for thing in work.highlights.marks["changed"]} == {work.model.graph}
 
 
 # -- anything at all -------------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ def faults(workspace):
 
 def _places(result, session):
     """Keys of what a run has, by the calls of functions and the value."""
-    object_of, value_of = session.snapshots.nodes.object, session.snapshots.values.object
+    object_of, value_of = session.snapshots.nodes.get, session.snapshots.values.get
     bodies = [(path, number) for path, inside in result.bodies.items() for number in inside]
     keys = [*(key for key in result.layout.slots if result.info(key) is not None), *bodies]
     return {(tuple(map(object_of, path)), value_of(number)): (path, number) for path, number in keys}

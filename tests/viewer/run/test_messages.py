@@ -17,7 +17,7 @@ def workspace(window, qtbot, net):
 
 
 def bars(workspace):
-    return [message.title for message in workspace.parent().messages.messages]
+    return [message.title for message in workspace.parent().message_bar.messages]
 
 
 def live_run(qtbot, workspace, name, attribute, to):
@@ -32,7 +32,7 @@ def test_failures_of_live_runs_take_each_others_place_and_go_with_the_last(qtbot
     live_run(qtbot, workspace, "mean", "axes", [7])
     live_run(qtbot, workspace, "mean", "axes", [8])
     assert bars(workspace) == ["Failed: mean"]
-    assert "8" in workspace.parent().messages.messages[0].detail
+    assert "8" in workspace.parent().message_bar.messages[0].detail
     live_run(qtbot, workspace, "conv", "group", 2)
     assert bars(workspace) == ["Failed: conv"]
     live_run(qtbot, workspace, "conv", "group", 1)
@@ -44,7 +44,7 @@ def test_a_failure_that_was_closed_is_told_again_when_one_asks_again(qtbot, work
     edit(workspace, "mean", "axes", [7])
     run(qtbot, workspace)
     assert bars(workspace) == ["Failed: mean"]
-    workspace.parent().messages.close_newest()
+    workspace.parent().message_bar.close_newest()
     run(qtbot, workspace)
     assert bars(workspace) == ["Failed: mean"]
 
@@ -72,7 +72,7 @@ def test_what_lacks_a_value_that_nothing_defines_is_told(window, qtbot, workspac
 
 
 def test_other_messages_stay(qtbot, workspace):
-    workspace.message("warning", "Something else")
+    workspace.messages.show("warning", "Something else")
     edit(workspace, "mean", "axes", [7])
     run(qtbot, workspace)
     edit(workspace, "mean", "axes", [2, 3])
@@ -84,14 +84,14 @@ def test_the_first_value_that_is_not_finite_is_told_once_and_shown(window, qtbot
     make_bad(workspace)
     run(qtbot, workspace)
     assert bars(workspace) == ["NaN in l"]
-    message = workspace.parent().messages.messages[0]
+    message = workspace.parent().message_bar.messages[0]
     assert "[0, 0, 0, 0]" in message.detail
     ((title, show),) = message.choices
     assert title == "Show"
     with qtbot.waitSignal(workspace.results.element_chosen):
         show()
     assert workspace.selection.current.name == "log"
-    workspace.parent().messages.close_newest()
+    workspace.parent().message_bar.close_newest()
     workspace.runs.run(fresh=True)
     idle(qtbot, workspace)
     assert bars(workspace) == []
@@ -113,7 +113,7 @@ def test_what_was_not_looked_at_is_told_until_a_search_looks(window, qtbot, tmp_
     qtbot.waitUntil(lambda: bars(workspace) == ["Every value is finite"], timeout=30_000)
     make_bad(workspace)
     run(qtbot, workspace)
-    alarm = next(m for m in workspace.parent().messages.messages if m.title == "NaN in z")
+    alarm = next(m for m in workspace.parent().message_bar.messages if m.title == "NaN in z")
     assert alarm.detail.endswith("Every value before it is finite, but values inside bodies were not looked at.")
 
 
@@ -129,7 +129,7 @@ def test_values_that_are_finite_again_take_the_warning_back(qtbot, workspace):
 def test_a_failed_node_is_named_once(qtbot, workspace):
     edit(workspace, "mean", "axes", [7])
     run(qtbot, workspace)
-    messages = workspace.parent().messages
+    messages = workspace.parent().message_bar
     label = next(label for label in messages.findChildren(QLabel) if "Failed" in label.text())
     assert label.text().count("mean") == 1
     assert "ReduceMean (opset 17) with r: float[" in label.text()
@@ -251,7 +251,7 @@ def slow(window, qtbot, tmp_path):
 
 def test_a_time_limit_is_told_as_long_as_it_is_what_ended_the_last_run(qtbot, slow):
     places = []
-    slow.messaged.connect(lambda message: places.append(message.place))
+    slow.messages.shown.connect(lambda message: places.append(message.place))
     slow.runs.inputs.set_limits(time=0.2)
     run(qtbot, slow)
     assert places == [node(slow, "loop")], "it was at"

@@ -86,7 +86,7 @@ def test_a_turn_of_a_body_that_nothing_outside_shows(window, qtbot, open_text):
     assert causes(window, qtbot, "l") == [("s1", -0.5)]
     assert workspace.runs.is_paused
     idle(qtbot, workspace)
-    assert window.tabs()[-1].messages.messages == []  # who stands before it need not be told
+    assert window.tabs()[-1].message_bar.messages == []  # who stands before it need not be told
     run(qtbot, workspace)
     assert not workspace.runs.is_paused
 
@@ -120,7 +120,7 @@ def test_no_run_that_waits_is_ended_for_it(window, qtbot, open_text):
     workspace.runs.breakpoints.toggle(next(n for n in workspace.model.graph.nodes if n.name == "after"))
     run(qtbot, workspace)
     messages = []
-    workspace.messaged.connect(messages.append)
+    workspace.messages.shown.connect(messages.append)
     workspace.trigger("run.first_non_finite")
     qtbot.waitUntil(lambda: bool(messages), timeout=20_000)
     idle(qtbot, workspace)
@@ -132,7 +132,7 @@ def test_where_all_is_finite_every_turn_was_looked_at(window, qtbot, open_text):
     workspace = open_text(LOOP, 9.0)
     run(qtbot, workspace)
     messages = []
-    workspace.messaged.connect(messages.append)
+    workspace.messages.shown.connect(messages.append)
     workspace.trigger("run.first_non_finite")
     qtbot.waitUntil(lambda: bool(messages), timeout=30_000)
     assert [message.title for message in messages] == ["Every value is finite"]
@@ -195,7 +195,7 @@ def masked(open_text):
 
 def told(qtbot, workspace, action):
     """Title of the message that comes instead of a place."""
-    with qtbot.waitSignal(workspace.messaged, timeout=60_000) as signal:
+    with qtbot.waitSignal(workspace.messages.shown, timeout=60_000) as signal:
         workspace.trigger(action)
     idle(qtbot, workspace)
     return signal.args[0].title
@@ -239,7 +239,7 @@ def test_infinities_that_are_given_are_told_where_nothing_begins(qtbot, open_tex
         float("inf"),
     )
     messages = []
-    workspace.messaged.connect(messages.append)
+    workspace.messages.shown.connect(messages.append)
     run(qtbot, workspace)
     assert not messages
     assert told(qtbot, workspace, "run.first_non_finite") == "Infinities are only passed on"
@@ -254,6 +254,6 @@ def test_a_nan_in_a_sequence_that_is_given_is_found(window, qtbot, open_text):
     )
     workspace.runs.inputs.set_given({"s": [np.ones(2, np.float32), np.array([1, np.nan], np.float32)]}, 0)
     run(qtbot, workspace)
-    assert [message.title for message in window.tabs()[-1].messages.messages] == ["NaN in s"]
+    assert [message.title for message in window.tabs()[-1].message_bar.messages] == ["NaN in s"]
     workspace.trigger("run.first_non_finite")
     qtbot.waitUntil(lambda: workspace.selection.current is value(workspace, "s"), timeout=20_000)

@@ -26,7 +26,7 @@ def call(window, qtbot, title, where):
     qtbot.keyClicks(popup.field, title)
     qtbot.waitUntil(lambda: (title, where) in [(entry.title, entry.where) for entry in popup.shown()])
     names = [(entry.title, entry.where) for entry in popup.shown()]
-    for _ in range(names.index((title, where)) - popup.list.currentRow()):
+    for _ in range(names.index((title, where)) - popup.list.currentIndex().row()):
         qtbot.keyClick(popup.field, Qt.Key.Key_Down)
     qtbot.keyClick(popup.field, Qt.Key.Key_Return)
 
@@ -167,9 +167,9 @@ def test_what_becomes_possible_while_the_palette_is_open_can_be_chosen(window, q
     qtbot.keyClick(popup.field, Qt.Key.Key_Return)
     assert popup.isVisible(), "there is nothing to look through yet"
     run(qtbot, workspace)
-    first = popup.list.item(0)
+    first = popup.model.index(0)
     qtbot.waitUntil(lambda: bool(first.flags() & Qt.ItemFlag.ItemIsEnabled))
-    assert first.isSelected()
+    assert popup.list.selectionModel().isSelected(first)
     qtbot.keyClick(popup.field, Qt.Key.Key_Return)
     assert not popup.isVisible()
     idle(qtbot, workspace)

@@ -10,7 +10,7 @@ from onnx_workbench.viewer.core.settings import CLOSED_PANELS, RUN_IN_PROCESS
 from onnx_workbench.viewer.run import run_marks
 from tests.viewer.run.run_actions import edit, idle, node, opened, run, value
 
-#: Two quick nodes, a loop of a second or so, a node after it, and a loop whose turns the input `n` counts.
+#: Two quick nodes, a loop of a fraction of a second, a node after it, and a loop whose turns the input `n` counts.
 SLOW = """
 <ir_version: 9, opset_import: ["" : 17]>
 slow (float[4] x, int64 n) => (float[4] y)
@@ -28,13 +28,13 @@ slow (float[4] x, int64 n) => (float[4] y)
 """
 ENDLESS = 1 << 50
 #: Turns of the second loop, for a run that is to end by itself but not before a part of it was seen.
-MORE_AND_MORE = [1] + [100_000 << n for n in range(0, 40, 2)]
+MORE_AND_MORE = [1] + [20_000 << n for n in range(0, 40, 2)]
 
 
 @pytest.fixture
 def slow(tmp_path):
     path = tmp_path / "slow.onnx"
-    onnx.save(onnx.parser.parse_model(SLOW.replace("TURNS", "200000")), path)
+    onnx.save(onnx.parser.parse_model(SLOW.replace("TURNS", "50000")), path)
     return path
 
 
@@ -220,7 +220,7 @@ def test_an_edit_during_the_first_run_makes_what_it_gave_stale(qtbot, workspace)
 
 @pytest.fixture
 def bars():
-    return lambda workspace: [message.title for message in workspace.parent().messages.messages]
+    return lambda workspace: [message.title for message in workspace.parent().message_bar.messages]
 
 
 def test_where_no_process_can_be_started_models_run_in_the_program(window, qtbot, net, monkeypatch, bars):
@@ -234,12 +234,12 @@ def test_where_no_process_can_be_started_models_run_in_the_program(window, qtbot
     run(qtbot, workspace)
     idle(qtbot, workspace)
     assert bars(workspace) == ["This model is run inside the program"]
-    detail = workspace.parent().messages.messages[0].detail
+    detail = workspace.parent().message_bar.messages[0].detail
     assert "Resource temporarily unavailable" in detail
     assert "cannot be stopped" in detail
     assert workspace.results.value_of(value(workspace, "y")).shape == (1, 2)
     assert window.settings.get(RUN_IN_PROCESS)
-    workspace.parent().messages.close_newest()
+    workspace.parent().message_bar.close_newest()
     workspace.runs.run_to(node(workspace, "log"))
     idle(qtbot, workspace)
     assert bars(workspace) == []

@@ -27,11 +27,16 @@ def export(window, qtbot, workspace, tmp_path, monkeypatch):
     return export
 
 
+def colour_by_size(qtbot, workspace):
+    workspace.runs.overlays.choose("size")
+    qtbot.waitUntil(lambda: bool(workspace.runs.overlays.numbers))
+
+
 def test_statistics_colours_and_legend_are_in_a_scalable_picture(window, qtbot, workspace, export):
     window.settings.set(EDGE_NOTES, "range")
     make_finite(workspace)
     run(qtbot, workspace)
-    workspace.runs.overlays.choose("size")
+    colour_by_size(qtbot, workspace)
     text = export("graph.svg").read_text("utf-8")
     assert " … " in text
     assert "Elements of the output" in text
@@ -52,7 +57,7 @@ def test_a_legend_makes_the_picture_larger_and_covers_nothing(qtbot, workspace, 
     make_finite(workspace)
     run(qtbot, workspace)
     before = export(f"before.{suffix}")
-    workspace.runs.overlays.choose("size")
+    colour_by_size(qtbot, workspace)
     after = export(f"after.{suffix}")
     if suffix == "pdf":
         assert after.read_bytes() != before.read_bytes()

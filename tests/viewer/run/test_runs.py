@@ -9,19 +9,20 @@ from onnx import numpy_helper
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 
+from onnx_workbench.exec.engine.breakpoints import Breakpoint
 from onnx_workbench.exec.inputs.sources import Constant, File, Random, Range, make_feeds
 from onnx_workbench.exec.results.run_file import load_run
-from onnx_workbench.exec.session import Breakpoint, Session
-from onnx_workbench.model import load
+from onnx_workbench.exec.session import Session
 from onnx_workbench.model.edits.nodes import delete_and_bridge, rename_node
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.types import SequenceType, Shape, TensorType
 from onnx_workbench.viewer.core.settings import RUN_IN_PROCESS
 from onnx_workbench.viewer.run.inputs import as_json, from_json
 from onnx_workbench.viewer.run.results import info_of
 from onnx_workbench.viewer.run.saved_runs import take_up_run, write_run
-from onnx_workbench.viewer.run_panel import outcome
+from tests.viewer.held import let_readers_end
 from tests.viewer.run.run_actions import edit, idle, make_bad, make_finite, node, opened, run, value
 
 # -- values ----------------------------------------------------------------------------------------------------
@@ -274,7 +275,7 @@ def test_a_failing_node_is_told_with_its_place_and_the_rest_is_kept(window, qtbo
     onnx.save(onnx.parser.parse_model(text), path)
     workspace = opened(window, qtbot, path)
     messages = []
-    workspace.messaged.connect(messages.append)
+    workspace.messages.shown.connect(messages.append)
     run(qtbot, workspace)
     assert [m.place for m in messages] == [node(workspace, "odd")]
     assert "mystery" in messages[0].detail
@@ -287,7 +288,7 @@ def test_inputs_that_do_not_fit_are_told(window, qtbot, net, tmp_path):
     workspace = opened(window, qtbot, net)
     workspace.runs.inputs.set_source("x", File(tmp_path / "missing.npy"))
     messages = []
-    workspace.messaged.connect(messages.append)
+    workspace.messages.shown.connect(messages.append)
     workspace.runs.run()
     idle(qtbot, workspace)
     assert "missing.npy" in messages[0].title
@@ -298,6 +299,7 @@ def test_wrong_declarations_are_listed_and_corrected_in_one_edit(window, qtbot, 
     workspace = opened(window, qtbot, net)
     run(qtbot, workspace)
     panel = window.docks.open("run")
+    let_readers_end(qtbot)
     assert panel.outcome.correct.isVisibleTo(panel)
     found = panel.outcome.tree.findItems("c", Qt.MatchFlag.MatchRecursive)
     assert [item.text(1) for item in found] == ["1×4×8×8, declared N×4×7×7"]
@@ -311,8 +313,7 @@ def test_wrong_declarations_are_listed_and_corrected_in_one_edit(window, qtbot, 
 
 
 @pytest.mark.parametrize("waits", [True, False])
-def test_declarations_of_a_large_model_are_looked_at_while_the_window_goes_on(window, qtbot, net, monkeypatch, waits):
-    monkeypatch.setattr(outcome, "_FEW", -1)
+def test_declarations_are_looked_at_while_the_window_goes_on(window, qtbot, net, waits):
     workspace = opened(window, qtbot, net)
     run(qtbot, workspace)
     panel = window.docks.open("run")
@@ -322,6 +323,7 @@ def test_declarations_of_a_large_model_are_looked_at_while_the_window_goes_on(wi
         headings = [tree.topLevelItem(row).text(0).split()[0] for row in range(tree.topLevelItemCount())]
         assert headings[:2] == ["Outputs", "Declared"]
     panel.outcome.correct_declarations()
+    let_readers_end(qtbot)
     assert value(workspace, "c").type.shape == Shape(("N", 4, 8, 8))
 
 
@@ -335,6 +337,7 @@ def test_a_wrong_size_that_follows_a_symbol_is_corrected_to_the_symbol(window, q
     run(qtbot, workspace)
     panel = window.docks.open("run")
     qtbot.waitUntil(lambda: workspace.types.inferred is not None)
+    let_readers_end(qtbot)
     panel.outcome.correct.click()
     assert value(workspace, "y").type.shape == Shape(("batch", 2)), "declared 1, computed 3"
     assert value(workspace, "z").type.shape == Shape((3, 2)), "declared 3, computed 3"
@@ -354,6 +357,7 @@ def test_wrong_declarations_in_bodies_and_of_sequences_are_corrected_too(window,
     workspace = opened(window, qtbot, path)
     run(qtbot, workspace)
     panel = window.docks.open("run")
+    let_readers_end(qtbot)
     assert panel.outcome.correct.isVisibleTo(panel)
     panel.outcome.correct.click()
     qtbot.waitUntil(lambda: isinstance(value(workspace, "s").type, SequenceType))
@@ -448,13 +452,14 @@ def test_overlays_follow_the_run_and_come_from_files(window, qtbot, net, tmp_pat
     run(qtbot, workspace)
     overlays = workspace.runs.overlays
     workspace.trigger("run.colour_macs")
+    let_readers_end(qtbot)
     assert overlays.numbers[node(workspace, "conv")] == pytest.approx(4 * 64 * 27 / 1e6)
     workspace.trigger("run.colour_sparsity")
     idle(qtbot, workspace)
     assert overlays.title == "Share of zeros"
     assert overlays.numbers[node(workspace, "fc")] == 0
     told = []
-    workspace.messaged.connect(lambda message: told.append((message.severity, message.title, message.detail)))
+    workspace.messages.shown.connect(lambda message: told.append((message.severity, message.title, message.detail)))
     (tmp_path / "n.csv").write_text("name,number\nconv,3\nr,4\nother,5\n")
     overlays.load(tmp_path / "n.csv")
     idle(qtbot, workspace)
@@ -479,6 +484,7 @@ def test_the_profile_tells_what_was_held_of_a_run_that_computed_it_all(window, q
     workspace = opened(window, qtbot, net)
     run(qtbot, workspace)
     profile = window.docks.open("profile")
+    let_readers_end(qtbot)
     qtbot.waitUntil(lambda: profile.summary.text().endswith(" held"))
     run(qtbot, workspace)  # all values are kept
     qtbot.waitUntil(lambda: "partly of earlier runs" in profile.summary.text())
@@ -512,8 +518,10 @@ def test_the_profile_and_the_watch_list_show_the_run(window, qtbot, net):
     make_finite(workspace)
     run(qtbot, workspace)
     profile = window.docks.open("profile")
+    let_readers_end(qtbot)
     assert {"conv", "log", "relu", "mean", "fc"} <= {n.name for n in profile.nodes.targets()}
     profile.view.setCurrentIndex(2)
+    let_readers_end(qtbot)
     peak = max(profile.memory.curve.moments, key=lambda m: m.live_bytes)
     assert profile.memory.curve.moments[profile.memory.curve.current] == peak
     workspace.selection.set([node(workspace, "relu")])

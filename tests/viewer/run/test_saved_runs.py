@@ -7,12 +7,14 @@ import numpy as np
 import onnx
 import pytest
 
-from onnx_workbench.exec.engine.plan import MISSING
 from onnx_workbench.exec.inputs.sources import Constant
+from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.model.history.steps import SetField, SetInput
 from onnx_workbench.viewer.core.settings import RUN_IN_PROCESS
 from onnx_workbench.viewer.run import compare
 from onnx_workbench.viewer.run.saved_runs import take_up_run, write_run
+from onnx_workbench.viewer.run.value_paths import addresses_in
+from tests.viewer.held import let_readers_end
 from tests.viewer.run.run_actions import edit, idle, node, opened, run, value
 
 NESTED = """
@@ -53,7 +55,7 @@ def nested(tmp_path):
 
 @pytest.fixture
 def saved(window, qtbot, nested, tmp_path):
-    """A saved run, and every value of it by its key."""
+    """A saved run, and every value of it by its address."""
     workspace = opened(window, qtbot, nested)
     workspace.runs.inputs.set_source("x", Constant([[1.0, 2.0], [3.0, -9.0]]))
     workspace.runs.inputs.set_source("b", Constant(True))
@@ -61,7 +63,8 @@ def saved(window, qtbot, nested, tmp_path):
     run(qtbot, workspace)
     result = workspace.results.current.result
     keys = [*result.layout.slots, *((p, n) for p, found in result.bodies.items() for n in found)]
-    values = {key: result.value(key) for key in keys if result.info(key) is not None}
+    addresses = {key: addresses_in(workspace).of(key) for key in keys if result.info(key) is not None}
+    values = {address: result.value(key) for key, address in addresses.items() if address is not None}
     write_run(workspace, tmp_path / "run.npz")
     idle(qtbot, workspace)
     window.area.remove_tab(window.tab)
@@ -90,11 +93,10 @@ def test_a_saved_run_is_shown_where_its_values_belong_without_running(window, qt
     assert workspace.run_state == "Values of run.npz"
     assert (inputs.seed, set(inputs.given)) == (7, {"x", "b"})
     result, constants = results.current.result, {"w", "g"}
-    names = {number: results.value_by_number(number).name for _, number in values}
-    for key, expected in values.items():
-        if names[key[1]] not in constants:
-            found = result.find(key)
-            assert found is not MISSING, names[key[1]]
+    for address, expected in values.items():
+        if address[-1] not in constants:
+            found = result.find(addresses_in(workspace).find(address))
+            assert found is not MISSING, address
             assert str(found) == str(expected)
     assert results.value_of(value(workspace, "h")).dtype == ml_dtypes.bfloat16
     before = results.current
@@ -111,9 +113,10 @@ def test_a_saved_run_is_shown_where_its_values_belong_without_running(window, qt
         assert order.index("t") < order.index("y") < order.index("r") < order.index("z")
 
 
-def profile_rows(window):
+def profile_rows(qtbot, window):
     """What the profile shows by node: name, operator, time, share, output, memory, multiply-adds and state."""
     profile = window.docks.open("profile")
+    let_readers_end(qtbot)
     return {tuple(cell.text for cell in row.cells) for row in profile.nodes.source.rows}, profile.summary.text()
 
 
@@ -123,12 +126,12 @@ def test_a_saved_run_has_the_profile_of_the_run(window, qtbot, nested, tmp_path,
     workspace = opened(window, qtbot, nested)
     workspace.runs.inputs.set_source("b", Constant(True))
     run(qtbot, workspace)
-    shown = profile_rows(window)
+    shown = profile_rows(qtbot, window)
     assert {row[0] for row in shown[0]} >= {"one", "two", "one > t", "loop", "loop › scale"}
     write_run(workspace, tmp_path / "run.npz")
     idle(qtbot, workspace)
     took = {one.node: one.seconds for one in workspace.results.current.result.nodes}
-    seconds = took[workspace.runs.session.number(node(workspace, "loop"))]
+    seconds = took[node(workspace, "loop").id]
     window.area.remove_tab(window.tab)
     with np.load(tmp_path / "run.npz") as arrays:
         times = dict(zip(arrays["__nodes__"].tolist(), arrays["__seconds__"].tolist(), strict=True))
@@ -139,7 +142,7 @@ def test_a_saved_run_has_the_profile_of_the_run(window, qtbot, nested, tmp_path,
     with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
         take_up_run(workspace, tmp_path / "run.npz")
     idle(qtbot, workspace)
-    assert profile_rows(window) == shown
+    assert profile_rows(qtbot, window) == shown
 
 
 def test_a_file_of_before_has_values_and_no_times(window, qtbot, nested, saved, tmp_path):
@@ -153,7 +156,7 @@ def test_a_file_of_before_has_values_and_no_times(window, qtbot, nested, saved, 
     with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
         take_up_run(workspace, tmp_path / "before.npz")
     assert workspace.results.value_of(value(workspace, "y")) is not None
-    _, summary = profile_rows(window)
+    _, summary = profile_rows(qtbot, window)
     assert summary.endswith("no times: the file has none")
 
 
@@ -300,7 +303,7 @@ def test_a_key_that_two_values_would_have_tells_them_apart(window, qtbot, tmp_pa
 
 def test_a_run_of_another_state_of_the_model_shows_what_is_still_there(window, qtbot, nested, saved):
     workspace, told = opened(window, qtbot, nested), []
-    workspace.messaged.connect(lambda message: told.append((message.severity, message.detail)))
+    workspace.messages.shown.connect(lambda message: told.append((message.severity, message.detail)))
     with workspace.document.edit("Rename") as transaction:
         transaction.do(SetField(value(workspace, "odd"), "name", "even"))
     with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
@@ -328,7 +331,7 @@ def test_a_run_of_another_state_of_the_model_shows_what_is_still_there(window, q
 def test_a_file_that_claims_to_be_a_run_is_refused(window, qtbot, nested, tmp_path, told):
     np.savez(tmp_path / "bad.npz", x=np.ones((1, 2), np.float32), __run__=np.array(told))
     workspace, messages = opened(window, qtbot, nested), []
-    workspace.messaged.connect(messages.append)
+    workspace.messages.shown.connect(messages.append)
     take_up_run(workspace, tmp_path / "bad.npz")
     qtbot.waitUntil(lambda: bool(messages), timeout=30_000)
     assert messages[0].severity == "error"

@@ -3,13 +3,19 @@
 import time
 
 import numpy as np
+import onnx
 import pytest
 
-from onnx_workbench.exec.engine.plan import MISSING
+from onnx_workbench.exec.inputs.feeds import HeldInput
+from onnx_workbench.exec.inputs.recipe import MOST_SENT
 from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.exec.inspect.statistics import Summary, describe
+from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.viewer.core.settings import RUN_IN_PROCESS
 from tests.viewer.run.run_actions import idle, opened, run, value
+
+TINY = """<ir_version: 9, opset_import: ["" : 17]>
+tiny (float[ROWS, 1024] x) => (float y) { y = ReduceMax <keepdims = 0> (x) }"""
 
 
 @pytest.fixture
@@ -132,3 +138,17 @@ def test_progress_and_stop_are_those_of_the_run_that_comes_before_a_value(window
     qtbot.waitUntil(lambda: elsewhere.run_state == "Stopped")
     qtbot.waitUntil(lambda: work.text.text() == "Bring a value")
     assert len(bringing(elsewhere)) == 1
+
+
+def test_inputs_of_a_tiny_model_are_made_outside_the_window(window, qtbot, tmp_path):
+    rows = MOST_SENT // 4096 + 1
+    path = tmp_path / "tiny.onnx"
+    onnx.save(onnx.parser.parse_model(TINY.replace("ROWS", str(rows))), path)
+    window.settings.set(RUN_IN_PROCESS, True)
+    workspace = opened(window, qtbot, path)
+    run(qtbot, workspace)
+    assert isinstance(workspace.results.current.feeds["x"], HeldInput)
+    assert workspace.results.has(value(workspace, "y"))
+    workspace.results.fetch(value(workspace, "x"))
+    idle(qtbot, workspace)
+    assert workspace.results.value_of(value(workspace, "x")).shape == (rows, 1024)

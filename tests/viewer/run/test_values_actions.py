@@ -5,7 +5,7 @@ import pytest
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtWidgets import QFileDialog
 
-from onnx_workbench.exec.session import Breakpoint
+from onnx_workbench.exec.engine.breakpoints import Breakpoint
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.viewer.dialogs.text_prompt import TextPrompt
 from tests.viewer.pointer import hover
@@ -52,7 +52,7 @@ def test_a_view_of_nothing_says_that_nothing_is_selected(window, qtbot, workspac
     idle(qtbot, workspace)
     assert panel.pane.subject is None
     told = []
-    workspace.messaged.connect(told.append)
+    workspace.messages.shown.connect(told.append)
     do(qtbot, window, workspace, "Values as Feature maps")
     assert [message.title for message in told] == ["There are no numbers to look at"]
 
@@ -61,7 +61,7 @@ def test_a_view_that_does_not_fit_is_not_forced(window, qtbot, workspace):
     panel = tensor(window, qtbot, workspace, "y")
     before = panel.pane.view
     told = []
-    workspace.messaged.connect(told.append)
+    workspace.messages.shown.connect(told.append)
     do(qtbot, window, workspace, "Values as Attention")
     assert panel.pane.view == before
     do(qtbot, window, workspace, "Difference From the Run Before")
@@ -117,7 +117,7 @@ def test_nothing_is_coloured_where_nothing_differs(window, qtbot, workspace):
 
 def test_there_is_no_run_before_the_first(window, qtbot, workspace):
     do(qtbot, window, workspace, "Compare With the Run Before")
-    assert [m.title for m in workspace.parent().messages.messages] == ["There is no run before"]
+    assert [m.title for m in workspace.parent().message_bar.messages] == ["There is no run before"]
 
 
 def test_conditions_are_switches(window, qtbot, workspace):
@@ -264,7 +264,7 @@ def test_the_difference_is_shown_once_the_values_have_come(remote, qtbot):
     workspace.selection.set([value(workspace, "r")])
     qtbot.waitUntil(lambda: panel.pane.target is not None)
     workspace.trigger("values.difference")
-    assert workspace.parent().messages.messages == []
+    assert workspace.parent().message_bar.messages == []
     qtbot.waitUntil(lambda: panel.pane.mode_box.currentIndex() == 2 and panel.pane.reader is not None)
 
 

@@ -61,6 +61,6 @@ def test_nodes_in_functions_and_bodies_are_rounded(window, qtbot, workspace, nam
 
 def test_what_has_no_floats_is_refused_with_the_reason(window, qtbot, workspace):
     messages = []
-    workspace.messaged.connect(messages.append)
+    workspace.messages.shown.connect(messages.append)
     assert choose(qtbot, window, workspace, "whole").rows == []
     assert [m.title for m in messages] == ["Nothing to keep in fewer bits"]

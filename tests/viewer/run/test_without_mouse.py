@@ -9,7 +9,8 @@ from PySide6.QtWidgets import QApplication, QFileDialog
 
 from onnx_workbench.exec.inputs.sources import Constant
 from onnx_workbench.exec.session import Session
-from onnx_workbench.model import load
+from onnx_workbench.model.io.reader.read import load
+from tests.viewer.held import let_readers_end
 from tests.viewer.run.run_actions import idle, make_bad, make_finite, node, opened, value
 
 
@@ -210,6 +211,7 @@ def test_values_are_compared_watched_and_profiled(window, workspace, keys):
     keys.call("What If in int8")
     panel = window.docks.panel("compare")
     keys.wait(lambda: bool(panel.rows) and not workspace.tasks.running)
+    let_readers_end(keys.qtbot)
     keys.call("First Divergence", "Run")
     assert workspace.selection.items == (value(workspace, panel.first.name),)
     keys.call("Relative tolerance", "Compare panel")
@@ -226,6 +228,7 @@ def test_values_are_compared_watched_and_profiled(window, workspace, keys):
     profile = window.docks.panel("profile")
     keys.call("View of the profile", "Profile panel")
     keys.press("Down", "Down", "Return")
+    let_readers_end(keys.qtbot)
     keys.call("Memory over the run", "Profile panel")
     keys.wait(profile.memory.curve.hasFocus)
     keys.press(*["Left"] * 9, "Return")

@@ -83,7 +83,7 @@ def test_there_is_no_difference_of_other_shapes_until_they_are_the_same_again(qt
     run(qtbot, workspace)
     look_at(qtbot, panel, "y")
     told = []
-    workspace.messaged.connect(told.append)
+    workspace.messages.shown.connect(told.append)
     workspace.trigger("values.difference")
     assert [message.title for message in told] == ["There is no difference"]
     assert panel.pane.mode_box.currentText() == "Value"

@@ -19,7 +19,7 @@ START = np.arange(6, dtype=np.float32).reshape(2, 3)
 @pytest.fixture
 def messages(chain):
     found = []
-    chain.messaged.connect(found.append)
+    chain.messages.shown.connect(found.append)
     return found
 
 

@@ -91,7 +91,7 @@ def test_too_many_cells_are_not_copied_and_that_is_told(qtbot, panel, chain, mon
     select(qtbot, panel, put(chain, np.arange(6).reshape(2, 3)))
     QGuiApplication.clipboard().setText("before")
     heard = []
-    chain.messaged.connect(heard.append)
+    chain.messages.shown.connect(heard.append)
     panel.pane.table.selectAll()
     assert copied(qtbot, panel) == "before"
     assert "2 × 3 are selected" in heard[0].detail

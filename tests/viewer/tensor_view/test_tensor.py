@@ -236,7 +236,7 @@ def test_a_refused_text_is_told_of_when_the_person_goes_elsewhere(qtbot, panel, 
     value = put(chain, np.array([1, 2], np.uint8))
     select(qtbot, panel, value)
     told = []
-    chain.messaged.connect(told.append)
+    chain.messages.shown.connect(told.append)
     editor = type_into(qtbot, panel, 0, 0, "300")
     QApplication.sendEvent(editor, QFocusEvent(QEvent.Type.FocusOut, Qt.FocusReason.ActiveWindowFocusReason))
     assert editor.isVisible()
@@ -274,7 +274,7 @@ def test_what_changes_nothing_is_no_edit(qtbot, panel, chain):
     panel.pane.editing.compute([], "x*1")
     assert chain.document.current == before
     told = []
-    chain.messaged.connect(told.append)
+    chain.messages.shown.connect(told.append)
     QGuiApplication.clipboard().setText("\n")
     qtbot.keyClick(panel.pane.table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
     assert [message.title for message in told] == ["The clipboard holds no values"]
@@ -333,7 +333,7 @@ def test_blocks_are_copied_and_pasted(qtbot, panel, chain):
     assert value.initializer.numpy().tolist() == [[0, 1, 2], [3, 0, 1], [6, 3, 4]]
     assert chain.document.undo_title == "Paste 4 values into t"
     heard = []
-    chain.messaged.connect(heard.append)
+    chain.messages.shown.connect(heard.append)
     choose(panel, 2, 2, 2, 2)
     qtbot.keyClick(panel.pane.table, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
     assert "does not fit" in heard[0].title
@@ -432,7 +432,7 @@ def test_large_tensors_are_changed_off_the_thread(qtbot, panel, chain):
     with chain.document.edit("Meanwhile") as edit:
         tensors.put(edit, TensorLocation(value), ArrayTensor(np.zeros(1, np.float32)))
     heard = []
-    chain.messaged.connect(heard.append)
+    chain.messages.shown.connect(heard.append)
     qtbot.waitUntil(lambda: bool(heard))
     assert "meanwhile" in heard[0].title
     assert value.initializer.shape == (1,)
@@ -481,7 +481,7 @@ def test_constants_sparse_tensors_and_lists_of_tensors(qtbot, panel, chain):
 
 def test_where_a_block_finds_no_room_the_room_there_is_is_told(qtbot, panel, chain):
     told = []
-    chain.messaged.connect(told.append)
+    chain.messages.shown.connect(told.append)
     select(qtbot, panel, put(chain, np.zeros(4, np.float32)))
     panel.pane.editing.paste("1\t2\n3\t4", panel.pane.slices.slice, 0, 1)
     select(qtbot, panel, put(chain, np.zeros((2, 3), np.float32)))

@@ -9,8 +9,8 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QComboBox, QScrollArea, QSpinBox, QWidget
 
-from onnx_workbench.exec.engine.plan import MISSING
 from onnx_workbench.exec.inspect.statistics import Summary, describe
+from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetField

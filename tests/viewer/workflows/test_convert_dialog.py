@@ -110,7 +110,7 @@ def test_stop_while_outputs_are_compared_leaves_the_model_and_the_choice(dialog,
     settled(dialog, qtbot)
 
     with monkeypatch.context() as patch:
-        patch.setattr("onnx_workbench.viewer.workflows.convert.compare_models", until_stopped(began))
+        patch.setattr("onnx_workbench.viewer.workflows.convert.compare_isolated", until_stopped(began))
         dialog.ok.click()
         stop(dialog, qtbot, began)
         settled(dialog, qtbot)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRect, QRectF, QSize, Qt, QTimer
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRect, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QEnterEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QWheelEvent
 from PySide6.QtWidgets import QWidget
 
@@ -37,6 +37,8 @@ _FAINT = 0.45  # opacity where there are nodes below
 
 class Minimap(QWidget):
     """Hidden while the whole graph is in view anyway, in a canvas too small for it, or when switched off."""
+
+    jumped = Signal(float, float)  # the point of the scene to show
 
     def __init__(self, surface: Surface) -> None:
         super().__init__(surface)
@@ -226,7 +228,7 @@ class Minimap(QWidget):
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Go there."""
-        self._surface.go_to(*self._meant(event.position()))
+        self.jumped.emit(*self._meant(event.position()))
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Follow while pressed."""

@@ -10,10 +10,11 @@ import time
 from collections.abc import Collection, Iterable
 
 import numpy as np
-from PySide6.QtCore import QEvent, QPoint, QRect, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QFocusEvent, QPainter, QPaintEvent, QPen, QRegion, QResizeEvent
 from PySide6.QtWidgets import QApplication, QDialog, QWidget
 
+from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.viewer.canvas import keyboard_navigation
@@ -23,13 +24,13 @@ from onnx_workbench.viewer.canvas.paint.fonts import canvas_fonts
 from onnx_workbench.viewer.canvas.paint.highlights import SceneHighlights
 from onnx_workbench.viewer.canvas.paint.legend import LegendCard
 from onnx_workbench.viewer.canvas.paint.overlay import LEGEND_MARGIN, paint_group_names, paint_notice
-from onnx_workbench.viewer.canvas.paint.painter import ROWS_FROM, ScenePainter
+from onnx_workbench.viewer.canvas.paint.painter import ROWS_FROM, TITLES_FROM, ScenePainter
 from onnx_workbench.viewer.canvas.paint.viewport import LARGEST, Viewport
 from onnx_workbench.viewer.canvas.scene.coloring import Coloring
 from onnx_workbench.viewer.canvas.scene.edge_labels import MARGIN, EdgeLabels
-from onnx_workbench.viewer.canvas.scene.scene import Moved, Scene
+from onnx_workbench.viewer.canvas.scene.scene import REACH, Hit, Moved, Scene
 from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
-from onnx_workbench.viewer.core.edge_notes import EdgeNote
+from onnx_workbench.viewer.core.edge_notes import NoteOf, no_note
 from onnx_workbench.viewer.style.theme import theme
 
 #: What painting may take in one frame.
@@ -37,6 +38,7 @@ FILL_SECONDS = 0.005
 #: While zooming goes on, the stretched picture will do; it is painted anew when the wheel has rested this long.
 SETTLE_SECONDS = 0.06
 
+NO_NODES = "This graph has no nodes."
 #: A graph that fits only smaller than this is shown from its beginning instead.
 READABLE = 0.6
 
@@ -58,6 +60,9 @@ class Surface(QWidget):
         super().__init__(parent)
         self.viewport = Viewport()
         self.scene: Scene | None = None
+        self.type_of: TypeOf = _declared_type  # what is written beside the edges of a value
+        self.note_of: NoteOf = no_note
+        self.hint = NO_NODES  # shown while there are none
         self.fonts = canvas_fonts()
         self.legend = LegendCard(self)
         self.marks: SceneHighlights | None = None
@@ -75,19 +80,6 @@ class Surface(QWidget):
         self._refresh.setSingleShot(True)
         self._refresh.timeout.connect(self.update)
         self.setAutoFillBackground(False)
-
-    def type_of(self, value: Value) -> Type | None:
-        """The type written beside the edges of a value."""
-        return value.type
-
-    def note_of(self, _value: Value) -> EdgeNote | None:
-        """Return the note of a run beside the edges of a value."""
-        return None
-
-    @property
-    def hint(self) -> str:
-        """Text shown while there are no nodes."""
-        return "This graph has no nodes."
 
     # -- what is shown ---------------------------------------------------------------------------------------
 
@@ -231,15 +223,12 @@ class Surface(QWidget):
             self.fit_area(self.scene.bounds)
             if (taken := self._taken_by_legend(self.scene)) is not None:
                 self.fit_area(self.scene.bounds, taken=taken)
-            self._fitted = self._position()
+            self._fitted = self.viewport.position
 
     @property
     def is_fitted(self) -> bool:
         """Return whether the view was fitted and not moved by the user since."""
-        return self._fitted == self._position()
-
-    def _position(self) -> tuple[float, float, float]:
-        return self.viewport.x, self.viewport.y, self.viewport.scale
+        return self._fitted == self.viewport.position
 
     def _taken_by_legend(self, scene: Scene) -> tuple[float, float] | None:
         """Return the widths at the left and below that boxes keep clear of; None if it covers none, or too much."""
@@ -255,12 +244,23 @@ class Surface(QWidget):
 
     def centre_on(self, x: float, y: float) -> None:
         """Bring a point of the scene into the middle."""
-        self.viewport.put(x, y, self.width() / 2, self.height() / 2)
+        self.put(x, y, self.width() / 2, self.height() / 2)
+
+    def centre_at(self, scale: float, x: float, y: float) -> None:
+        """Bring a point of the scene into the middle, at a scale."""
+        self.viewport.scale = scale
+        self.centre_on(x, y)
+        self.zoom_changed.emit(scale)
+
+    def put(self, scene_x: float, scene_y: float, x: float, y: float) -> None:
+        """Bring a point of the scene to a point of the widget."""
+        self.viewport.put(scene_x, scene_y, x, y)
         self._moved()
 
-    def go_to(self, x: float, y: float) -> None:
-        """Bring a far point of the scene into the middle: a jump, where `centre_on` may be a part of a drag."""
-        self.centre_on(x, y)
+    @property
+    def middle(self) -> tuple[float, float]:
+        """The point of the scene in the middle of the widget."""
+        return self.viewport.to_scene(self.width() / 2, self.height() / 2)
 
     def show_beginning(self) -> None:
         """Show the beginning of the graph at a readable size."""
@@ -306,6 +306,17 @@ class Surface(QWidget):
                 sides = (first, min(over.left(), last)), (max(over.right() + 1, first), last)
                 first, last = max(sides, key=lambda side: side[1] - side[0])
         return (first, last) if last - first >= _ROOM else (0, self.width())
+
+    def hit(self, position: QPointF) -> Hit | None:
+        """Return the box, port, row or edge at a point of the widget."""
+        if self.scene is None:
+            return None
+        x, y = self.viewport.to_scene(position.x(), position.y())
+        found = self.scene.hit(x, y, min(REACH / self.zoom, 40.0), details=self.zoom >= TITLES_FROM)
+        if found is None or found.edge >= 0 or found.part == "body":  # labels lie on edges, boxes on labels
+            edge = self.labelled_at(x, y)
+            found = Hit(edge=edge) if edge >= 0 else found
+        return found
 
     def _moved(self) -> None:
         if self.scene is not None:
@@ -430,6 +441,10 @@ class Surface(QWidget):
         if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
             self.repaint_scene()
         super().changeEvent(event)
+
+
+def _declared_type(value: Value) -> Type | None:
+    return value.type
 
 
 def _least_shift(low: float, high: float, size: float, margin: float) -> float:

@@ -38,6 +38,11 @@ class Viewport:
         return -int(-self.width * self.ratio // 1), -int(-self.height * self.ratio // 1)
 
     @property
+    def position(self) -> tuple[int, int, float]:
+        """Origin and scale, to notice that the view was moved."""
+        return self.x, self.y, self.scale
+
+    @property
     def area(self) -> Area:
         """Visible area in scene coordinates."""
         left, top = self.to_scene(0, 0)

@@ -20,9 +20,9 @@ from onnx_workbench.model.analysis.name_scopes import Scope, ScopeTree, scope_tr
 from onnx_workbench.model.analysis.topology import outer_values
 from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.schemas import traits
 from onnx_workbench.viewer.canvas.scene.box_factory import BoxFactory
 from onnx_workbench.viewer.canvas.scene.drawing import (
-    COMMUTATIVE,
     Box,
     Button,
     Drawing,
@@ -431,7 +431,7 @@ def _main_scope(scope: Scope) -> Scope | None:
 
 def _takes_any_order(node: Node) -> bool:
     """Return whether a node's edges may arrive in any order: then none of them has a fixed port."""
-    if node.op_type not in COMMUTATIVE or node.domain:
+    if not traits.of(node).is_commutative:
         return False
     wired = [value for value in node.inputs if value is not None and value.initializer is None]
     return len(set(wired)) == len(wired) > 1  # a value that arrives twice needs two places

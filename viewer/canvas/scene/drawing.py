@@ -34,11 +34,6 @@ STACK = 8.0  # how far the edges of the cards below a group's card show, part of
 NARROWEST = 60.0
 WIDEST = 300.0
 
-#: Operators whose inputs may change places: they are drawn in the order in which they cross other edges least.
-COMMUTATIVE = frozenset(
-    {"Add", "Mul", "Sum", "Mean", "Max", "Min", "Equal", "And", "Or", "Xor", "BitwiseAnd", "BitwiseOr", "BitwiseXor"}
-)
-
 
 class Style(enum.IntEnum):
     """Purpose of a text."""

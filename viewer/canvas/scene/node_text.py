@@ -13,6 +13,7 @@ from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType, Type, element_type, element_type_text
 from onnx_workbench.model.schemas import Schema
+from onnx_workbench.model.schemas.attribute_choices import ELEMENT_TYPES
 from onnx_workbench.viewer.style.formatting import display, number_text, plural, shape_text, type_text
 
 #: More rows than this end in one that says how many are left out.
@@ -26,8 +27,6 @@ _SYMBOL_LIMIT = 10
 _MOST_CONSUMERS = 50
 #: Lists that count as left out when every element is this number ("if not present, 1 along each axis").
 _IMPLIED = {"dilations": 1, "strides": 1, "pads": 0, "output_padding": 0}
-#: Integers with these names are element types, in every operator that has them.
-_TYPE_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "stash_type", "softmax_precision"})
 
 
 class NodeRow(NamedTuple):
@@ -84,7 +83,7 @@ def attribute_text(attribute: Attribute) -> str:
     if attribute.reference:
         return f"@{display(attribute.reference, 40)}"
     value = attribute.value
-    if attribute.name in _TYPE_ATTRIBUTES and isinstance(value, int):
+    if attribute.name in ELEMENT_TYPES and isinstance(value, int):
         return element_type_text(element_type(value))
     if isinstance(value, tuple):
         return _list_text(attribute.kind, value)

@@ -41,7 +41,9 @@ class PanTool(Tool):
         """Rest there; a press that did not move was a click."""
         self.view.unsetCursor()
         if not self._dragging and not self.moved(position) and self.press.button == Qt.MouseButton.LeftButton:
-            self.view.click(self.press.hit, extend=bool(self.press.modifiers & Qt.KeyboardModifier.ControlModifier))
+            self.view.picker.click(
+                self.press.hit, extend=bool(self.press.modifiers & Qt.KeyboardModifier.ControlModifier)
+            )
 
     def cancel(self) -> None:
         """Go back to where the drag began."""

@@ -26,6 +26,6 @@ class PickTool(PanTool):
         hit = self.press.hit
         if hit is not None and hit.button is not None and not self.moved(position):
             self.view.unsetCursor()
-            self.view.travel.push(hit)
+            self.view.navigator.push(hit)
             return
         super().end(position)

@@ -38,11 +38,11 @@ class RubberBandTool(Tool):
     def end(self, position: QPointF) -> None:
         """Select what is inside; a click selects as without Shift, in addition."""
         if not self.moved(position):
-            self.view.click(self.press.hit, extend=True)
+            self.view.picker.click(self.press.hit, extend=True)
             return
         self._rect = QRectF(self.press.position, position).normalized()
         extend = bool(self.press.modifiers & Qt.KeyboardModifier.ControlModifier)
-        self.view.choose(self._inside(), extend=extend)
+        self.view.picker.select(self._inside(), extend=extend)
 
     def _inside(self) -> dict[Item, None]:
         view, rect = self.view, self._rect
@@ -54,7 +54,7 @@ class RubberBandTool(Tool):
         )
         boxes = view.scene.boxes_in(*corners)
         boxes = boxes[view.scene.kinds[boxes] != Kind.CONTAINER]
-        return {item: None for box in boxes.tolist() for item in view.items_of(Hit(box=box))}
+        return {item: None for box in boxes.tolist() for item in view.picker.items_of(Hit(box=box))}
 
     def cancel(self) -> None:
         """Leave the selection as it was."""

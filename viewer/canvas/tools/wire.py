@@ -74,7 +74,7 @@ class WireTool(Tool):
     @classmethod
     def wants(cls, view: GraphView, press: Press) -> bool:
         """A press of the left button on a port, or on the side of an input's pill where its wires leave."""
-        if view.is_fixed:
+        if view.is_read_only:
             return False
         plain = not press.modifiers & Qt.KeyboardModifier.ShiftModifier
         return press.button == Qt.MouseButton.LeftButton and plain and _grip(view, press)[0] is not None
@@ -95,17 +95,17 @@ class WireTool(Tool):
         self.view.unsetCursor()
         if not self._dragging:
             extend = bool(self.press.modifiers & Qt.KeyboardModifier.ControlModifier)
-            self.view.click(self.press.hit, extend=extend)
+            self.view.picker.click(self.press.hit, extend=extend)
             return
         self._position = position
         target = self._find_target(position)
         if target.refused:
-            self.view.workspace.message("error", "That cannot be connected", target.text)
+            self.view.workspace.messages.show("error", "That cannot be connected", target.text)
         elif target.drop is not None:
             try:
                 target.drop()
             except ModelError as error:
-                self.view.workspace.report(error)
+                self.view.workspace.messages.report(error)
 
     def cancel(self) -> None:
         """Everything stays as it was."""
@@ -119,7 +119,7 @@ class WireTool(Tool):
             return WireTarget("")
         near = self._near_port(position)
         hit = near or self.view.hit(position)
-        if hit is None or hit.box < 0 or self.view.is_ground(hit):
+        if hit is None or hit.box < 0 or self.view.picker.is_ground(hit):
             return self._in_the_open(position)
         subject = scene.boxes[hit.box].subject
         kind = scene.boxes[hit.box].kind
@@ -296,7 +296,7 @@ class WireTool(Tool):
             try:
                 self._connect(node, index)
             except ModelError as error:
-                workspace.report(error)
+                workspace.messages.report(error)
 
         for index in indices:
             present = node.inputs[index] if index < len(node.inputs) else None
@@ -370,7 +370,7 @@ class WireTool(Tool):
 
     def _path(self, start: QPointF, end: QPointF) -> QPainterPath:
         path = QPainterPath(start)
-        if self.view.options.direction == "down":
+        if self.view.scenes.options.direction == "down":
             bend = QPointF(0, max(abs(end.y() - start.y()) / 2, 24.0))
         else:
             bend = QPointF(max(abs(end.x() - start.x()) / 2, 24.0), 0)
@@ -482,6 +482,6 @@ def _exit(view: GraphView, box: int) -> tuple[float, float]:
     """Return the point where wires leave a pill or group."""
     assert view.scene is not None
     left, top, width, height = view.scene.rect(box)
-    if view.options.direction == "down":
+    if view.scenes.options.direction == "down":
         return left + width / 2, top + height
     return left + width, top + height / 2

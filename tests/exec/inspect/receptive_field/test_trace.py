@@ -9,12 +9,13 @@ import numpy as np
 import onnx
 import pytest
 
-from onnx_workbench.exec import Session
-from onnx_workbench.exec.engine.plan import MISSING
 from onnx_workbench.exec.inspect.nonfinite import NonFiniteSearch, NonFiniteValue, non_finite_values
 from onnx_workbench.exec.inspect.receptive_field.trace import call_of, trace
-from onnx_workbench.model import Document, load
+from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import SetAttribute, SetInitializer
+from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.ir.tensors import ArrayTensor
@@ -32,7 +33,7 @@ def first_bad(
     result = session.run(feeds)
     (bad,) = non_finite_values(result, 1).found
     value = next(v for v in model.graph.values() if result.key(v) == bad.key)
-    origins = trace(result, call_of(value, result.key, session.snapshots.nodes.object), bad.key, bad.index).origins
+    origins = trace(result, call_of(value, result.key, session.snapshots.nodes.get), bad.key, bad.index).origins
     return value.name, bad, [(result.layout.name(o.key[1]), o.suspect, o.suspect_value) for o in origins]
 
 
@@ -77,9 +78,9 @@ def test_attributes_that_calls_of_functions_give_say_what_reaches_an_element(cal
     session = Session(model)
     result = session.run({"x": np.arange(6, dtype=np.float32).reshape(2, 3)})
     value = next(f for f in model.functions if f.name == "inner").body.outputs[0]
-    (path,) = result.calls_of[session.number(value)]
-    call = call_of(value, lambda v: (path, session.number(v)), session.snapshots.nodes.object)
-    (origin,) = trace(result, call, (path, session.number(value)), (1, 2)).origins
+    (path,) = result.calls_of[value.id]
+    call = call_of(value, lambda v: (path, v.id), session.snapshots.nodes.get)
+    (origin,) = trace(result, call, (path, value.id), (1, 2)).origins
     assert [list(axis) for axis in origin.reach.axes] == ([[1], [0, 1, 2]] if row else [[0, 1], [2]])
 
 
@@ -94,7 +95,7 @@ def test_a_function_of_the_model_is_not_taken_for_the_operator_it_is_called_like
     session = Session(model)
     result = session.run({"x": np.arange(3, dtype=np.float32)})
     value = model.graph.outputs[0]
-    call = call_of(value, result.key, session.snapshots.nodes.object)
+    call = call_of(value, result.key, session.snapshots.nodes.get)
     key = result.key(value)
     assert key is not None
     (origin,) = trace(result, call, key, (1,)).origins
@@ -119,7 +120,7 @@ def test_a_complex_cause_that_is_not_finite_is_counted_and_the_one_to_look_at() 
     assert bad.index == (2,)  # what is finite is, however large
     value = model.graph.outputs[0]
     key = result.key(value)
-    call = call_of(value, result.key, session.snapshots.nodes.object)
+    call = call_of(value, result.key, session.snapshots.nodes.get)
     assert key is not None
     assert call is not None
     origins = trace(result, replace(call, op_type="Mystery"), key, (0,)).origins  # made of anything
@@ -133,7 +134,7 @@ def test_the_largest_of_whole_numbers_may_have_no_opposite() -> None:
     value = model.graph.outputs[0]
     key = result.key(value)
     assert key is not None
-    (origin,) = trace(result, call_of(value, result.key, session.snapshots.nodes.object), key, ()).origins
+    (origin,) = trace(result, call_of(value, result.key, session.snapshots.nodes.get), key, ()).origins
     assert (origin.suspect, origin.suspect_value) == ((1,), -128)
 
 
@@ -167,7 +168,7 @@ def test_a_search_says_which_values_it_did_not_look_at() -> None:
     feeds = {"c": True, "x": X}
     session = Session(model)
     kept = non_finite_values(session.run(feeds))
-    by_name = {value.name: session.number(value) for graph in model.graphs() for value in graph.values()}
+    by_name = {value.name: value.id for graph in model.graphs() for value in graph.values()}
     assert [value.key[1] for value in kept.found] == [by_name[name] for name in ("z", "y", "e")]
     assert kept.let_go == 0
     assert kept.has_bodies

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from onnx_workbench.model import load
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader import read
+from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.model.ir.attributes import AttributeKind
 from onnx_workbench.model.ir.graph import Graph, Node
@@ -495,7 +495,7 @@ def tagged(number, content):
 def test_opening_imports_no_onnx():
     """The package is a fifth of a second and a C++ library that a viewer does not need to draw."""
     program = (
-        "import sys; from onnx_workbench.model import load; load(bytes.fromhex('080a3a03120167')); "
+        "import sys; from onnx_workbench.model.io.reader.read import load; load(bytes.fromhex('080a3a03120167')); "
         "print('onnx' in sys.modules, 'numpy' in sys.modules)"
     )
     found = subprocess.run([sys.executable, "-c", program], cwd=Path.cwd(), capture_output=True, text=True, check=True)

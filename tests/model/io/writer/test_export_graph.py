@@ -7,7 +7,6 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from onnx_workbench.model import load
 from onnx_workbench.model.edits import copy_paste, functions, nodes
 from onnx_workbench.model.edits.properties import set_metadata, set_text
 from onnx_workbench.model.errors import ModelError
@@ -23,6 +22,7 @@ from onnx_workbench.model.history.steps import (
     SetInputs,
 )
 from onnx_workbench.model.io.reader import read
+from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.wire import encode_tag, encode_varint, schemas
 from onnx_workbench.model.io.writer.export_graph import write_model
 from onnx_workbench.model.io.writer.save import to_bytes

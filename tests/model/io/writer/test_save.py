@@ -9,12 +9,12 @@ import numpy as np
 import onnx
 import pytest
 
-from onnx_workbench.model import load, save
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetField, SetInitializer
 from onnx_workbench.model.io.reader import source
+from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.reader.sniff import FileForm
-from onnx_workbench.model.io.writer.save import prepare
+from onnx_workbench.model.io.writer.save import prepare, save
 from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.progress import Cancelled, Progress

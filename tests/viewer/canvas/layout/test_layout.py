@@ -492,9 +492,11 @@ def test_cancel_stops_it() -> None:
 
 
 def test_importing_the_layout_loads_neither_qt_nor_networkx() -> None:
-    code = "import sys, viewer.canvas.layout;print([m for m in ('PySide6', 'networkx', 'onnx') if m in sys.modules])"
+    name = "onnx_workbench.viewer.canvas.layout"
+    looked_for = ("PySide6", "networkx", "onnx", name)
+    code = f"import sys, {name}; print([m for m in {looked_for} if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    assert found.stdout.strip() == f"['{name}']"
 
 
 def test_models_from_the_field(real_models: RealModels) -> None:

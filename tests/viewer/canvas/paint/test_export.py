@@ -232,7 +232,7 @@ def test_png_rows_come_back(tmp_path):
 
 
 def test_a_real_model_is_rendered(real_models, tmp_path):
-    from onnx_workbench.model import load
+    from onnx_workbench.model.io.reader.read import load
 
     graph = load(real_models / "bert_mini_functions" / "model.onnx").graph
     render_graph(graph, tmp_path / "bert.svg", direction="right", theme="dark")

@@ -11,7 +11,7 @@ OPERATORS = "Operators of the graph"
 @pytest.fixture
 def view(show, small):
     view = show(small.model())
-    view.set_groups({node: node.op_type for node in view.workspace.graph.nodes}, OPERATORS)
+    view.node_colors.set_groups({node: node.op_type for node in view.workspace.graph.nodes}, OPERATORS)
     return view
 
 
@@ -49,5 +49,5 @@ def test_what_is_under_a_folded_one_is_free(view, qtbot):
 def test_it_goes_with_the_colours(view):
     assert view.legend.isVisibleTo(view)
     assert OPERATORS in view.legend.accessibleName()
-    view.set_groups(None)
+    view.node_colors.set_groups(None)
     assert not view.legend.isVisibleTo(view)

@@ -115,7 +115,9 @@ def test_it_comes_anew_in_a_canvas_of_another_size(view, qtbot):
 def test_it_makes_room_for_a_legend_that_comes(view, qtbot, width):
     view.resize(width, 500)
     assert view.minimap.isVisible()
-    view.set_overlay({box.subject: 1.0 for box in view.scene.boxes[:50] if isinstance(box.subject, Node)}, "Time")
+    view.node_colors.set_overlay(
+        {box.subject: 1.0 for box in view.scene.boxes[:50] if isinstance(box.subject, Node)}, "Time"
+    )
     assert view.legend.isVisible()
     qtbot.waitUntil(lambda: not view.legend.geometry().intersects(view.minimap.geometry()))
 

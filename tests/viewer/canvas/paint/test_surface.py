@@ -313,14 +313,14 @@ def test_devices_have_an_entry_each(show, small):
     view.set_colouring(shades)
     settle(view)
     assert device_keys(nodes) == {}
-    view.set_devices(shown=True)
-    view.set_devices(shown=False)
+    view.node_colors.set_devices(shown=True)
+    view.node_colors.set_devices(shown=False)
 
 
 def test_names_from_afar_and_focus_leave_the_rest_as_it_is(show, qtbot):
     view = show(long_chain(60, scopes=2).model(), 600, 900)
-    view.expand_all()
-    qtbot.waitUntil(lambda: not view.is_busy)
+    view.expansion.expand_all()
+    qtbot.waitUntil(lambda: not view.scenes.is_busy)
     view.fit()
     settle(view)
     with qtbot.waitActive(view):
@@ -383,7 +383,7 @@ def test_highlighted_edges_strike_through_no_label(show, mark):
     if mark == "selected":
         view.workspace.selection.set([value])
     else:
-        view.mark_hovered(value)
+        view.highlighter.mark_hovered(value)
     finish_painting(view)
     marked = image(view)
     assert difference(plain, marked) > 100
@@ -433,8 +433,8 @@ def test_no_edge_strikes_through_the_title_of_an_opened_body(qapp, branching_mod
 def test_highlighted_edges_strike_through_no_title_of_an_opened_body(qtbot, show, branching_model, mark):
     """An edge from outside that runs across a title, though layouts avoid it."""
     view = show(branching_model)
-    view.expand(next(index for index, box in enumerate(view.scene.boxes) if box.title == "If"))
-    qtbot.waitUntil(lambda: not view.is_busy)
+    view.expansion.expand(next(index for index, box in enumerate(view.scene.boxes) if box.title == "If"))
+    qtbot.waitUntil(lambda: not view.scenes.is_busy)
     settle(view)
     drawing, found = view.scene.drawing, view.scene.layout
     frame = next(index for index, box in enumerate(drawing.boxes) if box.title == "then_branch")
@@ -453,7 +453,7 @@ def test_highlighted_edges_strike_through_no_title_of_an_opened_body(qtbot, show
     if mark == "selected":
         view.workspace.selection.set([drawing.values[edge]])
     else:
-        view.mark_hovered(drawing.values[edge])
+        view.highlighter.mark_hovered(drawing.values[edge])
     finish_painting(view)
     marked = image(view)
     x, y, wide, high = title_ground(drawing.boxes[frame], view.fonts, left, top)

@@ -62,7 +62,7 @@ def test_an_attribute_of_the_same_width_keeps_the_scene_and_paints_the_box_only(
     before = view.grab().toImage()
     set_attribute(view, conv, "group", 4)
     assert view.scene is scene
-    assert not view.is_busy
+    assert not view.scenes.is_busy
     assert texts(view, conv)["group"] == "4"
     settle(view)
     after = view.grab().toImage()
@@ -118,7 +118,7 @@ def test_a_row_more_is_shown_at_once_where_there_is_room_and_moves_nothing_else(
     before = scene.rects.copy()
     set_attribute(view, nodes[10], "note", "some")
     assert view.scene is scene
-    assert not view.is_busy
+    assert not view.scenes.is_busy
     (box,) = scene.drawing.boxes_of(nodes[10])
     assert np.array_equal(np.delete(scene.rects, box, 0), np.delete(before, box, 0))
     assert scene.rects[box, 3] > before[box, 3]
@@ -185,7 +185,7 @@ def test_types_that_become_known_are_written_without_drawing_anew(show, small):
     view = show(small.model())
     scene = view.scene
     found = {small.values["c"]: TensorType(ElementType.FLOAT, Shape((7, 5)))}
-    view.set_types(lambda value: found.get(value, value.type))
+    view.scenes.set_types(lambda value: found.get(value, value.type))
     assert view.scene is scene
     labels = {label.text for label in view._labels.in_rect(*scene.bounds)}
     assert "7×5" in labels
@@ -195,7 +195,7 @@ def test_the_pill_of_an_output_is_as_wide_as_its_new_type(show, qtbot, small):
     view = show(small.model())
     (pill,) = (box for box in view.scene.boxes if box.kind is Kind.OUTPUT)
     found = {small.values["y"]: TensorType(ElementType.FLOAT, Shape(("batch", 256, 1024)))}
-    view.set_types(lambda value: found.get(value, value.type))
+    view.scenes.set_types(lambda value: found.get(value, value.type))
     wait(qtbot, view)
     (wider,) = (box for box in view.scene.boxes if box.kind is Kind.OUTPUT)
     assert "batch×256×1024" in wider.note
@@ -218,8 +218,8 @@ def test_very_many_pills_have_the_types_that_become_known(show, qtbot):
         return [box.note for box in view.scene.boxes if box.kind in (Kind.INPUT, Kind.OUTPUT)]
 
     assert not any("batch" in note for note in notes())
-    view.set_types(lambda _value: known)
-    qtbot.waitUntil(lambda: not view.is_busy and all("batch×256×1024" in note for note in notes()))
+    view.scenes.set_types(lambda _value: known)
+    qtbot.waitUntil(lambda: not view.scenes.is_busy and all("batch×256×1024" in note for note in notes()))
 
 
 def test_ports_stay_in_place_on_boxes_of_other_sizes(show):
@@ -243,7 +243,7 @@ def test_an_operator_that_changes_is_drawn_in_its_new_colour(show, qtbot, small)
 def test_a_name_that_moves_a_node_to_another_scope_moves_it(show, qtbot):
     graphs = long_chain(40, scopes=4)
     view = show(graphs.model())
-    view.expand_all()
+    view.expansion.expand_all()
     wait(qtbot, view)
     node = next(iter(graphs.graph.nodes))
     with view.workspace.document.edit("Rename") as edit:
@@ -254,7 +254,7 @@ def test_a_name_that_moves_a_node_to_another_scope_moves_it(show, qtbot):
 
 def test_devices_are_drawn_when_they_change(show, qtbot, small):
     view = show(small.model())
-    view.set_devices(shown=True)
+    view.node_colors.set_devices(shown=True)
     relu = [*view.workspace.graph.nodes][1]
     with view.workspace.document.edit("Set") as edit:
         edit.do(SetField(relu, "device_configurations", (NodeDeviceConfiguration("two", (), 1),)))
@@ -266,7 +266,7 @@ def caught_up(qtbot, view, name, text):
     """Every box says this, and nothing is on its way."""
     nodes = list(view.workspace.graph.nodes)
     qtbot.waitUntil(
-        lambda: not view.is_busy and all(texts(view, node).get(name) == text for node in nodes), timeout=30_000
+        lambda: not view.scenes.is_busy and all(texts(view, node).get(name) == text for node in nodes), timeout=30_000
     )
 
 

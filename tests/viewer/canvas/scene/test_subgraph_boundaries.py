@@ -50,7 +50,7 @@ def point(view, index):
 
 def open_all(view, qtbot):
     for title in ("Loop", "Twice"):
-        view.expand(next(i for i, box in enumerate(view.scene.boxes) if box.title == title))
+        view.expansion.expand(next(i for i, box in enumerate(view.scene.boxes) if box.title == title))
         wait(qtbot, view)
     view.fit()
 
@@ -92,7 +92,7 @@ def test_hovering_follows_a_value_through_the_frames(show, qtbot, looping):
 def test_a_double_click_on_an_outer_value_goes_to_where_it_is_made(show, qtbot, looping):
     g, body, _, model = looping
     view = show(model)
-    view.workspace.show(body.graph)
+    view.workspace.navigation.show(body.graph)
     wait(qtbot, view)
     pill = index_of(view, g.values["r"], Kind.OUTER)
     qtbot.mouseClick(view, LEFT, NONE, point(view, pill))
@@ -102,5 +102,5 @@ def test_a_double_click_on_an_outer_value_goes_to_where_it_is_made(show, qtbot, 
     wait(qtbot, view)
     assert view.workspace.graph is g.graph
     assert [item.name for item in view.workspace.selection.items] == ["relu"]
-    view.workspace.go_back()
+    view.workspace.navigation.go_back()
     assert view.workspace.graph is body.graph

@@ -10,7 +10,8 @@ import pytest
 
 from onnx_workbench.model.edits import nodes
 from onnx_workbench.model.history.steps import SetField, SetInput
-from onnx_workbench.model.ir.graph import Function, Node
+from onnx_workbench.model.ir.graph import Function
+from onnx_workbench.viewer.canvas.scene.box_factory import BoxFactory
 from onnx_workbench.viewer.canvas.scene.builder import build
 from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions
 from tests.viewer.canvas.graphs import Graphs, residual
@@ -74,7 +75,13 @@ def test_any_edits_are_drawn_as_if_from_the_beginning(show, qtbot, seed):
 def test_an_inserted_node_is_drawn_without_looking_at_the_others(show, qtbot, monkeypatch):
     view = show(residual(12).model())
     looked = []
-    monkeypatch.setattr(view._loader._cards, "_header", spy(view._loader._cards._header, looked))
+    measure = BoxFactory._header
+
+    def header(factory, node):
+        looked.append(node)
+        return measure(factory, node)
+
+    monkeypatch.setattr(BoxFactory, "_header", header)
     node = next(iter(view.workspace.graph.nodes))
     with view.workspace.document.edit("Insert") as edit:
         new = nodes.insert_on_edge(edit, node.outputs[0], "Relu")
@@ -82,14 +89,6 @@ def test_an_inserted_node_is_drawn_without_looking_at_the_others(show, qtbot, mo
     assert new in looked
     assert len(looked) <= 5
     assert len(view.scene.drawing.boxes_of(new)) == 1
-
-
-def spy(call, seen):
-    def called(node: Node):
-        seen.append(node)
-        return call(node)
-
-    return called
 
 
 def test_edits_one_after_the_other_before_anything_is_drawn_are_all_drawn(show, qtbot):

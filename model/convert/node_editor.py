@@ -1,26 +1,17 @@
-"""Node rewriting for opset adapters: read constants, set inputs and attributes, insert nodes before and after."""
+"""A node under conversion, for opset adapters: read its constants and types, change it, insert nodes around it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from onnx_workbench.model.analysis.scoping import TakenNames, names_taken, node_names, unique_name
 from onnx_workbench.model.convert.report import ConversionReport
+from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
-from onnx_workbench.model.history.steps import (
-    InsertNode,
-    RemoveNode,
-    SetAttribute,
-    SetField,
-    SetInitializer,
-    SetInputs,
-    SetOutputs,
-)
-from onnx_workbench.model.ir.attributes import make_attribute
-from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.history.steps import SetField, SetOutputs
+from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, Tensor
 from onnx_workbench.model.ir.types import Dimension, ElementType, TensorType, Type
 
@@ -29,38 +20,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _LARGEST_CONSTANT = 1 << 16  # most elements of an input that can become an attribute
-_INITIALIZERS_ALONE_SINCE = 4  # IR version: before it every initializer is an input too
 
 
 class NotConvertible(ModelError):
     """A node that no adapter here can convert, though another converter may."""
-
-
-class FreshNames:
-    """Free names in a model; collected once, then kept up to date."""
-
-    def __init__(self) -> None:
-        self._taken: dict[Graph, tuple[TakenNames, TakenNames]] = {}
-
-    def _of(self, graph: Graph) -> tuple[TakenNames, TakenNames]:
-        root = graph.root
-        if root not in self._taken:
-            self._taken[root] = names_taken(root), node_names(root)
-        return self._taken[root]
-
-    def value(self, graph: Graph, wanted: str) -> str:
-        """Return a free name for a value."""
-        taken = self._of(graph)[0]
-        name = unique_name(wanted, taken)
-        taken.add(name)
-        return name
-
-    def node(self, graph: Graph, wanted: str) -> str:
-        """Return a free name for a node."""
-        taken = self._of(graph)[1]
-        name = unique_name(wanted, taken)
-        taken.add(name)
-        return name
 
 
 def number_constant(node: Node) -> NDArray[Any] | None:
@@ -77,45 +40,37 @@ def number_constant(node: Node) -> NDArray[Any] | None:
     return None
 
 
-def _is_needed(node: Node) -> bool:
-    return bool(node.bodies) or any(value is not None and value.uses for value in node.outputs)
-
-
 @dataclass(frozen=True, slots=True)
 class OpsetConversion:
     """State shared by the conversion of all nodes.
 
-    `contents` holds small integer values as before the conversion: numbers, and symbols where unknown.
+    `version` is that converted to. `contents` holds small integer values as before the conversion: numbers, and symbols
+    where unknown.
     """
 
-    edit: Transaction
+    rewriter: GraphRewriter
     type_of: Callable[[Value], Type | None]
     report: ConversionReport
-    names: FreshNames = field(default_factory=FreshNames)
+    version: int
     contents: Mapping[Value, NDArray[Any]] = field(default_factory=dict)
 
 
-class NodeRewriter:
+class NodeEditor:
     """A node under conversion."""
 
     def __init__(self, conversion: OpsetConversion, node: Node) -> None:
         assert node.graph is not None
         self.conversion = conversion
-        self.edit = conversion.edit
+        self.rewriter = conversion.rewriter
         self.node = node
         self.graph: Graph = node.graph
         self.report = conversion.report
-        self._names = conversion.names
         self._added: list[Node] = []
 
-    def take_added(self) -> list[NodeRewriter]:
+    def take_added(self) -> list[NodeEditor]:
         """Return the nodes inserted since the last call; they are written in the version just reached."""
         added, self._added = self._added, []
-        return [NodeRewriter(self.conversion, node) for node in added if node.graph is not None]
-
-    def _add(self, node: Node, before: Node | None) -> None:
-        self.edit.do(InsertNode(self.graph, node, before))
-        self._added.append(node)
+        return [NodeEditor(self.conversion, node) for node in added if node.graph is not None]
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -215,63 +170,40 @@ class NodeRewriter:
 
     # -- writing -------------------------------------------------------------------------------------------------
 
+    @property
+    def edit(self) -> Transaction:
+        """The edit that the changes are part of."""
+        return self.rewriter.edit
+
     def set(self, name: str, value: Any) -> None:
         """Set an attribute."""
-        self.edit.do(SetAttribute(self.node, name, make_attribute(name, value)))
+        self.rewriter.set_attribute(self.node, name, value)
 
     def drop(self, *names: str) -> None:
         """Remove attributes."""
         for name in names:
             if name in self.node.attributes:
-                self.edit.do(SetAttribute(self.node, name, None))
+                self.rewriter.set_attribute(self.node, name, None)
 
     def rename(self, op_type: str) -> None:
         """Change the operator."""
         self.edit.do(SetField(self.node, "op_type", op_type))
 
     def become_constant(self) -> bool:
-        """Replace the node by a Constant if its value is known; returns whether it is."""
+        """Replace the node by a constant if its value is known; returns whether it is."""
         value = self.node.outputs[0] if len(self.node.outputs) == 1 else None
         array = None if value is None or self.node.bodies else self._computed(value)
         if value is None or array is None:
             return False
-        following, inputs = self.node.next, self.node.inputs
-        self.edit.do(RemoveNode(self.node))
         kind = self.conversion.type_of(value)
         element = kind.element_type if isinstance(kind, TensorType) else ElementType.INT64
-        tensor = ArrayTensor(array.astype(ElementType(element).numpy_dtype))
-        attributes = {"value": make_attribute("value", tensor)}
-        constant = Node("Constant", (), (value,), name=self.node.name, attributes=attributes)
-        self.edit.do(InsertNode(self.graph, constant, following))
-        self._collect(v for v in inputs if v is not None)
-        self.report.changed(f"{self.node.op_type} became a constant, as what it gives is known", constant)
+        self.rewriter.fold(self.node, [ArrayTensor(array.astype(ElementType(element).numpy_dtype))])
+        self.report.changed(f"{self.node.op_type} became a constant, as what it gives is known", value)
         return True
 
     def set_inputs(self, inputs: Sequence[Value | None]) -> None:
         """Replace all inputs; trailing empty ones are dropped, and unused producers removed."""
-        kept = list(inputs)
-        while kept and kept[-1] is None:
-            kept.pop()
-        before = self.node.inputs
-        self.edit.do(SetInputs(self.node, tuple(kept)))
-        self._collect(value for value in before if value is not None)
-
-    def _collect(self, values: Iterable[Value]) -> None:
-        """Remove producers and holders of values without any use or reference."""
-        model = self.graph.model
-        if model is None or model.training_info or any(g.quantization_annotations for g in model.graphs()):
-            return
-        pending = list(values)
-        while pending:
-            value = pending.pop()
-            node = value.producer
-            if value.uses or value.is_input or value.graph is None:
-                continue
-            if value.initializer is not None:
-                self.edit.do(SetInitializer(value.graph, value, None))
-            elif node is not None and node.graph is not None and not _is_needed(node):
-                self.edit.do(RemoveNode(node))
-                pending.extend(v for v in node.inputs if v is not None)
+        self.rewriter.set_inputs(self.node, inputs)
 
     def give(self, index: int, array: NDArray[Any], word: str) -> None:
         """Make a constant an input."""
@@ -286,51 +218,41 @@ class NodeRewriter:
 
     def make_constant(self, array: NDArray[Any], word: str) -> Value:
         """Return a new constant of the graph."""
-        import numpy as np
-
         base = self.node.name or next((v.name for v in self.node.outputs if v is not None), self.node.op_type)
-        name = self._names.value(self.graph, f"{base}_{word}")
-        tensor = ArrayTensor(np.array(array, order="C"), name=name)
-        value = Value(name)
-        owner = self.graph.root.owner
-        in_old_file = isinstance(owner, Model) and owner.ir_version < _INITIALIZERS_ALONE_SINCE
-        if isinstance(self.graph.owner, Function) or in_old_file:
-            attributes = {"value": make_attribute("value", tensor)}
-            node_name = self._names.node(self.graph, f"Constant_{name}")
-            constant = Node("Constant", (), (value,), name=node_name, attributes=attributes)
-            self._add(constant, self.node)
-        else:
-            self.edit.do(SetInitializer(self.graph, value, tensor))
+        value = self.rewriter.constant(self.graph, array, f"{base}_{word}", self.node)
+        if value.producer is not None:
+            self._added.append(value.producer)
         return value
 
     def before(self, op_type: str, inputs: Sequence[Value | None], **attributes: Any) -> Value:
         """Insert a node before this one; returns its output."""
-        return self._insert(op_type, inputs, self.node, attributes)
-
-    def _insert(
-        self, op_type: str, inputs: Sequence[Value | None], before: Node | None, attributes: dict[str, Any]
-    ) -> Value:
-        base = self.node.name or self.node.op_type
-        name = self._names.node(self.graph, f"{base}_{op_type}")
-        output = Value(self._names.value(self.graph, f"{name}_output"))
-        made = {key: make_attribute(key, value) for key, value in attributes.items()}
-        self._add(Node(op_type, tuple(inputs), (output,), name=name, attributes=made), before)
+        (output,) = self._add(op_type, inputs, attributes, self.node, None).outputs
+        assert output is not None
         return output
 
     def after(
         self, op_type: str, more_inputs: Sequence[Value | None] = (), *, output: int = 0, **attributes: Any
     ) -> None:
         """Insert a node behind an output, which keeps its name and its users."""
-        outputs = list(self.node.outputs)
-        final = outputs[output]
+        final = self.node.outputs[output]
         assert final is not None
-        inner = outputs[output] = Value(self._names.value(self.graph, f"{final.name}_before_{op_type}"))
-        following = self.node.next
-        self.edit.do(SetOutputs(self.node, tuple(outputs)))
-        name = self._names.node(self.graph, f"{self.node.name or self.node.op_type}_{op_type}")
-        made = {key: make_attribute(key, value) for key, value in attributes.items()}
-        node = Node(op_type, (inner, *more_inputs), (final,), name=name, attributes=made)
-        self._add(node, following)
+        inner = self.rewriter.release_output(final, f"{final.name}_before_{op_type}")
+        self._add(op_type, [inner, *more_inputs], attributes, self.node.next, [final])
+
+    def _add(
+        self,
+        op_type: str,
+        inputs: Sequence[Value | None],
+        attributes: dict[str, Any],
+        before: Node | None,
+        outputs: Sequence[Value] | None,
+    ) -> Node:
+        name = f"{self.node.name or self.node.op_type}_{op_type}"
+        node = self.rewriter.add_node(
+            self.graph, op_type, inputs, attributes, name=name, before=before, outputs=outputs
+        )
+        self._added.append(node)
+        return node
 
     def drop_outputs(self, count: int) -> None:
         """Keep the first outputs; ModelError if another one is used."""

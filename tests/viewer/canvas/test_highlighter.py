@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import QCoreApplication
 
-from onnx_workbench.viewer.canvas.paint import highlighted_surface, highlights
+from onnx_workbench.viewer.canvas import highlighter
+from onnx_workbench.viewer.canvas.paint import highlights
 from onnx_workbench.viewer.style.theme import theme
 from tests.viewer.canvas.graphs import long_chain, settle
 from tests.viewer.held import let_background_work_run
@@ -17,8 +18,8 @@ PER_TURN = 7
 def view(show, monkeypatch):
     view = show(long_chain(40).model())
     settle(view)
-    monkeypatch.setattr(highlighted_surface, "_AT_ONCE", PER_TURN)
-    monkeypatch.setattr(highlighted_surface, "_PER_TURN", PER_TURN)
+    monkeypatch.setattr(highlighter, "_AT_ONCE", PER_TURN)
+    monkeypatch.setattr(highlighter, "_CHUNK", PER_TURN)
     return view
 
 
@@ -36,10 +37,10 @@ def shown(view, kind):
 
 def test_many_marks_replace_those_of_before_together(view, qtbot):
     nodes = nodes_of(view)
-    view.set_marks("matches", nodes[:2])
+    view.highlighter.mark("matches", nodes[:2])
     first = shown(view, "matches")
     assert first == boxes_of(view, nodes[:2])
-    view.set_marks("matches", nodes)
+    view.highlighter.mark("matches", nodes)
     seen = []
     qtbot.waitUntil(lambda: seen.append(shown(view, "matches")) or seen[-1] == boxes_of(view, nodes))
     assert {tuple(boxes) for boxes in seen} == {tuple(first), tuple(boxes_of(view, nodes))}
@@ -47,31 +48,31 @@ def test_many_marks_replace_those_of_before_together(view, qtbot):
 
 def test_what_is_named_twice_is_marked_once(view, qtbot):
     nodes = nodes_of(view)
-    view.set_marks("stale", [*nodes, *nodes])
+    view.highlighter.mark("stale", [*nodes, *nodes])
     qtbot.waitUntil(lambda: shown(view, "stale") == boxes_of(view, nodes))
-    view.take_marks_off("stale", nodes[1:])
+    view.highlighter.unmark("stale", nodes[1:])
     assert shown(view, "stale") == boxes_of(view, nodes[:1])
 
 
 def test_all_but_a_long_trace_is_dimmed_at_once(view):
-    view.set_marks("traced", nodes_of(view))
-    assert view.is_traced
-    view.set_marks("traced", ())
-    assert not view.is_traced
+    view.highlighter.mark("traced", nodes_of(view))
+    assert view.highlighter.is_traced
+    view.highlighter.mark("traced", ())
+    assert not view.highlighter.is_traced
 
 
 def test_values_are_marked_with_their_edges(view, qtbot):
     values = [node.outputs[0] for node in nodes_of(view)]
-    view.set_marks("changed", values)
+    view.highlighter.mark("changed", values)
     edges = {edge for value in values for edge in view.scene.drawing.edges_of(value)}
     qtbot.waitUntil(lambda: set(view.marks.edges.get("changed", ())) == edges)
 
 
 def test_marks_taken_off_while_the_others_are_found_stay_off(view, qtbot):
     nodes = nodes_of(view)
-    view.set_marks("stale", nodes)
+    view.highlighter.mark("stale", nodes)
     QCoreApplication.processEvents()
-    view.take_marks_off("stale", [*nodes[:3], *nodes[-3:]])  # some have been found, some not
+    view.highlighter.unmark("stale", [*nodes[:3], *nodes[-3:]])  # some have been found, some not
     left = boxes_of(view, nodes[3:-3])
     qtbot.waitUntil(lambda: shown(view, "stale") != [])
     assert shown(view, "stale") == left
@@ -79,25 +80,25 @@ def test_marks_taken_off_while_the_others_are_found_stay_off(view, qtbot):
 
 def test_marks_that_follow_while_those_of_before_are_found_are_shown_alone(view, qtbot):
     nodes = nodes_of(view)
-    view.set_marks("stale", nodes)
-    view.set_marks("errors", nodes[10:30])
+    view.highlighter.mark("stale", nodes)
+    view.highlighter.mark("errors", nodes[10:30])
     QCoreApplication.processEvents()
-    view.set_marks("stale", nodes[:1])
+    view.highlighter.mark("stale", nodes[:1])
     qtbot.waitUntil(lambda: shown(view, "errors") == boxes_of(view, nodes[10:30]))
     assert shown(view, "stale") == boxes_of(view, nodes[:1])
 
 
 def test_a_scene_that_follows_is_marked_at_once(view, qtbot):
     nodes = nodes_of(view)
-    view.set_marks("stale", nodes)
+    view.highlighter.mark("stale", nodes)
     QCoreApplication.processEvents()
     view.set_scene(view.scene)
     assert shown(view, "stale") == boxes_of(view, nodes)
-    view.set_marks("stale", [*nodes[1:], *nodes[1:]])
-    view.take_marks_off("stale", nodes[-3:])
+    view.highlighter.mark("stale", [*nodes[1:], *nodes[1:]])
+    view.highlighter.unmark("stale", nodes[-3:])
     view.set_scene(view.scene)
     assert shown(view, "stale") == boxes_of(view, nodes[1:-3])
-    view.set_marks("stale", nodes[1:])
+    view.highlighter.mark("stale", nodes[1:])
     view.set_scene(None)
     let_background_work_run(qtbot)
     assert view.marks is None
@@ -106,20 +107,20 @@ def test_a_scene_that_follows_is_marked_at_once(view, qtbot):
 @pytest.mark.parametrize("at_once", [PER_TURN, 100])
 def test_a_closed_group_is_marked_until_the_last_of_its_nodes_is_not(show, qtbot, monkeypatch, at_once):
     view = show(long_chain(40, scopes=2).model())
-    view.set_option_groups(True)
-    qtbot.waitUntil(lambda: not view.is_busy)
-    monkeypatch.setattr(highlighted_surface, "_AT_ONCE", at_once)
-    monkeypatch.setattr(highlighted_surface, "_PER_TURN", PER_TURN)
+    view.expansion.set_grouped(True)
+    qtbot.waitUntil(lambda: not view.scenes.is_busy)
+    monkeypatch.setattr(highlighter, "_AT_ONCE", at_once)
+    monkeypatch.setattr(highlighter, "_CHUNK", PER_TURN)
     nodes = nodes_of(view)
     groups = boxes_of(view, nodes)
     assert len(groups) == 2
-    view.set_marks("stale", nodes)
-    view.take_marks_off("stale", nodes[:20])
+    view.highlighter.mark("stale", nodes)
+    view.highlighter.unmark("stale", nodes[:20])
     qtbot.waitUntil(lambda: shown(view, "stale") == groups[1:])
-    view.take_marks_off("stale", nodes[:30])
-    view.take_marks_off("stale", nodes[31:])
+    view.highlighter.unmark("stale", nodes[:30])
+    view.highlighter.unmark("stale", nodes[31:])
     assert shown(view, "stale") == groups[1:]
-    view.take_marks_off("stale", [nodes[30]])
+    view.highlighter.unmark("stale", [nodes[30]])
     assert shown(view, "stale") == []
 
 
@@ -131,7 +132,7 @@ def test_very_many_marked_boxes_are_outlined_and_seen(show, monkeypatch, zoom):
     settle(view)
     plain = view.grab().toImage()
     monkeypatch.setattr(highlights, "_MOST_FINE", 0)
-    view.set_marks("selected", list(view.workspace.graph.nodes))
+    view.highlighter.mark("selected", list(view.workspace.graph.nodes))
     image = view.grab().toImage()
     for node in view.workspace.graph.nodes:
         left, top, wide, high = view.scene.rect(view.scene.drawing.boxes_of(node)[0])

@@ -1,0 +1,184 @@
+"""Breakpoints of a run: before nodes, behind values, and where a condition holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from onnx_workbench.exec.engine.plan import Plan, PlanStep
+from onnx_workbench.exec.engine.subgraph_breakpoints import SubgraphPosition
+from onnx_workbench.exec.inspect.nonfinite import NAN, Sought, beginning, kinds_of
+from onnx_workbench.exec.inspect.statistics import describe
+from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.results.slot_map import Path
+from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.model.ir.graph import Model, Node, Value
+from onnx_workbench.model.ir.types import TensorType, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Breakpoint:
+    """Breakpoint: before `node`, after `value` is computed, or, for `value` or any value, when a condition holds.
+
+    Conditions: ``non-finite``; ``above``: an element with |x| > `limit`; ``shape``: other than declared; and, for any
+    value that a node makes, ``beginnings`` and ``nan``: NaN or an infinity, or NaN alone, begins there.
+    """
+
+    node: Node | None = None
+    value: Value | None = None
+    condition: Literal["", "non-finite", "above", "shape", "beginnings", "nan"] = ""
+    limit: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A breakpoint in numbers, fit for another process."""
+
+    node: int
+    value: int
+    condition: str
+    limit: float
+    declared: Mapping[int, Type | None]
+
+    @property
+    def sought(self) -> Sought | None:
+        """Return the condition if it is about a beginning."""
+        return "nan" if self.condition == "nan" else "beginnings" if self.condition == "beginnings" else None
+
+    def before(self, step: PlanStep, previous: PlanStep | None) -> bool:
+        """Return whether to stop before a step that follows `previous`: that of the node, or the first of its call."""
+        if not self.node or step.node.node == self.node:
+            return bool(self.node)
+        call = _call(step, self.node)
+        return bool(call) and (previous is None or _call(previous, self.node) != call)
+
+    def after(self, plan: Plan, step: PlanStep, slots: Sequence[RuntimeValue], watched: Collection[int]) -> str:
+        """Return why to stop after a step, or empty; `watched` are the slots of `value`."""
+        if self.node:
+            return ""
+        for number, slot in zip(step.node.outputs, step.outs, strict=True):
+            if not slot or slots[slot] is MISSING or (self.value and slot not in watched):
+                continue
+            reason = self.holds(self.value or number, slots[slot])
+            if reason:
+                return f"after {step.node.title!r}: {plan.name(number)!r} {reason}"
+        return ""
+
+    def holds(self, number: int, value: RuntimeValue) -> str:
+        """Return how a value meets the condition; `number` is of the value that was declared."""
+        if not self.condition:
+            return "is there"
+        if not isinstance(value, np.ndarray):
+            return ""
+        if self.condition == "shape":
+            return shape_conflict(self.declared.get(number), value)
+        if value.dtype.kind in "OUSb" or not value.size:
+            return ""
+        numbers = value if value.dtype.kind in "iufc" else value.astype(np.float32)
+        if self.condition == "non-finite":
+            return "" if numbers.dtype.kind in "iu" or np.isfinite(numbers).all() else "is not finite everywhere"
+        if numbers.dtype.kind == "c":
+            numbers = np.abs(numbers.astype(np.complex128))
+        limit = self.limit
+        if numbers.dtype.kind == "f" and np.isfinite(limit):
+            # It is rounded to the type of the numbers, so that 0.1 is not above 0.1, but not to an infinity.
+            limit = min(limit, float(np.finfo(numbers.dtype).max))
+        above = ((numbers > limit) | (numbers < -limit)).any()  # not the largest: it may be NaN
+        return f"has an element above {self.limit:g}" if above else ""
+
+
+def _call(step: PlanStep, node: int) -> Path:
+    """The call of a function by a node that a step is part of; empty when it is in none."""
+    return step.path[: step.path.index(node) + 1] if node in step.path else ()
+
+
+def compile_breakpoint(breakpoint_: Breakpoint, model: Model) -> Condition:
+    """A breakpoint in numbers; the declared types are read now, on the thread that owns the model."""
+    declared: dict[int, Type | None] = {}
+    if breakpoint_.condition == "shape":
+        declared = {v.id: v.type for graph in model.graphs() for v in graph.values()}
+    return Condition(
+        breakpoint_.node.id if breakpoint_.node is not None else 0,
+        breakpoint_.value.id if breakpoint_.value is not None else 0,
+        breakpoint_.condition,
+        breakpoint_.limit,
+        declared,
+    )
+
+
+def shape_conflict(declared: Type | None, value: RuntimeValue) -> str:
+    """Return how a tensor contradicts its declared type; empty if it does not."""
+    if not isinstance(declared, TensorType) or not isinstance(value, np.ndarray):
+        return ""
+    found = describe(value)
+    same = declared.element_type in (found.element_type, 0)
+    if declared.shape is not None:
+        dims = declared.shape.dims
+        same = same and len(dims) == value.ndim
+        same = same and all(d == n for d, n in zip(dims, value.shape, strict=False) if isinstance(d, int) and d >= 0)
+    return "" if same else f"is {found}, declared {declared}"
+
+
+@dataclass(frozen=True, slots=True)
+class Breakpoints:
+    """The breakpoints of a run, in its graph and in bodies; and any node of bodies no deeper than `depth`."""
+
+    conditions: Sequence[Condition]
+    constant: Callable[[int], RuntimeValue]
+    depth: int = 0
+    _watched: dict[int, list[tuple[Condition, set[int]]]] = field(default_factory=dict)  # by id of a plan
+    _kinds: dict[tuple[int, int], int] = field(default_factory=dict)  # what is not finite, by plan and slot
+
+    def of(self, plan: Plan) -> list[tuple[Condition, set[int]]]:
+        """Each breakpoint with the slots of its value in a plan."""
+        found = self._watched.get(id(plan))
+        if found is None:
+            slots = plan.slots.items()
+            found = [(c, {s for (_, v), s in slots if v == c.value}) for c in self.conditions]
+            self._watched[id(plan)] = found
+        return found
+
+    def before(self, step: PlanStep, previous: PlanStep | None) -> str:
+        """Return why to stop before a step that follows `previous`, or empty."""
+        return f"before {step.node.title!r}" if any(c.before(step, previous) for c in self.conditions) else ""
+
+    def after(self, plan: Plan, step: PlanStep, slots: Sequence[RuntimeValue]) -> str:
+        """Return why to stop after a step, or empty."""
+        found = (
+            condition.after(plan, step, slots, watched)
+            if condition.sought is None
+            else self._begins(plan, step, slots, condition.sought)
+            for condition, watched in self.of(plan)
+        )
+        return next(filter(None, found), "")
+
+    def _begins(self, plan: Plan, step: PlanStep, slots: Sequence[RuntimeValue], sought: Sought) -> str:
+        """Return whether something that is not finite begins at a step; bodies are checked inside."""
+        given = gives = 0
+        for slot in step.outs:
+            kinds = kinds_of(slots[slot]) if slot and slots[slot] is not MISSING else 0
+            self._kinds[id(plan), slot] = kinds
+            gives |= kinds
+        if not gives or step.bodies:
+            return ""
+        for slot in step.reads:
+            if slots[slot] is not MISSING:
+                given |= kinds_of(slots[slot])
+            elif slot in plan.constants:
+                given |= kinds_of(self.constant(plan.constants[slot]))
+            else:  # let go since
+                given |= self._kinds.get((id(plan), slot), 0)
+        begins = beginning(step.node.op_type, given, gives, sought)
+        what = "NaN" if begins & NAN else "an infinity"
+        return f"after {step.node.title!r}: {what} begins" if begins else ""
+
+    def between(self, plan: Plan, place: SubgraphPosition, slots: list[RuntimeValue]) -> str:
+        """Return why to stop between two steps of a body, or empty."""
+        previous, following, depth = place
+        reason = "" if previous is None else self.after(plan, previous, slots)
+        if reason or following is None:
+            return reason
+        return f"before {following.node.title!r}" if depth <= self.depth else self.before(following, previous)

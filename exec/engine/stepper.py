@@ -1,0 +1,418 @@
+"""One run from its plan to its result: computes, stops at breakpoints, and gives results, also while it goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onnx_workbench.exec.engine.breakpoints import Breakpoints, Condition
+from onnx_workbench.exec.engine.cache import CacheEntry, CacheOutline
+from onnx_workbench.exec.engine.executor import FOLD_LIMIT, Executor
+from onnx_workbench.exec.engine.plan import PlanStep
+from onnx_workbench.exec.engine.plan_state import Code, Kinds, Schedule
+from onnx_workbench.exec.engine.snapshot import ModelSnapshot
+from onnx_workbench.exec.engine.subgraph_breakpoints import SubgraphPosition
+from onnx_workbench.exec.engine.subgraph_frames import SubgraphRecord
+from onnx_workbench.exec.inputs.feeds import Feeds
+from onnx_workbench.exec.inspect.statistics import nbytes
+from onnx_workbench.exec.kernels.context import RuntimeValue, set_limits
+from onnx_workbench.exec.results.node_table import CODES, NO_NODES, Failure, NodeTable, State
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.slot_map import Path, ValueKey
+from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.model.ir.graph import Node
+from onnx_workbench.model.progress import Progress
+
+if TYPE_CHECKING:
+    from onnx_workbench.exec.engine.engine import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """Options of a run. `values` None: every value; else keys, beside the outputs unless `until` is given."""
+
+    values: tuple[ValueKey | str, ...] | None = None
+    outputs: bool = True
+    until: tuple[Path, int] | None = None
+    seed: int = 0
+    memory_limit: int | None = None  # bytes of a single value
+    time_limit: float | None = None  # seconds
+    fresh: bool = False
+    watched: bool = False  # there are breakpoints: constant steps are gone through too
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Request of a run: made on the thread that owns the model, performed on any."""
+
+    snapshot: ModelSnapshot
+    feeds: Feeds
+    options: RunOptions
+    breakpoints: tuple[Condition, ...] = ()
+
+
+class Stepper:
+    """A run that has been planned: `step` computes one node, `go_on` runs to the next breakpoint or the end.
+
+    Iterating steps. `position` and `next_node` say where it is, `reason` why it stopped. Where a breakpoint has
+    stopped it inside a body, steps go on inside, node by node and iteration by iteration, until they lead out; the way
+    there from the beginning of the iteration is computed once more for each.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        request: Request,
+        run: Executor,
+        kept: dict[int, CacheEntry | CacheOutline | None],
+        kinds: Kinds,
+        begun: float,
+    ) -> None:
+        self._engine = engine
+        self._request = request
+        self._options = request.options
+        self._cache = engine.cache
+        self.state = run.state
+        self.plan = run.plan
+        self.run = run
+        self._kept = kept  # by index of the step; None: a folded constant
+        self._kinds = kinds  # of what is given
+        self._begun = begun  # clock
+        self._left: float | None = None  # when `_advance` ended
+        self._costs: list[float] | None = None
+        self._stops = Breakpoints(request.breakpoints, run.state.library.constant)
+        self._is_begun = False
+        self._last: PlanStep | None = None  # what it has computed last
+        self._inside: SubgraphPosition | None = None  # where it waits in a body of the next step
+        self.node_of: Callable[[int], Any] = lambda number: number  # the node with an id, for `next_node`
+        self.reason = ""
+
+    # -- planning --------------------------------------------------------------------------------------------
+
+    def prepare(self, needed: list[PlanStep], targets: set[int] | None) -> None:
+        """Compute constants, prepare weights, settle the order."""
+        run, plan, state = self.run, self.plan, self.state
+        slots, template = run.slots, state.template
+        set_limits(run.limits)
+        try:
+            returned, problems = state.read_returned_constants()
+            for slot in (*state.read_constants(needed), *returned):
+                slots[slot] = template[slot]
+        finally:
+            set_limits(None)
+        names = {slot: key[1] for key, slot in plan.slots.items()} if problems else {}
+        for slot, reason in problems.items():
+            value = names[slot]
+            run.dead[slot] = Failure(0, (), plan.name(value), "value", 0, (), reason, "KernelError")
+        for slot, value in plan.undefined.items():
+            if slots[slot] is MISSING:
+                run.dead[slot] = Failure(
+                    0, (), plan.name(value), "value", 0, (), f"nothing defines {plan.name(value)!r}", "KernelError"
+                )
+        constants = [s for s in needed if state.tokens[s.index]]
+        rest = [s for s in needed if not state.tokens[s.index]] if constants else needed
+        if constants:
+            run.code = [state.code_of(s).guarded() for s in constants]
+            self._costs = self._costs_of([*constants, *rest])
+            run.execute(expected=self._expected)
+            self._fold(constants)
+        if targets is not None:
+            run.keep = {slot for index in targets for slot in plan.steps[index].outs} | set(plan.outputs)
+        state.prepare_weights(rest)
+        code = self._code(rest)
+        if targets is None and not run.dead and len(rest) + len(self._kept) == len(plan.steps) - len(constants):
+            self._remember(rest, code)
+        guarded = code if state.accepts(self._kinds) else [c.guarded() for c in code]
+        run.code = [*run.code, *guarded] if constants else guarded
+
+    def reopen_constants(self) -> None:
+        """Go back before the first step, be it constant: a constant step gives the same again."""
+        run, steps = self.run, self.plan.steps
+        if run.stopped:
+            return
+        folded = [steps[index] for index, kept in self._kept.items() if kept is None]
+        self._kept = {index: kept for index, kept in self._kept.items() if kept is not None}
+        self._costs = None
+        order = sorted([*folded, *(code.step for code in run.code)], key=lambda step: step.index)
+        run.rewind([code.guarded() for code in self._code(order)])
+
+    def _remember(self, steps: list[PlanStep], code: list[Code]) -> None:
+        """Keep the schedule for the next run of everything."""
+        tokens, folded = self.state.tokens, self.state.folded
+        constant = [index for index, token in enumerate(tokens) if token]
+        if len(tokens) - len(constant) == len(steps) and all(folded[index] for index in constant):
+            self.state.schedule = Schedule(steps, code, constant)
+
+    def _code(self, steps: list[PlanStep]) -> list[Code]:
+        keep = self.run.keep
+        if keep is None:
+            return [self.state.code_of(s) for s in steps]
+        last: dict[int, int] = {}
+        for position, step in enumerate(steps):
+            for slot in (*step.outs, *step.reads):
+                last[slot] = position
+        made = {s for step in steps for s in step.outs}
+        free: dict[int, list[int]] = {}
+        for slot, position in last.items():
+            if slot and slot in made and slot not in keep:
+                free.setdefault(position, []).append(slot)
+        return [self.state.code_of(s, tuple(free.get(i, ()))) for i, s in enumerate(steps)]
+
+    def _fold(self, constants: list[PlanStep]) -> None:
+        """Keep the constants just computed for all later runs."""
+        state, run, folded = self.state, self.run, self.state.library.folded
+        for step in constants:
+            values = tuple([run.slots[s] if s else None for s in step.outs])
+            if any(v is MISSING for v in values) or sum(map(nbytes, values)) > FOLD_LIMIT:
+                continue
+            token = state.tokens[step.index]
+            folded[token] = values
+            self.state.library.folded_bytes += sum(map(nbytes, values))
+            state.folded[step.index] = 1
+            if step.bodies:
+                self._cache.insides[token] = run.inside([step])
+            state.fold(step, values)
+
+    def _expected(self, done: int) -> tuple[float, float]:
+        """Seconds the first steps took in earlier runs, and all; the average where a step is new."""
+        if self._costs is None:
+            self._costs = self._costs_of([code.step for code in self.run.code])
+        return self._costs[min(done, len(self._costs) - 1)], self._costs[-1]
+
+    def _costs_of(self, steps: Sequence[PlanStep]) -> list[float]:
+        """Return the cumulative expected seconds of these steps."""
+        costs = self._cache.costs
+        known = [costs[s.key] for s in steps if s.key in costs]
+        usual = sum(known) / len(known) if known else 1.0
+        return [0.0, *accumulate(costs.get(s.key, usual) for s in steps)]
+
+    # -- going on --------------------------------------------------------------------------------------------
+
+    @property
+    def next_step(self) -> PlanStep | None:
+        """The step that comes next in the graph."""
+        position = len(self.run.stamps)
+        return self.run.code[position].step if position < len(self.run.code) else None
+
+    @property
+    def done(self) -> bool:
+        """Return whether nothing is left to compute."""
+        return bool(self.run.stopped) or self.next_step is None
+
+    @property
+    def position(self) -> int:
+        """Number of nodes processed."""
+        return len(self.run.stamps)
+
+    @property
+    def total(self) -> int:
+        """Number of nodes of the run."""
+        return len(self.run.code)
+
+    @property
+    def constants(self) -> Collection[int]:
+        """Slots that hold constants of the model."""
+        return self.plan.constants.keys()
+
+    @property
+    def last_key(self) -> tuple[Path, int] | None:
+        """Path and number of the node that it has stopped behind, be it in a body; None before the first."""
+        last = self._last if self._inside is None else self._inside.previous
+        return None if last is None else (last.path, last.node.node)
+
+    @property
+    def last_node(self) -> tuple[Path, Node] | None:
+        """The node that it has stopped behind, and the call of a function it is in; see `last_key`."""
+        key = self.last_key
+        return None if key is None else (key[0], self.node_of(key[1]))
+
+    @property
+    def next_key(self) -> tuple[Path, int] | None:
+        """Path and number of the node `step` computes next; at the end of an iteration of a body, of the node that
+        owns it.
+        """
+        inside = self._inside
+        step = (inside and inside.following) or self.next_step
+        return None if step is None else (step.path, step.node.node)
+
+    @property
+    def next_node(self) -> tuple[Path, Node] | None:
+        """The node `step` computes next, and the call of a function it is in; see `next_key`."""
+        key = self.next_key
+        return None if key is None else (key[0], self.node_of(key[1]))
+
+    def notify(self) -> None:
+        """Report finished nodes to the observer now, instead of when the current node is. Any thread."""
+        self.run.notify()
+
+    def step(self) -> bool:
+        """Compute one node, or inside a body to its end or the next turn; False when there was none left.
+
+        What has bodies is computed whole, unless a breakpoint inside stops it.
+        """
+        step = self.next_step
+        if step is None or self.done:
+            return False
+        self._is_begun = True
+        depth = self._inside.depth if self._inside is not None else 0
+        self.reason = self._compute(step, replace(self._stops, depth=depth) if depth else self._stops)
+        self.notify()
+        return True
+
+    def go_on(self) -> str:
+        """Run to the next breakpoint or the end; why it stopped, empty at the end."""
+        self.reason = ""
+        if not self._stops.conditions:
+            self._advance()
+            return ""
+        resumes = self._is_begun  # where the user has stopped, going on begins
+        if not resumes:
+            self._is_begun = True
+            self.reason = self._stop_at_inputs()
+        while not self.reason and (step := self.next_step) is not None and not self.done:
+            self.reason = "" if resumes else self._stop_before(step)
+            resumes = False
+            if not self.reason:
+                self.reason = self._compute(step, self._stops)
+        self.notify()
+        return self.reason
+
+    def _stop_before(self, step: PlanStep) -> str:
+        run = self.run
+        previous = run.code[self.position - 1].step if self.position else None
+        return self._stops.before(step, previous)
+
+    def _compute(self, step: PlanStep, stops: Breakpoints) -> str:
+        """Compute a step, going on from where it waits; why to stop inside its bodies, or behind it."""
+        run = self.run
+        subgraphs = run.subgraphs
+        subgraphs.watch, self._inside = stops if stops.conditions else None, None
+        self._advance(1)
+        subgraphs.watch = None
+        if subgraphs.halted:
+            self._inside = subgraphs.position
+            return f"in {step.node.title!r}, {subgraphs.halted}"
+        self._last = step
+        return self._stops.after(self.plan, step, run.slots)
+
+    def _stop_at_inputs(self) -> str:
+        """Return why to stop before anything is computed: because of an input."""
+        slots, plan = self.run.slots, self.plan
+        for breakpoint_, watched in self._stops.of(plan):
+            for slot in watched.intersection(plan.inputs):
+                reason = "" if slots[slot] is MISSING else breakpoint_.holds(breakpoint_.value, slots[slot])
+                if reason:
+                    return f"before the first node: {plan.name(breakpoint_.value)!r} {reason}"
+        return ""
+
+    def __iter__(self) -> Iterator[Node]:
+        while (following := self.next_node) is not None and self.step():
+            yield following[1]
+
+    def _advance(self, count: int | None = None) -> None:
+        """Compute the next `count` steps, or all that are left. Time between two calls does not count."""
+        if self._left is not None:
+            self._postpone_deadline(time.perf_counter() - self._left)
+        run, options = self.run, self._options
+        run.execute(count, self._expected)
+        is_whole = options.values is None and options.until is None
+        if is_whole and self.done and not (run.stopped or run.failures or run.dead):
+            self.state.accept(self._kinds)
+        self._left = time.perf_counter()
+
+    def _postpone_deadline(self, seconds: float) -> None:
+        self._begun += seconds
+        limits = self.run.limits
+        if limits.deadline is not None:
+            limits.deadline += seconds
+
+    # -- results ---------------------------------------------------------------------------------------------
+
+    def result(self) -> RunResult:
+        """Everything computed so far; may be called again and again."""
+        run, plan = self.run, self.plan
+        slots, inside = run.slots.copy(), self._record()
+        summaries = dict(run.summaries)
+        for index, kept in self._kept.items():
+            if isinstance(kept, CacheOutline):
+                outs = plan.steps[index].outs
+                summaries.update({s: k for s, k in zip(outs, kept.summaries, strict=True) if s and k is not None})
+        stopped = run.stopped
+        if not stopped and not self.done:
+            stopped = f"stopped {self.reason}".rstrip()
+        return RunResult(
+            self.state.layout,
+            slots,
+            self.nodes,
+            summaries,
+            self._recompute,
+            state=self._request.snapshot.state,
+            seed=self._options.seed,
+            seconds=(time.perf_counter() if self._left is None else self._left) - self._begun,
+            peak_bytes=max(run.main.peak, run.main.held),
+            stopped=stopped,
+            notes=plan.all_notes,
+            bodies=inside.values,
+            inner=NodeTable.of(inside.nodes) if inside.nodes else NO_NODES,
+        )
+
+    def _record(self) -> SubgraphRecord:
+        """Return the values computed in bodies, including those of nodes whose results were reused."""
+        found = SubgraphRecord()
+        for step in map(self.plan.steps.__getitem__, self.plan.bodied):
+            if step.index not in self._kept:
+                found.add(self.run.inside([step]))
+                continue
+            kept = self._kept[step.index]
+            known = (
+                self._cache.insides.get(self.state.tokens[step.index])
+                if kept is None
+                else getattr(kept, "inside", None)
+            )
+            if known is not None:
+                found.add(known.kept())
+        return found
+
+    def _recompute(self, key: ValueKey, progress: Progress) -> RuntimeValue:
+        """Compute a value that was not kept; LookupError when that fails."""
+        options = replace(self._options, values=(key,), outputs=False, until=None, fresh=False, watched=False)
+        stepper = self._engine.start(replace(self._request, options=options, breakpoints=()), progress=progress)
+        stepper.go_on()
+        progress.check()
+        run, plan = stepper.run, stepper.plan
+        slot = plan.slots[key]
+        if run.slots[slot] is not MISSING:
+            return run.slots[slot]
+        if slot in plan.constants:
+            return self.state.library.constant(plan.constants[slot])
+        failure: Failure | None = run.dead.get(slot)
+        msg = f"value {plan.name(key[1])!r} was not computed: {failure or run.stopped or 'unknown'}"
+        raise LookupError(msg)
+
+    def nodes(self) -> NodeTable:
+        """Return the outcome of each node."""
+        run, steps = self.run, self.plan.steps
+        table = NodeTable.blank(self.state.layout.steps.keys, State.UNNEEDED, lambda row: steps[row].label)
+        if self._kept:
+            self._mark_kept(table)
+        done = len(run.stamps)
+        order = np.array([code.step.index for code in run.code], np.int64)
+        table.states[order[done:]] = CODES[State.WAITING]
+        table.put(order[:done], run.finished(0, done))
+        return table
+
+    def _mark_kept(self, table: NodeTable) -> None:
+        slots, steps = self.run.slots, self.plan.steps
+        constant = [index for index, entry in self._kept.items() if entry is None]
+        table.states[constant] = CODES[State.CONSTANT]
+        table.nbytes[constant] = [sum(nbytes(slots[s]) for s in steps[index].outs if s) for index in constant]
+        kept = {index: entry for index, entry in self._kept.items() if entry is not None}
+        places = list(kept)
+        table.states[places] = CODES[State.KEPT]
+        table.seconds[places] = [entry.seconds for entry in kept.values()]
+        table.nbytes[places] = [entry.nbytes for entry in kept.values()]

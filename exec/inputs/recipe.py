@@ -1,0 +1,116 @@
+"""Recipe of the inputs of a run, which the process that runs the model follows."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onnx_workbench.exec.inputs.feeds import HeldInput, normalise
+from onnx_workbench.exec.inputs.sources import InputSource, contradictions, make_feeds, read_data_set
+from onnx_workbench.exec.inspect.statistics import describe
+from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.graph import Graph, Value, Values
+from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.model.progress import SILENT, Progress
+
+#: Bytes of all values that go to the process that asked for them; of more it gets handles.
+MOST_SENT = 64 << 20
+#: Inputs that a message names.
+_MOST_NAMES = 5
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that is needed to make the values of the inputs, in any process. `signature` is equal for equal values."""
+
+    graph: Graph  # see `interface_of`
+    sources: Mapping[str, InputSource]
+    sizes: Mapping[str, int]  # of symbolic dimensions, those that were chosen
+    seed: int
+    data_set: Path | None
+    given: Mapping[str, Any]  # values that are there already
+    signature: Hashable
+    limit: int | None = None  # bytes of all values; None: see `make_feeds`
+    key: str = field(default_factory=lambda: uuid.uuid4().hex, compare=False)
+
+    def make(self, progress: Progress = SILENT) -> dict[str, RuntimeValue]:
+        """The values by name. Reads files; ModelError when a source does not fit. Any thread."""
+        given = dict(self.given)
+        if self.data_set is not None:
+            given = read_data_set(self.data_set, self.graph, self.limit).inputs | given
+            missing = [v.name for v in self.graph.required_inputs if v.name not in given]
+            if missing:
+                names = ", ".join(map(repr, missing[:_MOST_NAMES])) + (", …" if len(missing) > _MOST_NAMES else "")
+                raise ModelError("The test data does not fit", f"{self.data_set.name} has no value for {names}")
+        return make_feeds(
+            self.graph,
+            sources=self.sources,
+            sizes=self.sizes,
+            given=given,
+            seed=self.seed,
+            limit=self.limit,
+            progress=progress,
+        )
+
+    def without_values(self) -> Recipe:
+        """The same for another process, with the shapes alone of values that are there already."""
+        return replace(self, given={name: _Given(describe(value).shape) for name, value in self.given.items()})
+
+    def contradictions(self, feeds: Mapping[str, Any]) -> list[str]:
+        """Return how the sizes of generated values contradict each other, or the chosen ones."""
+        return contradictions(self.graph, feeds, self.sizes)
+
+
+def interface_of(graph: Graph) -> Graph:
+    """A copy of what goes into a graph and comes out; that a value has an initializer stays, but not which one."""
+    interface = Graph(graph.name)
+    interface.inputs = Values(_bare(v, interface) for v in graph.inputs)
+    interface.outputs = Values(_bare(v, interface) for v in graph.outputs)
+    return interface
+
+
+def _bare(value: Value, graph: Graph) -> Value:
+    copy = Value(value.name, value.type, graph)
+    copy.initializer = None if value.initializer is None else ArrayTensor(np.empty(0))
+    return copy
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """Stands for a value that another process has."""
+
+    shape: tuple[int, ...]
+
+
+_held: tuple[str, dict[str, RuntimeValue]] = "", {}  # made last in this process, with the key of their recipe
+
+
+def make_held(recipe: Recipe, progress: Progress = SILENT) -> dict[str, RuntimeValue]:
+    """Make the values of a recipe and keep them until another one is asked for: those that nobody else has."""
+    global _held  # noqa: PLW0603 - one per process, as the worker runs one model
+    key, values = _held
+    if key != recipe.key:
+        _held = "", {}
+        types = {v.name: v.type for v in recipe.graph.inputs}
+        made = {name: value for name, value in recipe.make(progress).items() if not isinstance(value, _Given)}
+        values = {name: _frozen(normalise(value, types.get(name), name)) for name, value in made.items()}
+        _held = recipe.key, values
+    return values
+
+
+def value_of(held: HeldInput) -> RuntimeValue:
+    """The value that a handle stands for; made, where this process has not made it."""
+    return make_held(held.recipe)[held.name]
+
+
+def _frozen(value: RuntimeValue) -> RuntimeValue:
+    if isinstance(value, np.ndarray):
+        value = value if value.flags.owndata else value.copy()
+        value.flags.writeable = False
+    return value

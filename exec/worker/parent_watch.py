@@ -1,0 +1,20 @@
+"""The life of a process that multiprocessing has started."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from multiprocessing.connection import wait
+
+
+def end_with_parent() -> None:
+    """End this process when the one that started it is gone, even if a kernel holds the main thread."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_wait_for_end, args=(parent.sentinel,), name="watch", daemon=True).start()
+
+
+def _wait_for_end(sentinel: int) -> None:
+    wait([sentinel])
+    os._exit(1)

@@ -1,0 +1,22 @@
+"""Rule about texts: names and descriptions are UTF-8."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from onnx_workbench.model.checks.problem import Problem, error
+
+_BYTES = re.compile("[\udc80-\udcff]")  # what bytes that are no UTF-8 are read as
+
+
+def check_texts(place: Any, of: str, texts: Iterable[tuple[str, str]]) -> Iterator[Problem]:
+    """Report texts of an object, each with what it is, that the file does not have in UTF-8. `of` names the object."""
+    for what, text in texts:
+        wrong = None if text.isascii() else _BYTES.search(text)
+        if wrong is not None:
+            at = len(text[: wrong.start()].encode("utf-8", "surrogateescape"))
+            byte = ord(wrong[0]) - 0xDC00
+            detail = f"Byte {at} of it is 0x{byte:02x}; protobuf wants UTF-8, and other programs refuse it."
+            yield error("utf-8", f"The {what} of {of} is no UTF-8", place, detail)

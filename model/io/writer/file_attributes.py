@@ -1,0 +1,64 @@
+"""Permissions, owner and extended attributes of a file, kept when it is replaced."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_READ_AND_WRITE = 0o666
+
+
+@dataclass(frozen=True, slots=True)
+class FileAttributes:
+    """What a new file takes over from the one it replaces."""
+
+    mode: int
+    owner: int
+    group: int
+    extended: Mapping[str, bytes]  # by name; empty where the system or Python has none
+
+    @classmethod
+    def of(cls, path: Path) -> FileAttributes | None:
+        """Those of the file at a path; None when there is none."""
+        try:
+            status = path.stat()
+        except OSError:
+            return None
+        return cls(stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, _extended(path))
+
+    def apply(self, descriptor: int) -> None:
+        """Give them to an open file, as far as the system lets this user do so. OSError when the mode cannot be set."""
+        if hasattr(os, "fchown"):
+            new = os.fstat(descriptor)
+            if (new.st_uid, new.st_gid) != (self.owner, self.group):
+                for owner in (self.owner, -1):  # the group alone can be given by its members
+                    with contextlib.suppress(OSError):
+                        os.fchown(descriptor, owner, self.group)
+                        break
+        if sys.platform == "linux":
+            for name, value in self.extended.items():
+                with contextlib.suppress(OSError):  # of another kind of disk, or for the administrator alone
+                    os.setxattr(descriptor, name, value)
+        if hasattr(os, "fchmod"):
+            os.fchmod(descriptor, self.mode)
+
+
+def creation_mode(like: Path | None) -> int:
+    """Permissions to create a file with: no others may read or write it than the one it is made from."""
+    attributes = None if like is None else FileAttributes.of(like)
+    return _READ_AND_WRITE if attributes is None else attributes.mode & _READ_AND_WRITE | stat.S_IRUSR | stat.S_IWUSR
+
+
+def _extended(path: Path) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            for name in os.listxattr(path):
+                with contextlib.suppress(OSError):
+                    found[name] = os.getxattr(path, name)
+    return found

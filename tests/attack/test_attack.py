@@ -1,0 +1,111 @@
+"""The commands under attack: a few files of each kind with a fresh seed, which is printed; thousands with `-m slow`.
+
+ATTACK_SEED does again what a seed did, ATTACK_FILES says how many files the long run tries.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from tests.attack.attack import Attack
+from tests.attack.hostile_files import HostileFile, hostile_files
+from tests.attack.mutations import mutated
+from tests.real_models import RealModels
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the commands run in forked processes with limits")
+
+_LARGEST = 4 << 20  # of a model that is changed
+
+
+@pytest.fixture
+def seed() -> int:
+    """A fresh one, which a failure shows."""
+    found = int(os.environ.get("ATTACK_SEED") or random.SystemRandom().randrange(1 << 32))
+    print(f"ATTACK_SEED={found}")
+    return found
+
+
+def attacked(folder: Path, seed: int, files: int, mutants: int) -> Attack:
+    """Try so many made files and so many mutants of real models."""
+    rng = random.Random(seed)
+    models = [path for path in RealModels().files() if path.stat().st_size <= _LARGEST]
+    folder.mkdir()
+    with Attack(folder, seed) as attack:
+        for hostile in islice(hostile_files(rng), files):
+            attack.try_file(hostile)
+        for _ in range(mutants):
+            attack.try_file(HostileFile("mutants", mutated(rng.choice(models).read_bytes(), rng)))
+    print(attack.figures)
+    return attack
+
+
+def test_no_file_breaks_a_command(tmp_path: Path, seed: int) -> None:
+    attack = attacked(tmp_path / "files", seed, 10, 2)
+    assert not attack.figures.faults
+    assert not attack.figures.unnamed
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(0)
+def test_no_file_of_thousands_breaks_a_command(tmp_path: Path, seed: int) -> None:
+    count = int(os.environ.get("ATTACK_FILES", "3000"))
+    attack = attacked(tmp_path / "files", seed, count * 2 // 3, count // 3)
+    print(*attack.figures.faults, *attack.figures.unnamed, sep="\n")
+    assert not attack.figures.faults
+    assert attack.figures.named >= 0.98
+
+
+def kill_while_saving(path: Path, rng: random.Random) -> None:
+    """Convert a file into itself, and kill that at some moment."""
+    command = [
+        sys.executable,
+        "-m",
+        "onnx_workbench",
+        "convert",
+        str(path),
+        "--strip",
+        "doc",
+        "-o",
+        str(path),
+        "--check",
+        "0",
+    ]
+    program = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(rng.uniform(0.2, 1.2))
+    program.send_signal(signal.SIGKILL)
+    program.wait()
+
+
+def killed(folder: Path, seed: int, kills: int) -> None:
+    from onnx_workbench.model.io.reader.read import load
+
+    rng = random.Random(seed)
+    source = next(path for path in RealModels().files() if (1 << 20) < path.stat().st_size <= _LARGEST)
+    before = load(source)
+    names = [value.name for value in before.graph.initializers]
+    path = folder / "model.onnx"
+    path.write_bytes(source.read_bytes())
+    for _ in range(kills):
+        kill_while_saving(path, rng)
+        found = load(path)
+        assert [value.name for value in found.graph.initializers] == names
+        assert not any(v.initializer.problem for v in found.graph.initializers if v.initializer is not None)
+
+
+def test_a_kill_at_any_moment_leaves_a_whole_file(tmp_path: Path, seed: int) -> None:
+    killed(tmp_path, seed, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(0)
+def test_two_hundred_kills_leave_a_whole_file(tmp_path: Path, seed: int) -> None:
+    killed(tmp_path, seed, 200)

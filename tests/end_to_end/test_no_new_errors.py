@@ -1,0 +1,147 @@
+"""No command adds an error to a model: its problems afterwards are among those before."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import onnx
+import onnx.parser
+import pytest
+
+import onnx_workbench as ow
+from tests.fuzz.oracles import ORT, one_helper_process
+
+MODELS = sorted(path.parent.name for path in (Path(__file__).parents[1] / "models").glob("*/model.onnx"))
+#: Small models of every IR version that there is, with and without subgraphs, functions and other domains.
+QUICK = (
+    "finn-base__model", "onnx__light_bvlc_alexnet", "onnxruntime__mul_1", "skl2onnx__treecl", "sklearn_mlp_pca",
+    "sklearn_rf_classifier_op9_mlv1", "sklearn_tfidf_ngrams_logreg",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def helpers() -> Iterator[None]:
+    with one_helper_process():
+        yield
+
+
+def middle(model: ow.Model) -> str:
+    """The first output of a node in the middle."""
+    nodes = list(model.graph.nodes)
+    output = nodes[len(nodes) // 2].outputs[0]
+    assert output is not None
+    return output.name
+
+
+def convert(**options: object) -> Callable[[ow.Model], ow.Model]:
+    def command(model: ow.Model) -> ow.Model:
+        ow.convert(model, checks=0, **options)  # type: ignore[arg-type]
+        return model
+
+    return command
+
+
+def simplified(model: ow.Model) -> ow.Model:
+    ow.simplify(model, checks=0)
+    return model
+
+
+def inferred(model: ow.Model) -> ow.Model:
+    ow.infer(model)
+    return model
+
+
+def merged(model: ow.Model) -> ow.Model:
+    """Both sides of a split, put together again."""
+    first, second = ow.split(model, at=[middle(model)])
+    ow.merge(first, second)
+    return first
+
+
+def merged_beside(model: ow.Model) -> ow.Model:
+    """The model beside another of the newest IR version that has a constant of its own."""
+    version = model.opset_imports.get("", 13)
+    other = ow.load(onnx.parser.parse_model(f"""
+        <ir_version: 10, opset_import: ["" : {version}]>
+        g (float[3] other) => (float[3] sum) <float[3] one = {{1.0, 1.0, 1.0}}> {{ sum = Add (other, one) }}
+        """).SerializeToString())  # fmt: skip
+    ow.merge(model, other)
+    return model
+
+
+def with_constant(model: ow.Model) -> ow.Model:
+    with ow.Document(model).edit("Add a constant") as edit:
+        ow.edits.add_constant(edit, model.graph, "added: float[2] = 1, 2")
+    return model
+
+
+COMMANDS: dict[str, Callable[[ow.Model], ow.Model]] = {
+    "simplify": simplified,
+    "infer": inferred,
+    "free the batch": convert(free=["batch"]),
+    "freeze sizes": convert(freeze={"N": 2, "batch": 2}),
+    "float16": convert(precision="float16"),
+    "bfloat16": convert(precision="bfloat16"),
+    "newest opset": convert(opset=26),
+    "older opset": convert(opset=9),
+    "inline": convert(functions="inline"),
+    "functions of blocks": convert(functions="extract"),
+    "strip": convert(strip=["doc", "metadata", "producer", "types", "inputs"]),
+    "rename and sort": convert(rename=["nodes", "initializers", "values"], sort=True),
+    "extract": lambda model: ow.extract(model, outputs=[middle(model)]),
+    "merge what was split": merged,
+    "merge another": merged_beside,
+    "add a constant": with_constant,
+}
+
+
+def errors(model: ow.Model) -> Counter[str]:
+    """How often each rule is broken; names may change."""
+    return Counter(problem.rule for problem in ow.check(model) if problem.severity == "error")
+
+
+def is_worse(path: Path, command: str, folder: Path) -> str:
+    """What a command has made worse; a refusal is none."""
+    before = errors(ow.load(path))
+    try:
+        model = COMMANDS[command](ow.load(path))
+    except ow.ModelError:
+        return ""
+    if added := errors(model) - before:
+        return f"{command}: {dict(added)}"
+    ow.save(model, folder / "out.onnx", external="inline")
+    was_loaded = isinstance(ORT.run(path.read_bytes()), dict)
+    told = ORT.run((folder / "out.onnx").read_bytes())
+    if was_loaded and isinstance(told, str) and "NOT_IMPLEMENTED" not in told and "support" not in told:
+        return f"{command}: ONNX Runtime says {told}"
+    return ""
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_small_models(name: str, real_models, tmp_path: Path) -> None:
+    path = real_models / name / "model.onnx"
+    assert [told for command in COMMANDS if (told := is_worse(path, command, tmp_path))] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model(name: str, real_models, tmp_path: Path) -> None:
+    path = real_models / name / "model.onnx"
+    assert [told for command in COMMANDS if (told := is_worse(path, command, tmp_path))] == []
+
+
+UNKNOWN = """
+<ir_version: 8, opset_import: ["" : 17, "custom" : 1]>
+g (float[2] x) => (float[2] y) { a = custom.Strange (x) b = Relu (a) y = Identity (b) }"""
+
+
+def test_parts_whose_types_nobody_knows_are_refused() -> None:
+    model = ow.load(onnx.parser.parse_model(UNKNOWN).SerializeToString())
+    with pytest.raises(ow.ModelError, match="type or shape of a is not known"):
+        ow.extract(model, outputs=["y"], inputs=["a"])
+    with pytest.raises(ow.ModelError, match="not known"):
+        ow.split(model, at=["a"])
+    ow.infer(model, rules={"custom::Strange": "same as input 0"})
+    assert errors(ow.extract(model, outputs=["y"], inputs=["a"])) == errors(model)

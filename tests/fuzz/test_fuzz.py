@@ -1,0 +1,108 @@
+"""Random models and operator cases with a fresh seed each time; a failure names it.
+
+`python -m tests.fuzz --models 1000 --seed S` runs more of them.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Iterator
+from functools import partial
+
+import onnx
+import onnx.parser
+import pytest
+
+from tests.fuzz.generator import NEWEST, OLDEST, random_model
+from tests.fuzz.oracles import ORACLES, one_helper_process, shows, verdict
+from tests.fuzz.shrinker import as_text, kind_of, shrink
+from tests.fuzz.sweeps import sweep
+
+#: Fresh, but for the profile in which hypothesis repeats its examples too: what must pass there may not rest on luck.
+SEED = 1 if os.environ.get("HYPOTHESIS_PROFILE") == "ci" else random.SystemRandom().randrange(1 << 32)
+#: Seconds, and most models and sweeps of operators, in the normal suite.
+MODELS_FOR, CASES_FOR = 10.0, 5.0
+MOST_MODELS, MOST_SWEEPS = 60, 40
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # of numpy in the reference, which computes with whatever comes
+
+
+@pytest.fixture(scope="module", autouse=True)
+def helpers() -> Iterator[None]:
+    with one_helper_process():
+        yield
+
+
+def found_in(seed: str, number: int, oracles: tuple[str, ...]) -> str:
+    """What is wrong with a random model, shrunk."""
+    model = random_model(seed)
+    for oracle in oracles:
+        if message := verdict(oracle, model, number):
+            small = shrink(model, partial(shows, oracle, kind_of(message), seed=number), limit=100)
+            return f"seed {seed!r}, {oracle}: {message}\n{as_text(small)}"
+    return ""
+
+
+def test_random_models() -> None:
+    """Each goes through two of the oracles, in turn."""
+    names, number, began = list(ORACLES), 0, time.monotonic()
+    while number < MOST_MODELS and time.monotonic() - began < MODELS_FOR:
+        chosen = tuple(names[(2 * number + i) % len(names)] for i in range(2))
+        if message := found_in(f"{SEED}:{number}", number, chosen):
+            pytest.fail(message)
+        number += 1
+
+
+def test_operator_cases() -> None:
+    began = time.monotonic()
+    for number in range(MOST_SWEEPS):
+        if time.monotonic() - began > CASES_FOR:
+            break
+        for finding in sweep(f"{SEED}:{number}", 10):
+            pytest.fail(f"seed '{SEED}:{number}': {finding}")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_many_random_models() -> None:
+    found = filter(None, (found_in(f"{SEED}:many:{n}", n, tuple(ORACLES)) for n in range(500)))
+    assert not list(found)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_many_operator_cases() -> None:
+    assert not [str(finding) for finding in sweep(SEED, 5000)]
+
+
+@pytest.mark.parametrize("opset", range(OLDEST, NEWEST + 1))
+def test_models_are_valid_in_each_operator_set(opset: int) -> None:
+    for seed in range(4):
+        model = random_model(f"{SEED}:{seed}", opset=opset)
+        assert model.opset_import[0].version == opset
+        onnx.checker.check_model(model)
+
+
+def test_a_seed_always_gives_the_same_model() -> None:
+    assert random_model(7).SerializeToString() == random_model(7).SerializeToString()
+
+
+def test_shrinking_leaves_what_it_is_about() -> None:
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 17]>
+        g (float[N] x, float[N] y) => (float[N] a, float[N] b) {
+          c = Relu (x)
+          d = Exp (c)
+          e = Neg (d)
+          a = Add (e, c)
+          b = Abs (y)
+        }""")
+    small = shrink(model, lambda m: any(node.op_type == "Exp" for node in m.graph.node))
+    assert [node.op_type for node in small.graph.node] == ["Exp"]
+    assert [value.name for value in small.graph.input] == ["x"]
+
+
+def test_an_exception_is_a_finding() -> None:
+    assert "raised ModelError" in verdict("simplify", onnx.ModelProto())

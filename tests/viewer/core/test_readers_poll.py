@@ -1,0 +1,99 @@
+"""Readers of the model poll often, so that an edit, which cancels them, never waits long for their next poll.
+
+Counted, not timed: between two polls there may be so many calls of functions, whatever the size of the model.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+
+import pytest
+
+from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.viewer.core import tasks
+from onnx_workbench.viewer.panel_list import PANELS
+from onnx_workbench.viewer.workflows.background_edit import convert_at_once
+from onnx_workbench.viewer.workflows.convert import only
+from tests.benchmarks.large_models import write_nodes_model
+from tests.viewer.held import let_readers_end
+
+_NODES = 12_000
+_MOST_CALLS = 20_000  # of functions and generators, some 3 ms of work
+_READERS = {"SavePreparation", "TypeInference", "WorkingCopyTask", "SortedRowModel", "StatisticsPanel"}
+
+
+class CallCounter:
+    """Counts the function calls between polls of each reader, by the qualified name of its work."""
+
+    def __init__(self):
+        self.most = defaultdict(int)
+        self._calls = 0
+
+    def run(self, attempt):
+        """Stands in for the method that does the work of a reader."""
+        work = getattr(attempt._work, "func", attempt._work)
+        name, check = f"{work.__module__.rpartition('.')[2]}.{work.__qualname__}", attempt.progress.check
+        self._calls = 0
+
+        def poll():
+            self.most[name] = max(self.most[name], self._calls)
+            self._calls = 0
+            check()
+
+        attempt.progress.check = poll
+        sys.setprofile(self._count)
+        try:
+            self._run(attempt)
+        finally:
+            sys.setprofile(None)
+        self.most[name] = max(self.most[name], self._calls)
+
+    def install(self, monkeypatch):
+        """Count from now on."""
+        self._run = tasks._Attempt.run
+        counter = self
+
+        def run(attempt):
+            counter.run(attempt)
+
+        monkeypatch.setattr(tasks._Attempt, "run", run)
+
+    def _count(self, _frame, event, _argument):
+        self._calls += event in ("call", "c_call")
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    counter = CallCounter()
+    counter.install(monkeypatch)
+    return counter.most
+
+
+def test_readers_poll_after_a_bounded_number_of_calls(calls, make_window, qtbot, tmp_path):
+    path = tmp_path / "large.onnx"
+    write_nodes_model(path, _NODES)
+    window = make_window()
+    window.files.open([path])
+    qtbot.waitUntil(lambda: window.tab is not None and window.tab.view.scene is not None)
+    workspace = window.tab.workspace
+
+    def settle():
+        let_readers_end(qtbot)
+        qtbot.waitUntil(lambda: not workspace.tasks.running)
+
+    for info in PANELS:
+        window.actions_binding.run(f"panel.{info.id}")
+        settle()
+    with workspace.document.edit("Rename") as edit:
+        edit.do(SetField(workspace.graph.nodes[7], "name", "other"))
+    settle()
+    convert_at_once(workspace, "Rename all", only(rename=["nodes"]))
+    qtbot.waitUntil(lambda: workspace.document.undo_title == "Rename all")
+    settle()
+    window.actions_binding.run("file.save")
+    qtbot.waitUntil(lambda: not workspace.document.modified)
+    settle()
+    seen = " ".join(calls)
+    assert not [reader for reader in _READERS if reader not in seen], seen
+    assert {name: most for name, most in calls.items() if most > _MOST_CALLS} == {}

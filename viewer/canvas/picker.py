@@ -1,0 +1,70 @@
+"""Selecting on a surface: from boxes and edges to the model objects they show, and the box navigation starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+from onnx_workbench.viewer.canvas.paint.surface import Surface
+from onnx_workbench.viewer.canvas.scene.drawing import Kind
+from onnx_workbench.viewer.canvas.scene.scene import Hit
+from onnx_workbench.viewer.core.selection import Item, Selection
+
+
+class Picker:
+    """Turns clicks and keys on boxes into a selection; remembers which box of several of an object was meant."""
+
+    def __init__(self, surface: Surface, selection: Selection) -> None:
+        self._surface = surface
+        self._selection = selection
+        self._current: Hashable = None  # key of the box that was clicked or walked to last
+
+    def forget(self) -> None:
+        """Forget the box that was clicked: another graph is shown."""
+        self._current = None
+
+    def current_box(self) -> int:
+        """The box that was clicked or walked to last, else one of the current object; -1 for none."""
+        scene = self._surface.scene
+        if scene is None:
+            return -1
+        box = scene.drawing.box_with(self._current)
+        if box >= 0:
+            return box
+        current = self._selection.current
+        found = scene.drawing.boxes_of(current) if current is not None else []
+        return found[0] if found else -1
+
+    def items_of(self, hit: Hit | None) -> list[Item]:
+        """The model objects a hit means."""
+        scene = self._surface.scene
+        return [*scene.objects_at(hit)] if hit is not None and scene is not None else []
+
+    def is_ground(self, hit: Hit) -> bool:
+        """Return whether a hit is the background of a container, which counts as canvas."""
+        scene = self._surface.scene
+        if scene is None or hit.box < 0:
+            return False
+        return hit.part == "body" and scene.boxes[hit.box].kind is Kind.CONTAINER
+
+    def click(self, hit: Hit | None, *, extend: bool = False) -> None:
+        """Select what was hit; extend: toggle it instead. A container's ground counts as canvas."""
+        scene = self._surface.scene
+        items = [] if hit is None or self.is_ground(hit) else self.items_of(hit)
+        self._current = scene.boxes[hit.box].key if items and hit and hit.box >= 0 and scene else None
+        if not extend:
+            self._selection.set(items)
+        elif len(items) == 1:
+            self._selection.toggle(items[0])
+        else:
+            self._selection.add(items)
+
+    def select(self, items: Iterable[Item], *, extend: bool = False) -> None:
+        """Select several at once, in addition where it extends the selection."""
+        self._current = None
+        (self._selection.add if extend else self._selection.set)(items)
+
+    def select_box(self, box: int) -> None:
+        """Select the objects of a box; the arrow keys continue from there."""
+        assert self._surface.scene is not None
+        self._selection.set(self.items_of(Hit(box=box)))
+        self._current = self._surface.scene.boxes[box].key

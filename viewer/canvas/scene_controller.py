@@ -1,0 +1,245 @@
+"""Keeps the scene of a surface up to date with its document, and the view where it was when the scene changes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal
+
+from onnx_workbench.model.analysis.value_types import TypeOf
+from onnx_workbench.model.ir.graph import Graph, Value
+from onnx_workbench.model.ir.types import Type
+from onnx_workbench.viewer.canvas.layout import Direction
+from onnx_workbench.viewer.canvas.paint.surface import READABLE, Surface
+from onnx_workbench.viewer.canvas.picker import Picker
+from onnx_workbench.viewer.canvas.scene.builder import initial_expansion
+from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions
+from onnx_workbench.viewer.canvas.scene.scene import Scene
+from onnx_workbench.viewer.canvas.scene_loader import SceneLoader, nearest_box
+from onnx_workbench.viewer.canvas.scene_updater import SceneUpdater
+from onnx_workbench.viewer.canvas.view_state import Anchor, GraphViewState
+from onnx_workbench.viewer.core.context import DocumentContext
+from onnx_workbench.viewer.core.settings import (
+    DIRECTION,
+    FOLD_SHARED,
+    GROUPS,
+    SHOW_ATTRIBUTES,
+    SHOW_INITIALIZERS,
+    SHOW_NAMES,
+)
+
+#: Settings that change what is drawn.
+_DRAWN = frozenset(o.key for o in (DIRECTION, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES, GROUPS, FOLD_SHARED))
+_GROUPS = {"large": None, "always": True, "never": False}
+
+
+@dataclass
+class _Pending:
+    """What to do when the requested scene is ready. `fit`: show its beginning if the whole is not readable."""
+
+    anchor: Anchor | None = None
+    fit: bool = False
+    whole: bool = False  # show all of it, as all was seen before
+    types: bool = False  # rewrite the types, they changed meanwhile
+
+
+class SceneController(QObject):
+    """Loads the scene of the graph shown, again after edits and settings, and positions the view in it.
+
+    The positions and open groups of each graph are kept while another one is shown. GUI thread only.
+    """
+
+    scene_shown = Signal()
+
+    def __init__(self, surface: Surface, context: DocumentContext, picker: Picker) -> None:
+        super().__init__(surface)
+        self._surface = surface
+        self._context = context
+        self._picker = picker
+        self._states: dict[Graph, GraphViewState] = {}
+        self._graph = context.graph
+        self._pending = _Pending()
+        self._types: TypeOf | None = None
+        self._shown_first: tuple[float, float, float] | None = None
+        self._loader = SceneLoader(context, surface.fonts, self.type_of, self)
+        self._loader.scene_ready.connect(self._show_scene)
+        self._loader.state_changed.connect(surface.update)
+        self._updater = SceneUpdater(self, self._loader, surface, context)
+        context.settings.changed.connect(self._on_setting)
+
+    # -- what is drawn ---------------------------------------------------------------------------------------
+
+    @property
+    def graph(self) -> Graph:
+        """The graph whose scene is shown or being made."""
+        return self._graph
+
+    @property
+    def options(self) -> DrawingOptions:
+        """Drawing options from the settings, and of the graph shown."""
+        get = self._context.settings.get
+        direction: Direction = "right" if get(DIRECTION) == "right" else "down"
+        return DrawingOptions(
+            attributes=get(SHOW_ATTRIBUTES),
+            initializers=get(SHOW_INITIALIZERS),
+            names=get(SHOW_NAMES),
+            fold_shared_constants=get(FOLD_SHARED),
+            groups=self.state.groups if self.state.groups is not None else _GROUPS[get(GROUPS)],
+            direction=direction,
+        )
+
+    @property
+    def state(self) -> GraphViewState:
+        """The open groups of the graph shown, and where it was seen last; call `load` after a change of groups."""
+        return self._states.setdefault(self._graph, GraphViewState(set()))
+
+    @property
+    def is_busy(self) -> bool:
+        """Return whether a newer scene is being made."""
+        return self._loader.is_busy or self._updater.is_due
+
+    @property
+    def notice(self) -> str:
+        """Notice about a scene that is being made or was stopped; empty if there is none."""
+        return self._loader.state
+
+    def type_of(self, value: Value) -> Type | None:
+        """The type shown for a value: what a provider knows, else what the file declares."""
+        return (self._types(value) if self._types is not None else None) or value.type
+
+    def set_types(self, type_of: TypeOf | None) -> None:
+        """Show types from elsewhere too, such as shape inference or a run; call again when they changed."""
+        self._types = type_of
+        if not self._updater.retype():
+            self._pending.types = True  # pills drawn meanwhile may have the types of before
+
+    def _on_setting(self, key: str) -> None:
+        if key in _DRAWN:
+            self._pending.whole = self._pending.whole or self._surface.is_fitted
+            self._updater.draw_anew()
+
+    # -- loading ---------------------------------------------------------------------------------------------
+
+    def show(self, graph: Graph) -> None:
+        """Show another graph, where it was seen last."""
+        if self._surface.scene is not None:
+            self.state.scale, self.state.centre = self._surface.viewport.scale, self._surface.middle
+        self._graph = graph
+        self._pending = _Pending()
+        self._surface.set_scene(None)
+        self.load(first=True)
+
+    def load(self, *, first: bool = False, fit: bool = False) -> None:
+        """Draw the graph again, with a layout near the one before; fit: show the whole or the beginning of it."""
+        self._pending.fit = self._pending.fit or fit
+        previous, scene = None, self._surface.scene
+        self._updater.forget()
+        if scene is not None and not first and scene.drawing.options == self.options:
+            previous = scene.layout
+        self._loader.load(self._graph, self.options, self._expanded, previous=previous)
+
+    def reload(self, *, fit: bool = False) -> None:
+        """Draw the graph again; the middle of the view and the selection stay where they are."""
+        self.keep_position()
+        self.load(fit=fit)
+
+    def relayout(self) -> None:
+        """Lay out from scratch."""
+        self._pending.anchor = self._find_anchor()
+        self._loader.load(self._graph, self.options, self._expanded)
+
+    def keep_position(self, box: int | None = None) -> None:
+        """In the next scene a box, or what is in the middle or selected, stays where it is now."""
+        if box is not None:
+            self._pending.anchor = self._anchor_at(box)
+        else:
+            self._pending.anchor = self._pending.anchor or self._find_anchor()
+
+    def _expanded(self) -> set[Hashable]:
+        """Return the expanded groups; called once the groups are known, which decide the initial ones."""
+        state, grouping = self.state, self._context.grouping
+        if state.is_new and self.options.are_grouped(self._graph):
+            state.is_new = False
+            if not grouping.has_blocks(self._graph):
+                state.expanded |= initial_expansion(grouping.tree(self._graph))
+        return state.expanded
+
+    # -- the position in a new scene -------------------------------------------------------------------------
+
+    def _show_scene(self, scene: Scene) -> None:
+        surface = self._surface
+        is_first = surface.scene is None
+        pending, self._pending = self._pending, _Pending()
+        if pending.anchor is not None and pending.anchor.seen_from != surface.viewport.position:
+            pending.anchor = self._find_anchor()  # the user navigated elsewhere meanwhile
+        surface.set_scene(scene)
+        if pending.types:
+            self.set_types(self._types)
+        if is_first:
+            self.restore_position()
+        elif pending.fit:
+            self._show_whole_or_beginning()
+        elif pending.whole and surface.is_fitted:
+            surface.fit()
+        elif pending.anchor is not None:
+            self._hold(pending.anchor)
+        self.scene_shown.emit()
+
+    def restore_position(self) -> None:
+        """Show the last position of this graph, else the whole graph, else its beginning at a readable size."""
+        if self.state.scale:
+            self._surface.centre_at(self.state.scale, *self.state.centre)
+        else:
+            self._show_whole_or_beginning()
+            self._shown_first = self._surface.viewport.position
+
+    @property
+    def is_untouched(self) -> bool:
+        """Return whether the user has not moved the view since a graph was shown for the first time."""
+        return self._shown_first == self._surface.viewport.position
+
+    def view_state(self) -> dict[str, float]:
+        """Position of the view, saved with the file."""
+        x, y = self._surface.middle
+        return {"scale": self._surface.viewport.scale, "x": x, "y": y}
+
+    def restore_view_state(self, state: Any) -> None:
+        """Go back to a saved position; nonsense is ignored."""
+        if self.state.read(state) and self._surface.scene is not None:
+            self.restore_position()
+
+    def _show_whole_or_beginning(self) -> None:
+        self._surface.fit()
+        if self._surface.viewport.scale < READABLE:
+            self._surface.show_beginning()
+
+    def _find_anchor(self) -> Anchor | None:
+        scene = self._surface.scene
+        if scene is None or not len(scene.rects):
+            return None
+        box, area = self._picker.current_box(), self._surface.viewport.area
+        left, top, _, _ = scene.rect(box)
+        if box < 0 or not (area[0] <= left <= area[2] and area[1] <= top <= area[3]):
+            box = nearest_box(scene, *self._surface.middle)
+        return self._anchor_at(box)
+
+    def _anchor_at(self, box: int) -> Anchor:
+        scene, viewport = self._surface.scene, self._surface.viewport
+        assert scene is not None
+        left, top, width, _ = scene.rect(box)
+        x, y = viewport.to_widget(left + width / 2, top)
+        return Anchor(scene.boxes[box].key, x, y, viewport.position)
+
+    def _hold(self, anchor: Anchor) -> None:
+        scene, viewport = self._surface.scene, self._surface.viewport
+        assert scene is not None
+        box = scene.drawing.box_with(anchor.key)
+        if box < 0 and not len(scene.box_grid.in_rect(*viewport.area)):
+            box = nearest_box(scene, *viewport.to_scene(anchor.x, anchor.y))  # all that was in view is gone
+        if box >= 0:
+            left, top, width, _ = scene.rect(box)
+            self._surface.put(left + width / 2, top, anchor.x, anchor.y)
+        else:
+            self._surface.pan_by(0, 0)  # not away from the new scene

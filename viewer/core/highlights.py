@@ -1,0 +1,48 @@
+"""Marks and colours on the graph of one document, by model object; set by panels, runs and actions, drawn by views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from PySide6.QtCore import QObject, Signal
+
+from onnx_workbench.model.ir.graph import Node
+from onnx_workbench.viewer.core.edge_notes import NoteOf, no_note
+
+
+class Highlights(QObject):
+    """Marks by kind, colours of nodes, and notes beside edges. GUI thread only."""
+
+    marked = Signal(str, object)  # kind and list of objects, see `mark`
+    unmarked = Signal(str, object)  # kind and list[Node], see `unmark`
+    overlay_changed = Signal(object, str)  # Mapping[Node, float] or None, title; see `set_overlay`
+    groups_changed = Signal(object, str, object)  # Mapping[Node, str] or None, title, own colours; see `set_groups`
+    notes_changed = Signal(object)  # set[Value] beside whose edges `note_of` says something else now; None: of any
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.marks: dict[str, list[object]] = {}  # by kind, what is marked; without kinds of which some were unmarked
+        self.overlay: tuple[Mapping[Node, float] | None, str] = (None, "")  # numbers and title, see `set_overlay`
+        self.note_of: NoteOf = no_note  # what is written beside the edges of a value; set by runs
+
+    def mark(self, kind: str, items: Iterable[object]) -> None:
+        """Mark objects on the graph: "matches", "errors", "stale", "changed" or "traced"; none takes marks away."""
+        found = list(items)
+        self.marks[kind] = found
+        self.marked.emit(kind, found)
+
+    def unmark(self, kind: str, nodes: Iterable[Node]) -> None:
+        """Take marks of a kind off some nodes; costs little where many are marked."""
+        self.marks.pop(kind, None)
+        self.unmarked.emit(kind, list(nodes))
+
+    def set_overlay(self, numbers: Mapping[Node, float] | None, title: str = "") -> None:
+        """Colour the nodes of the graph by a number each, with a legend; None takes the colours away."""
+        self.overlay = numbers, title
+        self.overlay_changed.emit(numbers, title)
+
+    def set_groups(
+        self, keys: Mapping[Node, str] | None, title: str = "", own: Mapping[str, str] | None = None
+    ) -> None:
+        """Colour the nodes of the graph by a word each, with a legend; words in `own` have those colours."""
+        self.groups_changed.emit(keys, title, own)

@@ -1,0 +1,75 @@
+"""Opening a model as one task: read it, and write its recovery baseline where no file holds it. No Qt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnx_workbench.viewer.core.folders import journal_folder
+from onnx_workbench.viewer.files import read_model
+from onnx_workbench.viewer.style.formatting import display
+
+if TYPE_CHECKING:
+    from onnx_workbench.model.ir.graph import Model
+    from onnx_workbench.model.progress import Progress
+    from onnx_workbench.model.recovery.baseline import Baseline
+    from onnx_workbench.viewer.files.document_tab import DocumentTab
+
+
+@dataclass(eq=False, kw_only=True)
+class OpenRequest:
+    """A model to be shown in a tab: from a `source` to read (see `read_model.read`), or a new `model`.
+
+    `path` is the file that the document belongs to, if any; `holder` one that stores the model without belonging to
+    it. `then` is called with the tab, `waiting` when the request has ended in any way; both on the GUI thread.
+    """
+
+    title: str
+    number: int  # grows with each request
+    source: str = ""
+    model: Model | None = None
+    path: Path | None = None
+    holder: Path | None = None
+    then: Callable[[DocumentTab], object] = lambda _tab: None
+    waiting: list[Callable[[], object]] = field(default_factory=list)
+
+    @property
+    def task_title(self) -> str:
+        """Title of the task."""
+        return f"Opening {self.title}" if self.model is None else f"Keep {display(self.title, 60)} for recovery"
+
+
+@dataclass(frozen=True)
+class OpenedModel:
+    """Result of a request. `baseline` is None where a file holds the model."""
+
+    model: Model
+    baseline: Baseline | None = None
+
+
+def open_model(request: OpenRequest, preload: Callable[[], object], progress: Progress) -> OpenedModel:
+    """Read the model of a request and write the baseline of its journal; ModelError if it cannot be read. Any thread.
+
+    `preload` imports what its tab needs. A cancellation ends reading, but while the baseline is written only that: then
+    the model is opened without one.
+    """
+    preload()
+    model = request.model
+    if model is None:
+        model = read_model.read(request.source, progress)
+    if request.path is not None or request.holder is not None:
+        progress.check()
+        return OpenedModel(model)
+
+    from onnx_workbench.model.recovery.baseline import write_baseline
+
+    return OpenedModel(model, write_baseline(model, journal_folder(), progress))
+
+
+def without_baseline(model: Model) -> OpenedModel:
+    """Return a new model whose baseline was stopped before it was begun."""
+    from onnx_workbench.model.recovery.baseline import Baseline
+
+    return OpenedModel(model, Baseline.missing(journal_folder()))

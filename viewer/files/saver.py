@@ -1,0 +1,234 @@
+"""Saving the documents of one window: ask, prepare, write, report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QObject, Signal
+
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.viewer.core.messages import Severity
+from onnx_workbench.viewer.core.settings import Settings
+from onnx_workbench.viewer.files import read_model, unused_data
+from onnx_workbench.viewer.files.document_tab import DocumentTab
+from onnx_workbench.viewer.files.file_watcher import FileWatcher
+from onnx_workbench.viewer.files.save_preparation import SavePreparation
+from onnx_workbench.viewer.popups.questions import ask_to_replace_truncated
+from onnx_workbench.viewer.property_tree.editors import take_typed
+
+if TYPE_CHECKING:  # how models are written is not needed before the first paint
+    from onnx_workbench.model.io.writer.save import Saved, Saving
+    from onnx_workbench.viewer.files.document_area import DocumentArea
+    from onnx_workbench.viewer.files.save import Save, SaveOptions
+
+ON_DISK: Final = "file on disk"  # topics of messages, of which the last one counts
+_SAVING: Final = "saving"
+
+
+class Saver(QObject):
+    """Saves documents, one save of each at a time; edits may go on meanwhile. GUI thread only.
+
+    A save passes `_begin`, `_prepare`, `_write` and `_finish` in this order.
+    """
+
+    ended = Signal(object)  # DocumentTab whose save has ended, whatever the outcome
+
+    def __init__(self, area: DocumentArea, settings: Settings, watcher: FileWatcher) -> None:
+        super().__init__(area)
+        self._area = area
+        self._settings = settings
+        self._watcher = watcher
+        self._saves: dict[DocumentTab, Save] = {}  # being prepared or written
+
+    # -- what is being saved -----------------------------------------------------------------------------------
+
+    def is_writing(self, tab: DocumentTab) -> bool:
+        """Return whether a document is being written, or something of it."""
+        return tab in self._saves or bool(tab.workspace.tasks.making("file"))
+
+    def save_of(self, tab: DocumentTab) -> Save | None:
+        """The save of a document that is being prepared or written."""
+        return self._saves.get(tab)
+
+    def when_written(self, tab: DocumentTab, call: Callable[[], object]) -> None:
+        """Call at once, or when the save that is running has ended."""
+        running = self._saves.get(tab)
+        if running is None:
+            call()
+        else:
+            running.waiting.append(call)
+
+    # -- the target --------------------------------------------------------------------------------------------
+
+    def save(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
+        """Write the document to its file, or show a file dialog if it has none. `then` is called once it is written."""
+        from onnx_workbench.viewer.files.save import SaveOptions
+
+        take_typed(self._area.window())
+        if tab.path is None:
+            self.save_as(tab, then)
+        else:
+            self.save_with(tab, SaveOptions(tab.path), then)
+
+    def save_as(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
+        """Show a file dialog and write the document to the file, which then belongs to it."""
+        from onnx_workbench.viewer.files.save import SaveOptions
+        from onnx_workbench.viewer.popups.file_dialogs import ask_save_model
+
+        path = ask_save_model(self._area, self._settings, tab.path or Path(f"{tab.workspace.title}.onnx"))
+        if path is not None:
+            self.save_with(tab, SaveOptions(path), then)
+
+    def save_with(
+        self,
+        tab: DocumentTab,
+        options: SaveOptions,
+        then: Callable[[], object] | None = None,
+        *,
+        prepared: Callable[[], object] | None = None,
+        refused: Callable[[ModelError], object] | None = None,
+    ) -> Save:
+        """Write the document as chosen, after a save of it that is running. For the callbacks see `Save`."""
+        from onnx_workbench.viewer.files.save import Save
+
+        save = Save(tab, options, then, prepared, refused)
+        self.when_written(tab, partial(self._begin, save))
+        return save
+
+    # -- one save ----------------------------------------------------------------------------------------------
+
+    def _begin(self, save: Save) -> None:
+        """Ask where a file would be replaced that does not hold what the document was read from."""
+        if save.stopped:
+            return
+        tab, path = save.tab, save.options.path
+        tab.workspace.messages.withdraw(_SAVING)
+        expected = tab.identity if save.is_own and not save.is_replacing else None
+        is_confirmed = save.is_replacing or save.is_replacing_truncated
+        if not is_confirmed and (missing := read_model.missing_at(tab.workspace.model, path)):
+            self._announce(save)
+            self._ask_to_replace_truncated(save, missing)
+        elif expected is not None and path.exists() and read_model.identity_at(path) != expected:
+            self._announce(save)
+            self._warn_before_overwriting(save)
+        else:
+            self._saves[tab] = save
+            self._prepare(save)
+
+    def _prepare(self, save: Save) -> None:
+        """Read the model, with the edits that are on their way."""
+        tab = save.tab
+        expected = tab.identity if save.is_own and not save.is_replacing else None
+        others = [t.workspace.model for t in self._area.tabs() if t is not tab and save.options.path != tab.path]
+        preparation = SavePreparation(
+            tab.workspace,
+            save.title,
+            partial(save.prepare, expected, others),
+            partial(self._write, save),
+            partial(self._refuse, save),
+            partial(self._end, save),
+        )
+        if preparation.running:
+            save.cancel = preparation.stop
+
+    def _write(self, save: Save, saving: Saving, state: int) -> None:
+        task = save.tab.workspace.tasks.start(
+            save.title,
+            partial(save.write, saving, state),
+            failed=partial(self._show_failure, save),
+            finished=lambda: self._finish(save, task.result, state),
+            lane="mutate",
+        )
+        save.cancel = task.cancel
+        self._announce(save)
+
+    def _finish(self, save: Save, saved: Saved | None, state: int) -> None:
+        """Report a save that was written, even when it was stopped after that; None if it failed or was stopped."""
+        try:
+            if saved is not None and save.is_copy:
+                self._show_copied(save, saved)
+            elif saved is not None:
+                self._take_file(save, saved, state)
+            if saved is not None and save.then is not None:
+                save.then()
+        finally:
+            self._end(save)
+
+    def _refuse(self, save: Save, error: Exception) -> None:
+        """The options do not fit the model: nothing was written."""
+        if isinstance(error, ModelError):
+            (save.refused or partial(self._show_failure, save))(error)
+        self._end(save)
+        if not isinstance(error, ModelError):
+            raise error
+
+    def _end(self, save: Save) -> None:
+        """Go on with what waits for the end of a save, whatever its outcome."""
+        tab = save.tab
+        self._saves.pop(tab, None)
+        tab.keeper.expect_nothing()
+        for call in save.waiting:
+            if tab not in self._area.tabs():
+                return
+            self.when_written(tab, call)
+        self.ended.emit(tab)
+
+    # -- messages and questions --------------------------------------------------------------------------------
+
+    def _announce(self, save: Save) -> None:
+        save.tab.workspace.messages.withdraw(unused_data.UNUSED)
+        if save.prepared is not None:
+            save.prepared()
+
+    def _show_copied(self, save: Save, saved: Saved) -> None:
+        told = (*saved.left_out, *saved.warnings)
+        severity: Severity = "warning" if told else "info"
+        save.tab.workspace.messages.show(severity, f"A copy was saved as {saved.path.name}", "\n".join(told))
+        self._settings.add_recent_file(saved.path)
+
+    def _take_file(self, save: Save, saved: Saved, state: int) -> None:
+        """Let the document belong to the file that was written."""
+        tab = save.tab
+        tab.identity = saved.identity
+        tab.workspace.messages.withdraw(ON_DISK)
+        tab.workspace.document.mark_saved(saved.path, state, left_out=bool(saved.left_out))
+        self._watcher.keep_only(tab.path for tab in self._area.tabs())
+        self._watcher.watch(saved.path)
+        self._settings.add_recent_file(saved.path)
+        if saved.left_out or saved.warnings:
+            title = f"{saved.path.name} is saved{', but not all of it' if saved.left_out else ''}"
+            elsewhere = (("Save as…", partial(self.save_as, tab)),) if saved.left_out else ()
+            detail = "\n".join((*saved.left_out, *saved.warnings))
+            tab.workspace.messages.show("warning", title, detail, choices=elsewhere, topic=_SAVING)
+        unused_data.offer(tab.workspace, saved)
+
+    def _warn_before_overwriting(self, save: Save) -> None:
+        def replace() -> None:
+            save.is_replacing = True
+            self.when_written(save.tab, partial(self._begin, save))
+
+        save.tab.workspace.messages.show(
+            "warning",
+            "The file was changed by another program",
+            "Saving replaces what that program wrote.",
+            choices=(("Replace it", replace), ("Save as…", partial(self.save_as, save.tab, save.then))),
+            topic=ON_DISK,
+        )
+
+    def _ask_to_replace_truncated(self, save: Save, missing: str) -> None:
+        def replace() -> None:
+            save.is_replacing_truncated = True
+            self.when_written(save.tab, partial(self._begin, save))
+
+        save_as = partial(self.save_as, save.tab, save.then)
+        ask_to_replace_truncated(self._area, save.options.path.name, missing, save_as, replace)
+
+    def _show_failure(self, save: Save, error: BaseException) -> None:
+        """Say why it was not saved, and offer another place."""
+        if isinstance(error, ModelError):
+            elsewhere = ("Save as…", partial(self.save_as, save.tab, save.then))
+            messages = save.tab.workspace.messages
+            messages.show("error", error.title, error.detail, error.place, (elsewhere,), _SAVING)
