@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from onnx_workbench.viewer.cli.main import COMMANDS
+from onnx_workbench.viewer.cli.commands import COMMANDS
 
 REPOSITORY = Path(__file__).parents[2]
 SAMPLE = REPOSITORY / "resources" / "sample" / "digits.onnx"

@@ -11,8 +11,16 @@ from typing import Any
 from onnx_workbench import api
 from onnx_workbench.model.checks.problem import Problem
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
-from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, print_table, progress, read_model
-from onnx_workbench.viewer.style.formatting import display, plural
+from onnx_workbench.viewer.cli.terminal import (
+    EXIT_FOUND,
+    EXIT_OK,
+    print_json,
+    print_table,
+    progress,
+    read_model,
+    shorten,
+)
+from onnx_workbench.viewer.style.formatting import plural
 from onnx_workbench.viewer.style.labels import name_of
 
 
@@ -40,8 +48,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _row(problem: Problem) -> tuple[str, ...]:
-    text = display(f"{problem.message.removesuffix('.')}. {problem.detail}".strip(), 400)
-    return problem.severity, problem.rule, display(where(problem.place), 80), text
+    text = shorten(f"{problem.message.removesuffix('.')}. {problem.detail}".strip(), 400)
+    return problem.severity, problem.rule, shorten(where(problem.place), 80), text
 
 
 def _facts(problem: Problem) -> dict[str, Any]:

@@ -17,8 +17,7 @@ from onnx_workbench.model.text.dimension_sizes import sizes
 from onnx_workbench.viewer.cli.arguments import add_check_arguments
 from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
 from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
-from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model
-from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model, shorten
 from onnx_workbench.viewer.workflows.convert import CONVERTERS, RENAMED, counted
 
 if TYPE_CHECKING:
@@ -127,11 +126,11 @@ def _facts(converted: Converted, options: argparse.Namespace) -> dict[str, Any]:
 def _print(converted: Converted) -> None:
     for report in converted.reports:
         for text, count in report.summary():
-            print(display(f"  {counted(text, count)}", 300, elide="end"))
+            print(shorten(f"  {counted(text, count)}", 300, elide="end"))
     for remark in (remark for report in converted.reports for remark in report.warnings):
-        print(display(f"warning: {remark.text}", 500, elide="end"))
+        print(shorten(f"warning: {remark.text}", 500, elide="end"))
     if converted.reports and not converted.is_changed:
         print("there was nothing to change")
     elif converted.is_comparable:
         warns = converted.agreement.agrees is False and converted.is_applied
-        print(display(("warning: " if warns else "") + str(converted.agreement), 500, elide="end"))
+        print(shorten(("warning: " if warns else "") + str(converted.agreement), 500, elide="end"))

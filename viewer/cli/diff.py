@@ -22,7 +22,15 @@ from onnx_workbench.model.ir.graph import Graph, Model, Node
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.text.attributes import attribute_source, has_text
 from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
-from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, error_lines, print_json, progress, read_model
+from onnx_workbench.viewer.cli.terminal import (
+    EXIT_FOUND,
+    EXIT_OK,
+    error_lines,
+    print_json,
+    progress,
+    read_model,
+    shorten,
+)
 from onnx_workbench.viewer.compare.difference_text import location
 from onnx_workbench.viewer.style.formatting import display, plural, shape_text, type_text
 
@@ -79,7 +87,7 @@ def _print_summary(options: argparse.Namespace) -> None:
 
 def _print(comparison: Comparison) -> None:
     for difference in comparison.differences:
-        print(display(f"{_SIGNS[difference.kind]} {sentence(difference)}", 400, elide="end"))
+        print(shorten(f"{_SIGNS[difference.kind]} {sentence(difference)}", 400, elide="end"))
     counts = Counter(d.kind for d in comparison.differences)
     said = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
     print(f"{plural(len(comparison.differences), 'difference')}: {said}" if said else "no difference")

@@ -12,7 +12,7 @@ from onnx_workbench.model.analysis.by_name import graph_named
 from onnx_workbench.model.edits.split_metadata import lost_by_split
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
-from onnx_workbench.viewer.cli.terminal import EXIT_OK, print_json, read_model
+from onnx_workbench.viewer.cli.terminal import EXIT_OK, print_json, print_message, read_model
 from onnx_workbench.viewer.style.formatting import lost_text, plural
 
 
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
 def print_lost(names: Sequence[str]) -> None:
     """Say what is in no part of a model, where that is so."""
     if names:
-        print(f"warning: {lost_text(names)}")
+        print_message("warning", lost_text(names))
 
 
 def part_facts(output: Path, part: Model) -> dict[str, Any]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from onnx_workbench import api
 from onnx_workbench.model.checks.models import check_properties
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
 from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
-from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model
-from onnx_workbench.viewer.style.formatting import display, plural
+from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, print_message, progress, read_model
+from onnx_workbench.viewer.style.formatting import plural
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         print(f"{plural(len(inferred.types), 'type')} known, {plural(inferred.written, 'declaration')} written")
     for problem in endless:
-        print(display(f"error: {problem.message}, so that nothing is known of its results", 500), file=sys.stderr)
+        print_message("error", f"{problem.message}, so the types of its results are unknown")
     return EXIT_FOUND if endless else EXIT_OK
 
 

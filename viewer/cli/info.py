@@ -18,8 +18,16 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.text.dimension_sizes import sizes
 from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
-from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, print_table, progress, read_model
-from onnx_workbench.viewer.style.formatting import bytes_text, display, number_text, plural, type_text
+from onnx_workbench.viewer.cli.terminal import (
+    EXIT_FOUND,
+    EXIT_OK,
+    print_json,
+    print_table,
+    progress,
+    read_model,
+    shorten,
+)
+from onnx_workbench.viewer.style.formatting import bytes_text, number_text, plural, type_text
 
 if TYPE_CHECKING:
     from onnx_workbench.model.analysis.statistics import Total
@@ -172,7 +180,7 @@ def _print_costs(told: dict[str, Any], by: str) -> None:
     keys = ("nodes", "parameters", "macs", "activations", "unknown")
     header = (by, "nodes", "parameters", "multiply-adds", "activations", "not known")
     told_of = [*told[f"{by}s"].items(), ("all", told["model"])]
-    rows = [(display(name, 60) or "(no scope)", *(_cell(total[key]) for key in keys)) for name, total in told_of]
+    rows = [(shorten(name, 60) or "(no scope)", *(_cell(total[key]) for key in keys)) for name, total in told_of]
     print_table([header, *rows], indent="  ")
 
 
@@ -187,7 +195,7 @@ def _write_csv(told: dict[str, Any], by: str) -> None:
 
 
 def _cell(amount: int | str) -> str:
-    return number_text(amount) if isinstance(amount, int) else display(amount, 60, elide="end")
+    return number_text(amount) if isinstance(amount, int) else shorten(amount, 60, elide="end")
 
 
 def _value(value: Value) -> dict[str, str]:
@@ -235,20 +243,20 @@ def _print(facts: dict[str, Any]) -> None:
         ("description", facts["doc_string"]),
         *((f"metadata {key}", value) for key, value in facts["metadata"].items()),
     ]
-    print_table([(name, display(text, 300, elide="end")) for name, text in rows if text])
+    print_table([(name, shorten(text, 300, elide="end")) for name, text in rows if text])
     for title in ("inputs", "outputs"):
         print(f"\n{title}")
-        print_table([(display(v["name"], 100), v["type"]) for v in facts[title]], indent="  ")
+        print_table([(shorten(v["name"], 100), v["type"]) for v in facts[title]], indent="  ")
     if facts["operators"]:
         print("\noperators")
         listed = list(facts["operators"].items())
         shown = listed if "all_initializers" in facts else listed[:_MOST_OPERATORS]
-        print_table([(f"{number_text(count):>7}", display(name, 100)) for name, count in shown], indent="  ")
+        print_table([(f"{number_text(count):>7}", shorten(name, 100)) for name, count in shown], indent="  ")
         if len(shown) < len(listed):
             print(f"  … and {len(listed) - len(shown)} more kinds (--all lists them)")
     _print_initializers(facts.get("all_initializers", ()))
     for problem in facts["problems"]:
-        print(f"\nwarning: {display(problem, 500, elide='end')}")
+        print(f"\nwarning: {shorten(problem, 500, elide='end')}")
 
 
 def _print_initializers(initializers: Sequence[dict[str, Any]]) -> None:
@@ -256,8 +264,8 @@ def _print_initializers(initializers: Sequence[dict[str, Any]]) -> None:
         print("\ninitializers")
     for one in initializers:
         shape = "×".join(map(str, one["shape"])) or "scalar"
-        cells = (display(one["name"], 100), one["element_type"], shape, bytes_text(one["bytes"]))
-        print(("  " + "  ".join(cells) + f"  {display(one['problem'], 300)}").rstrip())
+        cells = (shorten(one["name"], 100), one["element_type"], shape, bytes_text(one["bytes"]))
+        print(("  " + "  ".join(cells) + f"  {shorten(one['problem'], 300)}").rstrip())
 
 
 def _node_text(facts: dict[str, Any]) -> str:

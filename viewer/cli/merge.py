@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from onnx_workbench import api
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
-from onnx_workbench.viewer.cli.terminal import EXIT_OK, print_json, progress, read_model
-from onnx_workbench.viewer.style.formatting import display, plural
+from onnx_workbench.viewer.cli.terminal import EXIT_OK, print_json, progress, read_model, shorten
+from onnx_workbench.viewer.style.formatting import plural
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,8 +46,8 @@ def run(options: argparse.Namespace) -> int:
         print_json(told | {"changes": changes})
         return EXIT_OK
     for text in changes:
-        print(display(text, 300, elide="end"))
-    print(f"{plural(nodes, 'node')} added; outputs: {display(', '.join(outputs), 300, elide='end')}")
+        print(shorten(text, 300, elide="end"))
+    print(f"{plural(nodes, 'node')} added; outputs: {shorten(', '.join(outputs), 300, elide='end')}")
     return EXIT_OK
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from onnx_workbench import api
 from onnx_workbench.viewer.cli.arguments import natural
-from onnx_workbench.viewer.cli.terminal import progress
-from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.viewer.cli.terminal import print_message, progress
 
 if TYPE_CHECKING:
     from onnx_workbench.model.io.writer.save import Saved
@@ -47,10 +45,7 @@ def write_model(model: Model, options: argparse.Namespace, among: Collection[Ten
         )  # fmt: skip
     if not names_form(options.output):
         form = form_for(options.output, model.source).value
-        print(
-            display(f"note: {options.output.name} was written as {form}, as its extension says no form", 300),
-            file=sys.stderr,
-        )
+        print_message("note", f"{options.output.name} was written as {form}; its extension names no format")
     for warning in (*saved.left_out, *saved.warnings):
-        print(display(f"warning: {warning}", 500, elide="end"), file=sys.stderr)
+        print_message("warning", warning)
     return saved

@@ -17,8 +17,15 @@ from onnx_workbench.model.simplify.pipeline import ModelFigures
 from onnx_workbench.viewer.cli.arguments import add_check_arguments, natural
 from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
 from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
-from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, print_table, progress, read_model
-from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.viewer.cli.terminal import (
+    EXIT_FOUND,
+    EXIT_OK,
+    print_json,
+    print_table,
+    progress,
+    read_model,
+    shorten,
+)
 from onnx_workbench.viewer.workflows.simplify import refusal_counts, size_table
 
 
@@ -100,7 +107,7 @@ def _print(simplified: Simplified) -> None:
         print()
     print_table(size_table(report))
     for (identifier, reason), count in refusal_counts(report).items():
-        print(display(f"not done: {identifier}: {reason}" + (f" ({count} times)" if count > 1 else ""), 300))
+        print(shorten(f"not done: {identifier}: {reason}" + (f" ({count} times)" if count > 1 else ""), 300))
     for identifier, reason in report.failed.items():
-        print(display(f"warning: {identifier} failed and was skipped ({reason})", 300))
-    print(display(str(simplified.agreement), 500))
+        print(shorten(f"warning: {identifier} failed and was skipped ({reason})", 300))
+    print(shorten(str(simplified.agreement), 500))

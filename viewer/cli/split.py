@@ -13,8 +13,8 @@ from onnx_workbench import api
 from onnx_workbench.model.edits.split_metadata import lost_by_split
 from onnx_workbench.viewer.cli.extract import add_cut_arguments, part_facts, print_lost
 from onnx_workbench.viewer.cli.output import write_model
-from onnx_workbench.viewer.cli.terminal import EXIT_OK, print_json, read_model
-from onnx_workbench.viewer.style.formatting import display, plural
+from onnx_workbench.viewer.cli.terminal import EXIT_OK, print_json, read_model, shorten
+from onnx_workbench.viewer.style.formatting import plural
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
         write_model(part, argparse.Namespace(**{**vars(options), "output": output}))
         told.append(part_facts(output, part))
         if not options.json:
-            names = display(", ".join(v.name for v in part.graph.outputs), 300, elide="end")
+            names = shorten(", ".join(v.name for v in part.graph.outputs), 300, elide="end")
             print(f"{output.name}: {plural(len(part.graph.nodes), 'node')}; outputs: {names}")
     lost = lost_by_split(model, parts)
     if options.json:

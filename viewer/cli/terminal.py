@@ -1,15 +1,16 @@
-"""What commands share: progress on a terminal, printing of facts, and reading the model they are given."""
+"""What commands share: progress on a terminal, messages, tables and JSON, and reading the model they are given."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.style.formatting import display
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 EXIT_OK, EXIT_FOUND, EXIT_FAILED = 0, 1, 2
 
 _PATIENCE = 0.3  # seconds before progress shows
+_LONGEST_MESSAGE = 2000  # characters
+_COLORS = {"error": 1, "missing": 1, "warning": 3, "note": 6}  # red, yellow, cyan
 
 
 @contextmanager
@@ -63,12 +66,36 @@ def read_model(options: argparse.Namespace, name: str | None = None, *, salvage:
     with progress(f"Reading {named}") as reading:
         model = api.load(named, salvage=salvage or options.salvage, progress=reading)
     if options.salvage and model.source is not None and model.source.truncation:
-        print(display(f"warning: {model.source.truncation}", 500, elide="end"), file=sys.stderr)
+        print_message("warning", model.source.truncation)
     return model
 
 
+def shorten(text: str, limit: int, *, elide: Literal["middle", "end"] = "middle") -> str:
+    """A text for standard output: of at most `limit` characters on a terminal, whole in a file or a pipe."""
+    return display(text, limit if sys.stdout.isatty() else len(text), elide=elide)
+
+
+def colored(text: str, color: int, stream: TextIO) -> str:
+    """A text in one of the eight colors of terminals; as it is elsewhere, or where NO_COLOR is set."""
+    has_color = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return f"\x1b[{30 + color}m{text}\x1b[0m" if has_color else text
+
+
+def print_message(kind: Literal["error", "warning", "note", "missing"], text: str) -> None:
+    """Print an error, warning or note on standard error, after its kind."""
+    safe = display(text, _LONGEST_MESSAGE, elide="end")
+    print(f"{colored(kind, _COLORS[kind], sys.stderr)}: {safe}", file=sys.stderr)
+
+
+def print_error(error: ModelError) -> None:
+    """Print an error on standard error: what, why and where."""
+    first, *others = error_lines(error)
+    kind, colon, text = first.partition(":")
+    print("\n".join([colored(kind, _COLORS["error"], sys.stderr) + colon + text, *others]), file=sys.stderr)
+
+
 def error_lines(error: ModelError) -> list[str]:
-    """An error as a person reads it: what, why and where."""
+    """The lines of an error: what, why and where."""
     from onnx_workbench.viewer.style.labels import place_text
 
     place = place_text(error.place)
@@ -77,7 +104,7 @@ def error_lines(error: ModelError) -> list[str]:
         lines.append(f"  {error.detail}")
     if place:
         lines.append(f"  at {place}")
-    return [display(line, 2000, elide="end", keep_lines=True) for line in lines]
+    return [display(line, _LONGEST_MESSAGE, elide="end", keep_lines=True) for line in lines]
 
 
 def print_json(facts: Any) -> None:

@@ -13,7 +13,7 @@ def version() -> str:
     try:
         return metadata.version("onnx-workbench")
     except metadata.PackageNotFoundError:
-        project = Path(__file__).parent.parent / "pyproject.toml"
+        project = Path(__file__).parents[2] / "pyproject.toml"
         try:
             return str(tomllib.loads(project.read_text(encoding="utf-8"))["project"]["version"])
         except (OSError, KeyError):

@@ -173,7 +173,7 @@ def test_what_the_form_of_the_output_cannot_hold_is_told(chain, tmp_path, capsys
 
 def test_the_form_that_is_written_is_told_where_the_name_says_none(chain, tmp_path, capsys):
     assert main(["convert", str(chain), "-o", str(tmp_path / "out.xyz")]) == 0
-    assert "note: out.xyz was written as binary, as its extension says no form" in capsys.readouterr().err
+    assert "note: out.xyz was written as binary; its extension names no format" in capsys.readouterr().err
     assert main(["convert", str(chain), "-o", str(tmp_path / "out.json")]) == 0
     assert capsys.readouterr().err == ""
 
@@ -388,13 +388,13 @@ def test_what_parts_cannot_remember_is_told(tmp_path, capsys, monkeypatch):
     path, out = tmp_path / "model.onnx", tmp_path / "part.onnx"
     save(model, path)
     assert main(["split", str(path), "-o", str(out), "--at", "a"]) == 0
-    assert "warning: Merged again, the parts will lack" in (told := capsys.readouterr().out)
+    assert "warning: Merged again, the parts will lack" in (told := capsys.readouterr().err)
     assert told.endswith(": function Idle\n")
     assert main(["extract", str(path), "-o", str(out), "--outputs", "a", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["lost"] == ["function Idle"]
     monkeypatch.undo()
     assert main(["split", str(path), "-o", str(out), "--at", "a"]) == 0
-    assert "warning" not in capsys.readouterr().out
+    assert "warning" not in capsys.readouterr().err
 
 
 def test_merge_connects_by_given_names_and_converts(chain, tmp_path, capsys):

@@ -56,3 +56,44 @@ def test_a_command_that_needs_more_memory_than_it_may_use_says_so(monkeypatch, c
     said = capsys.readouterr().err
     assert "There is not enough memory for this model" in said
     assert "three quarters of this machine's" in said
+
+
+def test_colors_are_for_terminals_and_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    seen = Terminal()
+    monkeypatch.setattr(sys, "stderr", seen)
+    terminal.print_message("warning", "first\x1b[2J")
+    assert seen.getvalue() == "\x1b[33mwarning\x1b[0m: first\\x1b[2J\n"
+    monkeypatch.setenv("NO_COLOR", "1")
+    terminal.print_message("warning", "second")
+    assert seen.getvalue().endswith("\nwarning: second\n")
+    piped = io.StringIO()
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setattr(sys, "stderr", piped)
+    terminal.print_message("error", "third")
+    assert piped.getvalue() == "error: third\n"
+
+
+def test_names_are_shortened_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "encoder/" * 20
+    assert terminal.shorten(name, 20) == name
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    assert len(terminal.shorten(name, 20)) == 20
+
+
+@pytest.mark.parametrize("others", [[], ["there.onnx"]])
+def test_a_file_that_does_not_exist_is_an_error_though_a_window_is_open(
+    others: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    handed: list[list[str]] = []
+    monkeypatch.setattr(
+        "onnx_workbench.viewer.files.single_instance.hand_over", lambda names: handed.append(names) or True
+    )
+    monkeypatch.chdir(tmp_path)
+    Path("there.onnx").touch()
+    assert main.main(["nosuch.onnx", *others]) == 2
+    captured = capsys.readouterr()
+    assert captured.err == "error: The file does not exist\n  nosuch.onnx\n"
+    assert handed == ([others] if others else [])
+    assert bool(captured.out) == bool(others)
