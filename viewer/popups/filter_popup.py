@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -136,13 +137,13 @@ class FilterPopup(QFrame):
         for widget in (self.caption, self.field, self.list, self.nothing):
             layout.addWidget(widget)
 
+    @abstractmethod
     def matches(self, query: str) -> Sequence[Match]:
         """Return the rows that match a text, best first."""
-        raise NotImplementedError
 
+    @abstractmethod
     def run(self, row: Any, shift: bool) -> None:
         """Do what a row is for; shift: it was chosen with Shift."""
-        raise NotImplementedError
 
     def show_at(self, at: QPoint | None = None) -> None:
         """Show the popup with an empty field: near a global position, or over the window's upper edge."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -71,13 +72,13 @@ class SortedRowModel(RowModel[Row, AnyColumn]):
         super().__init__(columns, parent)
         self.sorted_by: tuple[int, bool] | None = None  # the column, and whether the largest come first
         self._given: Sequence[Row] = []
-        self._order: Sequence[int] = ()  # places in `_given` of the rows shown
+        self._order: Sequence[int] = ()  # indices in `_given` of the rows shown
         self._coming: Sequence[Row] | None = None  # shown instead as soon as they are sorted
         self._sorting = ModelReader(self)
 
+    @abstractmethod
     def sort_key(self, rows: Sequence[Row], column: AnyColumn, section: int) -> Callable[[int], Key]:
-        """Return the function from a place in `rows` to its key in a column. Both run on a pool thread."""
-        raise NotImplementedError
+        """Return the function from an index of `rows` to its key in a column. Both run on a pool thread."""
 
     def find_columns(self, _rows: Sequence[Row], _progress: Progress) -> Sequence[AnyColumn]:
         """Return the columns for other rows. Runs on a pool thread."""
@@ -85,7 +86,7 @@ class SortedRowModel(RowModel[Row, AnyColumn]):
 
     def reordered(self, rows: Sequence[Row], order: Sequence[int], progress: Progress) -> Sequence[Row]:
         """Return rows in an order. Runs on a pool thread."""
-        return [rows[place] for place in progress.paced(order)]
+        return [rows[index] for index in progress.paced(order)]
 
     def on_order(self) -> None:
         """Called when `rows` are others, or in another order, before the views are told; for what is cached by row."""
@@ -147,7 +148,7 @@ class SortedRowModel(RowModel[Row, AnyColumn]):
         held = [self._order[index.row()] for index in before]
         self._order, self.rows = order, rows
         self.on_order()
-        now = {place: row for row, place in enumerate(order)} if held else {}
-        after = [self.index(now[place], index.column()) for place, index in zip(held, before, strict=True)]
+        row_of = {given: row for row, given in enumerate(order)} if held else {}
+        after = [self.index(row_of[given], index.column()) for given, index in zip(held, before, strict=True)]
         self.changePersistentIndexList(before, after)
         self.layoutChanged.emit()
