@@ -223,13 +223,13 @@ class Executor:
         steps = [code.step for code in self.code[begin:end]]
         keys = Keys.of((step.node.node, step.path) for step in steps)
         table = NodeTable.blank(keys, State.DONE, lambda row: steps[row].label)
-        table.states[[place for place, step in enumerate(steps) if self.state.folded[step.index]]] = CODES[
+        table.states[[index for index, step in enumerate(steps) if self.state.folded[step.index]]] = CODES[
             State.CONSTANT
         ]
         table.seconds[:], table.nbytes[:] = self._times(begin, end), self.sizes[begin:end]
         for causes, state in (self.failures, State.FAILED), (self.skipped, State.SKIPPED):
             if causes:
-                found = {place: causes[step.index] for place, step in enumerate(steps) if step.index in causes}
+                found = {index: causes[step.index] for index, step in enumerate(steps) if step.index in causes}
                 table.fail(found, state)
         return table
 

@@ -97,17 +97,17 @@ def _type_misfit(schema: Schema, given: Sequence[Type | str | None]) -> str:
         parameter = schema.input(index)
         if parameter is None or found is None or not parameter.types:
             continue
-        place = f"input {index} ({parameter.name})"
+        where = f"input {index} ({parameter.name})"
         if isinstance(found, str):
             if not any(name.removeprefix("optional(").startswith(_WRITTEN[found]) for name in parameter.types):
-                return f"{place} is {found}; expected {_listed(parameter.types)}"
+                return f"{where} is {found}; expected {_listed(parameter.types)}"
             continue
         if not (parameter.allows(found) or parameter.allows(OptionalType(found))):
-            return f"{place} is {found}; expected {_listed(parameter.types)}"
+            return f"{where} is {found}; expected {_listed(parameter.types)}"
         if parameter.homogeneous and parameter.type_name in schema.type_constraints:
-            first, other = bound.setdefault(parameter.type_name, (place, found))
+            first, other = bound.setdefault(parameter.type_name, (where, found))
             if other != found:
-                return f"{first} is {other} and {place} {found}; expected the same type"
+                return f"{first} is {other} and {where} {found}; expected the same type"
     return ""
 
 
@@ -119,8 +119,8 @@ def expected_inputs(op_type: str, opset: int, domain: str) -> str:
     if not schema.inputs:
         attributes = [f"{name} ({a.kind.name})" for name, a in schema.attributes.items()]
         return f"; expected attributes {', '.join(attributes)}" if attributes else ""
-    told = [f"{p.name} of {_listed(p.types)}" if p.types else p.name for p in schema.inputs]
-    return f"; expected {'; '.join(told)}"
+    expected = [f"{p.name} of {_listed(p.types)}" if p.types else p.name for p in schema.inputs]
+    return f"; expected {'; '.join(expected)}"
 
 
 def _expected_by_kernel(op_type: str, opset: int, domain: str) -> str:
@@ -129,9 +129,9 @@ def _expected_by_kernel(op_type: str, opset: int, domain: str) -> str:
         entry = kernel_of(op_type, opset, domain)
     except MissingKernelError:
         return ""
-    told = [f"{name} of numbers" for name in entry.inputs[: entry.required_inputs]]
-    told += [f"{name} of numbers or none" for name in entry.inputs[entry.required_inputs :]]
-    return f"; expected {'; '.join(told)}" if told else ""
+    expected = [f"{name} of numbers" for name in entry.inputs[: entry.required_inputs]]
+    expected += [f"{name} of numbers or none" for name in entry.inputs[entry.required_inputs :]]
+    return f"; expected {'; '.join(expected)}" if expected else ""
 
 
 def attribute_misfit(op_type: str, opset: int, domain: str, name: str, kind: AttributeKind) -> str:
@@ -152,8 +152,8 @@ def attribute_misfit(op_type: str, opset: int, domain: str, name: str, kind: Att
 
 def unforeseen(error: Exception, attributes: Mapping[str, Any]) -> str:
     """Describe an exception that a kernel did not raise on purpose, where the signature explains nothing."""
-    told = ", ".join(f"{name} {_brief(value)}" for name, value in attributes.items())
-    with_ = f"inputs and attributes ({told})" if told else "inputs"
+    listed = ", ".join(f"{name} {_brief(value)}" for name, value in attributes.items())
+    with_ = f"inputs and attributes ({listed})" if listed else "inputs"
     meaning = in_plain_words(error)
     return f"these {with_} do not go together{': ' if meaning else ''}{meaning}"
 

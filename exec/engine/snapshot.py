@@ -321,18 +321,18 @@ class SnapshotCache:
         """The nodes, and those of each piece that have bodies."""
         before, known_around = ([], []) if seen is None else (seen.pieces, seen.around)
         known = () if seen is None else seen.snapshot.nodes
-        kept = {place for place, (new, old) in enumerate(zip(pieces, before, strict=False)) if new is old}
+        kept = {index for index, (new, old) in enumerate(zip(pieces, before, strict=False)) if new is old}
         old: dict[Node, tuple[_Part, NodeSnapshot]] = {}
-        for place, piece in enumerate(before):
-            if place not in kept:
+        for index, piece in enumerate(before):
+            if index not in kept:
                 _heeded.get().check()
-                old.update((p[0], (p, known[i])) for i, p in enumerate(piece, place * _PIECE))
+                old.update((p[0], (p, known[i])) for i, p in enumerate(piece, index * _PIECE))
         nodes: list[NodeSnapshot] = []
         around: list[list[Node]] = []
-        for place, piece in enumerate(pieces):
+        for index, piece in enumerate(pieces):
             _heeded.get().check()
-            is_kept = place in kept
-            with_bodies = known_around[place] if is_kept else [part[0] for part in piece if part[0].bodies]
+            is_kept = index in kept
+            with_bodies = known_around[index] if is_kept else [part[0] for part in piece if part[0].bodies]
             apart = set(with_bodies)  # what is in a body is not seen in its node
             if is_kept:
                 same = known[len(nodes) : len(nodes) + len(piece)]

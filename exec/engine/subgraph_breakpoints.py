@@ -93,9 +93,9 @@ class SubgraphStepper:
                 self._loops[before] = state, self._turns[depth]
             raise
 
-    def _look(self, plan: Plan, place: SubgraphPosition, slots: list[RuntimeValue], watch: SubgraphObserver) -> None:
+    def _look(self, plan: Plan, at: SubgraphPosition, slots: list[RuntimeValue], watch: SubgraphObserver) -> None:
         self.count += 1
-        reason = watch.between(plan, place, slots) if self.count > self.passed else ""
+        reason = watch.between(plan, at, slots) if self.count > self.passed else ""
         if reason:
-            self.position, self.halted = place, reason
+            self.position, self.halted = at, reason
             raise BreakpointHit(reason)

@@ -286,7 +286,7 @@ def value_keys(result: RunResult, inside: Inside | None = None) -> Iterator[Valu
         if not key[0] and slot not in made and result.slots[slot] is not MISSING:
             yield key
     within = dict(inside or {})
-    mine = {place: within.pop(place) for step in result.layout.steps if (place := (step.path, step.node)) in within}
+    mine = {key: within.pop(key) for step in result.layout.steps if (key := (step.path, step.node)) in within}
     for keys in within.values():
         yield from keys
     for step in result.layout.steps:

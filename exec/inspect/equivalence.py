@@ -262,7 +262,7 @@ def _first_run(
     seed = comparison.seed + number
     names = list(symbols(graph)) if number else []
     if names:
-        sizes = {name: _SIZES[(number + place - 1) % len(_SIZES)] for place, name in enumerate(names)}
+        sizes = {name: _SIZES[(number + index - 1) % len(_SIZES)] for index, name in enumerate(names)}
         try:
             feeds = make_feeds(graph, sources=sources, seed=seed, sizes=sizes, progress=progress)
             result = both.run(0, feeds)
@@ -301,7 +301,7 @@ def _compared(
         own = _in_type_of(found[name], value)
         difference = compare_values(own, value)
         if not is_close(own, value, tolerance, _ATOL + tolerance * _scale(value)):
-            return f"output {name} ({_told(difference)})", worst
+            return f"output {name} ({_described(difference)})", worst
         worst = max(worst, _error(difference))
     return "", worst
 
@@ -353,5 +353,5 @@ def _error(difference: ValueDifference) -> float:
     return difference.max_abs if np.isfinite(difference.max_abs) else 0.0
 
 
-def _told(difference: ValueDifference) -> str:
+def _described(difference: ValueDifference) -> str:
     return difference.problem or f"by up to {difference.max_abs:.3g}"

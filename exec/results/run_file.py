@@ -88,12 +88,12 @@ def save_run(
     keys = list(_keys(result))
     with writing(Path(path)) as archive:
         for key in result.asker.paced(keys, 1, of=len(keys)):
-            place = slots.get(key, key)
-            if place in constant or key not in addresses or result.info(key) is None:
+            index = slots.get(key, key)
+            if index in constant or key not in addresses or result.info(key) is None:
                 continue
-            if place not in held:
-                held[place] = archive.add(" > ".join(addresses[key]), result.value(key))
-            values.append((addresses[key], held[place]))
+            if index not in held:
+                held[index] = archive.add(" > ".join(addresses[key]), result.value(key))
+            values.append((addresses[key], held[index]))
         profile = _write_nodes(archive, nodes, places) | {"peak_bytes": result.peak_bytes}
         text = json.dumps({"seed": result.seed, "inputs": list(inputs), "values": values, "profile": profile})
         archive.add(_RUN, np.array(text, object))
@@ -112,13 +112,13 @@ def _write_nodes(archive: NpzArchive, nodes: NodeTable, places: Sequence[Address
     return {"addresses": places, "arrays": keys}
 
 
-def _read_nodes(arrays: Mapping[str, Any], told: Mapping[str, Any]) -> tuple[NodeTable, list[Address]]:
+def _read_nodes(arrays: Mapping[str, Any], description: Mapping[str, Any]) -> tuple[NodeTable, list[Address]]:
     names = "states", "seconds", "bytes", "turns"
-    states, *numbers = (stored_value(arrays, told["arrays"][name]) for name in names)
+    states, *numbers = (stored_value(arrays, description["arrays"][name]) for name in names)
     if any(part.dtype.kind not in "fi" or not np.all(np.isfinite(part) & (part >= 0)) for part in numbers):
         msg = "what nodes took is no time, memory or count"
         raise ValueError(msg)
-    places = [_address(address) for address in told["addresses"]]
+    places = [_address(address) for address in description["addresses"]]
     rows = [
         NodeResult(0, (), "", "", State[state], seconds, nbytes, turns=turns)
         for _, state, seconds, nbytes, turns in zip(
@@ -140,11 +140,11 @@ def _keys(result: RunResult) -> Iterator[ValueKey]:
 def load_run(path: Path) -> SavedRun:
     """A saved run, or any .npz file as one without inputs. ModelError when it cannot be read."""
     arrays = read_npz(path)
-    told = arrays.pop(_RUN, None)
-    if told is None:
+    description = arrays.pop(_RUN, None)
+    if description is None:
         return SavedRun({}, 0, {(name,): array for name, array in arrays.items()}, is_run=False)
     try:
-        content = json.loads(str(told.item()))
+        content = json.loads(str(description.item()))
         values = {_address(address): stored_value(arrays, stored) for address, stored in content["values"]}
         names, seed = [str(name) for name in content["inputs"]], _seed(content["seed"])
         profile = content.get("profile")

@@ -337,7 +337,7 @@ class RunResult:
         row = np.full(len(self.slots), -1)
         row[table.slots] = np.arange(len(table))
         is_named = row[made] >= 0
-        named = [table.entries.at(place)[::-1] for place in progress.paced(row[made[is_named]].tolist())]
+        named = [table.entries.at(index)[::-1] for index in progress.paced(row[made[is_named]].tolist())]
         lifetimes = ValueLifetimes(named, at[is_named], until[is_named])
         live = _alive(len(steps), at, until, sizes).tolist()
         keys = map(steps.keys.at, progress.paced(range(len(steps))))

@@ -43,10 +43,10 @@ class SummaryTable(Table, Mapping[int, Summary]):
                 which[slot] = infos.setdefault(describe(value), len(infos))
                 continue
             key = value.dtype, value.shape
-            place = arrays.get(key)
-            if place is None:
-                place = arrays[key] = infos.setdefault(describe(value), len(infos))
-            which[slot] = place
+            index = arrays.get(key)
+            if index is None:
+                index = arrays[key] = infos.setdefault(describe(value), len(infos))
+            which[slot] = index
         for slot, summary in known.items():
             which[slot] = infos.setdefault(summary.info, len(infos))
         statistics = {slot: found.statistics for slot, found in known.items() if found.statistics is not None}
@@ -59,7 +59,7 @@ class SummaryTable(Table, Mapping[int, Summary]):
         return iter(np.flatnonzero(self.which >= 0).tolist())
 
     def __getitem__(self, slot: int) -> Summary:
-        place = int(self.which[slot]) if 0 <= slot < len(self.which) else -1
-        if place < 0:
+        index = int(self.which[slot]) if 0 <= slot < len(self.which) else -1
+        if index < 0:
             raise KeyError(slot)
-        return Summary(self.infos[place], self.statistics.get(slot))
+        return Summary(self.infos[index], self.statistics.get(slot))

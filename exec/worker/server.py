@@ -279,12 +279,12 @@ class Worker:
         job.going_on = True
 
         def report() -> None:
-            said = None
+            reported = None
             while not over.wait(_TELL):
                 stepper.notify()
                 at = stepper.next_key
-                if at != said:
-                    said = at
+                if at != reported:
+                    reported = at
                     self._send(number, "at", at)
 
         threading.Thread(target=report, name="position", daemon=True).start()

@@ -88,10 +88,10 @@ def block_tree(graph: Graph, blocks: Blocks, progress: Progress = SILENT) -> Sco
 
 def _inside(wiring: Adjacency, kind: _Kind, progress: Progress) -> list[_Kind]:
     """Find repetitions inside a block: searched in its first occurrence, and applied to all others."""
-    place = {node: index for index, node in enumerate(kind[0])}
+    position = {node: index for index, node in enumerate(kind[0])}
     found = []
-    for block in blocks_of(wiring, progress, among=place, least_nodes=_LEAST):
-        rows = [[place[node] for node in occurrence] for occurrence in block.occurrences]
+    for block in blocks_of(wiring, progress, among=position, least_nodes=_LEAST):
+        rows = [[position[node] for node in occurrence] for occurrence in block.occurrences]
         found.append(tuple(tuple(outer[index] for index in row) for outer in kind for row in rows))
     return found
 

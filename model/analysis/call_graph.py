@@ -54,15 +54,15 @@ def holders(model: Model, places: Iterable[object]) -> list[Node]:
     return list(found)
 
 
-def _graph_of(place: object) -> Graph | None:
+def _graph_of(part: object) -> Graph | None:
     """Return the graph that a part of a model is or is in; None for the model itself."""
-    match place:
+    match part:
         case Node() | Value():
-            return place.graph
+            return part.graph
         case Graph():
-            return place
+            return part
         case Function():
-            return place.body
+            return part.body
     return None
 
 

@@ -18,13 +18,13 @@ def node_label(node: Node, operator: Hashable = None) -> Hashable:
 
     Subgraphs count by their number of nodes, long tensors by type and shape alone.
     """
-    told = node.operator if operator is None else operator
-    return told, frozenset(map(_attribute_label, node.attributes.values()))
+    operator_label = node.operator if operator is None else operator
+    return operator_label, frozenset(map(_attribute_label, node.attributes.values()))
 
 
 def short_content(tensor: Tensor) -> Hashable | None:
     """Return type, shape and elements of a tensor, None where these are many: reads little."""
-    return _content(tensor) if _is_told(tensor) else None
+    return _content(tensor) if _is_short(tensor) else None
 
 
 #: Content key of a constant; None if unavailable.
@@ -48,8 +48,8 @@ def exact_label(node: Node, content_of: ContentOf = short_content) -> Hashable |
         for value in (*graph.inputs, *graph.initializers, *made):
             if value is not None:
                 numbers.setdefault(value, len(numbers))
-    told = [_graph_label(graph, numbers, content_of) for graph in graphs]
-    return None if None in told else (own, len(outer), tuple(told))
+    labels = [_graph_label(graph, numbers, content_of) for graph in graphs]
+    return None if None in labels else (own, len(outer), tuple(labels))
 
 
 def _graph_label(graph: Graph, numbers: Mapping[Value, int], content_of: ContentOf) -> Hashable | None:
@@ -94,12 +94,12 @@ def leaf_label(value: Value) -> Hashable:
     return None if tensor is None else (int(tensor.element_type), tuple(tensor.shape))
 
 
-def _is_told(tensor: Tensor) -> bool:
+def _is_short(tensor: Tensor) -> bool:
     return tensor.size <= INLINE and not tensor.problem
 
 
 def _content(tensor: Tensor) -> Hashable:
-    return tensor.element_type, tensor.shape, str(tensor.numpy().tolist()) if _is_told(tensor) else ""
+    return tensor.element_type, tensor.shape, str(tensor.numpy().tolist()) if _is_short(tensor) else ""
 
 
 def _attribute_label(attribute: Attribute) -> Hashable:

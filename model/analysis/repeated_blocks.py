@@ -91,8 +91,8 @@ def blocks_of(
             found.append(Repeat(tuple(tuple(chosen.nodes[n] for n in nodes) for nodes in block.tolist())))
     if not found:
         return []
-    place = {node: index for index, node in enumerate(whole.nodes)}
-    return sorted(_without_cycles(whole, place, found), key=lambda b: place[b.occurrences[0][0]])
+    position = {node: index for index, node in enumerate(whole.nodes)}
+    return sorted(_without_cycles(whole, position, found), key=lambda b: position[b.occurrences[0][0]])
 
 
 def _labels(nodes: list[Node], content_of: ContentOf, progress: Progress) -> Index:
@@ -170,15 +170,15 @@ class _Search:
         known = np.where(self._free, numbers, OUTSIDE)
         count = len(known)
 
-        def told(who: Index) -> Index:
+        def number_of(who: Index) -> Index:
             return np.where(who >= 0, known[np.maximum(who, 0)], who)
 
         hashes = _mixed(known)
         owner = np.repeat(np.arange(count), np.diff(wiring.starts))
         position = np.arange(len(owner)) - wiring.starts[owner]
-        np.add.at(hashes, owner, _mixed(told(wiring.makers), wiring.outputs, position))
+        np.add.at(hashes, owner, _mixed(number_of(wiring.makers), wiring.outputs, position))
         owner = np.repeat(np.arange(count), np.diff(wiring.use_starts))
-        np.add.at(hashes, owner, _mixed(told(wiring.users), wiring.use_outputs, wiring.use_inputs, count))
+        np.add.at(hashes, owner, _mixed(number_of(wiring.users), wiring.use_outputs, wiring.use_inputs, count))
         wider = np.full(count, -1)
         wider[self._nodes] = np.unique(hashes[self._nodes], return_inverse=True)[1]
         return wider
@@ -296,9 +296,9 @@ def _mixed(*columns: Index | int) -> NDArray[np.uint64]:
 # -- cycles ----------------------------------------------------------------------------------------------------------
 
 
-def _without_cycles(wiring: Adjacency, place: dict[Node, int], blocks: list[Repeat]) -> list[Repeat]:
+def _without_cycles(wiring: Adjacency, position: dict[Node, int], blocks: list[Repeat]) -> list[Repeat]:
     """Trim blocks whose contraction to single nodes would create cycles."""
-    while knotted := _knotted(wiring, place, blocks):
+    while knotted := _knotted(wiring, position, blocks):
         trimmed: dict[Repeat, Repeat | None] = {block: _trim(block, inside) for block, inside in knotted.items()}
         if all(new is old for old, new in trimmed.items()):
             trimmed = {min(knotted, key=lambda b: b.saved): None}
@@ -307,11 +307,11 @@ def _without_cycles(wiring: Adjacency, place: dict[Node, int], blocks: list[Repe
     return blocks
 
 
-def _knotted(wiring: Adjacency, place: dict[Node, int], blocks: list[Repeat]) -> dict[Repeat, set[Node]]:
+def _knotted(wiring: Adjacency, position: dict[Node, int], blocks: list[Repeat]) -> dict[Repeat, set[Node]]:
     """Return blocks with an occurrence on a cycle, and the nodes of all its cycles."""
     unit = np.arange(len(wiring.nodes))
     for block in blocks:
-        numbers = np.array([[place[node] for node in occurrence] for occurrence in block.occurrences])
+        numbers = np.array([[position[node] for node in occurrence] for occurrence in block.occurrences])
         unit[numbers] = numbers[:, :1]
     users = np.repeat(np.arange(len(unit)), np.diff(wiring.starts))
     inner = wiring.makers >= 0
@@ -333,7 +333,7 @@ def _knotted(wiring: Adjacency, place: dict[Node, int], blocks: list[Repeat]) ->
         members[knots[int(unit[index])]].add(wiring.nodes[index])
     found: dict[Repeat, set[Node]] = {}
     for block in blocks:
-        units = [int(unit[place[occurrence[0]]]) for occurrence in block.occurrences]
+        units = [int(unit[position[occurrence[0]]]) for occurrence in block.occurrences]
         on = {knots[u] for u in units if u in knots}
         if on:
             found[block] = set().union(*(members[knot] for knot in on))
@@ -375,9 +375,9 @@ def _trim(block: Repeat, knot: set[Node]) -> Repeat:
     if not late:
         return block
     first = block.occurrences[0]
-    place = {node: index for index, node in enumerate(first)}
+    position = {node: index for index, node in enumerate(first)}
     follows = {
-        index: {place[follower] for follower in _followers(node) if follower in place}
+        index: {position[follower] for follower in _followers(node) if follower in position}
         for index, node in enumerate(first)
     }
     pending = list(late)
@@ -396,16 +396,16 @@ def _trim(block: Repeat, knot: set[Node]) -> Repeat:
 
 def _entered_again(occurrence: tuple[Node, ...], knot: set[Node]) -> set[int]:
     """Return indices of nodes of an occurrence that depend on it through nodes outside."""
-    place = {node: index for index, node in enumerate(occurrence)}
+    position = {node: index for index, node in enumerate(occurrence)}
     pending = list(occurrence) if knot.issuperset(occurrence) else []
     seen: set[Node] = set()
     found: set[int] = set()
     while pending:
         node = pending.pop()
         for after in _followers(node):
-            if after in place:
-                if node not in place:
-                    found.add(place[after])
+            if after in position:
+                if node not in position:
+                    found.add(position[after])
             elif after in knot and after not in seen:
                 seen.add(after)
                 pending.append(after)

@@ -234,8 +234,8 @@ def _concatenated(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
     total = reduce(lambda a, b: a + b, (dims[axis] for dims in known))
     known = [dims for dims in known if dims[axis] != 0] or known[:1]  # without elements it may have other sizes
     result = list(known[0])
-    for place in range(len(result)):  # all equal: take a number where one has it
-        result[place] = next((d[place] for d in known if isinstance(d[place], int)), result[place])
+    for index in range(len(result)):  # all equal: take a number where one has it
+        result[index] = next((d[index] for d in known if isinstance(d[index], int)), result[index])
     result[axis] = total
     return tuple(result)
 

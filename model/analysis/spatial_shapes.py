@@ -102,12 +102,12 @@ def _resized(facts: KnownValues, node: Node, opset: int) -> Dims | None:
     return known if len(known) == len(result) else None
 
 
-def _factors(facts: KnownValues, node: Node, place: int) -> tuple[float, ...] | None:
+def _factors(facts: KnownValues, node: Node, index: int) -> tuple[float, ...] | None:
     """Return the scale factors of Resize or Upsample for each axis."""
     given = plain(node, "scales")
     if isinstance(given, tuple):
         return tuple(map(float, given))
-    scales = node.inputs[place] if place < len(node.inputs) else None
+    scales = node.inputs[index] if index < len(node.inputs) else None
     return (facts.factors.get(scales) or None) if scales is not None else None
 
 

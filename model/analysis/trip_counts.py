@@ -49,8 +49,8 @@ def trip_counts(node: Node, shape_of: ShapeOf) -> TripCounts:
 
 def _scanned(node: Node, shape_of: ShapeOf) -> TripCounts:
     """Return the length of the scanned axis."""
-    scans, place = number(node, "num_scan_inputs"), len(node.inputs) - number(node, "num_scan_inputs")
-    shape = shape_of(node.inputs[place]) if 0 < scans <= len(node.inputs) else None
+    scans, index = number(node, "num_scan_inputs"), len(node.inputs) - number(node, "num_scan_inputs")
+    shape = shape_of(node.inputs[index]) if 0 < scans <= len(node.inputs) else None
     axis = next(iter(ints(node, "scan_input_axes") or ()), 0)
     if not shape or not -len(shape) <= axis < len(shape):
         return TripCounts(is_sure=False)

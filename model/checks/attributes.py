@@ -66,8 +66,8 @@ def _check_names(node: Node) -> Iterator[Problem]:
         )
     odd = [name for name in node.attributes if not is_identifier(name)]
     if odd:
-        said = f"{node.title} has attributes whose names are not C identifiers: {', '.join(odd)}"
-        yield info("identifier", said, node, OTHER_NAMES)
+        text = f"{node.title} has attributes whose names are not C identifiers: {', '.join(odd)}"
+        yield info("identifier", text, node, OTHER_NAMES)
 
 
 def _lacks_type(attribute: Attribute) -> bool:
@@ -119,8 +119,8 @@ def _short(attribute: Attribute) -> str:
     """Return the value as text, or the kind where it has no text form."""
     if not has_text(attribute.kind) or attribute.value is None:
         return f"the {attribute.kind.name}"
-    said = attribute_source(attribute, 8)
-    return said if len(said) <= 40 else f"{said[:39]}…"
+    text = attribute_source(attribute, 8)
+    return text if len(text) <= 40 else f"{text[:39]}…"
 
 
 def _write_anew(edit: Transaction, node: Node, name: str) -> None:
@@ -265,8 +265,8 @@ def _odd_choice(node: Node, attribute: Attribute, choices: tuple[str | int, ...]
 
 def _respelled(node: Node, attribute: Attribute, choices: tuple[str | int, ...]) -> Fix | None:
     """Return the choice that differs in case only, if there is one."""
-    said = attribute.value.casefold() if isinstance(attribute.value, str) else None
-    found = [choice for choice in choices if isinstance(choice, str) and choice.casefold() == said]
+    text = attribute.value.casefold() if isinstance(attribute.value, str) else None
+    found = [choice for choice in choices if isinstance(choice, str) and choice.casefold() == text]
     if len(found) != 1:
         return None
     spelled = replace(attribute, value=found[0])

@@ -225,8 +225,10 @@ def is_identifier(name: str) -> bool:
 def odd_names(graph: Graph, count: int) -> Problem:
     """Report names of values and nodes that are no C identifiers (nearly every exporter writes some) as one info."""
     of = graph.name or "the graph"
-    said = f"1 name of {of} is not a C identifier" if count == 1 else f"{count:,} names of {of} are not C identifiers"
-    return info("identifier", said, graph, OTHER_NAMES)
+    message = (
+        f"1 name of {of} is not a C identifier" if count == 1 else f"{count:,} names of {of} are not C identifiers"
+    )
+    return info("identifier", message, graph, OTHER_NAMES)
 
 
 def odd_sizes(value: Value) -> tuple[str, ...]:
@@ -238,10 +240,10 @@ def odd_size_names(graph: Graph, names: set[str]) -> Problem:
     """Report symbols that are no C identifiers as one info with the first few."""
     found = sorted(names)
     listed = ", ".join(found[:_MOST_LISTED]) + (" …" if len(found) > _MOST_LISTED else "")
-    said = f"The size {listed} is not named by a C identifier"
+    message = f"The size {listed} is not named by a C identifier"
     if len(found) > 1:
-        said = f"{len(found):,} sizes are not named by C identifiers: {listed}"
-    return info("identifier", said, graph, OTHER_NAMES)
+        message = f"{len(found):,} sizes are not named by C identifiers: {listed}"
+    return info("identifier", message, graph, OTHER_NAMES)
 
 
 def check_declared(graph: Graph) -> Iterator[Problem]:

@@ -31,8 +31,8 @@ def is_other_kind(declared: Type, found: Type) -> bool:
 
 def beside(known: Collection[Problem], found: Iterable[Problem]) -> Iterator[Problem]:
     """Return the problems found with inferred types, without nodes already reported by declared types."""
-    told = {problem.place for problem in known if problem.rule == "type"}
-    return (problem for problem in found if problem.rule != "type" or problem.place not in told)
+    reported = {problem.place for problem in known if problem.rule == "type"}
+    return (problem for problem in found if problem.rule != "type" or problem.place not in reported)
 
 
 def _constant_problem(node: Node) -> Problem:

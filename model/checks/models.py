@@ -95,15 +95,15 @@ def _check_graph_names(model: Model) -> Iterator[Problem | None]:
     it.
     """
     seen: dict[str, Graph] = {}
-    told: set[str] = set()
+    reported: set[str] = set()
     for count, graph in enumerate(model.graphs()):
         if not count % BREATH:
             yield None
         yield from check_texts(graph, "a graph", (("name", graph.name), ("description", graph.doc_string)))
-        if not graph.name or isinstance(graph.owner, Function) or graph.name in told:
+        if not graph.name or isinstance(graph.owner, Function) or graph.name in reported:
             continue
         if seen.setdefault(graph.name, graph) is not graph:
-            told.add(graph.name)
+            reported.add(graph.name)
             yield info("duplicate-graph", f"Several graphs are named {graph.name}", graph, "Their names should differ.")
 
 
@@ -217,8 +217,8 @@ def _check_words(function: Function, names: list[str]) -> Iterator[Problem]:
         )
     odd = sorted({name for name in (function.name, *names) if not is_identifier(name)})
     if odd:
-        said = f"Function {function.name} has names that are not C identifiers: {', '.join(odd)}"
-        yield info("identifier", said, function, OTHER_NAMES)
+        message = f"Function {function.name} has names that are not C identifiers: {', '.join(odd)}"
+        yield info("identifier", message, function, OTHER_NAMES)
 
 
 def _removal_of(function: Function) -> Fix:
@@ -285,11 +285,11 @@ def _check_training(model: Model, training: TrainingInfo) -> Iterator[Problem]:
             remove = partial(_unbind, training, f"{name}_binding", (key, output))
             fix = Fix(f"Remove the {name} binding of {key}", remove)
             if key not in targets:
-                told = "No initializer has that name."
-                yield error("training-binding", f"The {name} binding sets {key}", model, told, fix)
+                advice = "No initializer has that name."
+                yield error("training-binding", f"The {name} binding sets {key}", model, advice, fix)
             if output not in outputs:
-                told = "No output has that name."
-                yield error("training-binding", f"The {name} binding takes {output}", model, told, fix)
+                advice = "No output has that name."
+                yield error("training-binding", f"The {name} binding takes {output}", model, advice, fix)
 
 
 def _unbind(training: TrainingInfo, field: str, entry: tuple[str, str], edit: Transaction) -> None:

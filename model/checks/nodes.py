@@ -268,8 +268,8 @@ def _check_fed(node: Node, first: int) -> Iterator[Problem]:
     """Check what a subgraph gets from the inputs of its node from index `first` on."""
     for index, value in enumerate(node.inputs[first:], first):
         if value is None:
-            told = f"Input {index} of {node.title} is not connected"
-            yield error("input-missing", told, node, "Its body needs it.", _begin_with_zeros(node, index))
+            message = f"Input {index} of {node.title} is not connected"
+            yield error("input-missing", message, node, "Its body needs it.", _begin_with_zeros(node, index))
 
 
 def _begin_with_zeros(node: Node, index: int) -> Fix | None:
@@ -313,11 +313,11 @@ def _expect(node: Node, name: str, inputs: int, outputs: int) -> Iterator[Proble
     if model is not None and model.ir_version < 4:
         given = [value for value in given if value.initializer is None]
     if len(given) != inputs:
-        told = f"{name} of {node.title} has {len(given)} inputs"
-        yield error("body", told, body, *_fit_inputs(node, body, given, inputs))
+        message = f"{name} of {node.title} has {len(given)} inputs"
+        yield error("body", message, body, *_fit_inputs(node, body, given, inputs))
     if len(body.outputs) != outputs:
-        told = f"{name} of {node.title} has {len(body.outputs)} outputs"
-        yield error("body", told, body, f"{node.op_type} expects {outputs}.", _fit_outputs(node, body, outputs))
+        message = f"{name} of {node.title} has {len(body.outputs)} outputs"
+        yield error("body", message, body, f"{node.op_type} expects {outputs}.", _fit_outputs(node, body, outputs))
     elif len(given) == inputs and outputs < least_outputs(node):
         yield error(
             "body",

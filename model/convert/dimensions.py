@@ -69,8 +69,8 @@ def freeze(
     for root in edit.model.root_graphs() if among is None else roots(among):
         changed = substitute_dimensions(edit, root, sizes)
         if changed:
-            told = ", ".join(f"{name} = {size}" for name, size in sizes.items())
-            report.changed(f"{told} in {'1 type' if changed == 1 else f'{changed:,} types'}", root)
+            text = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+            report.changed(f"{text} in {'1 type' if changed == 1 else f'{changed:,} types'}", root)
     return report
 
 
@@ -88,8 +88,8 @@ def change_batch(
     holding = [] if old is None or old == batch else [n for n in graph.nodes if _begins_with(n, old)]
     fed = {node: _first_dimension(node.inputs[0], type_of) for node in holding}
     changed = set_batch(edit, graph, batch)
-    told = "any number" if batch is None else batch
-    report.changed(f"The first dimension of {changed:,} {'value' if changed == 1 else 'values'} is {told}", graph)
+    text = "any number" if batch is None else batch
+    report.changed(f"The first dimension of {changed:,} {'value' if changed == 1 else 'values'} is {text}", graph)
     for node in holding:
         _loosen(edit, node, fed[node] == old, report)
     return report

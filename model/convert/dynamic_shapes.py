@@ -74,7 +74,7 @@ class _Freeing:
 
     def name_inputs(self, wanted: Mapping[Place, str]) -> None:
         inputs = {v.name: v for v in self._graph.required_inputs}
-        told: dict[str, Dimension] = {}
+        renamed: dict[str, Dimension] = {}
         if not wanted:
             raise ModelError("No size can be free", "No input has a dimension.", self._graph)
         for (name, axis), symbol in wanted.items():
@@ -94,11 +94,11 @@ class _Freeing:
             set_dimension(self._edit, value, axis, symbol)
             self._names.add(symbol)
             if number != symbol:
-                told.setdefault(symbol, number)
+                renamed.setdefault(symbol, number)
         substitute_dimensions(self._edit, self._graph, self._renamed)
-        if told:
-            said = ", ".join(f"{name} (was {'?' if was is None else was})" for name, was in told.items())
-            self.report.changed(f"sizes that may be any number: {said}", self._graph)
+        if renamed:
+            listed = ", ".join(f"{name} (was {'?' if was is None else was})" for name, was in renamed.items())
+            self.report.changed(f"sizes that may be any number: {listed}", self._graph)
 
     # -- what follows ----------------------------------------------------------------------------------------------
 
@@ -197,9 +197,9 @@ class _Freeing:
     def _solved(self, whole: AnySize, numbers: Sequence[int]) -> list[AnySize] | None:
         """Return sizes that were these numbers and multiply to the whole: symbols where possible, else numbers."""
         found: list[AnySize] = list(numbers)
-        for place, number in enumerate(numbers):
+        for index, number in enumerate(numbers):
             for name in (n for n, was in self.numbers.items() if was == number):
-                trial = [*found[:place], symbolic.symbol(name), *found[place + 1 :]]
+                trial = [*found[:index], symbolic.symbol(name), *found[index + 1 :]]
                 if _divides(whole, symbolic.product(tuple(t for t in trial if not isinstance(t, int)))):
                     found = trial
                     break
@@ -207,10 +207,10 @@ class _Freeing:
                 return found
         if symbolic.product(tuple(found)) == whole:
             return found
-        for place in range(len(numbers)):
-            rest = symbolic.product(tuple(n for other, n in enumerate(numbers) if other != place))
+        for index in range(len(numbers)):
+            rest = symbolic.product(tuple(n for other, n in enumerate(numbers) if other != index))
             if _divides(whole, rest) and (size := symbolic.divide(whole, rest)) is not None:
-                return [*numbers[:place], size, *numbers[place + 1 :]]
+                return [*numbers[:index], size, *numbers[index + 1 :]]
         return None
 
     # -- what is declared --------------------------------------------------------------------------------------------
@@ -256,8 +256,8 @@ def _expanded(have: Dims, old: Sequence[Dimension], given: list[int]) -> list[in
     """Replace sizes that only repeat the input's by 1."""
     offset = len(have) - len(given)
     entries = [
-        1 if place + offset >= 0 and not isinstance(have[place + offset], int) and old[place + offset] == size else size
-        for place, size in enumerate(given)
+        1 if index + offset >= 0 and not isinstance(have[index + offset], int) and old[index + offset] == size else size
+        for index, size in enumerate(given)
     ]
     return entries if entries != given else None
 

@@ -211,8 +211,8 @@ class _Ways:
             noted = len(report.changes)
             self._by_adapters(node, current)
             if len(report.changes) > noted:
-                said = f"{name} was converted by own adapters, not onnx's version converter: {_in_one(refused)}"
-                report.changed(said, node)
+                message = f"{name} was converted by own adapters, not onnx's version converter: {_in_one(refused)}"
+                report.changed(message, node)
 
     def _by_adapters(self, node: Node, current: int) -> None:
         with self._trying(), _adapter_errors(node):

@@ -165,7 +165,7 @@ class _Conversion:
             if not some:
                 continue
             names = [name for name, _ in some.most_common(_MOST_NAMED)]
-            told = "1 node stays" if some.total() == 1 else f"{some.total():,} nodes stay"
+            subject = "1 node stays" if some.total() == 1 else f"{some.total():,} nodes stay"
             them = f"{', '.join(names)}{' and others' if len(some) > len(names) else ''}"
             many = len(some) > 1
             if are_calls:
@@ -173,7 +173,7 @@ class _Conversion:
             else:
                 takes = "take" if many else "takes"
                 why = f"in operator set {graph.opset_imports.get('')}, {them} {takes} no {options.target.text}"
-            self._report.warn(f"{told} {options.source.text}: {why}", graph)
+            self._report.warn(f"{subject} {options.source.text}: {why}", graph)
 
     # -- deciding ------------------------------------------------------------------------------------------------
 
@@ -317,9 +317,9 @@ class _Conversion:
             beyond = np.isfinite(wide) & (np.abs(wide) > largest)
             if beyond.any():
                 count = int(beyond.sum())
-                told = "1 value" if count == 1 else f"{count:,} values"
+                subject = "1 value" if count == 1 else f"{count:,} values"
                 self._report.warn(
-                    f"{told} of {name} beyond {self._options.target.text} "
+                    f"{subject} of {name} beyond {self._options.target.text} "
                     f"(up to {float(np.abs(wide[beyond]).max()):.3g}) became {largest:.6g}",
                     place,
                 )
@@ -328,8 +328,8 @@ class _Conversion:
             result: NDArray[Any] = values.astype(dtype)
             lost = int(((wide != 0) & (result.astype(np.float64) == 0)).sum())
         if lost:
-            told = "1 small value" if lost == 1 else f"{lost:,} small values"
-            self._report.warn(f"{told} of {name} became 0", place)
+            subject = "1 small value" if lost == 1 else f"{lost:,} small values"
+            self._report.warn(f"{subject} of {name} became 0", place)
         self._report.changed(f"weights became {self._options.target.text}", place)
         return result
 

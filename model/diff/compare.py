@@ -251,7 +251,7 @@ class _Work:
         for node in old.nodes:
             if self._matching.node(node) is None:
                 self._add("removed", "node", node, None)
-        place = {node: i for i, node in enumerate(new.nodes)}
+        position = {node: i for i, node in enumerate(new.nodes)}
         paired: list[tuple[Node, Node]] = []
         for node in new.nodes:
             partner = self._matching.old_of.get(node)
@@ -263,11 +263,11 @@ class _Work:
             if other is not None:
                 paired.append((node, other))
                 self._node(node, other)
-        moved = _out_of_order([place[b] for _, b in paired])
+        moved = _out_of_order([position[b] for _, b in paired])
         before = {node: i for i, node in enumerate(old.nodes)} if moved else {}
         for index in moved:
             a, b = paired[index]
-            self._add("moved", "node", a, b, "place", str(before[a]), str(place[b]))
+            self._add("moved", "node", a, b, "place", str(before[a]), str(position[b]))
 
     def _node(self, old: Node, new: Node) -> None:
         self._done += 1
@@ -303,8 +303,8 @@ class _Work:
             if a is b is None or (a is not None and b is not None and self._same(a, b)):
                 continue
             kind: Kind = "added" if a is None else "removed" if b is None else "changed"
-            told = _origin_too if a is not None and b is not None and a.name == b.name else _name
-            names = ("" if v is None else told(v) for v in (a, b))
+            describe = _origin_too if a is not None and b is not None and a.name == b.name else _name
+            names = ("" if v is None else describe(v) for v in (a, b))
             self._add(kind, "node", old, new, f"{word} {index}", *names)
 
     def _same(self, a: Value, b: Value) -> bool:
@@ -442,14 +442,14 @@ def _out_of_order(places: Sequence[int]) -> list[int]:
     tails: list[int] = []
     tail_at: list[int] = []
     before: list[int] = []
-    for index, place in enumerate(places):
-        position = bisect_left(tails, place)
+    for index, value in enumerate(places):
+        position = bisect_left(tails, value)
         before.append(tail_at[position - 1] if position else -1)
         if position == len(tails):
-            tails.append(place)
+            tails.append(value)
             tail_at.append(index)
         else:
-            tails[position] = place
+            tails[position] = value
             tail_at[position] = index
     kept = set()
     index = tail_at[-1] if tail_at else -1

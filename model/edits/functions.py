@@ -304,23 +304,23 @@ def set_signature(
 
 def _places(old: Sequence[Value], new: Iterable[Value]) -> list[int | None]:
     """Return the first previous position of each value; None for new ones."""
-    known = {value: place for place, value in reversed(list(enumerate(old)))}
+    known = {value: index for index, value in reversed(list(enumerate(old)))}
     return [known.get(value) for value in new]
 
 
 def _set_outputs(edit: Transaction, function: Function, outputs: tuple[Value, ...], calls: list[Node]) -> None:
     places = _places(function.body.outputs, outputs)
     staying = set(places)
-    leaving = [place for place in range(len(function.body.outputs)) if place not in staying]
+    leaving = [position for position in range(len(function.body.outputs)) if position not in staying]
     _refuse_used(function, leaving, calls)
     edit.do(SetGraphOutputs(function.body, outputs))
     for call in calls:
         assert call.graph is not None
         taken = names_taken(call.graph)
         given: list[Value | None] = []
-        for index, place in enumerate(places):
-            if place is not None and place < len(call.outputs):
-                given.append(call.outputs[place])
+        for index, position in enumerate(places):
+            if position is not None and position < len(call.outputs):
+                given.append(call.outputs[position])
             else:
                 value = Value(unique_name(f"{call.title}_output_{index}", taken))
                 taken.add(value.name)
@@ -330,11 +330,11 @@ def _set_outputs(edit: Transaction, function: Function, outputs: tuple[Value, ..
 
 def _refuse_used(function: Function, leaving: Collection[int], calls: Iterable[Node]) -> None:
     for call in calls:
-        for place in leaving:
-            value = call.outputs[place] if place < len(call.outputs) else None
+        for index in leaving:
+            value = call.outputs[index] if index < len(call.outputs) else None
             if value is not None and value.uses:
                 raise ModelError(
-                    f"Output {function.body.outputs[place].name} is used",
+                    f"Output {function.body.outputs[index].name} is used",
                     f"{call.title} gives it as {value.name}; disconnect that first.",
                     value,
                 )

@@ -243,7 +243,7 @@ def _change_default(edit: Transaction, function: Function, index: int, made: Att
 def _change_device(edit: Transaction, node: Node, index: int, made: NodeDeviceConfiguration) -> None:
     old = node.device_configurations[index]
     pairs = zip(made.sharding, old.sharding, strict=False)
-    changed = next((place for place, (new, spec) in enumerate(pairs) if new != spec), None)
+    changed = next((position for position, (new, spec) in enumerate(pairs) if new != spec), None)
     if changed is not None and len(made.sharding) == len(old.sharding):
         devices.put_sharding(edit, node, index, changed, made.sharding[changed])
     else:

@@ -91,10 +91,10 @@ def _path_of_graph(graph: Graph) -> Path | None:
             return None if number is None else (("training_info", number), (field, 0))
         case Node():
             outer = path_of(owner)
-            for place, attribute in enumerate(owner.attributes.values()):
+            for index, attribute in enumerate(owner.attributes.values()):
                 number = _index(attribute.graphs, graph)
                 if outer is not None and number is not None:
-                    return (*outer, ("attribute", place), ("graphs" if attribute.kind.is_list else "g", number))
+                    return (*outer, ("attribute", index), ("graphs" if attribute.kind.is_list else "g", number))
     return None
 
 

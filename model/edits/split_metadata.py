@@ -84,15 +84,15 @@ class SplitOrigin:
 def origin_of(model: Model) -> SplitOrigin | None:
     """Decode the origin of a model; None if it is not a part or the entry is malformed."""
     try:
-        told: Any = json.loads(model.metadata.get(KEY, ""))
+        content: Any = json.loads(model.metadata.get(KEY, ""))
         inputs, outputs, made, undeclared = (
-            tuple(map(str, told[key])) for key in ("inputs", "outputs", "made", "undeclared")
+            tuple(map(str, content[key])) for key in ("inputs", "outputs", "made", "undeclared")
         )
-        runs = tuple((int(place), str(name)) for place, name in told["runs"])
-        functions = tuple(map(str, told.get("functions", ())))
-        apart = str(told.get("apart", ""))
-        shapeless = tuple(map(str, told.get("shapeless", ())))
-        return SplitOrigin(int(told["nodes"]), inputs, outputs, made, undeclared, runs, functions, apart, shapeless)
+        runs = tuple((int(place), str(name)) for place, name in content["runs"])
+        functions = tuple(map(str, content.get("functions", ())))
+        apart = str(content.get("apart", ""))
+        shapeless = tuple(map(str, content.get("shapeless", ())))
+        return SplitOrigin(int(content["nodes"]), inputs, outputs, made, undeclared, runs, functions, apart, shapeless)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None
 

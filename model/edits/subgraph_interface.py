@@ -67,8 +67,8 @@ def add_body_inputs(edit: Transaction, body: Graph, node: Node, values: Sequence
 
 def _hand_on(edit: Transaction, body: Graph, node: Node, tie: _Tie, values: Sequence[Value]) -> None:
     """Return carried values from a subgraph, and add the matching outputs to its node."""
-    place, count = tie.output + tie.carried, len(node.outputs)
-    edit.do(SetGraphOutputs(body, (*body.outputs[:place], *values, *body.outputs[place:])))
+    index, count = tie.output + tie.carried, len(node.outputs)
+    edit.do(SetGraphOutputs(body, (*body.outputs[:index], *values, *body.outputs[index:])))
     set_output_count(edit, node, count + len(values))
     outputs, given = node.outputs, tie.carried
     if given < count:
@@ -114,10 +114,10 @@ def carried_input(node: Node, body: Graph, index: int) -> Value | None:
     afterwards.
     """
     tie = _tie(node)
-    place = index - tie.fed if tie is not None else -1
-    if tie is None or not 0 <= place < tie.carried or tie.input + place >= len(body.inputs):
+    position = index - tie.fed if tie is not None else -1
+    if tie is None or not 0 <= position < tie.carried or tie.input + position >= len(body.inputs):
         return None
-    return body.inputs[tie.input + place]
+    return body.inputs[tie.input + position]
 
 
 def add_body_outputs(edit: Transaction, body: Graph, node: Node, values: Collection[Value]) -> None:
@@ -160,20 +160,20 @@ def remove_body_outputs(edit: Transaction, body: Graph, node: Node, places: Coll
         raise ModelError(f"{body.outputs[0].name} says whether the loop goes on", detail, body)
     for branch in _together(node, body):
         edit.do(SetGraphOutputs(branch, _without(branch.outputs, places)))
-    given = {place - tie.output for place in places}
-    _remove_carried(edit, body, node, tie, {place for place in given if place < tie.carried})
-    _shorten(edit, node, ("scan_output_axes", "scan_output_directions"), {place - tie.carried for place in given})
-    _refuse_used(node, [value for place, value in enumerate(node.outputs) if place in given], "what the body gives")
+    given = {index - tie.output for index in places}
+    _remove_carried(edit, body, node, tie, {index for index in given if index < tie.carried})
+    _shorten(edit, node, ("scan_output_axes", "scan_output_directions"), {index - tie.carried for index in given})
+    _refuse_used(node, [value for index, value in enumerate(node.outputs) if index in given], "what the body gives")
     edit.do(SetOutputs(node, _without(node.outputs, given)))
 
 
 def _remove_carried(edit: Transaction, body: Graph, node: Node, tie: _Tie, carried: Collection[int]) -> None:
     """Remove the inputs of values that are no longer loop-carried."""
-    gone = {place + tie.input for place in carried}
-    _refuse_used(node, [value for place, value in enumerate(body.inputs) if place in gone], "what the last step gave")
+    gone = {index + tie.input for index in carried}
+    _refuse_used(node, [value for index, value in enumerate(body.inputs) if index in gone], "what the last step gave")
     if carried:
         edit.do(SetGraphInputs(body, _without(body.inputs, gone)))
-        edit.do(SetInputs(node, _without(node.inputs, {place + tie.fed for place in carried})))
+        edit.do(SetInputs(node, _without(node.inputs, {index + tie.fed for index in carried})))
 
 
 def _refuse_used(node: Node, leaving: Sequence[Value | None], what: str) -> None:
@@ -191,25 +191,25 @@ def remove_body_inputs(edit: Transaction, body: Graph, node: Node, places: Colle
     if min(places) < tie.input:
         detail = f"The body of {node.title} must take it."
         raise ModelError(f"{body.inputs[min(places)].name} is what every step is told", detail, body)
-    carried = {place for place in places if place - tie.input < tie.carried}
-    others = {body.inputs[place] for place in places if place not in carried}
+    carried = {index for index in places if index - tie.input < tie.carried}
+    others = {body.inputs[index] for index in places if index not in carried}
     if carried:
-        remove_body_outputs(edit, body, node, {place - tie.input + tie.output for place in carried})
-    _remove_taken(edit, body, node, {place for place, value in enumerate(body.inputs) if value in others})
+        remove_body_outputs(edit, body, node, {index - tie.input + tie.output for index in carried})
+    _remove_taken(edit, body, node, {index for index, value in enumerate(body.inputs) if value in others})
 
 
 def _remove_taken(edit: Transaction, body: Graph, node: Node, places: Collection[int]) -> None:
     """Remove inputs of a subgraph that are sliced per iteration (Scan), and those of the node."""
     edit.do(SetGraphInputs(body, _without(body.inputs, places)))
     tie = _tie(node)
-    taken = {place + tie.fed for place in places} if tie and node.op_type != "Loop" else set()
+    taken = {index + tie.fed for index in places} if tie and node.op_type != "Loop" else set()
     taken &= set(range(len(node.inputs)))
     if tie is None or not taken:
         return
     edit.do(SetInputs(node, _without(node.inputs, taken)))
     scans = node.attributes.get("num_scan_inputs")
     if scans is not None and isinstance(scans.value, int):
-        _shorten(edit, node, ("scan_input_axes", "scan_input_directions"), {place - tie.carried for place in places})
+        _shorten(edit, node, ("scan_input_axes", "scan_input_directions"), {index - tie.carried for index in places})
         edit.do(SetAttribute(node, scans.name, replace(scans, value=scans.value - len(taken), source=None)))
 
 
@@ -230,4 +230,4 @@ def _lengthen(edit: Transaction, node: Node, names: Iterable[str], count: int) -
 
 
 def _without(things: Sequence[_Thing], places: Collection[int]) -> tuple[_Thing, ...]:
-    return tuple(thing for place, thing in enumerate(things) if place not in places)
+    return tuple(thing for index, thing in enumerate(things) if index not in places)

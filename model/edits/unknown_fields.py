@@ -93,8 +93,8 @@ def _key(contents: RawContents, message: RawField, found: list[RawField], count:
     if known is None:
         places = ((field.number, field.content, field.end) for field in found)
         return unnamed(message.message, places, contents.read, count) if message.schema.repeated else ""
-    said = [field for field in found if field.schema is known]
-    name = contents.read(said[-1].content, said[-1].end - said[-1].content) if said else b""
+    matching = [field for field in found if field.schema is known]
+    name = contents.read(matching[-1].content, matching[-1].end - matching[-1].content) if matching else b""
     return name.decode("utf-8", "surrogateescape")
 
 

@@ -638,7 +638,7 @@ def _place(graph: Graph, value: Value) -> int:
             return graph.initializers.index(value, max(known - _DRIFT, 0), known + _DRIFT)
         except ValueError:
             pass  # more than that were removed or inserted since
-    graph._places = {v: place for place, v in enumerate(graph.initializers)}
+    graph._places = {v: index for index, v in enumerate(graph.initializers)}
     return graph._places[value]
 
 

@@ -132,8 +132,8 @@ def _gated_relative_position_bias(call: NodeCall) -> Sequence[Type | None]:
     query, dims, offset = call.tensor(0), call.dims(0), call.dims(6)
     if query is None:
         return ()
-    place = offset if offset is not None and len(offset) == 2 else dims
-    return (tensor(query.element_type, (at(place, 0), call.attribute("num_heads"), at(place, 1), at(place, 1))),)
+    sizes = offset if offset is not None and len(offset) == 2 else dims
+    return (tensor(query.element_type, (at(sizes, 0), call.attribute("num_heads"), at(sizes, 1), at(sizes, 1))),)
 
 
 def _relative_position_bias(call: NodeCall) -> Sequence[Type | None]:

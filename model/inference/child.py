@@ -92,7 +92,7 @@ class Inference:
         self._given: set[str] = set()  # symbols of the file where inference begins
         self._news: dict[int, set[str]] = {}  # by id of the graph, values refined by formulas
         self._first_calls: dict[int, Any] = {}  # by id of the function
-        self._told: Mapping[str, Any] = {}  # attributes of the call whose function is examined
+        self._call_attributes: Mapping[str, Any] = {}  # attributes of the call whose function is examined
         self._improved = False  # whether the last sweep found anything new
         self._again = False  # whether it is not the first call of a function being examined
         self._faults = TypeErrors()
@@ -296,7 +296,7 @@ class Inference:
                 return
             # Calls and subgraphs are identified by their messages.
             is_plain = not bodies(written) and self._function(written) is None
-            node = with_attributes(written, self._told) if is_plain and self._told else written
+            node = with_attributes(written, self._call_attributes) if is_plain and self._call_attributes else written
             if self._is_worth_asking(node, visible, improved):
                 found = self._infer_node(graph, node, visible, imports, values, depth)
                 for name, kind in zip(node.output, found, strict=False):
@@ -393,7 +393,7 @@ class Inference:
         return function is not None and self._signature(function, node, visible) not in self._looked
 
     def _signature(self, function: Any, node: Any, visible: Mapping[str, Type]) -> tuple[Any, ...]:
-        given = (a.SerializeToString() for a in with_attributes(node, self._told).attribute)
+        given = (a.SerializeToString() for a in with_attributes(node, self._call_attributes).attribute)
         return id(function), *map(visible.get, node.input), *given
 
     def _infer_function(
@@ -408,7 +408,7 @@ class Inference:
         is_new = id(function) not in self._first_calls
         first = self._first_calls.setdefault(id(function), node) is node and (is_new or not self._again)
         formal = {f: visible[a] for f, a in zip(function.input, node.input, strict=False) if a in visible}
-        given = with_attributes(node, self._told).attribute
+        given = with_attributes(node, self._call_attributes).attribute
         key = self._signature(function, node, visible)
         self._looked.add(key)
         if first or key not in self._answers:
@@ -427,11 +427,11 @@ class Inference:
         before = {} if first else {id(graph): self._found.pop(id(graph), {}) for graph in walk(function)}
         imports = _versions(function.opset_import)
         self._found[id(function)] = formal
-        outer = self._told, self._again
-        self._told = {a.name: a for a in (*function.attribute_proto, *given)}
+        outer = self._call_attributes, self._again
+        self._call_attributes = {a.name: a for a in (*function.attribute_proto, *given)}
         self._again = self._again or not first
         self._sweep(function, dict(formal), imports, depth + 1)
-        self._told, self._again = outer
+        self._call_attributes, self._again = outer
         result = [self._found[id(function)].get(name) for name in function.output]
         self._found.update(before)
         return result

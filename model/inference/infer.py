@@ -55,7 +55,7 @@ class TypeMismatch:
 class InferredTypes:
     """Inference result. `types` holds only what is known; `problem` is the reason why there is nothing at all.
 
-    `said` is a digest of the child's reply about the values `asked` for, to detect an unchanged result without
+    `digest` is that of the child's reply about the values `asked` for, to detect an unchanged result without
     comparing.
     `written` is how many values got another declared type, where types were declared too.
     """
@@ -63,7 +63,7 @@ class InferredTypes:
     types: dict[Value, Type] = field(default_factory=dict)
     misfits: tuple[TypeMismatch, ...] = ()
     problem: str = ""
-    said: bytes = field(default=b"", repr=False)
+    digest: bytes = field(default=b"", repr=False)
     asked: tuple[dict[str, Value], ...] = field(default=(), repr=False)
     written: int = 0
 
@@ -137,7 +137,7 @@ def answer(
     except ModelError as error:
         return InferredTypes(problem=str(error))
     digest = sha256(reply).digest()
-    if before is not None and (before.said, before.asked) == (digest, asked.values):
+    if before is not None and (before.digest, before.asked) == (digest, asked.values):
         return before
     found: dict[Value, Type] = {}
     graphs, faults = decode(reply)
@@ -146,7 +146,7 @@ def answer(
             if name in values:
                 found[values[name]] = kind
     misfits = tuple(_misfits(faults, asked.values))
-    return InferredTypes(found, misfits=misfits, said=digest, asked=asked.values)
+    return InferredTypes(found, misfits=misfits, digest=digest, asked=asked.values)
 
 
 def _misfits(faults: Iterable[TypeFault], values: Sequence[Mapping[str, Value]]) -> Iterator[TypeMismatch]:

@@ -81,10 +81,10 @@ def with_attributes(node: NodeProto, given: Mapping[str, AttributeProto]) -> Nod
     """Return a node of a function with attribute references resolved; itself where it has none."""
     if not any(attribute.ref_attr_name in given for attribute in node.attribute):
         return node
-    told = NodeProto.FromString(node.SerializeToString())
-    for attribute in told.attribute:
+    resolved = NodeProto.FromString(node.SerializeToString())
+    for attribute in resolved.attribute:
         if attribute.ref_attr_name in given:
             name = attribute.name
             attribute.CopyFrom(given[attribute.ref_attr_name])
             attribute.name = name
-    return told
+    return resolved

@@ -33,7 +33,7 @@ def encode(graphs: Sequence[Mapping[str, Type]], faults: Iterable[TypeFault] = (
     """
     numbers: dict[Type | None, int] = {}
     named = [{name: numbers.setdefault(kind, len(numbers)) for name, kind in types.items()} for types in graphs]
-    told = [
+    sent = [
         [
             f.spot,
             f.calls,
@@ -45,19 +45,19 @@ def encode(graphs: Sequence[Mapping[str, Type]], faults: Iterable[TypeFault] = (
         ]
         for f in faults
     ]
-    return json.dumps([[_written(kind) for kind in numbers], named, told]).encode()
+    return json.dumps([[_written(kind) for kind in numbers], named, sent]).encode()
 
 
 def decode(reply: bytes) -> tuple[list[dict[str, Type]], list[TypeFault]]:
     """Decode what `encode` encoded."""
-    written, named, told = json.loads(reply)
+    written, named, sent = json.loads(reply)
     kinds = [_read(content) for content in written]
     graphs = [{name: t for name, number in graph.items() if (t := kinds[number]) is not None} for graph in named]
     faults = [
         TypeFault(
             tuple(spot), tuple(map(tuple, calls)), reason, is_type, is_sure, tuple(kinds[n] for n in types), is_computed
         )
-        for spot, calls, reason, is_type, is_sure, types, is_computed in told
+        for spot, calls, reason, is_type, is_sure, types, is_computed in sent
     ]
     return graphs, faults
 

@@ -226,7 +226,7 @@ def _slice(values: ShapeValues, node: Any, _types: Mapping[str, Type]) -> Values
             return None
         bounds.append(given[0])
     start, end, step = bounds
-    return tuple(data[place] for place in sliced(len(data), start, end, step)) if step else None
+    return tuple(data[position] for position in sliced(len(data), start, end, step)) if step else None
 
 
 def _concat(values: ShapeValues, node: Any, types: Mapping[str, Type]) -> Values | None:

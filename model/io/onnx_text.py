@@ -55,8 +55,8 @@ def print_text(payload: bytes) -> bytes:
         detail = f"The text for it could not be read back: {error.detail} Binary, protobuf text and JSON can hold it."
         raise ModelError("The model cannot be written as ONNX text", detail) from error
     missing = {} if again == data else _missing(message, cls.FromString(again))
-    told = "; ".join(f"{what} of {', '.join(sorted(holders))}" for what, holders in sorted(missing.items()))
-    return told.encode("ascii") + b"\n" + written
+    listed = "; ".join(f"{what} of {', '.join(sorted(holders))}" for what, holders in sorted(missing.items()))
+    return listed.encode("ascii") + b"\n" + written
 
 
 #: Display names of fields and messages, where they are not the plural of their names.
@@ -115,10 +115,10 @@ def _tidy(error: Exception) -> str:
     """Reformat a parser error: position, what was expected and what was found; unchanged if it has another form."""
     found: object = error.args[0] if error.args else error
     words = found.decode("utf-8", "replace") if isinstance(found, bytes) else str(found)
-    told = _PARSE_ERROR.fullmatch(words.strip())
-    if told is None:
+    match = _PARSE_ERROR.fullmatch(words.strip())
+    if match is None:
         return " ".join(words.split())[:500]
-    line, column, context, reason = told.groups()
+    line, column, context, reason = match.groups()
     rest = context[int(column) - 1 :].strip()
     shown = f"`{rest[:40]}{'…' if len(rest) > 40 else ''}`" if rest else "the end of the line"
     return f"Line {line}, column {column}: {' '.join(reason.split()).rstrip('.')[:300]}. It found {shown}."

@@ -230,12 +230,12 @@ def _runs(contents: RawContents, field: RawField, start: int, end: int, size: in
         return
     begun, count = start, 0
     for base in range(start, end, _WINDOW):
-        for place, byte in enumerate(contents.read(base, min(_WINDOW, end - base))):
+        for index, byte in enumerate(contents.read(base, min(_WINDOW, end - base))):
             if byte < 0x80:
                 count += 1
                 if count == size:
-                    yield count, begun, base + place + 1
-                    begun, count = base + place + 1, 0
+                    yield count, begun, base + index + 1
+                    begun, count = base + index + 1, 0
     if count:
         yield count, begun, end
 

@@ -226,7 +226,7 @@ class JournalFiles:
         place, self._size = self._size, self._size + payload.length
         return place
 
-    def _write_bytes(self, place: int, payload: Payload, report: Callable[[int], object] = lambda _done: None) -> None:
+    def _write_bytes(self, index: int, payload: Payload, report: Callable[[int], object] = lambda _done: None) -> None:
         end = payload.offset + payload.length
         for start in range(payload.offset, end, _STEP):
             self._progress.check()
@@ -234,10 +234,10 @@ class JournalFiles:
             with self._writing:
                 if self._data is None:
                     self._data = open(data_path(self.path), "xb")  # noqa: SIM115 # for as long as the journal
-                self._data.seek(place + start - payload.offset)
+                self._data.seek(index + start - payload.offset)
                 self._data.write(data)
                 self._data.flush()
-            report(place + start - payload.offset + len(data))
+            report(index + start - payload.offset + len(data))
 
     def _write_line(self, text: str) -> None:
         with self._writing:

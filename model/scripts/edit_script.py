@@ -131,6 +131,6 @@ def _replay_one(document: Document, names: ObjectNames, number: int, entry: dict
             except ModelError as error:
                 raise ModelError(f"Line {number} does not apply: {error.title}", error.detail, error.place) from error
             except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
-                said = f"{type(error).__name__}: {error}"[:300]
-                raise ModelError(f"Line {number} of the script is damaged", said) from error
+                message = f"{type(error).__name__}: {error}"[:300]
+                raise ModelError(f"Line {number} of the script is damaged", message) from error
     names.settled()

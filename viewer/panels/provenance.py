@@ -279,7 +279,7 @@ class ProvenancePanel(Panel):
         origin = self._origin()
         rows = []
         if origin is not None:
-            for index, element in origin.told:
+            for index, element in origin.examples:
                 number = float(element) if isinstance(element, (int, float)) else None
                 rows.append(
                     NumberRow(

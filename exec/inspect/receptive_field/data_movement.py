@@ -173,9 +173,9 @@ def _blended(node: EvaluatedNode, x: At, shape: At, axis: int, at: int, mark: fl
     return tuple(np.flatnonzero(~(np.abs(weights) <= _ROUNDING)).tolist())
 
 
-def _is_scaled(node: EvaluatedNode, place: int) -> bool:
+def _is_scaled(node: EvaluatedNode, index: int) -> bool:
     scales = _scales(node)
-    return scales is not None and scales[place] != 1
+    return scales is not None and scales[index] != 1
 
 
 def _scales(node: EvaluatedNode) -> list[float] | None:
@@ -191,10 +191,10 @@ def _resized_along(node: EvaluatedNode, probe: Array, chosen: list[int], axis: i
     """Run the probe through the node's own kernel, resized along one axis alone."""
     load()
     kernel = find(node.op_type, node.version, node.domain)
-    scales, place = _scales(node), chosen.index(axis)
+    scales, index = _scales(node), chosen.index(axis)
     attributes = {name: value for name, value in node.attributes.items() if name != "scales"}
     if scales is not None:
-        alone = [scales[place] if number == axis else 1.0 for number in chosen]
+        alone = [scales[index] if number == axis else 1.0 for number in chosen]
         if "scales" in node.attributes:
             return np.asarray(kernel.function(probe, scales=tuple(alone), **attributes))
         given = np.array(alone, np.float32)
@@ -203,5 +203,5 @@ def _resized_along(node: EvaluatedNode, probe: Array, chosen: list[int], axis: i
     sizes = node.numbers(3)
     if sizes is None:
         return None
-    kept = [sizes[place] if number == axis else probe.shape[number] for number in chosen]
+    kept = [sizes[index] if number == axis else probe.shape[number] for number in chosen]
     return np.asarray(kernel.function(probe, None, None, np.array(kept, np.int64), **attributes))

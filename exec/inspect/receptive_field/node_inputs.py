@@ -102,8 +102,8 @@ def _matmul(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -
     head_b = aligned(0, b[:-2], batch).axes if len(b) > 2 else ()
     found = [ElementReach(0, (*head_a, *row, inner)), ElementReach(b_at, (*head_b, inner, *column))]
     first, last = (at[-1 - (len(b) > 1)] if len(a) > 1 else 0), (at[-1] if len(b) > 1 else 0)
-    for position, place in _MATMUL_SCALES.get(node.op_type, {}).items():
-        found += quantized_by(node, position, at, first if place == "row" else last)
+    for position, scale_axis in _MATMUL_SCALES.get(node.op_type, {}).items():
+        found += quantized_by(node, position, at, first if scale_axis == "row" else last)
     return found
 
 
@@ -148,7 +148,7 @@ def _einsum(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -
         if len(set(labels)) < len(labels) and not set(labels) <= set(fixed):
             return None  # a contracted diagonal is no product of positions
         places = [fixed.get(label) for label in labels]
-        axes = [range(d) if place is None else point(min(place, d - 1)) for place, d in zip(places, shape, strict=True)]
+        axes = [range(d) if index is None else point(min(index, d - 1)) for index, d in zip(places, shape, strict=True)]
         found.append(ElementReach(position, tuple(axes)))
     return found
 
@@ -204,14 +204,14 @@ def _channel_norm(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ..
     if node.output:
         return None
     axes: Sequence[int] = range(2, len(shape))
-    place, given = at[1:2] or (0,), 5
+    index, given = at[1:2] or (0,), 5
     if node.op_type == "BatchNormalization":
         if node.version < 9 and not node.attributes.get("spatial", 1):
-            place = at[1:]  # a statistic for each feature of a sample
-        own = range(1, 1 + len(place))
+            index = at[1:]  # a statistic for each feature of a sample
+        own = range(1, 1 + len(index))
         axes, given = ([i for i in range(len(shape)) if i not in own], 3) if _is_training(node) else ((), 5)
     first = _along(0, shape, at, axes)
-    return [first, *(at_index(i, place) for i in range(1, given) if node.shape(i) is not None)]
+    return [first, *(at_index(i, index) for i in range(1, given) if node.shape(i) is not None)]
 
 
 def _is_training(node: EvaluatedNode) -> bool:
@@ -226,8 +226,8 @@ def _group_norm(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]
     group = at[1] // size
     channels = range(group * size, (group + 1) * size)
     axes = tuple(channels if i == 1 else point(at[0]) if not i else range(d) for i, d in enumerate(shape))
-    place = at[1] if node.shape(1) == (shape[1],) else group
-    return [ElementReach(0, axes), *(at_index(i, (place,)) for i in (1, 2) if node.shape(i) is not None)]
+    index = at[1] if node.shape(1) == (shape[1],) else group
+    return [ElementReach(0, axes), *(at_index(i, (index,)) for i in (1, 2) if node.shape(i) is not None)]
 
 
 def _norm_along(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:

@@ -75,8 +75,8 @@ def _given(attribute: Attribute | None, callers: Sequence[Node | None]) -> Attri
 class TraceOrigin:
     """The elements of one input that reach an output element.
 
-    `suspect` is the one to follow next: the first non-finite, else the largest. `told` pairs indices and values of the
-    first few.
+    `suspect` is the one to follow next: the first non-finite, else the largest. `examples` pairs indices and values of
+    the first few.
     """
 
     key: ValueKey
@@ -86,7 +86,7 @@ class TraceOrigin:
     non_finite: int
     low: float | None
     high: float | None
-    told: tuple[tuple[tuple[int, ...], Any], ...]
+    examples: tuple[tuple[tuple[int, ...], Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +168,9 @@ def _origin(key: ValueKey, found: ElementReach, source: Array) -> TraceOrigin:
     def index_of(position: int) -> tuple[int, ...]:
         return found.index([int(i) for i in np.unravel_index(position, taken.shape)]) if taken.ndim else ()
 
-    told = tuple((tuple(map(int, index_of(i))), plain(flat[i])) for i in range(min(flat.size, _TOLD)))
+    examples = tuple((tuple(map(int, index_of(i))), plain(flat[i])) for i in range(min(flat.size, _TOLD)))
     at = tuple(map(int, index_of(suspect)))
-    return TraceOrigin(key, found, at, plain(flat[suspect]), bad, low, high, told)
+    return TraceOrigin(key, found, at, plain(flat[suspect]), bad, low, high, examples)
 
 
 def _largest(numbers: Array) -> int:

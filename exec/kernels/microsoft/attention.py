@@ -431,11 +431,11 @@ def cached(past: Array | None, now: Array, before: Array, total: int) -> Array:
 def window_bias(before: Array, steps: int, keys: int, window: int, causal: int) -> Array:
     """Return the additive mask of a sliding window: 0 for visible keys, the lowest number for others, (B, 1, S, T)."""
     check_size((len(before), steps, keys), np.float32)
-    place = before[:, None, None] + np.arange(steps)[:, None]
+    position = before[:, None, None] + np.arange(steps)[:, None]
     key = np.arange(keys)
-    seen = key <= place if causal else key < (before + steps)[:, None, None]
+    seen = key <= position if causal else key < (before + steps)[:, None, None]
     if window >= 0:
-        seen = seen & (key > place - window)
+        seen = seen & (key > position - window)
     return np.where(seen, np.float32(0), np.finfo(np.float32).min)[:, None]
 
 

@@ -80,15 +80,15 @@ class _Search:
         return Room(len(prompt), self.beams, self.longest)
 
     def run(
-        self, state: Decoder, said: Rules, prompt: Array, *, each_step: bool
+        self, state: Decoder, token_rules: Rules, prompt: Array, *, each_step: bool
     ) -> tuple[list[_Hypotheses], Array | None]:
         """Run the search; returns the best sequences per batch entry, and optionally the scores of all tokens at each
         step.
         """
         ended = [_Hypotheses(self.beams, *self._ends) for _ in prompt]
         steps: list[Array] | None = [] if each_step else None
-        said = replace(said, repeats=self.beams)
-        _follow(state, said, np.repeat(prompt, self.beams, 0), self.longest, self.pad, ended, steps)
+        token_rules = replace(token_rules, repeats=self.beams)
+        _follow(state, token_rules, np.repeat(prompt, self.beams, 0), self.longest, self.pad, ended, steps)
         if steps is None:
             return ended, None
         shape = (self.longest - prompt.shape[1], len(prompt), self.beams, steps[0].shape[-1])
@@ -96,7 +96,7 @@ class _Search:
         scores[: len(steps)] = np.reshape(steps, (len(steps), *shape[1:]))
         return ended, scores
 
-    def told(self, ended: list[_Hypotheses]) -> tuple[Array, Array]:
+    def results(self, ended: list[_Hypotheses]) -> tuple[Array, Array]:
         """Return sequences (batch, wanted, longest) and their scores (batch, wanted)."""
         sequences = full((len(ended), self.wanted, self.longest), self.pad, np.int32)
         scores = full((len(ended), self.wanted), 0, self.kind)
@@ -123,7 +123,7 @@ class _Search:
 
 def _follow(
     state: Decoder,
-    said: Rules,
+    token_rules: Rules,
     sequences: Array,
     longest: int,
     pad: int,
@@ -131,11 +131,11 @@ def _follow(
     steps: list[Array] | None,
 ) -> None:
     """Extend beams (batch · beams, length) until they reach the maximum length or cannot improve."""
-    batch, beams = len(ended), said.repeats
+    batch, beams = len(ended), token_rules.repeats
     totals = np.tile(np.where(np.arange(beams) > 0, np.float32(-1e9), np.float32(0)), (batch, 1))
     while sequences.shape[1] < longest:
         likely = np.array(onnx("LogSoftmax", 13, state.scores(), axis=-1))
-        scores = said.apply(likely, sequences) + totals.reshape(-1, 1)
+        scores = token_rules.apply(likely, sequences) + totals.reshape(-1, 1)
         if steps is not None:
             steps.append(scores)
         crossed = _crossed(state)
@@ -147,10 +147,10 @@ def _follow(
             if best.done:
                 totals[entry] = 0
                 continue
-            places, ending = _chosen(order[entry], scores.shape[1], said.eos, beams)
-            for place in ending.tolist():
-                source = entry * beams + place // scores.shape[1]
-                best.add(sequences[source], float(rows[entry, place]), None if crossed is None else crossed[source])
+            places, ending = _chosen(order[entry], scores.shape[1], token_rules.eos, beams)
+            for index in ending.tolist():
+                source = entry * beams + index // scores.shape[1]
+                best.add(sequences[source], float(rows[entry, index]), None if crossed is None else crossed[source])
             taken = len(places)
             tokens[entry, :taken] = places % scores.shape[1]
             sources[entry, :taken] += places // scores.shape[1]
@@ -255,11 +255,11 @@ def beam_search_1(
         msg = f"model_type is {model_type}; expected 0 without an encoder, as of GPT-2, or 1 or 2 with one: T5, Whisper"
         raise KernelError(msg)
     masks = vocab_mask, prefix_vocab_mask
-    said = rules(prompt, eos_token_id, min_length, repetition_penalty, no_repeat_ngram_size, masks)
+    token_rules = rules(prompt, eos_token_id, min_length, repetition_penalty, no_repeat_ngram_size, masks)
     if logits_processor is not None and logits_processor.any():
-        said = replace(said, further=(_stamps_after(eos_token_id, model_type),))
-    ended, steps = search.run(state, said, prompt, each_step=any(ctx.wanted[2:3]))
-    return *search.told(ended), steps
+        token_rules = replace(token_rules, further=(_stamps_after(eos_token_id, model_type),))
+    ended, steps = search.run(state, token_rules, prompt, each_step=any(ctx.wanted[2:3]))
+    return *search.results(ended), steps
 
 
 def _stamps_after(eos: int, model_type: int) -> Timestamps:
@@ -317,7 +317,7 @@ def whisper_beam_search_1(
     pairs = _pairs(cross_qk_layer_head) if decoder_output_cross_qk else None
     state = EncodedDecoder(decoder, encoded, prompt, room, vocab_size, pairs)
     masks = vocab_mask, prefix_vocab_mask
-    said = rules(prompt, eos_token_id, min_length, repetition_penalty, no_repeat_ngram_size, masks)
+    token_rules = rules(prompt, eos_token_id, min_length, repetition_penalty, no_repeat_ngram_size, masks)
     further = [warmer(number(temperature, 1.0))] if number(temperature, 1.0) > 0 else []
     if logits_processor is not None and logits_processor.any():
         stamps = Timestamps(
@@ -327,9 +327,11 @@ def whisper_beam_search_1(
         further.append(stamps)
     if extra_decoding_ids is not None and extra_decoding_ids.size:
         further.append(_Forced(np.repeat(extra_decoding_ids, search.beams, 0), prompt.shape[1]))
-    ended, steps = search.run(state, replace(said, further=tuple(further)), prompt, each_step=any(ctx.wanted[2:3]))
+    ended, steps = search.run(
+        state, replace(token_rules, further=tuple(further)), prompt, each_step=any(ctx.wanted[2:3])
+    )
     silence = _no_speech(encoded, no_speech_token_id, search.kind) if any(ctx.wanted[4:5]) else None
-    return *search.told(ended), steps, search.crossed(ended) if pairs is not None else None, silence
+    return *search.results(ended), steps, search.crossed(ended) if pairs is not None else None, silence
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,15 +342,15 @@ class _Forced:
     start: int
 
     def __call__(self, scores: Array, sequences: Array) -> Array:
-        place = sequences.shape[1] - self.start
+        index = sequences.shape[1] - self.start
         if self.tokens.ndim != 2 or len(self.tokens) != len(scores):
             given = f"extra_decoding_ids give tokens of shape {self.tokens.shape} for {len(scores)} sequences"
             msg = f"{given}; expected one row for each"
             raise KernelError(msg)
-        if place >= self.tokens.shape[1]:
+        if index >= self.tokens.shape[1]:
             return scores
-        wanted = self.tokens[:, place]
-        bound = np.flatnonzero((self.tokens[:, : place + 1] >= 0).all(1) & (wanted < scores.shape[1]))
+        wanted = self.tokens[:, index]
+        bound = np.flatnonzero((self.tokens[:, : index + 1] >= 0).all(1) & (wanted < scores.shape[1]))
         scores = scores.copy()
         scores[bound] = np.finfo(np.float32).min
         scores[bound, wanted[bound]] = 0

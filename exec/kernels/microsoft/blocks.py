@@ -43,8 +43,8 @@ def unpacked(codes: Array, bits: int, count: int) -> Array:
         msg = f"{given}; expected {-(-count // per_byte)} or more"
         raise KernelError(msg)
     result = empty((*codes.shape, per_byte), np.uint8)
-    for place in range(per_byte):
-        np.right_shift(codes, place * bits, out=result[..., place])
+    for index in range(per_byte):
+        np.right_shift(codes, index * bits, out=result[..., index])
     result &= np.uint8((1 << bits) - 1)
     return result.reshape(*codes.shape[:-1], codes.shape[-1] * per_byte)[..., :count]
 
@@ -225,39 +225,39 @@ def gather_block_quantized_1(
     quantize_axis: int = 1,
 ) -> Array:
     """Slices of a block-quantized tensor, dequantized; zeros for indices out of range."""
-    place, along = normal_axis(gather_axis, data.ndim), normal_axis(quantize_axis, data.ndim)
-    inside = (indices >= -data.shape[place]) & (indices < data.shape[place])
+    gathered, along = normal_axis(gather_axis, data.ndim), normal_axis(quantize_axis, data.ndim)
+    inside = (indices >= -data.shape[gathered]) & (indices < data.shape[gathered])
     known = np.where(inside, indices, 0)
-    shift = indices.ndim - 1 if place < along else 0
+    shift = indices.ndim - 1 if gathered < along else 0
     if is_narrow(data.dtype) and is_float(data.dtype):
         if zero_points is not None or scales.ndim != data.ndim:
             msg = f"scales of shape {scales.shape} for {describe(data)}; expected as many axes, no zero points"
             raise KernelError(msg)
         block_size = block_size or max(1, data.shape[along])
         scales = unidirectional(scales, (*data.shape[:along], scales.shape[along], *data.shape[along + 1 :]))
-    codes = _codes(data, known, bits, place, along)
-    factor = _per_element(onnx("Gather", 13, scales, known, axis=place), along + shift, block_size, codes)
+    codes = _codes(data, known, bits, gathered, along)
+    factor = _per_element(onnx("Gather", 13, scales, known, axis=gathered), along + shift, block_size, codes)
     wide = codes.astype(np.float32)
     if zero_points is not None:
-        zero = onnx("Gather", 13, zero_points, known, axis=place)
+        zero = onnx("Gather", 13, zero_points, known, axis=gathered)
         if zero.dtype == np.uint8 and bits < 8:
             zero = unpacked(zero, bits, scales.shape[-1])
         wide -= _per_element(zero, along + shift, block_size, codes).astype(np.float32)
     elif data.dtype == np.uint8:
         wide -= np.float32(1 << (bits - 1))
     result = np.asarray(wide * widen(factor))
-    result[(slice(None),) * place + (~inside,)] = 0
+    result[(slice(None),) * gathered + (~inside,)] = 0
     return narrow(result, scales.dtype)
 
 
-def _codes(data: Array, indices: Array, bits: int, place: int, along: int) -> Array:
+def _codes(data: Array, indices: Array, bits: int, gathered: int, along: int) -> Array:
     """Return slices of the codes, one per element: bytes hold several."""
     if data.dtype != np.uint8:
-        return np.asarray(onnx("Gather", 13, data, indices, axis=place))
-    if along != data.ndim - 1 or place == along:
-        msg = f"codes in blocks along axis {along} gathered along {place}; packed bytes need the last and another"
+        return np.asarray(onnx("Gather", 13, data, indices, axis=gathered))
+    if along != data.ndim - 1 or gathered == along:
+        msg = f"codes in blocks along axis {along} gathered along {gathered}; packed bytes need the last and another"
         raise KernelError(msg)
-    packed = onnx("Gather", 13, data, indices, axis=place)
+    packed = onnx("Gather", 13, data, indices, axis=gathered)
     return unpacked(packed, bits, packed.shape[-1] * (8 // bits))
 
 

@@ -37,7 +37,7 @@ class Room:
     beams: int
     longest: int
 
-    def told(self, count: int, length: int) -> list[Array]:
+    def last_inputs(self, count: int, length: int) -> list[Array]:
         """Return the last inputs of a decoder with buffers: the current length, and beam indices without shared
         history.
         """
@@ -199,8 +199,8 @@ class EncodedDecoder:
         logits, self._logits = self._logits, None
         if logits is None:
             ids = self._sequences if self._whole else self._sequences[:, -1:]
-            told = self._room.told(self._extra, self._sequences.shape[1] - 1)
-            logits, *outputs = self._body([ids, *self._fixed, *self._layers, *self._cross, *told])
+            last_inputs = self._room.last_inputs(self._extra, self._sequences.shape[1] - 1)
+            logits, *outputs = self._body([ids, *self._fixed, *self._layers, *self._cross, *last_inputs])
             self._layers = outputs[: len(self._cross)]
             self._keep_crossed(outputs[len(self._cross) :])
         return _last_scores(logits, self._count, self._words)

@@ -256,8 +256,8 @@ def _block_bias(rows: Array, columns: Array, size: int, before: Array, steps: in
             msg = f"{given}; expected rising row starts and the columns they count"
             raise KernelError(msg)
         layout[number, np.repeat(np.arange(blocks), counts), used] = True
-    place = np.minimum(before[:, None] + np.arange(steps), total - 1)
+    position = np.minimum(before[:, None] + np.arange(steps), total - 1)
     key = np.arange(total)
-    visible = layout[:, (place // size)[:, :, None], key // size]  # (layouts, B, steps, total)
-    visible = visible.transpose(1, 0, 2, 3) & (key <= place[:, :, None])[:, None]
+    visible = layout[:, (position // size)[:, :, None], key // size]  # (layouts, B, steps, total)
+    visible = visible.transpose(1, 0, 2, 3) & (key <= position[:, :, None])[:, None]
     return np.where(visible, np.float32(0), np.finfo(np.float32).min)

@@ -90,14 +90,14 @@ def _mixed(
     chosen, shares = _routes(widen(router), widen(weigher), weigher is not router, rules)
     result = zeros(tokens.shape, tokens.dtype)
     for expert in range(experts):
-        rows, place = np.nonzero(chosen == expert)
+        rows, index = np.nonzero(chosen == expert)
         if not rows.size:
             continue
         checkpoint()
         inner = _linear(tokens[rows], first(expert))
         gated = None if third is None else _linear(tokens[rows], third(expert))
         y = _linear(_activated(inner, gated, rules), second(expert))
-        result[rows] += y * shares[rows, place][:, None]  # a token names an expert once
+        result[rows] += y * shares[rows, index][:, None]  # a token names an expert once
     return narrow(result.reshape(x.shape), x.dtype)
 
 

@@ -36,19 +36,19 @@ def _check_kind(model_type: int, encoder: Body | None) -> None:
 
 
 def _one_by_one(
-    decoder: LoneDecoder, said: Rules, prompt: Array, max_length: int, pad: int, choose: Callable[[Array], Array]
+    decoder: LoneDecoder, token_rules: Rules, prompt: Array, max_length: int, pad: int, choose: Callable[[Array], Array]
 ) -> Array:
     """Return sequences (batch, max_length): the prompt, then chosen tokens up to the end token."""
     sequences = full((len(prompt), max_length), pad, np.int32)
     length = prompt.shape[1]
     sequences[:, :length] = prompt
     ended = np.zeros(len(prompt), bool)
-    for place in range(length, max_length):
-        tokens = choose(said.apply(decoder.scores(), sequences[:, :place])).astype(np.int32)
+    for index in range(length, max_length):
+        tokens = choose(token_rules.apply(decoder.scores(), sequences[:, :index])).astype(np.int32)
         tokens[ended] = pad
-        ended |= tokens == said.eos
-        tokens[ended] = pad if pad != said.eos else tokens[ended]
-        sequences[:, place] = tokens
+        ended |= tokens == token_rules.eos
+        tokens[ended] = pad if pad != token_rules.eos else tokens[ended]
+        sequences[:, index] = tokens
         if ended.all():
             break
         decoder.go_on(tokens)
@@ -80,9 +80,9 @@ def greedy_search_1(
     longest = scalar_int(max_length, "max_length")
     prompt, mask = prompt_and_mask(input_ids, attention_mask, pad_token_id, longest)
     masks = vocab_mask, prefix_vocab_mask
-    said = rules(prompt, eos_token_id, min_length, repetition_penalty, no_repeat_ngram_size, masks)
+    token_rules = rules(prompt, eos_token_id, min_length, repetition_penalty, no_repeat_ngram_size, masks)
     state = LoneDecoder(decoder, init_decoder, prompt, mask, vocab_size)
-    return _one_by_one(state, said, prompt, longest, pad_token_id, lambda scores: scores.argmax(1))
+    return _one_by_one(state, token_rules, prompt, longest, pad_token_id, lambda scores: scores.argmax(1))
 
 
 @kernel("Sampling", since=1, domain=MICROSOFT)
@@ -126,8 +126,8 @@ def sampling_1(
     def less_if_present(scores: Array, _: Array) -> Array:
         return scores if presence_mask is None else scores - presence_mask * np.float32(presence_penalty)
 
-    said = rules(prompt, eos_token_id, min_length, repetition_penalty, no_repeat_ngram_size, masks)
-    said = replace(said, further=(warmer(temperature), less_if_present))
+    token_rules = rules(prompt, eos_token_id, min_length, repetition_penalty, no_repeat_ngram_size, masks)
+    token_rules = replace(token_rules, further=(warmer(temperature), less_if_present))
     random = ctx.rng(None if seed is None else number(seed, 0.0))
     last = np.zeros((len(prompt), 0), np.float32)
 
@@ -138,7 +138,7 @@ def sampling_1(
         return np.asarray((random.random((len(shares), 1)) * shares[:, -1:] >= shares).sum(1))
 
     sequences = _one_by_one(
-        LoneDecoder(decoder, init_decoder, prompt, mask, vocab_size), said, prompt, longest, pad_token_id, draw
+        LoneDecoder(decoder, init_decoder, prompt, mask, vocab_size), token_rules, prompt, longest, pad_token_id, draw
     )
     return sequences, last
 

@@ -97,7 +97,7 @@ def _gates(
 ) -> tuple[Array | None, Array | None]:
     """Return the factors of the state (B, heads, T, size or 1) and of its update (B, heads, T), as the rule needs."""
     factors: list[Array | None] = [None, None]
-    for place, (gate, name, needed) in enumerate(
+    for index, (gate, name, needed) in enumerate(
         ((decay, "decay", rule.startswith("gated")), (beta, "beta", rule.endswith("delta")))
     ):
         if not needed:
@@ -108,7 +108,7 @@ def _gates(
         if gate.ndim != 3 or gate.shape[:2] != lead:
             msg = f"{name} has shape {gate.shape}; expected {lead[0]} × {lead[1]} steps"
             raise KernelError(msg)
-        factors[place] = widen(split_heads(gate, 1 if gate.shape[2] == 1 else heads, name))
+        factors[index] = widen(split_heads(gate, 1 if gate.shape[2] == 1 else heads, name))
     forget, rate = factors
     if rate is not None:
         rate = np.broadcast_to(rate[..., 0], (lead[0], heads, lead[1]))

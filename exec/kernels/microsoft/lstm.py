@@ -113,11 +113,11 @@ def _direction(
     for step in range(int(lengths.max(initial=0))):
         checkpoint()
         active = step < lengths
-        place = np.where(active, lengths - 1 - step, 0) if backwards else np.full(len(lengths), step)
-        new_h, new_c = _step(product[place, entries] + recurrent.times(h), gates, c)
+        index = np.where(active, lengths - 1 - step, 0) if backwards else np.full(len(lengths), step)
+        new_h, new_c = _step(product[index, entries] + recurrent.times(h), gates, c)
         h = np.where(active[:, None], new_h, h)
         c = np.where(active[:, None], new_c, c)
-        out[place[active], entries[active]] = new_h[active]
+        out[index[active], entries[active]] = new_h[active]
     return h, c
 
 

@@ -56,16 +56,16 @@ class _Hash:
         before = self.longest - 1
         batch, length = ids.shape[0], ids.shape[1] - before
         check_size((batch, length, before * self.heads), ids.dtype)
-        place = np.arange(ids.shape[1])
-        first = np.maximum.accumulate(np.where(begins, place, 0), 1)  # the first position that counts
+        index = np.arange(ids.shape[1])
+        first = np.maximum.accumulate(np.where(begins, index, 0), 1)  # the first position that counts
         if self.reset_at is not None:
-            ended = np.maximum.accumulate(np.where(ids == self.reset_at, place + 1, 0), 1)
+            ended = np.maximum.accumulate(np.where(ids == self.reset_at, index + 1, 0), 1)
             first[:, 1:] = np.maximum(first[:, 1:], ended[:, :-1])
         mixed = ids[:, before:] * self.multipliers[0]
         hashes = []
         for back in range(1, self.longest):
             start = before - back
-            seen = place[before:] - back >= first[:, before:]
+            seen = index[before:] - back >= first[:, before:]
             shifted = np.where(seen, ids[:, start : start + length], ids.dtype.type(self.missing))
             mixed = mixed ^ (shifted * self.multipliers[back])
             sizes = self.sizes[(back - 1) * self.heads : back * self.heads]
@@ -99,18 +99,18 @@ def ngram_hash_mapping_1(
 ) -> tuple[Array, Array]:
     """Return the hashes of the n-grams that end at each token, and the history for the next call."""
     missing, reset_at = _missing(pad_id, eos_token_id, reset_on_eos)
-    said = _Hash(max_ngram_size, n_head_per_ngram, multipliers, vocab_sizes, head_offsets, missing, reset_at)
-    said.check()
+    hashing = _Hash(max_ngram_size, n_head_per_ngram, multipliers, vocab_sizes, head_offsets, missing, reset_at)
+    hashing.check()
     if input_ids.ndim != 2 or (segment_ids is not None and segment_ids.shape != input_ids.shape):
         given = None if segment_ids is None else segment_ids.shape
         msg = f"input_ids of shape {input_ids.shape}, segment_ids {given}; expected (batch, length) for both"
         raise KernelError(msg)
     before = max_ngram_size - 1
-    ids = np.concatenate([said.history(len(input_ids), past_ids, input_ids.dtype), input_ids], 1)
+    ids = np.concatenate([hashing.history(len(input_ids), past_ids, input_ids.dtype), input_ids], 1)
     begins = np.zeros(ids.shape, bool)
     if segment_ids is not None:
         begins[:, before + 1 :] = segment_ids[:, 1:] != segment_ids[:, :-1]
-    return said.of(ids, begins), np.ascontiguousarray(ids[:, ids.shape[1] - before :])
+    return hashing.of(ids, begins), np.ascontiguousarray(ids[:, ids.shape[1] - before :])
 
 
 @kernel("VarlenNGramHashMapping", since=1, domain=MICROSOFT)
@@ -134,11 +134,11 @@ def varlen_ngram_hash_mapping_1(
 ) -> tuple[Array, Array, Array | None, Array | None]:
     """The same for concatenated sequences; also returns segments and history for the next call."""
     missing, reset_at = _missing(pad_id, eos_token_id, reset_on_eos)
-    said = _Hash(max_ngram_size, n_head_per_ngram, multipliers, vocab_sizes, head_offsets, missing, reset_at)
-    said.check()
+    hashing = _Hash(max_ngram_size, n_head_per_ngram, multipliers, vocab_sizes, head_offsets, missing, reset_at)
+    hashing.check()
     before = max_ngram_size - 1
     ranges = sequence_ranges(cumulative_sequence_length, input_ids.shape[:1])
-    past = said.history(len(ranges), past_ids, input_ids.dtype)
+    past = hashing.history(len(ranges), past_ids, input_ids.dtype)
     segments = np.zeros(input_ids.shape, np.int32) if segment_ids is None else segment_ids
     earlier = past_segment_ids
     if earlier is None:  # no boundary before the first token
@@ -152,15 +152,15 @@ def varlen_ngram_hash_mapping_1(
     for (start, end), tokens, marks in zip(ranges, past, earlier, strict=True):
         ids, marked = np.concatenate([tokens, input_ids[start:end]]), np.concatenate([marks, segments[start:end]])
         begins = np.diff(marked, prepend=marked[:1]) != 0
-        hashes.append(said.of(ids[None], begins[None])[0])
+        hashes.append(hashing.of(ids[None], begins[None])[0])
         wholes.append(ids)
         parts.append(marked)
     present = np.stack([ids[len(ids) - before :] for ids in wholes])
     marks_after = None if segment_ids is None else np.stack([m[len(m) - before :] for m in parts])
     states = full((len(ranges), state_update_capacity, before), pad_id, input_ids.dtype)
     for entry, count in enumerate(captures(capture_count, state_update_capacity, ranges)):
-        for place in range(count):
-            states[entry, place] = wholes[entry][place + 1 : place + 1 + before]
+        for index in range(count):
+            states[entry, index] = wholes[entry][index + 1 : index + 1 + before]
     return np.concatenate(hashes), present, marks_after, states if state_update_capacity else None
 
 

@@ -48,9 +48,9 @@ def _totals(costs: Array) -> Array:
         checkpoint()
         row = np.arange(max(0, diagonal - columns + 1), min(rows, diagonal + 1))
         column = diagonal - row
-        place = (row + 1) * (columns + 1) + column + 1
-        before = np.minimum(flat[place - columns - 2], np.minimum(flat[place - columns - 1], flat[place - 1]))
-        flat[place] = costs[row, column] + before
+        index = (row + 1) * (columns + 1) + column + 1
+        before = np.minimum(flat[index - columns - 2], np.minimum(flat[index - columns - 1], flat[index - 1]))
+        flat[index] = costs[row, column] + before
     return totals
 
 

@@ -48,9 +48,9 @@ def longformer_attention_1(
         raise KernelError(msg)
     length = x.shape[1]
     check_size((x.shape[0], num_heads, length, length), np.float32)
-    place = np.arange(length)
+    index = np.arange(length)
     is_global = global_attention != 0
-    near = np.abs(place[:, None] - place) <= window
+    near = np.abs(index[:, None] - index) <= window
     hidden = np.where(near | is_global[:, None, :], widen(mask)[:, None, :], np.finfo(np.float32).min)
     q, k, v = split_projections(plus(onnx("MatMul", 13, x, weight), bias), num_heads)
     y = attend(q, k, v, hidden[:, None], None)

@@ -95,8 +95,8 @@ def eye_like_9(x: Array, *, dtype: int | None = None, k: int = 0) -> Array:
     rows, columns = x.shape
     length = min(rows + min(k, 0), columns - max(k, 0))
     if length > 0:
-        place = np.arange(length)
-        result[place - min(k, 0), place + max(k, 0)] = 1
+        index = np.arange(length)
+        result[index - min(k, 0), index + max(k, 0)] = 1
     return result
 
 

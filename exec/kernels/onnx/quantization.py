@@ -35,21 +35,21 @@ def _laid_out(values: Array, x: Array, axis: int, block_size: int, name: str) ->
     """Reshape a scale or zero point to broadcast over `x`: 0-d, along an axis, or repeated per block."""
     if values.size == 1 and values.ndim <= 1:
         return values.reshape(())
-    place = normal_axis(axis, x.ndim)
+    along = normal_axis(axis, x.ndim)
     if values.ndim == 1 and not (block_size and x.ndim == 1):
-        if values.shape[0] != x.shape[place]:
-            msg = f"{name} has {values.shape[0]} elements; expected 1 or {x.shape[place]}, the length of axis {axis}"
+        if values.shape[0] != x.shape[along]:
+            msg = f"{name} has {values.shape[0]} elements; expected 1 or {x.shape[along]}, the length of axis {axis}"
             raise KernelError(msg)
-        return values.reshape(values.shape + (1,) * (x.ndim - place - 1))
-    blocks = -(-x.shape[place] // block_size) if block_size > 0 else 0
-    if values.shape != (*x.shape[:place], blocks, *x.shape[place + 1 :]):
+        return values.reshape(values.shape + (1,) * (x.ndim - along - 1))
+    blocks = -(-x.shape[along] // block_size) if block_size > 0 else 0
+    if values.shape != (*x.shape[:along], blocks, *x.shape[along + 1 :]):
         msg = (
             f"{name} has shape {list(values.shape)}; expected blocks of {block_size} on axis {axis} of {list(x.shape)}"
         )
         raise KernelError(msg)
     check_size(x.shape, values.dtype)
-    repeated = np.repeat(values, min(block_size, x.shape[place]), axis=place)
-    return repeated[(slice(None),) * place + (slice(0, x.shape[place]),)]
+    repeated = np.repeat(values, min(block_size, x.shape[along]), axis=along)
+    return repeated[(slice(None),) * along + (slice(0, x.shape[along]),)]
 
 
 # --- QuantizeLinear --------------------------------------------------------------------------------------------

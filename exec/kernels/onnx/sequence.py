@@ -40,16 +40,16 @@ def sequence_insert_11(
 ) -> list[RuntimeValue]:
     """The sequence with a tensor inserted before a position, at the end without one."""
     values = _sequence(input_sequence)
-    place = len(values) if position is None else _position(position, len(values), len(values))
-    return [*values[:place], tensor, *values[place:]]
+    index = len(values) if position is None else _position(position, len(values), len(values))
+    return [*values[:index], tensor, *values[index:]]
 
 
 @kernel("SequenceErase", since=11)
 def sequence_erase_11(input_sequence: list[RuntimeValue], position: Array | None = None) -> list[RuntimeValue]:
     """The sequence without the element at a position, the last without one."""
     values = _sequence(input_sequence)
-    place = _position(np.array(-1) if position is None else position, len(values), len(values) - 1)
-    return [*values[:place], *values[place + 1 :]]
+    index = _position(np.array(-1) if position is None else position, len(values), len(values) - 1)
+    return [*values[:index], *values[index + 1 :]]
 
 
 @kernel("SequenceLength", since=11)
@@ -119,8 +119,8 @@ def _sequence(value: RuntimeValue) -> list[RuntimeValue]:
 
 
 def _position(position: Array, length: int, last: int) -> int:
-    place = scalar_int(position, "position")
-    if not -length <= place <= last:
-        msg = f"position is {place}; expected within [{-length}, {last}] for a sequence of {length}"
+    index = scalar_int(position, "position")
+    if not -length <= index <= last:
+        msg = f"position is {index}; expected within [{-length}, {last}] for a sequence of {length}"
         raise KernelError(msg)
-    return place + length if place < 0 else place
+    return index + length if index < 0 else index

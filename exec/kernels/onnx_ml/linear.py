@@ -216,14 +216,14 @@ def _pairs(features: Array, counts: Sequence[int], weights: Array, rho: Array) -
         raise KernelError(msg)
     table = weights.reshape(classes - 1, -1)
     ends = np.cumsum(counts)
-    place = [slice(int(end) - n, int(end)) for end, n in zip(ends, counts, strict=True)]
+    columns = [slice(int(end) - n, int(end)) for end, n in zip(ends, counts, strict=True)]
     scores = np.empty((len(features), pairs), np.float32)
     votes = np.zeros((len(features), classes), np.int64)
     pair = 0
     for i in range(classes):
         for j in range(i + 1, classes):
-            ours = features[:, place[i]] @ table[j - 1, place[i]]
-            theirs = features[:, place[j]] @ table[i, place[j]]
+            ours = features[:, columns[i]] @ table[j - 1, columns[i]]
+            theirs = features[:, columns[j]] @ table[i, columns[j]]
             scores[:, pair] = ours + theirs + rho[pair]
             won = scores[:, pair] > 0
             votes[:, i] += won

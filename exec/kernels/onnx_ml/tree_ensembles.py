@@ -40,12 +40,12 @@ def _nodes_by_id(a: dict[str, Any]) -> tuple[Nodes, Callable[[Ints, Ints, str], 
     mode[mode == len(MODES)] = -1
     trees = numbers(a["nodes_treeids"], count, "nodes_treeids")
     ids = numbers(a["nodes_nodeids"], count, "nodes_nodeids")
-    place = _lookup(trees, ids)
+    index_of = _lookup(trees, ids)
     inner = mode >= 0
     children = np.repeat(np.arange(count), 2)
     for offset, name in ((0, "nodes_falsenodeids"), (1, "nodes_truenodeids")):
         child = numbers(a[name], count, name)
-        children[offset::2][inner] = place(trees[inner], child[inner], name)
+        children[offset::2][inner] = index_of(trees[inner], child[inner], name)
     values = a.get("nodes_values_as_tensor")
     threshold = numbers(a["nodes_values"] if values is None else values, count, "nodes_values")
     feature = np.where(inner, numbers(a["nodes_featureids"], count, "nodes_featureids"), 0)
@@ -56,7 +56,7 @@ def _nodes_by_id(a: dict[str, Any]) -> tuple[Nodes, Callable[[Ints, Ints, str], 
         children=children.astype(np.intp),
         missing_true=_missing(a["nodes_missing_value_tracks_true"], count),
         roots=_roots(trees, children, inner),
-    ), place
+    ), index_of
 
 
 def _lookup(trees: Array, ids: Array) -> Callable[[Any, Any, str], Array]:
@@ -65,7 +65,7 @@ def _lookup(trees: Array, ids: Array) -> Callable[[Any, Any, str], Array]:
         msg = "a node id appears twice in one tree; expected each once"
         raise KernelError(msg)
 
-    def place(tree_ids: Any, node_ids: Any, what: str) -> Array:
+    def index_of(tree_ids: Any, node_ids: Any, what: str) -> Array:
         pairs = zip(np.asarray(tree_ids).tolist(), np.asarray(node_ids).tolist(), strict=True)
         try:
             return np.array([where[pair] for pair in pairs], np.intp)
@@ -73,7 +73,7 @@ def _lookup(trees: Array, ids: Array) -> Callable[[Any, Any, str], Array]:
             msg = f"{what} names (tree, node) {missing.args[0]}, which does not exist; expected one of the nodes"
             raise KernelError(msg) from None
 
-    return place
+    return index_of
 
 
 def _roots(trees: Array, children: Array, inner: Array) -> Array:
@@ -81,8 +81,8 @@ def _roots(trees: Array, children: Array, inner: Array) -> Array:
     is_child = np.zeros(len(trees), bool)
     is_child[children.reshape(-1, 2)[inner].reshape(-1)] = True
     roots: dict[int, int] = {}
-    for index in np.flatnonzero(~is_child).tolist():
-        roots.setdefault(int(trees[index]), index)
+    for root in np.flatnonzero(~is_child).tolist():
+        roots.setdefault(int(trees[root]), root)
     if len(roots) != len(set(trees.tolist())):
         msg = "a tree has no root: its nodes form a cycle; expected a node that is no other's child"
         raise KernelError(msg)
@@ -116,9 +116,9 @@ def _base(values: Array, targets: int) -> Array | float:
 
 
 def _regressor(a: dict[str, Any]) -> Callable[[Array], Array]:
-    nodes, place = _nodes_by_id(a)
+    nodes, index_of = _nodes_by_id(a)
     targets = 1 if a["n_targets"] is None else a["n_targets"]
-    leaf = place(a["target_treeids"] or (), a["target_nodeids"] or (), "target_nodeids")
+    leaf = index_of(a["target_treeids"] or (), a["target_nodeids"] or (), "target_nodeids")
     votes = build_votes(
         len(nodes.mode), leaf, np.array(a["target_ids"] or (), np.intp), _either(a, "target_weights"), targets,
         aggregate=a["aggregate_function"], wide=_is_wide(a),
@@ -181,12 +181,12 @@ def tree_ensemble_regressor_3(
 
 
 def _classifier(a: dict[str, Any]) -> Callable[[Array], tuple[Array, Array]]:
-    nodes, place = _nodes_by_id(a)
+    nodes, index_of = _nodes_by_id(a)
     labels = class_labels(a["classlabels_int64s"], a["classlabels_strings"])
     ids = np.array(a["class_ids"] or (), np.intp)
     weights = _either(a, "class_weights")
     base = _either(a, "base_values").astype(np.float64)
-    leaf = place(a["class_treeids"] or (), a["class_nodeids"] or (), "class_nodeids")
+    leaf = index_of(a["class_treeids"] or (), a["class_nodeids"] or (), "class_nodeids")
     # Two classes and votes for only one of them: for the first class it is a score that decides between both.
     voted = set(ids.tolist()) if len(labels) == 2 else set()
     binary = voted == {0}

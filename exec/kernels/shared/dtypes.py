@@ -217,8 +217,8 @@ def _from_text(x: Array, to: np.dtype[Any], saturate: bool, round_mode: str) -> 
 
 
 def _quoted(text: Any) -> str:
-    told = str(text)
-    return f"the text {told[:_LONGEST]!r}{'…' * (len(told) > _LONGEST)}"
+    shown = str(text)
+    return f"the text {shown[:_LONGEST]!r}{'…' * (len(shown) > _LONGEST)}"
 
 
 def _wrapped(to: np.dtype[Any], text: Any) -> int:

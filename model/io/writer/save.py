@@ -123,7 +123,7 @@ class Saving:
             self._check_expected(path)  # once more: to write it may have taken long
 
         try:
-            with _errors_told(self.path):
+            with _reporting_errors(self.path):
                 for data_file in self.data_files:
                     path = folder / data_file.name
                     _write(path, _padded(data_file), progress, durable=durable, like=like)
@@ -282,7 +282,7 @@ def names_form(path: Path) -> bool:
 
 def _written(model: Model, message: str, placement: StoragePlan, progress: Progress) -> tuple[Any, bytes]:
     """Return a model as this kind of message, and its bytes."""
-    with _misfits_told():
+    with _reporting_misfits():
         proto = _message(model, message, placement, progress)
         progress.check()
         data = serialized(proto, progress)
@@ -309,7 +309,7 @@ def _is_unmodified(source: ModelSource, found: FileFormat, data: bytes, progress
 
 
 @contextmanager
-def _misfits_told() -> Iterator[None]:
+def _reporting_misfits() -> Iterator[None]:
     """Report values that no file can store, such as an int that exceeds its field, as a script may set."""
     try:
         yield
@@ -352,7 +352,7 @@ def _is_moved(target: Path, source: ModelSource | None) -> bool:
 
 
 @contextmanager
-def _errors_told(path: Path) -> Iterator[None]:
+def _reporting_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -221,12 +221,12 @@ def _nop_with_unit(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes(*traits.names(lambda t: t.neutral is not None)):
         unit, places = traits.of(node).neutral or (0, ())
         if len(node.inputs) == 2:
-            for place in places:
-                other = node.inputs[1 - place]
+            for index in places:
+                other = node.inputs[1 - index]
                 if (
                     other is not None
-                    and _is_filled(context, node.inputs[place], unit)
-                    and _keeps_shape(context, other, node.inputs[place])
+                    and _is_filled(context, node.inputs[index], unit)
+                    and _keeps_shape(context, other, node.inputs[index])
                 ):
                     yield from bypass(context, node, other, f"{_SAYS.get(node.op_type, node.op_type)} {unit}")
                     break

@@ -81,9 +81,9 @@ def added_number(context: MatchContext, node: Node | None, number: float) -> Val
     """Return the operand to which an Add adds this number."""
     if node is None or len(node.inputs) != 2:
         return None
-    for place in (0, 1):
-        if scalar(context, node.inputs[place]) == number:
-            return node.inputs[1 - place]
+    for index in (0, 1):
+        if scalar(context, node.inputs[index]) == number:
+            return node.inputs[1 - index]
     return None
 
 

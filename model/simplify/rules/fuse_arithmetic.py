@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 def _consecutive_mul(context: MatchContext) -> Iterator[Match]:
     """Fuse (x · a) · b to x · (a · b). Not for sums, whose parts may cancel."""
     for node in context.nodes("Mul"):
-        for place in (0, 1):
-            before = context.producer(node.inputs[place], "Mul")
-            factor = context.array(node.inputs[1 - place])
-            if before is None or factor is None or context.sole_user(node.inputs[place]) is not node:
+        for index in (0, 1):
+            before = context.producer(node.inputs[index], "Mul")
+            factor = context.array(node.inputs[1 - index])
+            if before is None or factor is None or context.sole_user(node.inputs[index]) is not node:
                 continue
             own = next((i for i in (0, 1) if context.constant(before.inputs[i]) is not None), None)
             other = None if own is None else context.array(before.inputs[own])

@@ -32,12 +32,12 @@ class Affine:
 
 def _into_weights(context: MatchContext, op_types: Sequence[str], takers: Sequence[str]) -> Iterator[Match]:
     for node in context.nodes(*op_types):
-        for place, value in enumerate(node.inputs[:2]):
+        for index, value in enumerate(node.inputs[:2]):
             inner = context.producer(value, *takers)
             if inner is None or context.sole_user(value) is not node:
                 continue
             channels = _channels(context, inner)
-            affine = None if channels is None else affine_of(context, node, place, channels)
+            affine = None if channels is None else affine_of(context, node, index, channels)
             if affine is not None and channels is not None and can_absorb(context, inner, affine):
                 yield Match(
                     f"{describe(node)} goes into the weights of {describe(inner)}",
@@ -180,11 +180,11 @@ def _mul_before(context: MatchContext) -> Iterator[Match]:
         weights = context.constant(node.inputs[1]) if len(node.inputs) > 1 else None
         if before is None or weights is None or context.sole_user(node.inputs[0]) is not node:
             continue
-        for place in (0, 1):
-            if len(before.inputs) != 2 or (before.op_type == "Div" and place == 1):
+        for index in (0, 1):
+            if len(before.inputs) != 2 or (before.op_type == "Div" and index == 1):
                 continue
-            factor = _one_number(context, before, before.inputs[place], before.inputs[1 - place])
-            source = before.inputs[place]
+            factor = _one_number(context, before, before.inputs[index], before.inputs[1 - index])
+            source = before.inputs[index]
             if factor is None or source is None or not np.isfinite(factor) or not _is_own(node.inputs[1], node):
                 continue
             if context.is_float(source, node.inputs[1]) and context.array(node.inputs[1]) is not None:

@@ -17,9 +17,9 @@ from onnx_workbench.model.simplify.passes import Match, Pass, describe
 
 def _matmul_add(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Add"):
-        for place, value in enumerate(node.inputs[:2]):
+        for index, value in enumerate(node.inputs[:2]):
             product = context.producer(value, "MatMul")
-            other = node.inputs[1 - place] if len(node.inputs) == 2 else None
+            other = node.inputs[1 - index] if len(node.inputs) == 2 else None
             if product is None or other is None or context.sole_user(value) is not node or value is None:
                 continue
             if _is_gemm(context, product, value, other):
@@ -50,19 +50,19 @@ def _make_gemm(product: Node, add: Node, bias: Value, rewriter: GraphRewriter) -
 
 def _transpose_into_gemm(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Gemm"):
-        for place, name in ((0, "transA"), (1, "transB")):
-            before = context.producer(node.inputs[place], "Transpose")
+        for index, name in ((0, "transA"), (1, "transB")):
+            before = context.producer(node.inputs[index], "Transpose")
             if before is not None and ints(before, "perm") in ((1, 0), None):
                 yield Match(
                     f"{describe(before)} goes into {describe(node)}", (before, node),
-                    partial(_take_transpose, node, before, place, name),
+                    partial(_take_transpose, node, before, index, name),
                 )  # fmt: skip
 
 
-def _take_transpose(node: Node, before: Node, place: int, name: str, rewriter: GraphRewriter) -> None:
+def _take_transpose(node: Node, before: Node, index: int, name: str, rewriter: GraphRewriter) -> None:
     rewriter.set_attribute(node, name, 0 if number(node, name, 0) else 1)
     inputs = list(node.inputs)
-    inputs[place] = before.inputs[0]
+    inputs[index] = before.inputs[0]
     rewriter.set_inputs(node, inputs)
 
 

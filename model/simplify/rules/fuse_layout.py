@@ -67,9 +67,9 @@ def _consecutive_concats(context: MatchContext) -> Iterator[Match]:
             inner = context.producer(value, "Concat")
             if inner is None or context.sole_user(value) is not node or not _same_axis(context, inner, node):
                 continue
-            place = node.inputs.index(value)
+            index = node.inputs.index(value)
             yield Match(f"{describe(inner)} goes into {describe(node)}", (inner, node),
-                        partial(_splice, node, inner, place))  # fmt: skip
+                        partial(_splice, node, inner, index))  # fmt: skip
             break
 
 
@@ -79,8 +79,8 @@ def _same_axis(context: MatchContext, a: Node, b: Node) -> bool:
     return first % rank == second % rank if rank else first == second
 
 
-def _splice(node: Node, inner: Node, place: int, rewriter: GraphRewriter) -> None:
-    rewriter.set_inputs(node, (*node.inputs[:place], *inner.inputs, *node.inputs[place + 1 :]))
+def _splice(node: Node, inner: Node, index: int, rewriter: GraphRewriter) -> None:
+    rewriter.set_inputs(node, (*node.inputs[:index], *inner.inputs, *node.inputs[index + 1 :]))
 
 
 def _log_softmax(context: MatchContext) -> Iterator[Match]:

@@ -18,8 +18,8 @@ def _layer_norm(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Mul"):
         if context.opset(node) < 17:
             continue
-        for place in (0, 1):
-            scale, normal = node.inputs[1 - place], node.inputs[place]
+        for index in (0, 1):
+            scale, normal = node.inputs[1 - index], node.inputs[index]
             found = _normalized(context, node, normal)
             if found is None or scale is None:
                 continue
@@ -46,9 +46,9 @@ def _rms_norm(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Mul"):
         if context.opset(node) < 23:
             continue
-        for place in (0, 1):
-            scale = node.inputs[1 - place]
-            found = _normalized(context, node, node.inputs[place])
+        for index in (0, 1):
+            scale = node.inputs[1 - index]
+            found = _normalized(context, node, node.inputs[index])
             if found is None or scale is None:
                 continue
             x, axis, epsilon, parts = found
@@ -67,8 +67,8 @@ def _normalized(
     quotient = context.producer(value, "Div", "Mul")
     if quotient is None or context.sole_user(value) is not user:
         return None
-    for place in (1,) if quotient.op_type == "Div" else (0, 1):
-        v, divisor = quotient.inputs[1 - place], quotient.inputs[place]
+    for index in (1,) if quotient.op_type == "Div" else (0, 1):
+        v, divisor = quotient.inputs[1 - index], quotient.inputs[index]
         parts = [quotient]
         if quotient.op_type == "Mul":
             reciprocal = context.producer(divisor, "Reciprocal")
@@ -92,9 +92,9 @@ def _root_mean_square(
     plus = context.producer(root.inputs[0], "Add")
     if plus is None or context.sole_user(root.inputs[0]) is not root or len(plus.inputs) != 2:
         return None
-    place = 0 if scalar(context, plus.inputs[0]) is not None else 1
-    epsilon = scalar(context, plus.inputs[place])
-    mean = context.producer(plus.inputs[1 - place], "ReduceMean")
+    index = 0 if scalar(context, plus.inputs[0]) is not None else 1
+    epsilon = scalar(context, plus.inputs[index])
+    mean = context.producer(plus.inputs[1 - index], "ReduceMean")
     if mean is None or epsilon is None or context.sole_user(mean.outputs[0]) is not plus:
         return None
     square, axis = context.producer(mean.inputs[0], "Pow", "Mul"), _first_axis(context, mean)
@@ -166,11 +166,11 @@ def _scores(context: MatchContext, softmax: Node) -> tuple[Value, Value, Value |
     parts: list[Node] = []
     add = context.producer(value, "Add")
     if add is not None and context.sole_user(value) is user:
-        place = next((i for i in (0, 1) if _is_product(context, add.inputs[i])), None)
-        if place is None or not _is_mask(context, add.inputs[1 - place], add.inputs[place]):
+        index = next((i for i in (0, 1) if _is_product(context, add.inputs[i])), None)
+        if index is None or not _is_mask(context, add.inputs[1 - index], add.inputs[index]):
             return None
         parts.append(add)
-        value, user, mask = add.inputs[place], add, add.inputs[1 - place]
+        value, user, mask = add.inputs[index], add, add.inputs[1 - index]
     scale = 1.0
     scaled = context.producer(value, "Mul", "Div")
     if scaled is not None and context.sole_user(value) is user:

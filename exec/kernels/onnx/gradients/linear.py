@@ -100,13 +100,13 @@ class _Windows:
 
     def taps(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
         """Yield each kernel position, and the part of the padded array that it meets over all windows."""
-        for place in product(*(range(k) for k in self.kernel)):
+        for index in product(*(range(k) for k in self.kernel)):
             checkpoint()
             spatial = (
                 slice(p * d, p * d + (count - 1) * s + 1, s)
-                for p, d, count, s in zip(place, self.dilations, self.counts, self.strides, strict=True)
+                for p, d, count, s in zip(index, self.dilations, self.counts, self.strides, strict=True)
             )
-            yield place, (slice(None), slice(None), *spatial)
+            yield index, (slice(None), slice(None), *spatial)
 
 
 @rule("Conv")
@@ -120,10 +120,10 @@ def conv(step: TapeStep, grads: Sequence[Array]) -> Grads:
     by_padded, by_w = np.zeros_like(padded), np.zeros_like(w)
     batch, outer = g.shape[0], w.shape[0] // group
     flat_g = g.reshape(batch, group, outer, -1)
-    for place, part in windows.taps():
+    for index, part in windows.taps():
         met = padded[part].reshape(batch, group, w.shape[1], -1)
-        weights = w[(..., *place)].reshape(group, outer, w.shape[1])
-        by_w[(..., *place)] = np.einsum("bgop,bgip->goi", flat_g, met, optimize=True).reshape(w.shape[:2])
+        weights = w[(..., *index)].reshape(group, outer, w.shape[1])
+        by_w[(..., *index)] = np.einsum("bgop,bgip->goi", flat_g, met, optimize=True).reshape(w.shape[:2])
         gone = np.matmul(np.swapaxes(weights, 1, 2), flat_g)
         by_padded[part] += gone.reshape(padded[part].shape)
     found: list[Array | None] = [windows.cut(by_padded), by_w]

@@ -72,12 +72,12 @@ def _few_largest(rows: Array, k: int) -> Array | None:
         return None
     rest = rows.copy()
     indices = np.empty((*rows.shape[:-1], k), np.int64)
-    for turn in range(k):
-        place = np.argmax(rest, axis=-1, keepdims=True)
-        indices[..., turn : turn + 1] = place
-        if turn and np.isneginf(np.take_along_axis(rest, place, axis=-1)).any():
+    for rank in range(k):
+        index = np.argmax(rest, axis=-1, keepdims=True)
+        indices[..., rank : rank + 1] = index
+        if rank and np.isneginf(np.take_along_axis(rest, index, axis=-1)).any():
             return None
-        np.put_along_axis(rest, place, -np.inf, axis=-1)
+        np.put_along_axis(rest, index, -np.inf, axis=-1)
     return indices
 
 
@@ -140,21 +140,21 @@ def _float_keys(x: Array) -> Array:
 
 
 def _accumulate(ufunc: np.ufunc, x: Array, axis: Array, exclusive: int, reverse: int) -> Array:
-    place = normal_axis(scalar_int(axis, "axis"), x.ndim)
+    along = normal_axis(scalar_int(axis, "axis"), x.ndim)
     source = widen(x)
     if reverse:
-        source = np.flip(source, place)
+        source = np.flip(source, along)
     if exclusive:
-        first = (slice(None),) * place
+        first = (slice(None),) * along
         result = np.empty_like(source)
         result[(*first, slice(0, 1))] = ufunc.identity
         ufunc.accumulate(
-            source[(*first, slice(0, -1))], axis=place, dtype=source.dtype, out=result[(*first, slice(1, None))]
+            source[(*first, slice(0, -1))], axis=along, dtype=source.dtype, out=result[(*first, slice(1, None))]
         )
     else:
-        result = ufunc.accumulate(source, axis=place, dtype=source.dtype)
+        result = ufunc.accumulate(source, axis=along, dtype=source.dtype)
     if reverse:
-        result = np.ascontiguousarray(np.flip(result, place))
+        result = np.ascontiguousarray(np.flip(result, along))
     return narrow(result, x.dtype)
 
 

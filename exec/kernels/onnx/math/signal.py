@@ -191,12 +191,12 @@ def mel_weight_matrix_17(
     kind = dtype_of(output_datatype)
 
     def rows(start: int, stop: int) -> Array:
-        place = np.arange(start, stop)[:, np.newaxis]
-        rising = (place - lower) / np.maximum(centre - lower, 1)
-        falling = (upper - place) / np.maximum(upper - centre, 1)
-        weights = np.where((place >= lower) & (place < centre), rising, 0)
-        weights = np.where((place > centre) & (place < upper), falling, weights)
-        weights[place == centre] = 1  # where edges and centre fall on one bin there are no sides
+        index = np.arange(start, stop)[:, np.newaxis]
+        rising = (index - lower) / np.maximum(centre - lower, 1)
+        falling = (upper - index) / np.maximum(upper - centre, 1)
+        weights = np.where((index >= lower) & (index < centre), rising, 0)
+        weights = np.where((index > centre) & (index < upper), falling, weights)
+        weights[index == centre] = 1  # where edges and centre fall on one bin there are no sides
         return cast(weights, kind)
 
     return by_pieces((length // 2 + 1, bands), kind, rows)

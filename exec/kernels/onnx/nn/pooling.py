@@ -312,8 +312,8 @@ def _fold_rows(source: Array, out: Array, view: Window, combine: np.ufunc, neutr
         seen = [column + offset for offset in offsets if 0 <= column + offset < width]
         end = out[..., column]
         np.copyto(end, source[..., seen[0]] if seen else neutral)
-        for place in seen[1:]:
-            combine(end, source[..., place], out=end)
+        for index in seen[1:]:
+            combine(end, source[..., index], out=end)
 
 
 def _max_pool_with_indices(ctx: Context, x: Array, view: Window, storage_order: int) -> tuple[Array, Array | None]:
@@ -333,12 +333,12 @@ def _max_pool_with_indices(ctx: Context, x: Array, view: Window, storage_order: 
         region: tuple[Any, ...] = (..., *(slice(tap.low, tap.high) for tap in chosen))
         taken: tuple[Any, ...] = (..., *(tap.source for tap in chosen))
         value = source[taken]
-        place: Array = np.zeros((), np.int64)
+        index: Array = np.zeros((), np.int64)
         for axis, tap in enumerate(chosen):
-            place = place[..., None] + places[axis][tap.source]
+            index = index[..., None] + places[axis][tap.source]
         better = (value > best[region]) | ~seen[region]
         np.copyto(best[region], value, where=better)
-        np.copyto(where[region], np.broadcast_to(place, better.shape), where=better)
+        np.copyto(where[region], np.broadcast_to(index, better.shape), where=better)
         seen[region] = True
     planes = np.arange(x.shape[0] * x.shape[1]).reshape(*x.shape[:2], *(1,) * view.rank) * prod(sizes)
     where += planes

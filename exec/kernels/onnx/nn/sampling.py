@@ -70,9 +70,9 @@ def _grid_sample(x: Array, grid: Array, align_corners: int, mode: str, padding_m
 Taps = list[tuple[Array, Array, Array]]  # per neighbour: index, weight, whether it lies inside
 
 
-def _taps(place: Array, size: int, align_corners: bool, mode: str, padding: str) -> Taps:
+def _taps(position: Array, size: int, align_corners: bool, mode: str, padding: str) -> Taps:
     """Return the neighbours of positions (-1 to 1) along one axis, with weights."""
-    at = (place + 1) / 2 * (size - 1) if align_corners else ((place + 1) * size - 1) / 2
+    at = (position + 1) / 2 * (size - 1) if align_corners else ((position + 1) * size - 1) / 2
     at = np.where(np.isfinite(at), at, -100.0 - size)  # no number: outside
     if mode == "nearest":
         offsets: tuple[int, ...] = (0,)

@@ -171,8 +171,8 @@ def add_windows(columns: Array, out: Array, view: Window, *, put: bool = False) 
     for combination in product(*(view.taps(axis) for axis in range(view.rank))):
         checkpoint()
         source: tuple[Any, ...] = (*(tap.index for tap in combination), ..., *map(_positions, combination))
-        place: tuple[Any, ...] = (..., *(tap.source for tap in combination))
-        part, target = columns[source], out[place]
+        index: tuple[Any, ...] = (..., *(tap.source for tap in combination))
+        part, target = columns[source], out[index]
         if put:
             target[...] = part
         elif out.dtype.kind == "b":
@@ -289,9 +289,9 @@ def _sample_taps(x: Array, offset: Array, mask: Array | None, view: Window) -> A
         share: Any = np.ones((), x.dtype)
         index: list[Any] = [slice(None)]
         for axis, up in enumerate(corner):
-            place = lows[axis] + up
-            inside = (place >= 0) & (place < view.sizes[axis])
+            position = lows[axis] + up
+            inside = (position >= 0) & (position < view.sizes[axis])
             share = share * (parts[axis] if up else 1 - parts[axis]) * inside
-            index.append(np.where(inside, place, 0).astype(np.intp))
+            index.append(np.where(inside, position, 0).astype(np.intp))
         result += x[tuple(index)] * share
     return result if mask is None else result * mask

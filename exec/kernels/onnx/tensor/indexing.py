@@ -31,11 +31,11 @@ def gather_1(data: Array, indices: Array, *, axis: int = 0) -> Array:
         msg = f"indices are {describe(indices)}; expected integers"
         raise KernelError(msg)
     if indices.ndim == 0:
-        place = int(indices)
-        if not -length <= place < length:
-            raise _out_of_range(place, place, length, f"axis {axis}")
+        index = int(indices)
+        if not -length <= index < length:
+            raise _out_of_range(index, index, length, f"axis {axis}")
         before: tuple[Any, ...] = (_ALL,) * axis
-        return data[(*before, place, ...)]
+        return data[(*before, index, ...)]
     check_size((*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]), data.dtype)
     try:
         if not data.flags.c_contiguous:
@@ -304,5 +304,5 @@ def compress_9(x: Array, condition: Array, *, axis: int | None = None) -> Array:
         msg = f"condition has shape {list(condition.shape)}; expected one dimension"
         raise KernelError(msg)
     flat = x.reshape(-1) if axis is None else x
-    place = 0 if axis is None else normal_axis(axis, x.ndim)
-    return flat.take(np.flatnonzero(condition[: flat.shape[place]]), place)
+    along = 0 if axis is None else normal_axis(axis, x.ndim)
+    return flat.take(np.flatnonzero(condition[: flat.shape[along]]), along)

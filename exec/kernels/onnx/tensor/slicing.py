@@ -69,8 +69,8 @@ def slice_axes(
         raise KernelError(msg)
     index = [slice(None)] * data.ndim
     for axis, start, end, step in zip(places, starts, ends, steps, strict=True):
-        place = normal_axis(axis, data.ndim, "axes")
-        index[place] = _bounds(start, end, step, data.shape[place])
+        position = normal_axis(axis, data.ndim, "axes")
+        index[position] = _bounds(start, end, step, data.shape[position])
     return data[tuple(index)]
 
 
