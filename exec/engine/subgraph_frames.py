@@ -54,9 +54,9 @@ class Frame:
         """Begin an iteration: the list that it adds its times to. Called ten thousand times in a long loop."""
         clocks = self._sums[2]
         if len(clocks) >= _MANY:
-            seconds, turns = self.spent()
+            seconds, runs = self.spent()
             clocks = []
-            self._sums = seconds, turns, clocks
+            self._sums = seconds, runs, clocks
         current = self.current
         current.slots, current.stamps, current.held = slots, clocks, 0
         current.sizes.clear()
@@ -64,13 +64,13 @@ class Frame:
 
     def spent(self) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], int]:
         """Seconds of each node over all iterations that were finished, and the number of those."""
-        seconds, turns, clocks = self._sums
+        seconds, runs, clocks = self._sums
         size = len(seconds) + 1
         whole = len(clocks) // size
         if not whole:
-            return seconds, turns
+            return seconds, runs
         times = np.array(clocks[: whole * size]).reshape(whole, size)
-        return seconds + np.diff(times, axis=1).sum(0), turns + whole
+        return seconds + np.diff(times, axis=1).sum(0), runs + whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +137,8 @@ def _of_frame(frame: Frame, within: Path) -> SubgraphRecord:
 
 
 def _results(frame: Frame, inside: Path) -> Iterator[NodeResult]:
-    seconds, turns = frame.spent()
-    if not turns:
+    seconds, runs = frame.spent()
+    if not runs:
         return
     slots = frame.current.slots
     for spent, code in zip(seconds.tolist(), frame.code, strict=True):
@@ -146,5 +146,5 @@ def _results(frame: Frame, inside: Path) -> Iterator[NodeResult]:
         size = sum(nbytes(slots[s]) for s in step.outs if s and slots[s] is not MISSING)
         yield NodeResult(
             step.node.node, step.path, step.node.operator, step.node.title, State.DONE, spent, size,
-            turns=turns, inside=inside,
+            runs=runs, inside=inside,
         )  # fmt: skip

@@ -93,7 +93,7 @@ class NodeResult:
     nbytes: int = 0
     failure: Failure | None = None
     because: Failure | None = None  # whose failure made it impossible
-    turns: int = 0  # how often it ran; of a node inside a body, where `seconds` is their sum
+    runs: int = 0  # how often it ran; of a node inside a body, where `seconds` is their sum
     inside: Path = ()  # the nodes whose bodies it is in, outermost first
 
 
@@ -106,7 +106,7 @@ class NodeTable(Table, Sequence[NodeResult]):
     """Nodes in run order, by columns; rows are made on access.
 
     `states` are indices in STATES, `causes` indices in `failures` or -1: the failure of a node that failed, or for
-    which a skipped one was skipped. `turns` is how often a node ran, where that is more than once or in a body;
+    which a skipped one was skipped. `runs` is how often a node ran, where that is more than once or in a body;
     `inside` are indices in `scopes`, the nodes whose bodies it is in.
     """
 
@@ -115,7 +115,7 @@ class NodeTable(Table, Sequence[NodeResult]):
     seconds: NDArray[np.float64]
     nbytes: NDArray[np.int64]
     causes: NDArray[np.int32]
-    turns: NDArray[np.int64]
+    runs: NDArray[np.int64]
     inside: NDArray[np.int32]
     failures: Sequence[Failure] = ()
     scopes: Sequence[Path] = ((),)
@@ -141,7 +141,7 @@ class NodeTable(Table, Sequence[NodeResult]):
             np.array([row.seconds for row in known], np.float64),
             np.array([row.nbytes for row in known], np.int64),
             np.array([failures.number(row.failure or row.because) for row in known], np.int32),
-            np.array([row.turns for row in known], np.int64),
+            np.array([row.runs for row in known], np.int64),
             np.array([scopes.setdefault(row.inside, len(scopes)) for row in known], np.int32),
             failures.failures,
             tuple(scopes),
@@ -170,7 +170,7 @@ class NodeTable(Table, Sequence[NodeResult]):
             np.concatenate([table.seconds for table in tables]),
             np.concatenate([table.nbytes for table in tables]),
             np.concatenate(causes),
-            np.concatenate([table.turns for table in tables]),
+            np.concatenate([table.runs for table in tables]),
             np.concatenate(inside),
             failures.failures,
             tuple(scopes),
@@ -197,9 +197,9 @@ class NodeTable(Table, Sequence[NodeResult]):
         keys, failures, scopes = self.keys, self.failures, self.scopes
         paths, label, failed = keys.paths, self.label or self.label_of, CODES[State.FAILED]
         columns = (
-            keys.numbers, keys.calls, self.states, self.seconds, self.nbytes, self.causes, self.turns, self.inside,
+            keys.numbers, keys.calls, self.states, self.seconds, self.nbytes, self.causes, self.runs, self.inside,
         )  # fmt: skip
-        for row, number, call, state, seconds, nbytes, cause, turns, inside in zip(
+        for row, number, call, state, seconds, nbytes, cause, runs, inside in zip(
             rows.tolist(), *(column[rows].tolist() for column in columns), strict=True
         ):
             operator, title = label(row)
@@ -207,7 +207,7 @@ class NodeTable(Table, Sequence[NodeResult]):
             if cause >= 0:
                 failure, because = (failures[cause], None) if state == failed else (None, failures[cause])
             yield NodeResult(
-                number, paths[call], operator, title, STATES[state], seconds, nbytes, failure, because, turns,
+                number, paths[call], operator, title, STATES[state], seconds, nbytes, failure, because, runs,
                 scopes[inside],
             )  # fmt: skip
 
@@ -256,7 +256,7 @@ class NodeTable(Table, Sequence[NodeResult]):
         label = self.label
         return NodeTable(
             self.keys.take(rows), self.states[rows], self.seconds[rows], self.nbytes[rows], self.causes[rows],
-            self.turns[rows], self.inside[rows], self.failures, self.scopes,
+            self.runs[rows], self.inside[rows], self.failures, self.scopes,
             None if label is None else lambda row: label(int(rows[row])),
         )  # fmt: skip
 
@@ -276,7 +276,7 @@ class NodeTable(Table, Sequence[NodeResult]):
             return NO_NODES
         found = self._sums(rows, begins, _IN_CALL)
         keys = Keys(numbers, np.zeros(len(numbers), np.int32), ((),))
-        return replace(found, keys=keys, turns=np.zeros(len(numbers), np.int64), label=None)
+        return replace(found, keys=keys, runs=np.zeros(len(numbers), np.int64), label=None)
 
     def _once(self) -> NodeTable:
         """Each node once, over all calls of its function: sums, the state that says most, and how often it ran."""
@@ -285,8 +285,8 @@ class NodeTable(Table, Sequence[NodeResult]):
         rows, begins = self.keys.by_number
         found = self._sums(rows, begins, _OVER_CALLS)
         ran = np.isin(self.states, [CODES[State.DONE], CODES[State.KEPT]])
-        turns = np.add.reduceat(np.where(self.turns > 0, self.turns, ran)[rows], begins)
-        return replace(found, turns=np.where(np.diff(begins, append=len(rows)) > 1, turns, found.turns))
+        runs = np.add.reduceat(np.where(self.runs > 0, self.runs, ran)[rows], begins)
+        return replace(found, runs=np.where(np.diff(begins, append=len(rows)) > 1, runs, found.runs))
 
     def _sums(self, rows: NDArray[np.int64], begins: NDArray[np.int64], ranks: NDArray[np.int64]) -> NodeTable:
         """Groups of rows, which begin at `begins`, as the first row of the foremost state in each, with the sums."""

@@ -106,7 +106,7 @@ def _write_nodes(archive: NpzArchive, nodes: NodeTable, places: Sequence[Address
         "states": _STATE_NAMES[nodes.states],
         "seconds": nodes.seconds,
         "bytes": nodes.nbytes,
-        "turns": nodes.turns,
+        "turns": nodes.runs,
     }
     keys = {name: archive.add(f"__{name}__", column) for name, column in columns.items()}
     return {"addresses": places, "arrays": keys}
@@ -120,8 +120,8 @@ def _read_nodes(arrays: Mapping[str, Any], description: Mapping[str, Any]) -> tu
         raise ValueError(msg)
     places = [_address(address) for address in description["addresses"]]
     rows = [
-        NodeResult(0, (), "", "", State[state], seconds, nbytes, turns=turns)
-        for _, state, seconds, nbytes, turns in zip(
+        NodeResult(0, (), "", "", State[state], seconds, nbytes, runs=runs)
+        for _, state, seconds, nbytes, runs in zip(
             places, states.tolist(), *(part.tolist() for part in numbers), strict=True
         )
     ]

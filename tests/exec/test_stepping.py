@@ -231,7 +231,7 @@ def test_a_loop_that_was_stopped_in_goes_on_with_the_turn_it_was_in(
     assert len(seen) == 20
     assert draws or len(bodies) == 4 + 4 * 5 + 2 * 20  # each turn, and at each stop the two that it is in
     result = stepper.result()
-    assert [(n.title, n.turns) for n in result.inner] == [(n.title, n.turns) for n in whole.inner]
+    assert [(n.title, n.runs) for n in result.inner] == [(n.title, n.runs) for n in whole.inner]
     for name in ("y", "z"):
         np.testing.assert_array_equal(result.values[name], whole.values[name])
     again = Session(model).steps(feeds, breakpoints=[Breakpoint(node=add)])

@@ -251,7 +251,7 @@ def _facts(result: RunResult, names: list[str], arguments: argparse.Namespace) -
         facts["inner_nodes"] = [
             {
                 "node": n.title, "inside": [titles[number] for number in n.inside], "operator": n.operator,
-                "turns": n.turns, "seconds": n.seconds, "bytes": n.nbytes,
+                "turns": n.runs, "seconds": n.seconds, "bytes": n.nbytes,
             }
             for n in result.inner
         ]  # fmt: skip
@@ -284,7 +284,7 @@ def _print_profile(result: RunResult) -> None:
     titles = _titles(result)
     for node in sorted([*result.nodes, *result.inner], key=lambda n: -n.seconds)[:20]:
         name = " › ".join([*(titles[number] for number in node.inside), node.title])
-        turns = f"  in {node.turns:,} turns" if node.turns else ""
+        turns = f"  in {node.runs:,} turns" if node.runs else ""
         print(f"{display(name, 41):42}{node.seconds * 1e3:10.3f}{node.nbytes / 1e6:10.2f}{turns}")
 
 

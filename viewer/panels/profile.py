@@ -219,7 +219,7 @@ class ProfilePanel(Panel):
                 NumberCell("" if info is None or info.kind != "tensor" else shape_text(info.shape)),
                 NumberCell(bytes_text(result.nbytes), result.nbytes),
                 NumberCell(count_text(macs), macs) if macs else NumberCell(""),
-                NumberCell(f"ran {result.turns:,} ×" if result.turns else _STATES[result.state], role="muted"),
+                NumberCell(f"ran {result.runs:,} ×" if result.runs else _STATES[result.state], role="muted"),
             ),
         )
 

@@ -139,7 +139,7 @@ def _result(
         if value.producer is not None and called_by(value.producer) is None:
             makers[key[0], value.producer] = None
     took = {(path, node): cost for (path, value), cost in costs.items() if (node := _producer(value_of(value)))}
-    inner = [_ran(path, node, cost) for (path, node), cost in progress.paced(took.items()) if cost.turns]
+    inner = [_ran(path, node, cost) for (path, node), cost in progress.paced(took.items()) if cost.runs]
     steps, nodes = [], []
     for index, (path, node) in enumerate(progress.paced(makers)):
         reads, outs = (

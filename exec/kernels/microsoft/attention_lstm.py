@@ -11,7 +11,13 @@ from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.allocation import Array, empty, zeros
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT, onnx
 from onnx_workbench.exec.kernels.registry import kernel
-from onnx_workbench.exec.kernels.shared.recurrence import Activation, checked_lengths, make_cell, run_cell, turns_of
+from onnx_workbench.exec.kernels.shared.recurrence import (
+    Activation,
+    checked_lengths,
+    directions_of,
+    make_cell,
+    run_cell,
+)
 from onnx_workbench.exec.kernels.shared.recurrence import activations as functions_of
 
 
@@ -41,22 +47,22 @@ def attn_lstm_1(
     input_forget: int = 0,
 ) -> tuple[Array, Array, Array]:
     """All hidden states (T, D, N, H), the last ones and the last cells (D, N, H)."""
-    turns = turns_of(direction)
+    directions = directions_of(direction)
     _check_ranks([a for a in (x, w, r, m, mw, aw) if a is not None])
-    (steps, batch, inputs), hidden, state = x.shape, r.shape[2], (len(turns), x.shape[1], r.shape[2])
+    (steps, batch, inputs), hidden, state = x.shape, r.shape[2], (len(directions), x.shape[1], r.shape[2])
     _check_shapes(
         [x, w, r, b, initial_h, initial_c, p, qw, mw, v, m, aw], state, hidden if hidden_size is None else hidden_size
     )
     lengths = checked_lengths(sequence_lens, steps, batch)
     memory = checked_lengths(memory_seq_lens, m.shape[1], batch)
-    names = activations or ("Sigmoid", "Tanh", "Tanh") * len(turns)
+    names = activations or ("Sigmoid", "Tanh", "Tanh") * len(directions)
     functions = functions_of(names, activation_alpha, activation_beta)
-    if len(functions) != 3 * len(turns):
+    if len(functions) != 3 * len(directions):
         msg = f"activations lists {len(functions)}; expected 3 per direction"
         raise KernelError(msg)
     h, c = (zeros(state, x.dtype) if given is None else given.copy() for given in (initial_h, initial_c))
     y = empty((steps, *state), x.dtype)
-    for d, backwards in enumerate(turns):
+    for d, backwards in enumerate(directions):
         cell = make_cell(
             "LSTM", w[d, :, :inputs], r[d], None if b is None else b[d], tuple(functions[3 * d : 3 * d + 3]),
             usual=False, clip=clip or None, peephole=None if p is None else p[d], input_forget=bool(input_forget),

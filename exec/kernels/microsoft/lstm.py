@@ -13,7 +13,7 @@ from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT
 from onnx_workbench.exec.kernels.microsoft.quantized import dynamic_quantize_matmul_1
 from onnx_workbench.exec.kernels.registry import kernel
-from onnx_workbench.exec.kernels.shared.recurrence import Activation, checked_lengths, turns_of
+from onnx_workbench.exec.kernels.shared.recurrence import Activation, checked_lengths, directions_of
 from onnx_workbench.exec.kernels.shared.recurrence import activations as functions_of
 
 
@@ -65,10 +65,10 @@ def dynamic_quantize_lstm_1(
     input_forget: int = 0,
 ) -> tuple[Array, Array, Array]:
     """All hidden states, the last ones and the last cells; W and R are [directions, inputs, 4 · hidden]."""
-    turns = turns_of(direction)
+    directions = directions_of(direction)
     hidden = r.shape[1] if r.ndim == 3 else 0
-    if x.ndim != 3 or w.ndim != 3 or r.shape != (len(turns), hidden, 4 * hidden) or (
-        w.shape != (len(turns), x.shape[2], 4 * hidden) or hidden_size not in (None, hidden)
+    if x.ndim != 3 or w.ndim != 3 or r.shape != (len(directions), hidden, 4 * hidden) or (
+        w.shape != (len(directions), x.shape[2], 4 * hidden) or hidden_size not in (None, hidden)
     ):  # fmt: skip
         msg = f"X {x.shape}, W {w.shape}, R {r.shape}, direction {direction!r}; expected [D, inputs, 4 · hidden]"
         raise KernelError(msg)
@@ -76,11 +76,11 @@ def dynamic_quantize_lstm_1(
     lengths = checked_lengths(sequence_lens, steps, batch)
     if lengths is None:
         lengths = np.full(batch, steps)
-    names = tuple(activations or ("Sigmoid", "Tanh", "Tanh") * len(turns))
+    names = tuple(activations or ("Sigmoid", "Tanh", "Tanh") * len(directions))
     functions = functions_of(names, _tuple(activation_alpha), _tuple(activation_beta))
-    y = zeros((steps, len(turns), batch, hidden), np.float32)
-    last_h, last_c = (zeros((len(turns), batch, hidden), np.float32) for _ in range(2))
-    for d, backwards in enumerate(turns):
+    y = zeros((steps, len(directions), batch, hidden), np.float32)
+    last_h, last_c = (zeros((len(directions), batch, hidden), np.float32) for _ in range(2))
+    for d, backwards in enumerate(directions):
         bias = np.zeros(4 * hidden, np.float32) if b is None else b[d, : 4 * hidden] + b[d, 4 * hidden :]
         gates = _Gates(bias, None if p is None else p[d], clip or 0.0, bool(input_forget), functions[3 * d : 3 * d + 3])
         product = _Weights(w[d], w_scale[d], w_zero_point[d]).times(x.reshape(steps * batch, -1))

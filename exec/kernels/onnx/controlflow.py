@@ -39,13 +39,13 @@ def loop_1(
     given = np.array(True) if cond is None else cond
     count = len(v_initial)
     stacks = [_Stack(trips) for _ in range(len(body.output_names) - 1 - count)]
-    with body.loop(_Turns([given, *v_initial], stacks)) as turns:
-        while turns.done < trips and goes_on:
+    with body.loop(_Iterations([given, *v_initial], stacks)) as iterations:
+        while iterations.done < trips and goes_on:
             checkpoint()
-            turns.take(_outputs(body, [np.array(turns.done, np.int64), *turns.carried]))
+            iterations.take(_outputs(body, [np.array(iterations.done, np.int64), *iterations.carried]))
             if heeds_body:
-                goes_on = _truth(turns.carried[0])
-    return (*turns.carried[1:], *_stacked(turns.stacks, body, 1 + count))
+                goes_on = _truth(iterations.carried[0])
+    return (*iterations.carried[1:], *_stacked(iterations.stacks, body, 1 + count))
 
 
 @kernel("Scan", since=8)
@@ -140,14 +140,14 @@ def _scan(
         msg = f"scanned axes have lengths {sorted(lengths)}; expected the same"
         raise KernelError(msg)
     length = lengths.pop()
-    by_turn = [np.moveaxis(x, a, 0) for x, a in zip(scanned, axes, strict=True)]
-    by_turn = [x[::-1] if back else x for x, back in zip(by_turn, backwards, strict=True)]
+    scanned = [np.moveaxis(x, a, 0) for x, a in zip(scanned, axes, strict=True)]
+    scanned = [x[::-1] if back else x for x, back in zip(scanned, backwards, strict=True)]
     stacks = [_Stack(length) for _ in range(len(body.output_names) - len(state))]
-    with body.loop(_Turns(state, stacks)) as turns:
-        while turns.done < length:
+    with body.loop(_Iterations(state, stacks)) as iterations:
+        while iterations.done < length:
             checkpoint()
-            turns.take(_outputs(body, [*turns.carried, *(x[turns.done, ...] for x in by_turn)]))
-    return turns.carried, turns.stacks
+            iterations.take(_outputs(body, [*iterations.carried, *(x[iterations.done, ...] for x in scanned)]))
+    return iterations.carried, iterations.stacks
 
 
 def _outputs(body: Body, inputs: list[RuntimeValue]) -> list[RuntimeValue]:
@@ -183,7 +183,7 @@ class _Stack:
         if buffer is None:
             buffer = self._buffer = empty((min(self._most, _FIRST_ROOM), *value.shape), value.dtype)
         if value.shape != buffer.shape[1:] or value.dtype != buffer.dtype:
-            msg = f"a scan output is {describe(value)} at turn {self.count}; expected {describe(buffer[0])} as before"
+            msg = f"scan output {describe(value)} at iteration {self.count}; expected {describe(buffer[0])} as before"
             raise KernelError(msg)
         if self.count == len(buffer):
             grown = empty((min(self._most, 2 * len(buffer)), *value.shape), value.dtype)
@@ -198,7 +198,7 @@ class _Stack:
 
 
 @dataclass(slots=True)
-class _Turns:
+class _Iterations:
     """Progress of a loop: its carried values and stacks."""
 
     carried: list[RuntimeValue]

@@ -16,9 +16,9 @@ from onnx_workbench.exec.kernels.shared.recurrence import (
     Cell,
     activations,
     checked_lengths,
+    directions_of,
     make_cell,
     run_cell,
-    turns_of,
 )
 
 _USUAL = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
@@ -43,7 +43,7 @@ class _Options:
     @property
     def reversed(self) -> tuple[bool, ...]:
         """Return per direction whether it runs backwards; KernelError for an unknown direction."""
-        return turns_of("forward" if self.direction == "foward" else self.direction)  # as GRU-1 spells its default
+        return directions_of("forward" if self.direction == "foward" else self.direction)  # as GRU-1 spells its default
 
 
 def _cells(options: _Options, w: Array, r: Array, b: Array | None, p: Array | None) -> list[Cell]:

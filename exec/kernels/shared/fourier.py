@@ -68,11 +68,11 @@ def _long(x: Array, inverse: bool) -> Array:
     table = np.ascontiguousarray(transform(x.reshape(rows, columns), 0, inverse=inverse))
     for row in range(rows):
         checkpoint()
-        table[row] *= _turns(np.arange(columns) * row % length, length, inverse)
+        table[row] *= _twiddle_factors(np.arange(columns) * row % length, length, inverse)
     return np.ascontiguousarray(transform(table, 1, inverse=inverse).T).reshape(-1)
 
 
-def _turns(steps: Array, count: int, inverse: bool) -> Array:
+def _twiddle_factors(steps: Array, count: int, inverse: bool) -> Array:
     """Return twiddle factors: complex numbers of length 1 at multiples of 1 / `count` of the circle."""
     return np.exp((2j if inverse else -2j) * np.pi / count * steps)
 
@@ -84,7 +84,7 @@ def _of_prime_length(x: Array, inverse: bool) -> Array:
     check_size((3, room), np.complex128)
     chirp = by_pieces(
         (length,), np.complex128,
-        lambda start, stop: _turns(np.arange(start, stop) ** 2 % (2 * length), 2 * length, inverse),
+        lambda start, stop: _twiddle_factors(np.arange(start, stop) ** 2 % (2 * length), 2 * length, inverse),
     )  # fmt: skip
     kernel = np.zeros(room, np.complex128)
     kernel[:length] = chirp.conj()

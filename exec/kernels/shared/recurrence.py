@@ -23,7 +23,7 @@ Activation = Callable[[Array], Array]
 _BACKWARDS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
 
-def turns_of(direction: str) -> tuple[bool, ...]:
+def directions_of(direction: str) -> tuple[bool, ...]:
     """Return per direction of a layer whether it runs backwards; KernelError for an unknown one."""
     if direction not in _BACKWARDS:
         msg = f"direction is {direction!r}, expected forward, reverse or bidirectional"

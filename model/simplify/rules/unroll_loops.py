@@ -19,7 +19,7 @@ from onnx_workbench.model.simplify.passes import Match, Pass, describe
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_MOST_TURNS = 256
+_MOST_ITERATIONS = 256
 _MOST_NODES = 2000  # most nodes that unrolling on request may leave
 _MOST_BYTES = 1024  # bytes of a value tracked over iterations: counters and conditions, no data
 _FOLLOWED = frozenset("biuf")  # kinds of numpy types
@@ -28,7 +28,7 @@ Known = dict[Value, "NDArray[Any]"]
 
 
 @dataclass(slots=True)
-class _Turn:
+class _Iteration:
     """One iteration: the known values, and the nodes that remain."""
 
     known: Known
@@ -41,7 +41,7 @@ class _Trial:
 
     node: Node
     body: Graph
-    turns: list[_Turn] = field(default_factory=list)
+    iterations: list[_Iteration] = field(default_factory=list)
     invariant: dict[Node, None] = field(default_factory=dict)
 
     @property
@@ -57,9 +57,9 @@ class _Trial:
 
     def nodes_left(self) -> int:
         """Return the number of op nodes after unrolling, before further simplification."""
-        each = sum(_count(n) for turn in self.turns for n in turn.nodes if n not in self.invariant)
-        once = sum(_count(n) for turn in self.turns[:1] for n in turn.nodes if n in self.invariant)
-        joins = len(self.turns) + (len(self.turns) > 1)
+        each = sum(_count(n) for iteration in self.iterations for n in iteration.nodes if n not in self.invariant)
+        once = sum(_count(n) for iteration in self.iterations[:1] for n in iteration.nodes if n in self.invariant)
+        joins = len(self.iterations) + (len(self.iterations) > 1)
         return each + once + joins * len(self.stacked)
 
 
@@ -76,9 +76,9 @@ def _loops(context: MatchContext, most: Callable[[_Trial], int]) -> Iterator[Mat
         trial = _tried(context, node, body)
         if trial is None or not _can_take_place(context, trial) or trial.nodes_left() > most(trial):
             continue
-        count = len(trial.turns)
-        turns = "no turn" if not count else "one turn" if count == 1 else f"{count} turns"
-        yield Match(f"{describe(node)} makes {turns}", (node,), partial(_unroll, context, trial))
+        count = len(trial.iterations)
+        iterations = "no iteration" if not count else "one iteration" if count == 1 else f"{count} iterations"
+        yield Match(f"{describe(node)} runs {iterations}", (node,), partial(_unroll, context, trial))
 
 
 def _is_sound(node: Node, body: Graph) -> bool:
@@ -108,13 +108,13 @@ def _tried(context: MatchContext, node: Node, body: Graph) -> _Trial | None:
     order = run_order(body)
     trial.invariant = _invariant(context, body, order)
     carried = [_start(context, v) for v in node.inputs[2:]]
-    while len(trial.turns) < _MOST_TURNS:
+    while len(trial.iterations) < _MOST_ITERATIONS:
         context.progress.check()
-        known: Known = {body.inputs[0]: np.array(len(trial.turns), np.int64), body.inputs[1]: np.array(True)}
+        known: Known = {body.inputs[0]: np.array(len(trial.iterations), np.int64), body.inputs[1]: np.array(True)}
         known.update({v: a for v, a in zip(body.inputs[2:], carried, strict=True) if a is not None})
         left = [n for n in order if not _computed(context, n, known)]
-        trial.turns.append(_Turn(known, left))
-        if len(trial.turns) == most:
+        trial.iterations.append(_Iteration(known, left))
+        if len(trial.iterations) == most:
             return trial
         again = _small(context, body.outputs[0], known)
         if again is None:
@@ -180,15 +180,17 @@ def _can_take_place(context: MatchContext, trial: _Trial) -> bool:
     node, body, carried = trial.node, trial.body, trial.carried
     if any(v is not None and context.is_protected(v) for v in node.outputs):
         return False
-    if not trial.turns:
+    if not trial.iterations:
         pairs = zip(node.outputs, node.inputs[2:], strict=False)
         plainly = all(t is None or not t.uses or context.can_replace(t, s) for t, s in pairs)
         return plainly and not trial.stacked
-    last = trial.turns[-1]
+    last = trial.iterations[-1]
     seen: set[Value] = set()
     for target, result in zip(node.outputs[:carried], body.outputs[1:], strict=False):
         if target is not None and any(isinstance(user, Graph) for user, _ in target.uses):
-            made_here = result.producer in last.nodes and not (trial.turns[1:] and result.producer in trial.invariant)
+            made_here = result.producer in last.nodes and not (
+                trial.iterations[1:] and result.producer in trial.invariant
+            )
             if not made_here or not target.is_output or result in seen:
                 return False
         seen.add(result)
@@ -212,9 +214,9 @@ def _unroll(context: MatchContext, trial: _Trial, rewriter: GraphRewriter) -> No
         shared[constant] = copy
     stacks: list[list[Value]] = [[] for _ in trial.stacked]
     copies: list[Node] = []
-    for turn in trial.turns:
+    for iteration in trial.iterations:
         given: dict[Value, Value | None] = {**shared, **dict(zip(body.inputs[2:], state, strict=True))}
-        find = _take_turn(trial, turn, given, copies, rewriter)
+        find = _copy_iteration(trial, iteration, given, copies, rewriter)
         shared.update({v: given[v] for n in trial.invariant for v in n.outputs if v is not None and v in given})
         state = [find(v) for v in body.outputs[1 : 1 + trial.carried]]
         for parts, (_, result) in zip(stacks, trial.stacked, strict=True):
@@ -229,18 +231,18 @@ def _unroll(context: MatchContext, trial: _Trial, rewriter: GraphRewriter) -> No
     rewriter.collect(copies)
 
 
-def _take_turn(
-    trial: _Trial, turn: _Turn, given: dict[Value, Value | None], copies: list[Node], rewriter: GraphRewriter
+def _copy_iteration(
+    trial: _Trial, iteration: _Iteration, given: dict[Value, Value | None], copies: list[Node], rewriter: GraphRewriter
 ) -> Callable[[Value], Value]:
     """Copy the nodes of one iteration before the loop; returns a lookup of the copies of subgraph values."""
     node = trial.node
     graph = node.graph
     assert graph is not None
-    nodes = [n for n in turn.nodes if not any(v in given for v in n.outputs if v is not None)]
+    nodes = [n for n in iteration.nodes if not any(v in given for v in n.outputs if v is not None)]
     needed = [v for n in nodes for v in dependencies(n)]
     for value in (*needed, *trial.body.outputs[1:]):
-        if value in turn.known and value not in given:
-            given[value] = rewriter.constant(graph, turn.known[value], f"{value.name}_constant", node)
+        if value in iteration.known and value not in given:
+            given[value] = rewriter.constant(graph, iteration.known[value], f"{value.name}_constant", node)
     cloner = rewriter.names.cloner(graph, given)
     made = cloner.nodes(nodes)
     rewriter.insert(graph, made, node)
@@ -273,13 +275,13 @@ PASSES = (
     Pass(
         "eliminate_loop_with_const_trip_count",
         "Loop with a constant trip count",
-        "Puts the turns in its place where that makes no more nodes.",
+        "Puts the iterations in its place where that makes no more nodes.",
         lambda context: _loops(context, lambda trial: _count(trial.node)),
     ),
     Pass(
         "unroll_loop_with_const_trip_count",
         "Loop unrolled",
-        f"Puts the turns of a Loop in its place though they be more nodes, up to {_MOST_NODES}.",
+        f"Puts the iterations of a Loop in its place even where these are more nodes, up to {_MOST_NODES}.",
         lambda context: _loops(context, lambda _: _MOST_NODES),
         is_default=False,
         may_grow=True,

@@ -1,4 +1,4 @@
-"""What nodes inside bodies took: in loops, nested, in branches, from another process, over many turns."""
+"""What nodes inside bodies took: in loops, nested, in branches, from another process, over many runs."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ NESTED = """g (float[3] x, int64 n, bool flag) => (float[3] y) {
 X = np.array([1.0, -2.0, 3.0], np.float32)
 
 
-def feeds(turns: int, *, flag: bool = False) -> dict[str, Any]:
-    return {"x": X, "n": np.array(turns), "flag": np.array(flag)}
+def feeds(runs: int, *, flag: bool = False) -> dict[str, Any]:
+    return {"x": X, "n": np.array(runs), "flag": np.array(flag)}
 
 
 def by_name(result: RunResult) -> dict[str, tuple[int, int, int]]:
     """Turns, depth and bytes of the inner nodes."""
-    return {n.title: (n.turns, len(n.inside), n.nbytes) for n in result.inner}
+    return {n.title: (n.runs, len(n.inside), n.nbytes) for n in result.inner}
 
 
 @pytest.mark.parametrize("session_type", [Session, WorkerSession])
@@ -68,7 +68,7 @@ def test_a_node_is_found_wherever_it_is() -> None:
     result = Session(model).run(feeds(3, flag=True))
     deep = result.node(node(model, "p"))
     assert deep is not None
-    assert deep.turns == 3
+    assert deep.runs == 3
     assert result.node(node(model, "q")) is None  # the branch not taken
 
 
@@ -92,7 +92,7 @@ def test_the_turn_that_fails_is_not_counted() -> None:
         k = Identity(c) s = Gather(a, i) r = Neg(a) }> }"""
     result = Session(parse(text)).run({"x": X, "n": np.array(9)})
     assert result.failures
-    assert {n.title: n.turns for n in result.inner} == {"Identity": 3, "Gather": 3, "Neg": 3}
+    assert {n.title: n.runs for n in result.inner} == {"Identity": 3, "Gather": 3, "Neg": 3}
 
 
 @pytest.mark.parametrize("session_type", [Session, WorkerSession])

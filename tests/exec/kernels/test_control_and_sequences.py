@@ -79,7 +79,7 @@ def test_loop_carries_sequences_and_empty_optionals() -> None:
 
 def test_loop_refuses_outputs_of_changing_shape() -> None:
     body = Body(lambda i, c: (c, np.zeros(int(i))), 2, 2)
-    with pytest.raises(KernelError, match="turn 1"):
+    with pytest.raises(KernelError, match="iteration 1"):
         call("Loop", [np.array(2), None], opset=13, body=body)
 
 

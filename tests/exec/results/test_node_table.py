@@ -55,7 +55,7 @@ def over_calls(rows):
     if len(rows) == 1:
         return first
     seconds, size = sum(one.seconds for one in rows), sum(one.nbytes for one in rows)
-    return replace(first, seconds=seconds, nbytes=size, turns=sum(one.state in ran for one in rows))
+    return replace(first, seconds=seconds, nbytes=size, runs=sum(one.state in ran for one in rows))
 
 
 @example(FAILED_BETWEEN, [])
