@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,6 +43,8 @@ _RANDOM = "the model is random"
 _RTOL, _ATOL = 1e-3, 1e-5  # tolerance for reordered float arithmetic
 #: Sizes of symbolic dimensions after the first run, another one first for each symbol: 1 hides what is broadcast.
 _SIZES = (2, 3, 1, 7)
+#: The number of symbols that get size 0, in a run each.
+_MOST_EMPTY = 3
 #: Relative output tolerance of models with fewer bits.
 _COARSE = {ElementType.FLOAT16: 0.05, ElementType.BFLOAT16: 0.2}
 
@@ -50,7 +53,8 @@ _COARSE = {ElementType.FLOAT16: 0.05, ElementType.BFLOAT16: 0.2}
 class Equivalence:
     """Result of an equivalence test. `agrees` is None when it could not be made; `reason` then says why.
 
-    `fails`: the second model does not run where the first does.
+    `fails`: the second model does not run or load where the first does, or has another interface. `remarks`: what was
+    not compared, who else accepts the model, and differences on inputs without elements.
     """
 
     agrees: bool | None
@@ -58,8 +62,14 @@ class Equivalence:
     largest_error: float = 0.0
     reason: str = ""
     fails: bool = False
+    remarks: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        return "; ".join((self.summary, *self.remarks))
+
+    @property
+    def summary(self) -> str:
+        """The result without the remarks."""
         if self.agrees is None:
             return f"not compared: {self.reason}"
         if not self.agrees:
@@ -82,8 +92,9 @@ def compare_models(
 
     Inputs are as `feeding` declares them (default `before`), cast for a model of another precision. Symbolic
     dimensions have their usual sizes in the first run and others, different from each other, in the next, where the
-    first model runs on them. Outputs declared alike must have the same element type. Non-finite outputs
-    are compared elsewhere; the tolerance follows the coarsest weight precision of either model, relative to the output.
+    first model runs on them; afterwards the first few are 0, one at a time, and a difference there is a remark.
+    Outputs declared alike must have the same element type. Non-finite elements must be the same; the tolerance follows
+    the coarsest weight precision of either model, relative to the output.
     A model that does not run before cannot be compared, nor what takes longer than `time_limit` seconds in all.
     """
     if _is_random(before):
@@ -98,17 +109,23 @@ def compare_isolated(
     *,
     runs: int = 3,
     feeding: Model | None = None,
+    is_part: bool = False,
     time_limit: float = SECONDS,
     progress: Progress = SILENT,
 ) -> Equivalence:
     """`compare_models` in a process of its own with limits of memory and time, as it runs models of strangers.
 
     What cannot be compared within them is not compared, and the reason says so. Cost: starting a process.
+    `is_part`: the inputs and outputs of `after` are values of the main graph of `before`, by name.
     """
     if _is_random(before):
         return Equivalence(None, reason=_RANDOM)
-    largest = min(_LARGEST_VALUE + _OF_WEIGHTS * max(map(_weights, (before, after))), default_memory_limit())
+    largest = min(_LARGEST_VALUE + _OF_WEIGHTS * max(map(weights, (before, after))), default_memory_limit())
     comparison = _comparison(before, after, runs, 0, feeding, time_limit, largest)
+    if is_part:
+        taken = [value.name for value in after.graph.required_inputs]
+        computed = [value.name for value in after.graph.outputs]
+        comparison = replace(comparison, part=(tuple(taken), tuple(computed)))
     exchange = SharedMemoryExchange.create()
     try:
         messages = [SnapshotSender(exchange).model(side.snapshot) for side in comparison.sides]
@@ -173,6 +190,15 @@ class _Comparison:
     seed: int
     time_limit: float
     memory_limit: int  # bytes of a single value
+    part: tuple[tuple[str, ...], tuple[str, ...]] | None = None  # values of the first that the second takes and makes
+
+    def feeds_of_second(self, feeds: Mapping[str, RuntimeValue], first: RunResult) -> Mapping[str, RuntimeValue]:
+        """Return what the second model takes, from the inputs and the result of the first."""
+        return feeds if self.part is None else {n: feeds[n] if n in feeds else first.values[n] for n in self.part[0]}
+
+    def expected(self, first: RunResult) -> Mapping[str, RuntimeValue]:
+        """Return the outputs that the second model should have."""
+        return first.outputs if self.part is None else {name: first.values[name] for name in self.part[1]}
 
 
 def _comparison(
@@ -197,7 +223,7 @@ def _comparison(
     )
 
 
-def _weights(model: Model) -> int:
+def weights(model: Model) -> int:
     """Return the bytes of all initializers."""
     held = (v.initializer for graph in model.graphs() for v in graph.initializers)
     return sum(tensor.nbytes for tensor in held if tensor is not None)
@@ -219,35 +245,87 @@ class _Deadline:
         """Run one of the models."""
         left = self._end - time.monotonic()
         asked, engine = self._comparison, self._engines[side]
-        options = RunOptions(values=(), seed=asked.seed, memory_limit=asked.memory_limit, time_limit=max(0.0, left))
+        part = asked.part if side == 0 else None
+        options = RunOptions(
+            values=() if part is None else tuple(dict.fromkeys((*part[0], *part[1]))),
+            outputs=part is None,
+            seed=asked.seed,
+            memory_limit=asked.memory_limit,
+            time_limit=max(0.0, left),
+        )
         stepper = asked.sides[side].start(engine, feeds, options, self._progress)
         stepper.go_on()
         return stepper.result()
 
+    def run_second(self, feeds: Mapping[str, RuntimeValue], first: RunResult) -> RunResult:
+        """Run the second model on what the first ran on."""
+        return self.run(1, self._comparison.feeds_of_second(feeds, first))
+
 
 def _compare(comparison: _Comparison, progress: Progress) -> Equivalence:
     both, worst = _Deadline(comparison, progress), 0.0
+    remarks: list[str] = []
+    telling: dict[str, bool] = {}  # whether there was anything to compare, by output
+    sizes_tried: list[bool] = []  # whether a run was on other than the usual sizes
     for number in range(comparison.runs):
         progress.report(number, comparison.runs, "Comparing outputs")
         try:
-            feeds, ours = _first_run(both, comparison, number, progress)
-            theirs = ours if _is_late(ours) else both.run(1, feeds)
+            feeds, ours, is_varied = _first_run(both, comparison, number, progress)
+            theirs = ours if _is_late(ours) else both.run_second(feeds, ours)
         except ModelError as error:
             return Equivalence(None, number, reason=str(error))
         if _is_late(ours) or (_is_late(theirs) and ours.seconds * _SLOWER > comparison.time_limit):
-            if number:
-                return Equivalence(True, number, worst)
-            return Equivalence(None, number, reason=f"running the models takes longer than {comparison.time_limit:g} s")
+            late = f"take longer than {comparison.time_limit:g} s"
+            if not number:
+                return Equivalence(None, number, reason=f"running the models {late.replace('take', 'takes')}")
+            remarks.append(f"{comparison.runs - number} of {comparison.runs} runs were left out, as they {late}")
+            break
         if not ours.ok or ours.stopped:
             return Equivalence(None, number, reason=f"the model does not run on random inputs ({_why(ours)})")
         if not theirs.ok or theirs.stopped:
             reason = f"the model does not run any more ({_why(theirs)})"
             return Equivalence(False, number, reason=reason, fails=not theirs.stopped)
-        differs, largest = _compared(ours.outputs, theirs.outputs, comparison.tolerance, comparison.fixed)
+        expected = comparison.expected(ours)
+        differs, largest = _compared(expected, theirs.outputs, comparison.tolerance, comparison.fixed)
         if differs:
             return Equivalence(False, number, reason=differs)
         worst = max(worst, largest)
-    return Equivalence(True, comparison.runs, worst)
+        sizes_tried.append(is_varied)
+        for name, value in expected.items():
+            telling[name] = telling.get(name, False) or _is_telling(value)
+    remarks += [f"output {name} has no element that is a number" for name, told in telling.items() if not told]
+    names = ", ".join(symbols(comparison.graph))
+    if names and len(sizes_tried) > 1 and not any(sizes_tried):
+        remarks.append(f"it does not run on other sizes of {names} than the usual ones")
+    elif names:
+        remarks += _differences_of_empty_inputs(both, comparison, progress)
+    return Equivalence(True, len(sizes_tried), worst, remarks=tuple(remarks))
+
+
+def _differences_of_empty_inputs(both: _Deadline, comparison: _Comparison, progress: Progress) -> Iterator[str]:
+    """Yield how outputs differ where a symbol is 0, for those with which the first model runs."""
+    graph = comparison.graph
+    for name in [*symbols(graph)][:_MOST_EMPTY]:
+        with suppress(ModelError):  # of the first model, which does not bear it
+            feeds = make_feeds(graph, sources=comparison.sources, sizes={name: 0}, progress=progress)
+            ours = both.run(0, feeds)
+            if not ours.ok or ours.stopped:
+                continue
+            theirs = both.run_second(feeds, ours)
+            if not theirs.ok:
+                yield f"where {name} is 0, the model does not run any more ({_why(theirs)})"
+            elif not theirs.stopped:
+                expected = comparison.expected(ours)
+                differs, _ = _compared(expected, theirs.outputs, comparison.tolerance, comparison.fixed)
+                if differs:
+                    yield f"where {name} is 0, {differs}"
+
+
+def _is_telling(value: RuntimeValue) -> bool:
+    """Return whether a value has anything to compare: an element other than NaN."""
+    if isinstance(value, np.ndarray):
+        return bool(value.size) and (value.dtype.kind not in "fc" or not bool(np.isnan(value).all()))
+    return value is not None
 
 
 def _is_late(result: RunResult) -> bool:
@@ -256,11 +334,14 @@ def _is_late(result: RunResult) -> bool:
 
 def _first_run(
     both: _Deadline, comparison: _Comparison, number: int, progress: Progress
-) -> tuple[Mapping[str, RuntimeValue], RunResult]:
-    """Return feeds of one run and the first model's result, of the usual sizes where it does not run on others."""
+) -> tuple[Mapping[str, RuntimeValue], RunResult, bool]:
+    """Return feeds of one run, the first model's result, and whether sizes are other than the usual ones.
+
+    They are the usual ones in the first of several runs, and where the model does not run on others.
+    """
     graph, sources = comparison.graph, comparison.sources
     seed = comparison.seed + number
-    names = list(symbols(graph)) if number else []
+    names = list(symbols(graph)) if number or comparison.runs == 1 else []
     if names:
         sizes = {name: _SIZES[(number + index - 1) % len(_SIZES)] for index, name in enumerate(names)}
         try:
@@ -270,9 +351,9 @@ def _first_run(
             pass
         else:
             if (result.ok and not result.stopped) or _is_late(result):
-                return feeds, result
+                return feeds, result, True
     feeds = make_feeds(graph, sources=sources, seed=seed, progress=progress)
-    return feeds, both.run(0, feeds)
+    return feeds, both.run(0, feeds), False
 
 
 def _of_one_type(before: Model, after: Model) -> frozenset[str]:

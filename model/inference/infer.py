@@ -160,7 +160,7 @@ def _misfits(faults: Iterable[TypeFault], values: Sequence[Mapping[str, Value]])
 
 def infer(model: Model, rules: Mapping[str, str] | None = None, progress: Progress = SILENT) -> InferredTypes:
     """Infer in one call, where the model is not shared: scripts, the command line, a working copy."""
-    return answer(request(model, rules), progress)
+    return answer(request(model, rules, progress), progress)
 
 
 def disagreements(

@@ -55,7 +55,7 @@ def inferred(model: ow.Model) -> ow.Model:
 
 def merged(model: ow.Model) -> ow.Model:
     """Both sides of a split, put together again."""
-    first, second = ow.split(model, at=[middle(model)])
+    first, second = ow.split(model, at=[middle(model)], checks=0)
     ow.merge(first, second)
     return first
 
@@ -90,7 +90,7 @@ COMMANDS: dict[str, Callable[[ow.Model], ow.Model]] = {
     "functions of blocks": convert(functions="extract"),
     "strip": convert(strip=["doc", "metadata", "producer", "types", "inputs"]),
     "rename and sort": convert(rename=["nodes", "initializers", "values"], sort=True),
-    "extract": lambda model: ow.extract(model, outputs=[middle(model)]),
+    "extract": lambda model: ow.extract(model, outputs=[middle(model)], checks=0),
     "merge what was split": merged,
     "merge another": merged_beside,
     "add a constant": with_constant,

@@ -97,4 +97,5 @@ def add_check_arguments(parser: argparse.ArgumentParser, *, runs: int) -> None:
     """On how many random inputs outputs are compared before something is written."""
     text = f"random inputs to compare outputs on ({runs})"
     parser.add_argument("--check", type=natural, default=runs, metavar="N", help=text)
-    parser.add_argument("--no-check", action="store_const", const=0, dest="check", help="compare no outputs")
+    text = "write without a comparison; it takes the time of the runs and about a second"
+    parser.add_argument("--no-check", action="store_const", const=0, dest="check", help=text)

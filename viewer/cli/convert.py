@@ -2,7 +2,7 @@
 
 What changed is printed, and what a person should look at; when something cannot be done, nothing is written. Where it
 changes what is computed, outputs are compared with those before on random inputs: a difference, but for one that comes
-with another precision, or a model that does not run any more writes nothing and is exit status 1.
+with another precision, or a model that does not run or load any more writes nothing and is exit status 1.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from onnx_workbench.model.analysis.node_subset import tensors_of
 from onnx_workbench.model.text.dimension_sizes import sizes
 from onnx_workbench.viewer.cli.arguments import add_check_arguments
 from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
-from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
+from onnx_workbench.viewer.cli.output import add_output_arguments, print_agreement, write_model
 from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model, shorten
 from onnx_workbench.viewer.workflows.convert import CONVERTERS, RENAMED, counted
 
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_form_arguments(parser)
     add_nodes_argument(parser, "convert these alone")
     parser.epilog = _PART
-    add_check_arguments(parser, runs=1)
+    add_check_arguments(parser, runs=3)
     add_output_arguments(parser)
 
 
@@ -133,4 +133,4 @@ def _print(converted: Converted) -> None:
         print("there was nothing to change")
     elif converted.is_comparable:
         warns = converted.agreement.agrees is False and converted.is_applied
-        print(shorten(("warning: " if warns else "") + str(converted.agreement), 500, elide="end"))
+        print_agreement(converted.agreement, "warning: " if warns else "")

@@ -1,9 +1,14 @@
-"""Cut out a part of a model: what computes some values from others, or some nodes."""
+"""Cut out a part of a model: what computes some values from others, or some nodes.
+
+The part is compared with the model on random inputs before it is written; a difference writes nothing and is exit
+status 1.
+"""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +16,11 @@ from onnx_workbench import api
 from onnx_workbench.model.analysis.by_name import graph_named
 from onnx_workbench.model.edits.split_metadata import lost_by_split
 from onnx_workbench.model.ir.graph import Model
-from onnx_workbench.viewer.cli.output import add_output_arguments, write_model
-from onnx_workbench.viewer.cli.terminal import EXIT_OK, print_json, print_message, read_model
+from onnx_workbench.viewer.cli.arguments import add_check_arguments
+from onnx_workbench.viewer.cli.output import add_output_arguments, print_agreement, write_model
+from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, print_message, progress, read_model
 from onnx_workbench.viewer.style.formatting import lost_text, plural
+from onnx_workbench.viewer.workflows.cut_parts import check_part
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--inputs", nargs="+", default=None, metavar="VALUE", help="values to become inputs")
     parser.add_argument("--outputs", nargs="+", default=None, metavar="VALUE", help="values to compute")
     parser.add_argument("--nodes", nargs="+", default=None, metavar="NODE", help="nodes to cut out, instead of both")
+    add_check_arguments(parser, runs=1)
 
 
 def add_cut_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,15 +42,22 @@ def add_cut_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Cut and write. Without --inputs, whatever inputs of the graph are needed stay its inputs."""
     model = read_model(options)
-    part = api.extract(model, outputs=options.outputs, inputs=options.inputs, nodes=options.nodes, graph=options.graph)
-    write_model(part, options)
+    part = api.extract(
+        model, outputs=options.outputs, inputs=options.inputs, nodes=options.nodes, graph=options.graph, checks=0
+    )
+    root = graph_named(model, options.graph)
+    with progress("Comparing") as comparing:
+        agreement = check_part(model, part, root, runs=options.check, progress=comparing)
+    if agreement.agrees is not False:
+        write_model(part, options)
     lost = lost_by_split(model, [part])
     if options.json:
-        print_json({**part_facts(options.output, part), "lost": lost})
+        print_json({**part_facts(options.output, part), "lost": lost, "check": asdict(agreement)})
     else:
-        print(f"{plural(len(part.graph.nodes), 'node')} of {len(graph_named(model, options.graph).nodes)}")
+        print(f"{plural(len(part.graph.nodes), 'node')} of {len(root.nodes)}")
         print_lost(lost)
-    return EXIT_OK
+        print_agreement(agreement)
+    return EXIT_FOUND if agreement.agrees is False else EXIT_OK
 
 
 def print_lost(names: Sequence[str]) -> None:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, get_args
 
 from onnx_workbench import api
 from onnx_workbench.viewer.cli.arguments import natural
-from onnx_workbench.viewer.cli.terminal import print_message, progress
+from onnx_workbench.viewer.cli.terminal import print_message, progress, shorten
 
 if TYPE_CHECKING:
+    from onnx_workbench.exec.inspect.equivalence import Equivalence
     from onnx_workbench.model.io.writer.save import Saved
     from onnx_workbench.model.ir.graph import Model
     from onnx_workbench.model.ir.tensors import Tensor
@@ -29,6 +30,13 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threshold", type=natural, default=1024, metavar="BYTES", help="smaller tensors stay in the model (1024)"
     )
+
+
+def print_agreement(agreement: Equivalence, label: str = "") -> None:
+    """Print the result of a comparison, and on lines of their own what was not compared."""
+    print(shorten(label + agreement.summary, 500, elide="end"))
+    for remark in agreement.remarks:
+        print(shorten(f"  {remark}", 500, elide="end"))
 
 
 def write_model(model: Model, options: argparse.Namespace, among: Collection[Tensor] | None = None) -> Saved:

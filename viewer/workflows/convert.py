@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.exec.inspect.equivalence import Equivalence, compare_isolated
+from onnx_workbench.exec.inspect.self_check import Change, check_transformed
 from onnx_workbench.model.analysis.call_graph import callers_of
 from onnx_workbench.model.edits.names import (
     regenerate_initializer_names,
@@ -70,7 +71,7 @@ class Trial:
         """Return whether the comparison found an unintended difference: another precision changes outputs a little."""
         return agreement.agrees is False and (agreement.fails or self.options.precision is None)
 
-    def compare(self, *, runs: int = 1, progress: Progress = SILENT) -> Equivalence:
+    def compare(self, *, runs: int = 3, progress: Progress = SILENT) -> Equivalence:
         """Return whether outputs are unchanged for so many random inputs. Any thread, with exclusive use of the
         trial.
         """
@@ -78,13 +79,24 @@ class Trial:
             return Equivalence(None, reason="nothing that is computed changes")
         if not runs:
             return Equivalence(None, reason="not asked for")
-        return compare_isolated(
+        return check_transformed(
             self.before,
             self.after,
             runs=runs,
             feeding=self.after if self.options.freeze else None,
+            meant=_meant_changes(self.options),
             progress=progress,
         )
+
+
+def _meant_changes(options: argparse.Namespace) -> list[Change]:
+    """Return what conversions may change of the inputs and outputs of a model."""
+    changes: dict[Change, object] = {
+        "precision": options.precision,
+        "sizes": options.freeze or options.free,
+        "unused inputs": "inputs" in options.strip,
+    }
+    return [change for change, is_meant in changes.items() if is_meant]
 
 
 def told(report: ConversionReport) -> list[str]:

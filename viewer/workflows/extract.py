@@ -6,11 +6,14 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject
 
-from onnx_workbench.model.edits.extract import Extraction, cut_out
+from onnx_workbench.model.edits.extract import Extraction
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.core.tasks import ModelReader
+from onnx_workbench.viewer.workflows.cut_parts import check_part, cut_parts, require_agreement
+
+_SECONDS = 5.0  # that the parts are compared with the model for, before they open
 
 
 class ExtractTask(QObject):
@@ -34,10 +37,13 @@ class ExtractTask(QObject):
         self._stopped = stopped
         self._tasks = workspace.tasks
         self._task = self._tasks.follow("Cutting out", self._stop)
-        model, type_of = workspace.model, workspace.types.type_of
+        model, rules = workspace.model, dict(workspace.types.rules)
 
         def cut(progress: Progress) -> list[Model]:
-            return [cut_out(model, part, type_of, progress) for part in cuts]
+            parts = cut_parts(model, cuts, rules=rules, progress=progress)
+            for part, of in zip(parts, cuts, strict=True):
+                require_agreement(check_part(model, part, of.graph, time_limit=_SECONDS, progress=progress))
+            return parts
 
         self._reader = ModelReader(self)
         self._reader.start(cut, self._hand_over, failed=self._fail)

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from onnx_workbench.exec.engine.constant_folding import evaluate
-from onnx_workbench.exec.inspect.equivalence import Equivalence, compare_isolated
+from onnx_workbench.exec.inspect.equivalence import Equivalence
+from onnx_workbench.exec.inspect.self_check import check_transformed
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.steps import Step
 from onnx_workbench.model.history.working_copy import WorkingCopy
@@ -65,7 +66,7 @@ class Simplification:
         checks: int = 3,
         progress: Progress = SILENT,
     ) -> SimplifyOutcome:
-        """Simplify the copy and compare it with how it was, on so many random inputs. Once."""
+        """Simplify the copy and check it against how it was, on so many random inputs. Once."""
         document = self.rehearsal.document
         untouched = WorkingCopy(document.model, progress).document.model if checks else document.model
         report = simplify(document, passes, evaluate=evaluate, options=options, types=self._types, progress=progress)
@@ -74,7 +75,7 @@ class Simplification:
         elif not checks:
             agreement = Equivalence(None, reason="not asked for")
         else:
-            agreement = compare_isolated(untouched, document.model, runs=checks, progress=progress)
+            agreement = check_transformed(untouched, document.model, runs=checks, progress=progress)
         return SimplifyOutcome(report, agreement, _joined(self.rehearsal.entries()), recording_of(self.rehearsal))
 
 

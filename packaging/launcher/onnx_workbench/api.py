@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from onnx_workbench.exec.kernels.context import RuntimeValue
     from onnx_workbench.exec.results.run_result import RunResult
     from onnx_workbench.model.analysis.statistics import ModelStatistics
-    from onnx_workbench.model.analysis.value_types import TypeOf
     from onnx_workbench.model.checks.problem import Problem
     from onnx_workbench.model.convert.report import ConversionReport
     from onnx_workbench.model.diff.compare import Comparison
@@ -216,8 +215,9 @@ def simplify(
     Passes are named as in ``onnx-workbench simplify --help``: those that are on by default, or `only` some, without
     `skip`, and with `also`. With `nodes` they change nothing else. No folded tensor may be larger by more than
     `tensor_limit` bytes, nor all of them by `growth_limit`. Outputs are compared with those before on so many random
-    inputs (`checks`); where they differ, the model stays as it was and `is_applied` is false. Most of the time goes
-    into these runs.
+    inputs (`checks`); where they differ, the interface does, or ONNX Runtime, where it is installed, or onnx.checker do
+    not accept the result any more, the model stays as it was and `is_applied` is false. `agreement` says what could not
+    be compared. Most of the time goes into these runs.
 
     ModelError: there is no such pass.
 
@@ -288,7 +288,7 @@ def convert(
     sort: bool = False,
     ir_version: int | None = None,
     nodes: Collection[Node] | None = None,
-    checks: int = 1,
+    checks: int = 3,
     progress: Progress = SILENT,
 ) -> Converted:
     """Convert the operator set, the precision, dimensions, functions or names of a model; all that is asked for.
@@ -303,8 +303,8 @@ def convert(
     - `rename`: give these new names; `sort`: bring nodes into topological order; `ir_version`: the one to declare.
 
     With `nodes`, these alone. Where results may change, outputs are compared with those before on `checks` random
-    inputs; where they differ, other than by the precision asked for, the model stays as it was and `is_applied` is
-    false. Returns what changed. ModelError: something cannot be converted; the model stays as it was.
+    inputs as in `simplify`; where they differ, other than by the precision asked for, the model stays as it was and
+    `is_applied` is false. Returns what changed. ModelError: something cannot be converted; the model stays as it was.
 
     >>> import onnx_workbench as ow
     >>> model = ow.load(sample)
@@ -340,15 +340,17 @@ def extract(
     inputs: Sequence[str] | None = None,
     nodes: Sequence[str] | None = None,
     graph: str = "",
+    checks: int = 1,
     progress: Progress = SILENT,
 ) -> Model:
     """Make a model of a part of another: what computes `outputs` from `inputs`, or some `nodes`, all by name.
 
     Without `inputs`, those of the graph that are needed stay its inputs. `graph` is a body or function by its name.
-    The model that it comes from is not changed; weights are not read.
+    The model that it comes from is not changed. On so many random inputs of it (`checks`) the part is compared with
+    it, which takes most of the time; weights are read for that alone.
 
-    ModelError: no such name; something that is needed is not among the inputs; it is not clear what is meant; or the
-    type or shape of an input or output is not known.
+    ModelError: no such name; something that is needed is not among the inputs; it is not clear what is meant; the type
+    or shape of an input or output is not known; or the part does not compute what the model does.
 
     >>> import onnx_workbench as ow
     >>> model = ow.load(sample)
@@ -358,7 +360,8 @@ def extract(
     """
     from onnx_workbench.model.analysis.by_name import graph_named, named_in, nodes_named, values_named
     from onnx_workbench.model.analysis.scoping import visible_values
-    from onnx_workbench.model.edits.extract import cut_between, cut_out, cut_selection, require_types
+    from onnx_workbench.model.edits.extract import cut_between, cut_selection
+    from onnx_workbench.viewer.workflows.cut_parts import check_part, cut_parts, require_agreement
 
     if (nodes is None) == (outputs is None):
         raise ModelError("It is not clear what to extract", "Give outputs, with inputs if you like, or nodes.")
@@ -374,20 +377,22 @@ def extract(
         else:
             given = named_in(visible_values(root), inputs, "value")
         cut = cut_between(root, given, values_named(root, outputs or ()))
-    part = cut_out(model, cut, _types_of(model, (*cut.inputs, *cut.outputs), progress), progress)
-    require_types(part, cut)
+    (part,) = cut_parts(model, [cut], progress=progress)
+    require_agreement(check_part(model, part, root, runs=checks, progress=progress))
     return part
 
 
 def split(
-    model: Model | Document, at: Sequence[str], *, graph: str = "", progress: Progress = SILENT
+    model: Model | Document, at: Sequence[str], *, graph: str = "", checks: int = 1, progress: Progress = SILENT
 ) -> tuple[Model, Model]:
     """Split a model in two at values, by name: the first computes them, the second goes on from there.
 
     What else is computed before and used behind is passed on too; inputs, constants and functions that nothing uses are
-    in the first. Merged again, they are the model that was split. Weights are not read.
+    in the first. Merged again, they are the model that was split. With `checks`, the parts are compared with the model
+    on so many random inputs, as `extract` does.
 
-    ModelError: no such value or graph, a cut that leaves nothing on one side, or types that are not known.
+    ModelError: no such value or graph, a cut that leaves nothing on one side, types that are not known, or a part that
+    does not compute what the model does.
 
     >>> import onnx_workbench as ow
     >>> model = ow.load(sample)
@@ -396,15 +401,15 @@ def split(
     True
     """
     from onnx_workbench.model.analysis.by_name import graph_named, values_named
-    from onnx_workbench.model.edits.extract import cut_in_two, cut_out, require_types
+    from onnx_workbench.model.edits.extract import cut_in_two
+    from onnx_workbench.viewer.workflows.cut_parts import check_part, cut_parts, require_agreement
 
     model = _model(model)
     root = graph_named(model, graph)
     cuts = cut_in_two(root, values_named(root, at))
-    type_of = _types_of(model, [value for cut in cuts for value in (*cut.inputs, *cut.outputs)], progress)
-    first, second = (cut_out(model, cut, type_of, progress) for cut in cuts)
-    for part, cut in zip((first, second), cuts, strict=True):
-        require_types(part, cut)
+    first, second = cut_parts(model, cuts, progress=progress)
+    for part in (first, second):
+        require_agreement(check_part(model, part, root, runs=checks, progress=progress))
     return first, second
 
 
@@ -628,15 +633,6 @@ def _model(target: Model | Document) -> Model:
 
 def _document(target: Model | Document) -> Document:
     return target if isinstance(target, Document) else Document(target)
-
-
-def _types_of(model: Model, values: Sequence[Value], progress: Progress) -> TypeOf:
-    """Declared types, or where one is missing what can be inferred."""
-    from onnx_workbench.model.inference.infer import infer as infer_types
-
-    if all(value.type is not None for value in values):
-        return lambda value: value.type
-    return infer_types(model, progress=progress).type_of
 
 
 def _taken_from_around(graph: Graph) -> list[Value]:

@@ -113,3 +113,28 @@ def test_values_that_grow_without_end_are_not_compared():
     found = compare_isolated(*(builders.model(text.replace("OP", op)) for op in ("Neg", "Identity")))
     assert found.agrees is None
     assert "over the limit of 268,435,456 bytes" in str(found)
+
+
+def test_size_0_is_tried():
+    """A difference there is told, and refuses nothing: many conversions cannot be exact for it."""
+    text = '<ir_version: 10, opset_import: ["" : 22]> g (float[N, 4] x) => (float[N, 4] y) {{ {} }}'
+    nodes = "t = Transpose (x) s = Shape (x) y = Reshape OP (t, s)"
+    whole, shaped = (builders.model(text.format(nodes.replace("OP", op))) for op in ("<allowzero = 1>", ""))
+    found = compare_models(whole, shaped)
+    assert found.agrees
+    assert [remark.split(" (")[0] for remark in found.remarks] == ["where N is 0, the model does not run any more"]
+    assert compare_models(whole, whole).remarks == ()
+
+
+def test_outputs_that_say_nothing_are_told():
+    text = '<ir_version: 10, opset_import: ["" : 22]> g (float[2] x) => (float[2] y, float[2] z) { y = Relu (x) OP }'
+    nan = "a = Abs (x) n = Neg (a) o = Constant <value_float = -1.0> () m = Add (n, o) z = Log (m)"
+    model = builders.model(text.replace("OP", nan))
+    assert compare_models(model, model).remarks == ("output z has no element that is a number",)
+
+
+def test_a_model_of_one_size_is_said_to_be_compared_at_that_alone():
+    text = """<ir_version: 10, opset_import: ["" : 22]> g (float[1, M] x) => (float[a, b] y)
+        <float[8] w = {1., 2., 3., 4., 5., 6., 7., 8.}> { y = Add(x, w) z = Concat<axis = 0>(x, y) }"""
+    model = builders.model(text)
+    assert compare_models(model, model).remarks == ("it does not run on other sizes of M than the usual ones",)

@@ -96,7 +96,9 @@ def test_extract_cuts_between_values(chain, tmp_path, capsys):
     out = tmp_path / "part.onnx"
     arguments = ["extract", str(chain), "-o", str(out), "--inputs", "a", "--outputs", "c", "--json"]
     assert main(arguments) == 0
-    assert json.loads(capsys.readouterr().out) == {
+    told = json.loads(capsys.readouterr().out)
+    assert told.pop("check")["agrees"] is True
+    assert told == {
         "output": str(out),
         "nodes": 2,
         "inputs": ["a"],
@@ -110,7 +112,21 @@ def test_extract_cuts_nodes_out(chain, tmp_path, capsys):
     out = tmp_path / "part.onnx"
     assert main(["extract", str(chain), "-o", str(out), "--nodes", "second", "third"]) == 0
     assert [n.op_type for n in load(out).graph.nodes] == ["Relu", "Add"]
-    assert capsys.readouterr().out == "2 nodes of 4\n"
+    told = capsys.readouterr().out.splitlines()
+    assert told[:2] == ["2 nodes of 4", "outputs agree on one random input, largest error 0"]
+    assert any("onnx.checker" in line for line in told[2:])
+    assert main(["extract", str(chain), "-o", str(out), "--nodes", "second", "--no-check"]) == 0
+    assert capsys.readouterr().out == "1 node of 4\nnot compared: not asked for\n"
+
+
+def test_a_part_that_computes_something_else_is_not_written(chain, tmp_path, capsys, monkeypatch):
+    differs = Equivalence(agrees=False, reason="output r (by up to 3)")
+    monkeypatch.setattr("onnx_workbench.viewer.workflows.cut_parts.check_transformed", lambda *_, **__: differs)
+    out = tmp_path / "part.onnx"
+    assert main(["extract", str(chain), "-o", str(out), "--nodes", "second"]) == 1
+    assert main(["split", str(chain), "-o", str(out), "--at", "r"]) == 1
+    assert list(tmp_path.glob("part*")) == []
+    assert "outputs differ: output r (by up to 3)" in capsys.readouterr().out
     assert main(["extract", str(chain), "-o", str(out), "--nodes", "secnod"]) == 2
     assert "Near it: second" in capsys.readouterr().err
 
@@ -287,7 +303,7 @@ def test_convert_takes_the_converter_that_was_chosen(with_axes, tmp_path, capsys
         out = str(tmp_path / "out.onnx")
         assert main(["convert", str(with_axes), "--opset", "13", "--converter", converter, "-o", out]) == 0
         printed = capsys.readouterr().out
-        assert "outputs agree on one random input" in printed
+        assert "outputs agree on 3 random inputs" in printed
         return printed
 
     assert "onnx's" not in said("own")
@@ -318,7 +334,7 @@ def test_convert_says_when_there_is_nothing_to_do(tmp_path, capsys):
 
 def test_convert_compares_outputs(tmp_path, capsys):
     assert converted(tmp_path, "--opset", "11")[0] == 0
-    assert "outputs agree on one random input" in capsys.readouterr().out
+    assert "outputs agree on 3 random inputs" in capsys.readouterr().out
     assert converted(tmp_path, "--opset", "11", "--check", "2", "--json")[0] == 0
     told = json.loads(capsys.readouterr().out)["check"]
     assert (told["agrees"], told["runs"]) == (True, 2)
@@ -330,7 +346,7 @@ def test_convert_compares_outputs(tmp_path, capsys):
 
 def test_convert_writes_nothing_when_outputs_differ(tmp_path, capsys, monkeypatch):
     differs = Equivalence(agrees=False, reason="output y (by up to 3)")
-    monkeypatch.setattr("onnx_workbench.viewer.workflows.convert.compare_isolated", lambda *_, **__: differs)
+    monkeypatch.setattr("onnx_workbench.viewer.workflows.convert.check_transformed", lambda *_, **__: differs)
     assert converted(tmp_path, "--opset", "11") == (1, None)
     assert "outputs differ: output y (by up to 3)" in capsys.readouterr().out
     assert converted(tmp_path, "--precision", "float16")[0] == 0
@@ -339,7 +355,7 @@ def test_convert_writes_nothing_when_outputs_differ(tmp_path, capsys, monkeypatc
 
 def test_convert_writes_no_model_that_does_not_run_any_more(tmp_path, capsys, monkeypatch):
     fails = Equivalence(agrees=False, reason="the model does not run any more (as Relu fails)", fails=True)
-    monkeypatch.setattr("onnx_workbench.viewer.workflows.convert.compare_isolated", lambda *_, **__: fails)
+    monkeypatch.setattr("onnx_workbench.viewer.workflows.convert.check_transformed", lambda *_, **__: fails)
     assert converted(tmp_path, "--precision", "float16") == (1, None)
     assert "\nthe model does not run any more" in capsys.readouterr().out
 

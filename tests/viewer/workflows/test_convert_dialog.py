@@ -57,7 +57,7 @@ def test_preview_then_one_edit_then_undo(dialog, qtbot):
     assert snapshot(document.model) == before
     dialog.ok.click()
     converted(dialog, qtbot)
-    assert "outputs agree on one random input" in dialog.state.text()
+    assert "outputs agree on 3 random inputs" in dialog.state.text()
     assert document.undo_title == "Convert to float16"
     assert builders.value(document, "w").initializer.element_type.text == "float16"
     document.undo()
@@ -110,7 +110,7 @@ def test_stop_while_outputs_are_compared_leaves_the_model_and_the_choice(dialog,
     settled(dialog, qtbot)
 
     with monkeypatch.context() as patch:
-        patch.setattr("onnx_workbench.viewer.workflows.convert.compare_isolated", until_stopped(began))
+        patch.setattr("onnx_workbench.viewer.workflows.convert.check_transformed", until_stopped(began))
         dialog.ok.click()
         stop(dialog, qtbot, began)
         settled(dialog, qtbot)

@@ -1,0 +1,103 @@
+"""What is checked of a transformed model beside its outputs: the interface, and whether its file is accepted."""
+
+from importlib.util import find_spec
+
+import pytest
+
+import onnx_workbench as ow
+from onnx_workbench.exec.inspect import self_check
+from onnx_workbench.exec.inspect.self_check import check_transformed, interface_changes
+from onnx_workbench.model.progress import SILENT
+from tests.model import builders
+
+HEAD = '<ir_version: 8, opset_import: ["" : 17]>'
+
+
+def model(interface="float[N, 4] x", output="float[N, 4] y", nodes="y = Relu (x)", initializers=""):
+    return builders.model(f"{HEAD} g ({interface}) => ({output}) {initializers} {{ {nodes} }}")
+
+
+WAS = model()
+
+
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        (model("float[N, 4] z", nodes="y = Relu (z)"), "inputs are z, and were x"),
+        (model(output="float[N, 4] z", nodes="z = Relu (x)"), "outputs are z, and were y"),
+        (model("float[N, 4] x, float[2] more"), "inputs are x, more, and were x"),
+        (model("float16[N, 4] x"), "input x is declared as float16[N,4], and was float[N,4]"),
+        (model("float[3, 4] x"), "input x is declared as float[3,4], and was float[N,4]"),
+        (model("float[N, M] x"), "input x is declared as float[N,M], and was float[N,4]"),
+        (model(output="float[N, 4, 1] y"), "output y is declared as float[N,4,1], and was float[N,4]"),
+        (model(output="float[N, 5] y"), "output y is declared as float[N,5], and was float[N,4]"),
+        (model(output="float[3, 4] y"), ""),  # more is known of it
+        (model("float[rows, 4] x"), ""),
+    ],
+)
+def test_the_interface_is_that_of_the_original(after, told):
+    assert "; ".join(interface_changes(WAS, after)) == told
+
+
+def test_changes_of_the_interface_that_are_meant():
+    assert list(interface_changes(WAS, model("float16[N, 4] x", "float16[N, 4] y"), ["precision"])) == []
+    assert list(interface_changes(WAS, model("int32[N, 4] x"), ["precision"])) != []
+    assert list(interface_changes(WAS, model("float[3, 4] x"), ["sizes"])) == []
+    unused = model("float[N, 4] x, float[2] more")
+    assert list(interface_changes(unused, WAS, ["unused inputs"])) == []
+    assert list(interface_changes(unused, WAS)) == ["inputs are x, and were x, more"]
+
+
+def test_another_interface_is_refused_where_outputs_agree():
+    whole = model("float[2, 4] x", "float[2, 4] y")
+    found = check_transformed(whole, model("float[2, 4] x", "float[M, 4] y"))
+    assert (found.agrees, found.fails) == (False, True)
+    assert str(found) == "output y is declared as float[M,4], and was float[2,4]"
+
+
+#: Our executor sorts nodes; ONNX Runtime and onnx.checker want them in order.
+UNSORTED = model("float[N, 4] x, float[4] w", nodes="y = Relu (a) a = Add (x, w)")
+SORTED = model("float[N, 4] x, float[4] w", nodes="a = Add (x, w) y = Relu (a)")
+
+
+def test_a_file_that_is_not_accepted_any_more_is_refused():
+    found = check_transformed(SORTED, UNSORTED)
+    assert (found.agrees, found.fails) == (False, True)
+    assert "does not accept the result (" in str(found)
+
+
+def test_a_file_that_never_was_accepted_is_told():
+    found = check_transformed(UNSORTED, UNSORTED)
+    assert found.agrees
+    assert any("onnx.checker accepts neither the original nor the result (" in remark for remark in found.remarks)
+
+
+def test_who_accepts_the_file_is_told():
+    found = check_transformed(WAS, WAS)
+    whom = "ONNX Runtime and onnx.checker accept" if find_spec("onnxruntime") else "onnx.checker accepts"
+    assert f"{whom} the file" in found.remarks
+
+
+def test_what_a_runtime_lacks_is_no_fault_of_the_file():
+    """No released runtime knows an operator set that is not released."""
+    newest = builders.model('<ir_version: 8, opset_import: ["" : 99]> g (float[2] x) => (float[2] y) { y = Relu (x) }')
+    was = builders.model('<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) { y = Relu (x) }')
+    loaded = self_check._load_both(was, newest, SILENT)
+    told = [loaded.refused, *loaded.remarks]
+    assert not any(text.startswith("ONNX Runtime does not accept") for text in told)
+
+
+def test_large_weights_are_not_loaded_elsewhere(monkeypatch):
+    monkeypatch.setattr(self_check, "_LARGEST", 8)
+    heavy = model(nodes="y = Add (x, w)", initializers="<float[4] w = {1, 2, 3, 4}>")
+    assert any(remark.startswith("not loaded by") for remark in check_transformed(heavy, heavy).remarks)
+
+
+def test_a_part_computes_what_the_whole_does():
+    whole = model(output="float[N, 4] y", nodes="a = Add (x, x) b = Exp (a) y = Neg (b)")
+    part = ow.extract(whole, inputs=["a"], outputs=["b"])
+    assert check_transformed(whole, part, part_of=whole.graph).agrees
+    wrong = model("float[N, 4] a", "float[N, 4] b", "b = Sinh (a)")
+    found = check_transformed(whole, wrong, part_of=whole.graph)
+    assert found.agrees is False
+    assert "output b" in str(found)
