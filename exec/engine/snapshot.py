@@ -394,7 +394,7 @@ class SnapshotCache:
                 return self._graph(value)
             if isinstance(value, (Tensor, SparseTensor)):
                 return TensorReference(self.tensors.number(value))
-            if isinstance(value, tuple):
+            if isinstance(value, tuple) and value and isinstance(value[0], (Graph, Tensor, SparseTensor)):
                 return tuple([convert(v) for v in value])
             return value
 

@@ -242,7 +242,7 @@ def _types_in(graph: GraphSnapshot) -> dict[int, Type | None]:
 def _references(value: Any) -> list[TensorReference]:
     if isinstance(value, TensorReference):
         return [value]
-    return [v for v in value if isinstance(v, TensorReference)] if isinstance(value, tuple) else []
+    return [*value] if isinstance(value, tuple) and value and isinstance(value[0], TensorReference) else []
 
 
 class _Pickler(pickle.Pickler):

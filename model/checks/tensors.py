@@ -8,7 +8,7 @@ from typing import Any
 
 from onnx_workbench.model.checks.problem import Problem, error
 from onnx_workbench.model.io.unknown_fields import unknown_number
-from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor, element_count
 from onnx_workbench.model.ir.types import ElementType
 
 _DATA = frozenset({
@@ -87,7 +87,7 @@ def _check_range(tensor: Tensor, what: str, place: Any) -> Iterator[Problem]:
 
 def _excess(tensor: SparseTensor) -> str:
     """Return why no dense tensor of the shape can be; empty if one can."""
-    size = math.prod(tensor.shape)
+    size = element_count(tensor.shape)
     found = f"{list(tensor.shape)} are {size:,} elements; at most {_MOST_ELEMENTS:,} can be."
     return found if size > _MOST_ELEMENTS else ""
 

@@ -11,6 +11,7 @@ from onnx_workbench.model.checks.versions import TYPE_SINCE, raise_ir_version
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.graph import Graph, Model, Value
 from onnx_workbench.model.ir.types import (
+    MOST_DIMENSIONS,
     ElementType,
     MapType,
     OpaqueType,
@@ -34,6 +35,9 @@ def check_type(value: Value) -> Iterator[Problem]:
     """Check the declared type of a value, if any."""
     declared = value.type
     if isinstance(declared, TensorType) and declared.shape is not None:
+        if declared.shape.rank >= MOST_DIMENSIONS:
+            detail = f"The first {MOST_DIMENSIONS:,} are shown; no runtime takes more than 64."
+            yield error("value-type", f"{value.name} is declared with very many dimensions", value, detail)
         yield from _check_sizes(value, declared, declared.shape)
         sizes = (("size", dim) for dim in declared.shape.dims if isinstance(dim, str))
         yield from check_texts(value, f"the type of {value.name}", sizes)

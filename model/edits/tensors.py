@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -408,7 +408,6 @@ def tensor_locations(owner: Value | Node) -> Iterator[TensorLocation]:
             continue
         if isinstance(attribute.value, (Tensor, SparseTensor)):
             yield TensorLocation(owner, name)
-        elif isinstance(attribute.value, tuple):
-            for index, one in enumerate(attribute.value):
-                if isinstance(one, (Tensor, SparseTensor)):
-                    yield TensorLocation(owner, name, index)
+        elif attribute.kind in (AttributeKind.TENSORS, AttributeKind.SPARSE_TENSORS):
+            for index in range(len(cast("tuple[Tensor, ...]", attribute.value or ()))):
+                yield TensorLocation(owner, name, index)

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
-from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
+
+
+_MOST_COUNTED = 1 << 128
+_NUMPY_DIMENSIONS = 64
+
+
+def element_count(shape: Iterable[int]) -> int:
+    """Return the number of elements of a shape; 0 with a negative dimension. Above 2^128 some number above that."""
+    count = 1
+    for dimension in shape:
+        if dimension <= 0:
+            return 0
+        if count < _MOST_COUNTED:
+            count *= dimension
+    return count
 
 
 class Tensor(ABC):
@@ -44,8 +58,8 @@ class Tensor(ABC):
 
     @property
     def size(self) -> int:
-        """Number of elements, as a Python int that cannot overflow; 0 when a dimension is negative."""
-        return prod(self.shape) if all(d >= 0 for d in self.shape) else 0
+        """Number of elements, see `element_count`."""
+        return element_count(self.shape)
 
     @property
     def type(self) -> TensorType:
@@ -171,6 +185,8 @@ class SparseTensor:
     @property
     def problem(self) -> str:
         """Message why the values are not available, or empty."""
+        if len(self.shape) > _NUMPY_DIMENSIONS:
+            return f"it has {len(self.shape):,} dimensions; at most {_NUMPY_DIMENSIONS} can be shown"
         return self.values.problem or self.indices.problem
 
     def __repr__(self) -> str:

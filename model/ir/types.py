@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,9 +149,14 @@ def _from_name() -> dict[str, ElementType]:
 Dimension = int | str | None
 
 
+#: Dimensions of a shape that are read from a file; no runtime takes more than 64. Each costs time in all that works on
+#: shapes, and the product of millions of large ones takes minutes.
+MOST_DIMENSIONS: Final = 1024
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """TensorShapeProto: the dimensions, and their denotations where a file gives any."""
+    """TensorShapeProto: the dimensions, and their denotations where a file gives any. At most `MOST_DIMENSIONS`."""
 
     dims: tuple[Dimension, ...] = ()
     denotations: tuple[str, ...] = ()  # empty, or as long as dims

@@ -51,17 +51,17 @@ def _in_file_order(model: Model, graphs: Iterable[Graph]) -> list[Any]:
 
 def _undefined(graphs: Iterable[Graph]) -> Iterator[tuple[Value, Node | Graph, int]]:
     """Names that nothing defines, each with a node that takes it or a graph that returns it, and at which index."""
-    users: dict[Value, Node | Graph] = {}
+    seen: set[Value] = set()
     for graph in graphs:
         for node in graph.nodes:
-            for value in node.inputs:
-                if value is not None and value.producer is None and value not in users and not value.is_defined:
-                    users[value] = node
-        for value in graph.outputs:
-            if value not in users and not value.is_defined:
-                users[value] = graph
-    for value, user in users.items():
-        yield value, user, (user.inputs if isinstance(user, Node) else user.outputs).index(value)
+            for index, value in enumerate(node.inputs):
+                if value is not None and value.producer is None and value not in seen and not value.is_defined:
+                    seen.add(value)
+                    yield value, node, index
+        for index, value in enumerate(graph.outputs):
+            if value not in seen and not value.is_defined:
+                seen.add(value)
+                yield value, graph, index
 
 
 def _declared_only(graphs: Iterable[Graph]) -> Iterator[tuple[Value, Graph]]:

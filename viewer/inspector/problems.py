@@ -12,6 +12,7 @@ from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display
 
 _STYLES: dict[str, Style] = {"error": "error", "warning": "warning", "info": "muted"}
+_MOST_SHOWN = 100
 _LABELS = {"error": "error", "warning": "warning", "info": "remark"}
 
 
@@ -32,7 +33,9 @@ def problem_rows(workspace: Workspace, problems: list[Problem]) -> list[Property
         return []
 
     def rows() -> list[PropertyRow]:
-        return [_row(workspace, problem, number) for number, problem in enumerate(problems)]
+        shown = [_row(workspace, problem, number) for number, problem in enumerate(problems[:_MOST_SHOWN])]
+        left = len(problems) - len(shown)
+        return [*shown, PropertyRow("more problems", "", f"{left:,} more are in the Problems panel")] if left else shown
 
     return [
         PropertyRow(

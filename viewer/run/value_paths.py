@@ -150,6 +150,5 @@ def _insides(node: Node) -> Iterator[tuple[str, Graph]]:
     for attribute in node.attributes.values():
         if isinstance(attribute.value, Graph):
             yield f".{attribute.name}", attribute.value
-        elif isinstance(attribute.value, tuple):
-            graphs = [part for part in attribute.value if isinstance(part, Graph)]
-            yield from ((f".{attribute.name}[{i}]", inner) for i, inner in enumerate(graphs))
+        else:
+            yield from ((f".{attribute.name}[{i}]", inner) for i, inner in enumerate(attribute.graphs))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Mapping
 from functools import partial
-from math import prod
 from typing import Any
 
 from PySide6.QtCore import Qt
@@ -22,7 +21,7 @@ from onnx_workbench.model.edits.values import set_type
 from onnx_workbench.model.history.document import Change
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.graph import Graph, Node, Value
-from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor, element_count
 from onnx_workbench.model.ir.types import TensorType, Type, element_type_text
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.model_signals import is_in_model
@@ -183,7 +182,7 @@ class OutcomeSection(Section):
         """Add the constants of the model: number, size, and the largest."""
         if not held:
             return
-        count = sum(prod(t.shape) for t in held.values() if all(d >= 0 for d in t.shape))
+        count = sum(element_count(t.shape) for t in held.values())
         nbytes = sum(t.nbytes for t in held.values())
         size = f", {bytes_text(nbytes)}" if nbytes else ""  # of strings nobody knows
         elements = f"{number_text(count)} {'element' if count == 1 else 'elements'}"

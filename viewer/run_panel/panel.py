@@ -30,7 +30,7 @@ from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import themes
 
 _MEGABYTE = 1_000_000
-_MOST_INPUTS = 200
+_MOST_INPUTS, _MOST_SIZES = 200, 100
 
 
 class RunPanel(Panel):
@@ -177,7 +177,8 @@ class RunPanel(Panel):
         self._sizes = {}
         form = QWidget()
         layout = _form(form)
-        for name, size in self.inputs.symbols().items():
+        symbols = [*self.inputs.symbols().items()]
+        for name, size in symbols[:_MOST_SIZES]:
             spin = Spin(f"Size of {display(name, 60)}", 0, 1_000_000_000)
             spin.setValue(size)
             spin.valueChanged.connect(lambda number, symbol=name: self.inputs.set_size(symbol, number))
@@ -189,6 +190,8 @@ class RunPanel(Panel):
             label.setFont(font)
             layout.addRow(label, spin)
         section.add(form)
+        if len(symbols) > _MOST_SIZES:
+            section.add(muted(f"and {len(symbols) - _MOST_SIZES:,} more, of their usual size"))
         section.setVisible(bool(self._sizes))
 
     def _options(self) -> Section:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _NAMED_ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _DEEPEST_TYPE = 6
+_MOST_DIMENSIONS = 24
 
 
 def display(
@@ -65,14 +66,16 @@ def dimension_text(dimension: Dimension) -> str:
 
 def shape_text(shape: Shape | Iterable[Dimension] | None) -> str:
     """Format a shape as ``1×3×224×224``, ``[3]`` for a single dimension, which would look like a value; ``scalar`` for
-    rank 0.
+    rank 0; the first of very many dimensions with their number.
 
     Empty for an unknown rank.
     """
     if shape is None:
         return ""
     dims = shape.dims if isinstance(shape, Shape) else tuple(shape)
-    text = "×".join(dimension_text(d) for d in dims) if dims else "scalar"
+    text = "×".join(dimension_text(d) for d in dims[:_MOST_DIMENSIONS]) if dims else "scalar"
+    if len(dims) > _MOST_DIMENSIONS:
+        text += f"×… ({len(dims):,} dimensions)"
     return f"[{text}]" if len(dims) == 1 else text
 
 

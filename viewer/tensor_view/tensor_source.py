@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import prod
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,7 +15,7 @@ from onnx_workbench.exec.kernels.allocation import SparseArray
 from onnx_workbench.model.edits.tensors import TensorLocation, tensor_at, tensor_locations
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
+from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor, element_count
 from onnx_workbench.model.ir.types import ElementType, element_type_text
 from onnx_workbench.viewer.style.formatting import (
     bytes_text,
@@ -122,7 +122,7 @@ class TensorSource:
     def _stored_bytes(self) -> int:
         """Return the size in a file: a run holds values of packed types unpacked."""
         bits = self.element_type.bits if isinstance(self.element_type, ElementType) else 0
-        return (prod(self.shape) * bits + 7) // 8 if self.kind == "tensor" and 0 < bits < 8 else self.nbytes
+        return (element_count(self.shape) * bits + 7) // 8 if self.kind == "tensor" and 0 < bits < 8 else self.nbytes
 
     @property
     def type_line(self) -> str:
@@ -133,7 +133,7 @@ class TensorSource:
         if self.kind == "tree":
             return f"{describe(self.held)}{size}"
         kind = "" if self.element_type is None else element_type_text(self.element_type)
-        count = prod(self.shape) if all(d >= 0 for d in self.shape) else 0
+        count = element_count(self.shape)
         text = f"{kind} {shape_text(self.shape)} · {number_text(count)} {'element' if count == 1 else 'elements'}"
         return f"{'sparse ' if self.kind == 'sparse' else ''}{text}{size}"
 
@@ -169,6 +169,9 @@ def _sparse_tensor(held: SparseArray) -> SparseTensor:
     return SparseTensor(ArrayTensor(held.values), ArrayTensor(held.indices), tuple(held.shape))
 
 
+_MOST_OFFERED = 500  # tensors, inputs or outputs of a node; each can also be selected itself
+
+
 def likeliest(workspace: Workspace, item: object) -> list[TensorCandidate]:
     """Return the candidates of a selected object, most likely first.
 
@@ -187,14 +190,14 @@ def _targets_of(item: object) -> list[TensorCandidate]:
     if not isinstance(item, Node):
         return []
     found = []
-    for place in tensor_locations(item):
+    for place in islice(tensor_locations(item), _MOST_OFFERED):
         output = item.outputs[0] if item.outputs else None
         name = place.attribute or (output.name if output is not None else item.title)
         part = "" if place.index is None else f"[{place.index}]"
         found.append(TensorCandidate(display(name, 80) + part, place))
     if not (found and found[0].place is not None and not found[0].place.attribute):
         for word, values in (("output", item.outputs), ("input", item.inputs)):
-            for value in dict.fromkeys(v for v in values if v is not None):
+            for value in islice(dict.fromkeys(v for v in values if v is not None), _MOST_OFFERED):
                 found.extend(_value_targets(value, f"{word} {display(value.name, 70)}"))
     return found
 

@@ -33,6 +33,7 @@ from onnx_workbench.model.ir.graph import Graph
 from onnx_workbench.model.ir.lazy_details import NO_DETAILS, Details
 from onnx_workbench.model.ir.tensors import SparseTensor
 from onnx_workbench.model.ir.types import (
+    MOST_DIMENSIONS,
     Dimension,
     MapType,
     OpaqueType,
@@ -138,7 +139,7 @@ class MessageDecoder:
     def sparse_tensor(self, proto: SparseTensorProto) -> SparseTensor:
         """Decode a sparse tensor; values and indices stay in the file."""
         values, indices = ProtoTensor(proto.values, self.files), ProtoTensor(proto.indices, self.files)
-        return SparseTensor(values, indices, tuple(proto.dims), source=proto)
+        return SparseTensor(values, indices, tuple(proto.dims[:MOST_DIMENSIONS]), source=proto)
 
     def node_details(self, source: NodeProto) -> Details:
         """Decode texts and device configurations of a node."""
@@ -247,10 +248,10 @@ def read_type(proto: TypeProto) -> Type | None:
 
 
 def read_shape(proto: TensorShapeProto) -> Shape:
-    """Decode the dimensions of a shape."""
+    """Decode the dimensions of a shape, of more than `MOST_DIMENSIONS` the first."""
     dims: list[Dimension] = []
     denotations = []
-    for dim in proto.dim:
+    for dim in proto.dim[:MOST_DIMENSIONS]:
         which = dim.WhichOneof("value")
         if which == "dim_value":
             dims.append(dim.dim_value)

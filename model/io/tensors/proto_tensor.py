@@ -18,7 +18,7 @@ from onnx_workbench.model.io.tensors.external_data import (
     parse_entries,
 )
 from onnx_workbench.model.ir.tensors import Tensor
-from onnx_workbench.model.ir.types import ElementType, element_type
+from onnx_workbench.model.ir.types import MOST_DIMENSIONS, ElementType, element_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _FIXED_WIDTH = {"float_data": 4, "double_data": 8}
 _EXTERNAL = 1
-_MOST_DIMENSIONS = 64  # of a numpy array
+_NUMPY_DIMENSIONS = 64
 
 
 class TensorFiles:
@@ -87,7 +87,7 @@ class ProtoTensor(Tensor):
     def __init__(self, proto: TensorProto, files: TensorFiles) -> None:
         super().__init__(
             element_type(proto.data_type),
-            tuple(proto.dims),
+            tuple(proto.dims[:MOST_DIMENSIONS]),
             name=text(proto.name),
             doc_string=text(proto.doc_string),
             metadata={text(e.key): text(e.value) for e in proto.metadata_props} if proto.metadata_props else None,
@@ -208,10 +208,10 @@ class ProtoTensor(Tensor):
         kind = self.element_type
         if not isinstance(kind, ElementType) or kind is ElementType.UNDEFINED:
             self._refuse(f"its element type {int(kind)} is not known")
+        if len(self.source.dims) > _NUMPY_DIMENSIONS:
+            self._refuse(f"it has {len(self.source.dims):,} dimensions; at most {_NUMPY_DIMENSIONS} can be shown")
         if any(dimension < 0 for dimension in self.shape):
             self._refuse(f"its shape {list(self.shape)} has a negative dimension")
-        if len(self.shape) > _MOST_DIMENSIONS:
-            self._refuse(f"it has {len(self.shape)} dimensions; at most {_MOST_DIMENSIONS} can be shown")
         if self.source.HasField("segment"):
             segment = self.source.segment
             if (segment.begin, segment.end) != (0, self.size):

@@ -46,6 +46,7 @@ from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, is_same
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from onnx_workbench.model.ir.lazy_details import NO_DETAILS
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.ir.types import MOST_DIMENSIONS
 from onnx_workbench.model.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -285,7 +286,7 @@ class _Writer:
         self.tensor(tensor.values, out.values, None if source is None else source.values, name)
         copied = None if source is None else source.indices
         self.tensor(tensor.indices, out.indices, copied, tensor.indices.name)
-        if tuple(out.dims) != tensor.shape:
+        if tuple(out.dims[:MOST_DIMENSIONS]) != tensor.shape:
             out.ClearField("dims")
             out.dims.extend(tensor.shape)
 

@@ -74,6 +74,7 @@ def test_display_keeps_lines_only_when_asked():
         (Shape(("batch", None, 0)), "batch×?×0"),
         ([2, ""], "2×?"),
         (Shape((4,)), "[4]"),
+        ([1] * 99, "1" + "×1" * 23 + "×… (99 dimensions)"),
     ],
 )
 def test_shapes(shape, text):
