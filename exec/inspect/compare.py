@@ -50,10 +50,20 @@ class ValueDifference:
     size: int = 0
     problem: str = ""
     frontier: _Points = ()
+    scale: float = 0.0  # root mean square of the finite elements of the reference
 
     def within(self, rtol: float, atol: float) -> bool:
         """Return whether |a − b| ≤ atol + rtol·|b| everywhere."""
         return not self.problem and all(far <= atol + rtol * size for size, far in self.frontier)
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """A tensor is close where |a − b| ≤ atol + rtol·|b| for all elements, or where its SNR is at least `snr` (dB)."""
+
+    rtol: float = 1e-3
+    atol: float = 1e-5
+    snr: float = inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +74,14 @@ class ComparedValue:
     name: str
     other: str
     difference: ValueDifference
+    tolerance: Tolerance = Tolerance()
+
+    @property
+    def is_close(self) -> bool:
+        """Whether the value is within the tolerance."""
+        difference, tolerance = self.difference, self.tolerance
+        is_similar = not difference.problem and tolerance.snr <= difference.snr < inf
+        return is_similar or difference.within(tolerance.rtol, tolerance.atol)
 
 
 def compare_values(ours: RuntimeValue, reference: RuntimeValue) -> ValueDifference:
@@ -267,6 +285,7 @@ class _Sums:
             self.unequal,
             self.size,
             frontier=self.frontier,
+            scale=sqrt(self.bb / self.size),
         )
 
 

@@ -173,7 +173,7 @@ class _Side:
             if name not in self.inputs:
                 raise ModelError("No such input", f"the graph has no input {name!r}")
             number, declared = self.inputs[name]
-            given[number] = normalise(_in_precision_of(declared, value), declared, name)
+            given[number] = normalise(in_precision_of(declared, value), declared, name)
         return engine.start(Request(self.snapshot, given, options), progress=progress)
 
 
@@ -406,7 +406,7 @@ def _tolerance(model: Model) -> float:
     return max((_COARSE[kind] for kind in held if isinstance(kind, ElementType) and kind in _COARSE), default=_RTOL)
 
 
-def _in_precision_of(declared: Type | None, value: RuntimeValue) -> RuntimeValue:
+def in_precision_of(declared: Type | None, value: RuntimeValue) -> RuntimeValue:
     """Cast a value to the precision that an input declares, where that is one of floats."""
     element = declared.element_type if isinstance(declared, TensorType) else None
     if isinstance(value, np.ndarray) and isinstance(element, ElementType) and element.is_float:

@@ -33,11 +33,13 @@ def available() -> bool:
     return importlib.util.find_spec("onnxruntime") is not None
 
 
-def run_onnxruntime(path: Path, feeds: Mapping[str, RuntimeValue]) -> dict[str, RuntimeValue]:
+def run_onnxruntime(
+    path: Path, feeds: Mapping[str, RuntimeValue], seconds: float = PATIENCE
+) -> dict[str, RuntimeValue]:
     """Compute the values of a model file by name: every non-constant intermediate; types numpy lacks as floats.
 
     It runs unoptimised, so that no value disappears, in a child process that may crash or be killed. ModelError when it
-    is not installed, refuses the model, crashes or takes longer than PATIENCE seconds.
+    is not installed, refuses the model, crashes or takes longer than `seconds`.
     """
     if not available():
         raise ModelError("ONNX Runtime is not installed", "pip install onnxruntime")
@@ -50,8 +52,8 @@ def run_onnxruntime(path: Path, feeds: Mapping[str, RuntimeValue]) -> dict[str, 
     process.start()
     theirs.close()
     try:
-        if not ours.poll(PATIENCE):
-            raise ModelError("ONNX Runtime took too long", f"more than {PATIENCE:g} seconds")
+        if not ours.poll(seconds):
+            raise ModelError("ONNX Runtime took too long", f"more than {seconds:g} seconds")
         kind, content = ours.recv()
         if kind == "error":
             raise ModelError("ONNX Runtime cannot run this model", content)

@@ -15,13 +15,14 @@ from onnx_workbench.exec.results.run_file import RAN, Address, SavedRun, load_ru
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import Path as CallPath
 from onnx_workbench.exec.results.slot_map import SlotMap, StepLayout, Steps, ValueKey
+from onnx_workbench.exec.results.value_paths import ValuePaths
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.model.analysis.call_graph import called_by
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.tasks import ModelReader
-from onnx_workbench.viewer.run.value_paths import ValuePaths, addresses_in
+from onnx_workbench.viewer.run.value_paths import addresses_in
 from onnx_workbench.viewer.style.formatting import plural
 
 if TYPE_CHECKING:

@@ -1,90 +1,17 @@
-"""Addresses of values of runs that a file can keep: the calls and bodies around each, and its name."""
+"""Addresses of values of a workspace's runs, and their names with what is around them."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from onnx_workbench.exec.results.run_file import Address
-from onnx_workbench.exec.results.slot_map import Path, ValueKey
-from onnx_workbench.model.analysis.call_graph import called_by
-from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
+from onnx_workbench.exec.results.slot_map import ValueKey
+from onnx_workbench.exec.results.value_paths import ValuePaths, body_values, scopes_around
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.viewer.style.labels import name_of
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.results.run_result import RunResult
     from onnx_workbench.viewer.run.workspace import Workspace
-
-
-class ValuePaths:
-    """Translates between the keys of a run and addresses in one graph, as it is now. Reads the model: GUI thread."""
-
-    def __init__(self, graph: Graph, node: Callable[[int], Node | None], value: Callable[[int], Value | None]) -> None:
-        self._graph = graph
-        self._node, self._value = node, value
-        self._around: dict[tuple[Graph, Path], tuple[str, ...] | None] = {(graph, ()): ()}
-        self._doors: dict[Graph, dict[str, tuple[Node, Graph]]] = {}
-        self._values: dict[Graph, dict[str, Value]] = {}
-
-    def of(self, key: ValueKey) -> Address | None:
-        """The address of a value; None for a constant and for what is no longer in the graph."""
-        path, number = key
-        value = self._value(number)
-        if value is None or value.graph is None or value.initializer is not None:
-            return None
-        place = value.graph, path
-        if place not in self._around:
-            self._around[place] = self._way_to(*place)
-        around = self._around[place]
-        return None if around is None else (*around, value.name)
-
-    def _way_to(self, graph: Graph, path: Path) -> tuple[str, ...] | None:
-        parts: list[str] = []
-        while graph is not self._graph:
-            owner = graph.owner
-            if isinstance(owner, Function):
-                node = self._node(path[-1]) if path else None
-                path = path[:-1]
-            else:
-                node = owner if isinstance(owner, Node) else None
-            if node is None or node.graph is None:
-                return None
-            label = next((text for text, door in self._doors_of(node.graph).items() if door == (node, graph)), None)
-            if label is None:
-                return None
-            parts.append(label)
-            graph = node.graph
-        return None if path else tuple(reversed(parts))
-
-    def find(self, address: Address) -> ValueKey | None:
-        """The key of the value at an address; None when there is none."""
-        graph = self._graph
-        path: Path = ()
-        for part in address[:-1]:
-            door = self._doors_of(graph).get(part)
-            if door is None:
-                return None
-            node, graph = door
-            if isinstance(graph.owner, Function):
-                path = (*path, node.id)
-        if graph not in self._values:
-            self._values[graph] = {value.name: value for value in graph.values()}
-        value = self._values[graph].get(address[-1]) if address else None
-        return None if value is None else (path, value.id)
-
-    def _doors_of(self, graph: Graph) -> dict[str, tuple[Node, Graph]]:
-        """Return the names by which a graph is entered through functions and bodies."""
-        if graph not in self._doors:
-            names = Counter(node.name for node in graph.nodes)
-            found: dict[str, tuple[Node, Graph]] = {}
-            for node in graph.nodes:
-                own = node.name if names[node.name] == 1 else ""
-                name = own or next((value.name for value in node.outputs if value is not None), "")
-                found.update({name + text: (node, inner) for text, inner in _insides(node)})
-            self._doors[graph] = found
-        return self._doors[graph]
 
 
 def addresses_in(workspace: Workspace) -> ValuePaths:
@@ -97,58 +24,13 @@ def inside_nodes(
     workspace: Workspace, result: RunResult, progress: Progress = SILENT
 ) -> dict[ValueKey, list[ValueKey]]:
     """The values in bodies that a run computed, by the call path and number of the outermost node around them."""
-    value_of = workspace.results.value_by_number
-    places: dict[tuple[Graph, Path], ValueKey | None] = {}
-    found: dict[ValueKey, list[ValueKey]] = {}
-    for path, values in result.bodies.items():
-        for one in progress.paced(values):
-            value = value_of(one)
-            if value is None or value.graph is None or (path, one) in result.layout.slots:
-                continue  # is no more, or is captured from around
-            place = value.graph, path
-            if place not in places:
-                places[place] = _outermost(*place, workspace.results.node_by_number)
-            around = places[place]
-            if around is not None:
-                found.setdefault(around, []).append((path, one))
-    return found
-
-
-def _outermost(graph: Graph | None, path: Path, node_by_number: Callable[[int], Node | None]) -> ValueKey | None:
-    """The outermost node in whose bodies a graph is, calls between them included, and the call that it is in."""
-    bodies = [(at, node) for inner, at, node in _around(graph, path, node_by_number) if inner.owner is node]
-    return (bodies[-1][0], bodies[-1][1].id) if bodies else None
+    results = workspace.results
+    return body_values(result, results.node_by_number, results.value_by_number, progress)
 
 
 def name_in_run(workspace: Workspace, key: ValueKey, name: str) -> str:
     """The name of a value of a run, after the calls of functions and the nodes with bodies that it is in."""
     value, node_by_number = workspace.results.value_by_number(key[1]), workspace.results.node_by_number
     graph = None if value is None else value.graph
-    around = [name_of(node) for _, _, node in _around(graph, key[0], node_by_number)]
+    around = [name_of(node) for _, _, node in scopes_around(graph, key[0], node_by_number)]
     return " › ".join([*reversed(around), name])
-
-
-def _around(
-    graph: Graph | None, path: Path, node_by_number: Callable[[int], Node | None]
-) -> Iterator[tuple[Graph, Path, Node]]:
-    """Yield from a graph in a call outwards: each body or function, the call around it, and the node there."""
-    while graph is not None:
-        node = graph.owner if isinstance(graph.owner, Node) else None
-        if node is None and path:
-            path, node = path[:-1], node_by_number(path[-1])
-        if node is None:
-            return
-        yield graph, path, node
-        graph = node.graph
-
-
-def _insides(node: Node) -> Iterator[tuple[str, Graph]]:
-    """Return the function that a node calls, and its bodies with their distinguishing names."""
-    function = called_by(node)
-    if function is not None:
-        yield "", function.body
-    for attribute in node.attributes.values():
-        if isinstance(attribute.value, Graph):
-            yield f".{attribute.name}", attribute.value
-        else:
-            yield from ((f".{attribute.name}[{i}]", inner) for i, inner in enumerate(attribute.graphs))

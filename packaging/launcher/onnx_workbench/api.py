@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from onnx_workbench.exec.inspect.equivalence import Equivalence
     from onnx_workbench.exec.kernels.context import RuntimeValue
     from onnx_workbench.exec.results.run_result import RunResult
+    from onnx_workbench.exec.results.slot_map import ValueKey
     from onnx_workbench.model.analysis.statistics import ModelStatistics
     from onnx_workbench.model.checks.problem import Problem
     from onnx_workbench.model.convert.report import ConversionReport
@@ -546,20 +547,20 @@ def render(
 
 @dataclass(frozen=True, slots=True)
 class NumericComparison:
-    """Values of a run beside a reference, in run order. `rtol` and `atol` decide what is close.
+    """Values of a run beside a reference, in run order, each with the `tolerance` that it was held to.
 
     `missing` says why values could not be compared: outputs of the reference that the run does not have, failures.
+    `operators` are the nodes that computed the values, as operator and name, by the `key` of the value.
     """
 
     values: tuple[ComparedValue, ...]
-    rtol: float
-    atol: float
     missing: tuple[str, ...] = ()
+    operators: Mapping[ValueKey, tuple[str, str]] = field(default_factory=dict)
 
     @property
     def first_divergence(self) -> ComparedValue | None:
         """The first value, in run order, that is not close to the reference."""
-        return next((v for v in self.values if not v.difference.within(self.rtol, self.atol)), None)
+        return next((value for value in self.values if not value.is_close), None)
 
     @property
     def agrees(self) -> bool:
@@ -573,16 +574,21 @@ def compare(
     *,
     inputs: Mapping[str, RuntimeValue] | None = None,
     seed: int = 0,
-    rtol: float = 1e-3,
-    atol: float = 1e-5,
+    rtol: float | None = None,
+    atol: float | None = None,
     time_limit: float | None = None,
     progress: Progress = SILENT,
 ) -> NumericComparison:
-    """Run a model and compare its values with a reference: another model, an .npz file, or arrays by name.
+    """Run a model and compare its values with a reference: another model, an .npz file, arrays by name, or "ort".
 
     Models get the same inputs, random ones with `seed` where `inputs` has none; where the `reference` is a file or
-    arrays, those that are called as inputs of the model feed it. Values are matched by name, those of arrays also by
-    shape where that is unambiguous; they are close within `rtol` and `atol`. Runs end after `time_limit` seconds.
+    arrays, those that are called as inputs of the model feed it. "ort" is ONNX Runtime, where it is installed; it runs
+    in a process of its own, so a script that uses it needs ``if __name__ == "__main__":``. Values are matched by name,
+    also inside functions and bodies; inputs and outputs of other names by position; values of quantized models with
+    those that replace them, as X with DequantizeLinear(X); arrays also by shape where that is unambiguous.
+
+    Elements are close within `atol` + `rtol`·|reference|. Where neither is given, the tolerance of each value follows
+    from the precision it was computed in, relative to the scale of its tensor. Runs end after `time_limit` seconds.
     Cost: a run of each model, all of whose values are kept in memory.
 
     Returns every compared value in run order with its difference; `first_divergence` is where it begins. ModelError:
@@ -593,34 +599,66 @@ def compare(
     >>> ow.compare(model, other).agrees
     True
     """
-    from onnx_workbench.exec.inputs.sources import make_feeds, read_npz
-    from onnx_workbench.exec.inspect.compare import compare_runs, compare_with
+    from onnx_workbench.exec.inputs.sources import make_feeds
+    from onnx_workbench.exec.inspect import model_comparison as comparison
+    from onnx_workbench.exec.results.run_file import load_run
     from onnx_workbench.exec.session import Session
 
     first = _model(model)
-    given = dict(inputs or {})
-    arrays: dict[str, RuntimeValue] = {}
-    if not isinstance(reference, (Model, Document)):
-        arrays = dict(reference) if isinstance(reference, Mapping) else read_npz(os.fspath(reference))
-        names = {value.name for value in first.graph.inputs}
-        given = {name: array for name, array in arrays.items() if name in names} | given
+    second = _model(reference) if isinstance(reference, (Model, Document)) else None
+    known: dict[tuple[str, ...], RuntimeValue] = {}
+    is_run = False
+    if isinstance(reference, Mapping):
+        known = {(name,): array for name, array in reference.items()}
+    elif not isinstance(reference, (Model, Document)) and reference != "ort":
+        saved = load_run(Path(os.fspath(reference)))
+        known, is_run = saved.values, saved.is_run
+    names = {value.name for value in first.graph.inputs}
+    given = {name: array for (name, *inner), array in known.items() if name in names and not inner} | dict(inputs or {})
     feeds = make_feeds(first.graph, given=given, seed=seed)
-    ours = Session(model).run(feeds, seed=seed, time_limit=time_limit, progress=progress)
-    missing = _missing_outputs(ours)
-    if isinstance(reference, (Model, Document)):
-        names = {value.name for value in _model(reference).graph.inputs}
-        shared = {name: array for name, array in feeds.items() if name in names}
-        theirs = Session(reference).run(
-            make_feeds(_model(reference).graph, given=shared, seed=seed),
+    result = Session(model).run(feeds, seed=seed, time_limit=time_limit, progress=progress)
+    ours = comparison.ModelRun(first, result)
+    missing = _missing_outputs(result)
+    if second is not None:
+        theirs = Session(second).run(
+            comparison.feeds_of(first.graph, second.graph, feeds, seed),
             seed=seed, time_limit=time_limit, progress=progress,
         )  # fmt: skip
         missing += [f"in the reference, {text}" for text in _missing_outputs(theirs)]
-        rows = compare_runs(ours, theirs)
-        alone = [value.name for value in _model(reference).graph.outputs if ours.key(value.name) is None]
+        rows = comparison.compare_models(ours, comparison.ModelRun(second, theirs))
+        compared = {row.other for row in rows}
+        alone = [
+            v.name for v in second.graph.outputs if v.name not in compared and v.name not in theirs.missing_outputs
+        ]
         missing += [f"{name} is an output of the reference alone" for name in alone]
+    elif reference == "ort":
+        arrays = _run_onnxruntime(first, feeds, time_limit, progress)
+        rows = comparison.compare_values_at(ours, {(name,): array for name, array in arrays.items()})
+    elif is_run:
+        rows = comparison.compare_values_at(ours, {at: value for at, value in known.items() if at[0] not in feeds})
     else:
-        rows = compare_with(ours, {name: array for name, array in arrays.items() if name not in feeds})
-    return NumericComparison(tuple(rows), rtol, atol, tuple(missing))
+        rows = comparison.compare_arrays(ours, {at[0]: value for at, value in known.items() if at[0] not in feeds})
+    return NumericComparison(
+        tuple(comparison.with_tolerance(rows, rtol, atol)), tuple(missing), comparison.operators_of(result)
+    )
+
+
+def _run_onnxruntime(
+    model: Model, feeds: Mapping[str, RuntimeValue], time_limit: float | None, progress: Progress
+) -> dict[str, RuntimeValue]:
+    """Values of a model by name, from ONNX Runtime. The model is written to a folder that is removed again."""
+    import shutil
+
+    from onnx_workbench.exec.inspect.reference import PATIENCE, run_onnxruntime
+    from onnx_workbench.model.sandbox import make_own_folder
+
+    folder = make_own_folder()
+    try:
+        path = folder / "model.onnx"
+        save(model, path, progress=progress)
+        return run_onnxruntime(path, feeds, PATIENCE if time_limit is None else time_limit)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _missing_outputs(result: RunResult) -> list[str]:

@@ -1,0 +1,192 @@
+"""Compare runs of two models value by value: matched by name and place, quantized values by what replaces them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from onnx_workbench.exec.inputs.sources import make_feeds
+from onnx_workbench.exec.inspect.compare import (
+    ComparedValue,
+    Inside,
+    Tolerance,
+    ValueDifference,
+    compare_values,
+    compare_with,
+    value_keys,
+)
+from onnx_workbench.exec.inspect.equivalence import in_precision_of
+from onnx_workbench.exec.inspect.statistics import describe
+from onnx_workbench.exec.inspect.tolerances import INTEGER_VALUES, RelativeErrors, tolerance, type_error
+from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.results.run_file import Address
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.slot_map import ValueKey
+from onnx_workbench.exec.results.value_paths import ValuePaths, body_values
+from onnx_workbench.model.analysis.quantized_values import Counterpart, counterparts, is_quantized
+from onnx_workbench.model.ir.graph import Graph, Model, Value
+
+
+class ModelRun:
+    """A run of a model, whose values are found by their addresses. Reads the model: its thread only."""
+
+    def __init__(self, model: Model, result: RunResult) -> None:
+        self.model, self.result = model, result
+        graphs = list(model.graphs())
+        nodes = {node.id: node for graph in graphs for node in graph.nodes}
+        values = {value.id: value for graph in graphs for value in graph.values()}
+        self.paths = ValuePaths(model.graph, nodes.get, values.get)
+        self.inside: Inside = body_values(result, nodes.get, values.get)
+        self.errors = RelativeErrors(result)
+
+    def has(self, key: ValueKey) -> bool:
+        """Return whether the run computed a value."""
+        return self.result.info(key) is not None
+
+    def read(self, part: Counterpart) -> RuntimeValue:
+        """Return a value of the main graph, dequantized where that is needed."""
+        found: Any = self.result.value(part.value)
+        if part.scale is None:
+            return found
+        zero_point: Any = 0 if part.zero_point is None else self._constant(part.zero_point)
+        return (found.astype(np.float32) - zero_point) * self._constant(part.scale)
+
+    def _constant(self, value: Value) -> Any:
+        tensor = value.initializer
+        array = np.asarray(
+            tensor.numpy() if tensor is not None and hasattr(tensor, "numpy") else self.result.value(value)
+        )
+        return array.astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Values of two runs that stand for the same quantity."""
+
+    ours: Counterpart
+    theirs: Counterpart
+
+
+def compare_models(ours: ModelRun, reference: ModelRun) -> list[ComparedValue]:
+    """Compare the values that stand for the same in runs of two models, in the order of the first.
+
+    Values inside functions and bodies are matched by the names of the nodes around them and their own; inputs and
+    outputs whose names differ, by position. Of a quantized and a float model, values are matched with what replaces
+    them. Reads every element.
+    """
+    pairs = _pairs(ours.model.graph, reference.model.graph)
+    rows = []
+    for key in value_keys(ours.result, ours.inside):
+        if not ours.has(key):
+            continue
+        address = ours.paths.of(key)
+        if address is None:
+            continue
+        if len(address) > 1:
+            other = reference.paths.find(address)
+            if other is not None and reference.has(other):
+                name = " › ".join(address)
+                difference = compare_values(ours.result.value(key), reference.result.value(other))
+                rows.append(_row(ours, key, name, name, difference, reference.errors.of(other)))
+            continue
+        for pair in pairs.get(key[1], ()):
+            other = (), pair.theirs.value.id
+            if reference.has(other):
+                difference = compare_values(ours.read(pair.ours), reference.read(pair.theirs))
+                error = max(reference.errors.of(other), _quantized_error(pair))
+                rows.append(_row(ours, key, pair.ours.value.name, pair.theirs.value.name, difference, error))
+    return rows
+
+
+def _quantized_error(pair: _Pair) -> float:
+    """The relative error of values that are dequantized only to be compared."""
+    return INTEGER_VALUES if pair.ours.scale is not None or pair.theirs.scale is not None else 0.0
+
+
+def compare_values_at(ours: ModelRun, values: Mapping[Address, RuntimeValue]) -> list[ComparedValue]:
+    """Compare a run with values by their addresses, in its order."""
+    found = ((ours.paths.find(address), address, value) for address, value in values.items())
+    by_key = {key: (address, value) for key, address, value in found if key is not None and ours.has(key)}
+    rows = []
+    for key in value_keys(ours.result, ours.inside):
+        if key in by_key:
+            address, value = by_key[key]
+            name = " › ".join(address)
+            rows.append(_row(ours, key, name, name, compare_values(ours.result.value(key), value), _error_of(value)))
+    return rows
+
+
+def compare_arrays(ours: ModelRun, arrays: Mapping[str, RuntimeValue]) -> list[ComparedValue]:
+    """Compare a run with named arrays, matched as in `compare_with`."""
+    rows = compare_with(ours.result, arrays)
+    return [_row(ours, row.key, row.name, row.other, row.difference, _error_of(arrays[row.other])) for row in rows]
+
+
+def _error_of(value: RuntimeValue) -> float:
+    return type_error(describe(value).element_type)
+
+
+def _row(
+    ours: ModelRun, key: ValueKey, name: str, other: str, difference: ValueDifference, reference_error: float
+) -> ComparedValue:
+    error, is_integer = ours.errors.of(key), ours.errors.is_quantized(key)
+    allowed = tolerance(difference, max(error, reference_error), is_quantized=is_integer)
+    return ComparedValue(key, name, other, difference, allowed)
+
+
+def _pairs(ours: Graph, theirs: Graph) -> dict[int, list[_Pair]]:
+    """Return the pairs of two main graphs by the numbers of our values."""
+    found: dict[int, list[_Pair]] = {}
+    if is_quantized(ours) != is_quantized(theirs):
+        if is_quantized(theirs):
+            pairs = [_Pair(Counterpart(value), part) for value, part in counterparts(ours, theirs).items()]
+        else:
+            pairs = [_Pair(part, Counterpart(value)) for value, part in counterparts(theirs, ours).items()]
+    else:
+        named = {value.name: value for value in theirs.values() if value.initializer is None and value.is_defined}
+        both = [(value, named.get(value.name)) for value in ours.values() if value.initializer is None and value.name]
+        pairs = [_Pair(Counterpart(a), Counterpart(b)) for a, b in both if b is not None]
+    paired = {pair.ours.value for pair in pairs} | {pair.theirs.value for pair in pairs}
+    for mine, other in ((ours.required_inputs, theirs.required_inputs), (ours.outputs, theirs.outputs)):
+        for a, b in by_position(mine, other):
+            if a not in paired and b not in paired:
+                pairs.append(_Pair(Counterpart(a), Counterpart(b)))
+    for pair in pairs:
+        found.setdefault(pair.ours.value.id, []).append(pair)
+    return found
+
+
+def by_position(ours: Sequence[Value], theirs: Sequence[Value]) -> Iterator[tuple[Value, Value]]:
+    """Pair inputs, or outputs, of two graphs by name; the others in their order, where they are as many."""
+    names = {value.name: value for value in theirs}
+    yield from ((value, names[value.name]) for value in ours if value.name in names)
+    known = {value.name for value in ours}
+    left, right = [v for v in ours if v.name not in names], [v for v in theirs if v.name not in known]
+    if len(left) == len(right):
+        yield from zip(left, right, strict=True)
+
+
+def with_tolerance(rows: Sequence[ComparedValue], rtol: float | None, atol: float | None) -> list[ComparedValue]:
+    """Return rows with a tolerance that was chosen instead of those by type and scale; what is not given is 0."""
+    if rtol is None and atol is None:
+        return list(rows)
+    return [replace(row, tolerance=Tolerance(rtol or 0.0, atol or 0.0)) for row in rows]
+
+
+def feeds_of(ours: Graph, theirs: Graph, feeds: Mapping[str, RuntimeValue], seed: int = 0) -> dict[str, RuntimeValue]:
+    """Return the inputs of another graph: what ours were fed, floats in its own precision; else random."""
+    given: dict[str, RuntimeValue] = {}
+    for mine, other in by_position([v for v in ours.inputs if v.name in feeds], theirs.inputs):
+        given[other.name] = in_precision_of(other.type, feeds[mine.name])
+    return make_feeds(theirs, given=given, seed=seed)
+
+
+def operators_of(result: RunResult) -> dict[ValueKey, tuple[str, str]]:
+    """Return operator and name of the nodes that computed the values of a run."""
+    nodes = {(node.path, node.node): (node.operator, node.title) for node in result.nodes}
+    makers = {slot: nodes.get((step.path, step.node)) for step in result.layout.steps for slot in step.outs if slot}
+    found = ((key, makers.get(slot)) for key, slot in result.layout.slots.items())
+    return {key: maker for key, maker in found if maker is not None}

@@ -1,0 +1,109 @@
+"""Match the values of a float graph with those of a graph that static quantization made of it.
+
+In a quantized graph the value named X is often not what replaces X: consumers read DequantizeLinear(QuantizeLinear(X)),
+and a Relu or Clip whose bounds are those of the quantized type is gone, with its producer under either name. Integer
+operators (QLinearConv, ...) leave only integers, which are dequantized by the scale that their consumers are given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnx_workbench.model.ir.graph import Graph, Node, Value
+
+#: Operators that pass integers on unchanged, with their scale.
+_PASSING = {"Flatten", "Gather", "Identity", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
+_ACTIVATIONS = {"Relu", "Clip"}
+_SUFFIX = "_quantized"  # of ONNX Runtime's tools, for the integers of a value
+
+
+@dataclass(frozen=True, slots=True)
+class Counterpart:
+    """A value that stands for one of another graph; integers are (value − zero_point) · scale."""
+
+    value: Value
+    scale: Value | None = None
+    zero_point: Value | None = None
+
+
+def is_quantized(graph: Graph) -> bool:
+    """Return whether activations of a graph are quantized by parameters that are part of it."""
+    return any(node.op_type == "QuantizeLinear" or node.op_type.startswith("QLinear") for node in graph.nodes)
+
+
+def counterparts(precise: Graph, quantized: Graph) -> dict[Value, Counterpart]:
+    """Return what stands for each value of a float graph in a quantized one, by names and structure."""
+    theirs = {value.name: value for value in quantized.values() if value.is_defined}
+    found: dict[Value, Counterpart] = {}
+    for value in precise.values():
+        if not value.name or value.initializer is not None or value in found:
+            continue
+        raw, replacement = theirs.get(value.name), _replacement(theirs, value.name)
+        result = _folded_activation(value)
+        before = _activated(value)
+        if replacement is not None and result is not None and not _is_there(theirs, result.name):
+            found[result] = replacement
+            if raw is not None:
+                found[value] = Counterpart(raw)
+        elif replacement is not None:
+            found[value] = replacement
+            is_before_gone = before is not None and not _is_there(theirs, before.name)
+            if raw is not None and before is not None and is_before_gone and _operator(raw) == _operator(before):
+                found[before] = Counterpart(raw)  # its operator is said to make the result of the activation
+        elif raw is not None:
+            found[value] = Counterpart(raw)
+    return found
+
+
+def _is_there(values: dict[str, Value], name: str) -> bool:
+    return name in values or name + _SUFFIX in values
+
+
+def _operator(value: Value) -> str:
+    return value.producer.op_type if value.producer is not None else ""
+
+
+def _folded_activation(value: Value) -> Value | None:
+    """Return the result of the activation that is the only user of a value."""
+    users = list(value.uses)
+    node = users[0][0] if len(users) == 1 else None
+    return node.outputs[0] if isinstance(node, Node) and node.op_type in _ACTIVATIONS else None
+
+
+def _activated(value: Value) -> Value | None:
+    """Return what a value is the activation of."""
+    node = value.producer
+    return node.inputs[0] if node is not None and node.op_type in _ACTIVATIONS and node.inputs else None
+
+
+def _replacement(values: dict[str, Value], name: str) -> Counterpart | None:
+    """Return what the users of the value of this name read instead of it, if anything."""
+    raw = values.get(name)
+    integers = values.get(name + _SUFFIX)
+    for node, index in raw.uses if raw is not None else ():
+        if isinstance(node, Node) and node.op_type == "QuantizeLinear" and index == 0:
+            integers = node.outputs[0]
+    if integers is None or integers.initializer is not None:
+        return None
+    for node, index in integers.uses:
+        if isinstance(node, Node) and node.op_type == "DequantizeLinear" and index == 0 and node.outputs[0] is not None:
+            return Counterpart(node.outputs[0])
+    parameters = _parameters(integers)
+    return None if parameters is None else Counterpart(integers, *parameters)
+
+
+def _parameters(integers: Value) -> tuple[Value | None, Value | None] | None:
+    """Return scale and zero point of integers, as the first operator that needs them is given them."""
+    pending, seen = [integers], {integers}
+    while pending:
+        for node, index in pending.pop().uses:
+            if not isinstance(node, Node):
+                continue
+            if node.op_type.startswith("QLinear") or node.op_type in ("QGemm", "DequantizeLinear"):
+                scale, zero_point, *_ = (*node.inputs[index + 1 : index + 3], None, None)
+                return scale, zero_point
+            output = node.outputs[0] if node.op_type in _PASSING and index == 0 else None
+            if output is not None and output not in seen:
+                seen.add(output)
+                pending.append(output)
+    return None
