@@ -103,10 +103,10 @@ def measure(window: MainWindow, path: Path) -> None:
     reader.stop()
     edits = []
     for number in range(5):
-        window.files.save(tab)
+        window.files.saver.save(tab)
         spin(lambda: False, 0.1)
         edits.append(timed(lambda n=number: set_to(100 + n), tab))
-        spin(lambda: not window.files.saving, 30)
+        spin(lambda: not window.files.saver.is_writing(tab), 30)
     report("edits, a save is prepared", edits)
     document.mark_saved()
     window.files.close(tab)
