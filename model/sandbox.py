@@ -73,7 +73,7 @@ class _Child:
 
     def __init__(self, key: tuple[str, ...], *, in_background: bool) -> None:
         self._key = key
-        self._folder = make_own_folder()
+        self._folder = make_own_folder()  # to work in, where a model's relative paths find nothing
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `kill`
         self._process = subprocess.Popen(
             child_command(),
@@ -83,8 +83,6 @@ class _Child:
             stderr=self._stderr,
             start_new_session=True,
         )
-        with suppress(OSError):  # an empty working folder in which a model's relative paths find nothing
-            self._folder.rmdir()  # Windows keeps it until the child has ended
         if in_background and hasattr(os, "setpriority"):
             with suppress(OSError):  # it has ended
                 os.setpriority(os.PRIO_PROCESS, self._process.pid, os.nice(0) + _NICENESS)  # at most 19 counts

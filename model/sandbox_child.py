@@ -58,6 +58,8 @@ def child_main() -> None:
     calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)  # a library that prints does not disturb the answers
+    with suppress(OSError):  # Windows keeps it until this process has ended
+        Path.cwd().rmdir()  # an interpreter that starts would not without it
     while True:
         idle = threading.Timer(IDLE_SECONDS, os._exit, (0,))
         idle.daemon = True

@@ -228,3 +228,11 @@ def test_folders_of_killed_programs_are_removed():
     assert run("echo", b"abc") == b"cba"
     assert (left.exists(), kept.exists()) == (False, True)
     kept.rmdir()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="starts the child by a shell")
+def test_a_child_that_starts_late_has_its_working_folder(monkeypatch):
+    """On a busy machine the folder was gone before the interpreter had started, which then ended."""
+    command = sandbox.child_command()
+    monkeypatch.setattr(sandbox, "child_command", lambda: ["sh", "-c", 'sleep 0.3; exec "$@"', "sh", *command])
+    assert run("echo", b"abc") == b"cba"
