@@ -37,6 +37,8 @@ from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.schemas import Parameter, Schema
 from onnx_workbench.model.schemas.schema import type_text
 
+_MOST_UNDEFINED = 100  # inputs of one node that are named one by one
+
 
 def check_node(node: Node, imports: Mapping[str, int], model: Model) -> Iterator[Problem]:
     """Check all rules of one node. Linear in its size (the first call also loads the schemas)."""
@@ -133,14 +135,17 @@ def _unknown_operator(node: Node, version: int) -> Iterator[Problem]:
 
 
 def _check_inputs_defined(node: Node) -> Iterator[Problem]:
-    for index, value in enumerate(node.inputs):
-        if value is not None and not value.is_defined:
-            yield error(
-                "undefined-value",
-                f"{node.title} uses {value.name}, which nothing produces",
-                node,
-                f"Input {index} must name a graph input, an initializer or an output of another node.",
-            )
+    undefined = [(i, value) for i, value in enumerate(node.inputs) if value is not None and not value.is_defined]
+    for index, value in undefined[:_MOST_UNDEFINED]:
+        yield error(
+            "undefined-value",
+            f"{node.title} uses {value.name}, which nothing produces",
+            node,
+            f"Input {index} must name a graph input, an initializer or an output of another node.",
+        )
+    if len(undefined) > _MOST_UNDEFINED:
+        message = f"{node.title} uses {len(undefined) - _MOST_UNDEFINED:,} more values that nothing produces"
+        yield error("undefined-value", message, node)
 
 
 def _check_call(node: Node, function: Function) -> Iterator[Problem]:

@@ -31,6 +31,7 @@ T = TypeVar("T")
 
 _MOST_SUGGESTED = 100
 _MANY = 60
+_MOST = 20_000  # rows of a list; Qt lays out all of them when it is opened
 
 
 def act(workspace: Workspace, title: str, change: Change) -> Callable[[], object]:
@@ -198,6 +199,8 @@ def many(
     """
     if count <= _MANY * 4:
         return [*(make(i) for i in range(count)), *last]
+    if count > _MOST:
+        count, last = _MOST, (PropertyRow("more", "", f"{count - _MOST:,} more are not listed", style="muted"), *last)
     return LazyRows(
         count + len(last),
         lambda i: make(i) if i < count else last[i - count],

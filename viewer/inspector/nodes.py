@@ -37,7 +37,7 @@ from onnx_workbench.viewer.property_tree.rows import Help, PropertyField, Proper
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, plural, type_text
 
-_MOST_WITH_RUNS = 240  # most outputs with run results; further ones are shown at the value
+MOST_WITH_RUNS = 240  # most outputs with run results; further ones are shown at the value
 
 
 def node_rows(workspace: Workspace, node: Node, numbers: TensorNumbers, open_list: OpenList) -> list[PropertyRow]:
@@ -334,7 +334,7 @@ def _outputs(workspace: Workspace, node: Node, schema: Schema | None) -> Propert
                 f"Add output to {name_of(node)}", str, _output_setter(node, count), hint="name of a new value"
             )
             adding = [add_row("Add output", field)]
-        if shown > _MOST_WITH_RUNS:
+        if shown > MOST_WITH_RUNS:
             return many(
                 shown,
                 lambda i: _output_row(workspace, node, i, schema),

@@ -22,7 +22,7 @@ from onnx_workbench.viewer.inspector.graphs import graph_rows
 from onnx_workbench.viewer.inspector.list_window import ListWindow
 from onnx_workbench.viewer.inspector.models import function_rows, model_rows
 from onnx_workbench.viewer.inspector.multi_selection import MOST, many_rows
-from onnx_workbench.viewer.inspector.nodes import node_rows
+from onnx_workbench.viewer.inspector.nodes import MOST_WITH_RUNS, node_rows
 from onnx_workbench.viewer.inspector.problems import problem_rows, problems_of
 from onnx_workbench.viewer.inspector.run_rows import run_rows
 from onnx_workbench.viewer.inspector.tensors import TensorNumbers
@@ -112,7 +112,7 @@ class InspectorPanel(Panel):
     def _computed(self) -> list[Value]:
         """Return the run results of the shown objects."""
         item = self._items[0] if self._items else None
-        given = [item] if isinstance(item, Value) else item.outputs if isinstance(item, Node) else ()
+        given = [item] if isinstance(item, Value) else item.outputs[:MOST_WITH_RUNS] if isinstance(item, Node) else ()
         return [value for value in given if value is not None]
 
     def _run_texts(self) -> list[tuple[str, ...]]:

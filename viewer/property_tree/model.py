@@ -94,7 +94,11 @@ class PropertyModel(TreeModel):
             if before.children is not None and row.children is None:
                 self._clear(child)
             else:
-                self._update(child, row.rows())
+                rows = row.rows()
+                if isinstance(rows, LazyRows) and child.items and child.items[0].source is None:
+                    self._clear(child)  # of another object, which has few: the view would lay out all of these at once
+                    self._may_open = True
+                self._update(child, rows)
         return not row.looks_like(before)
 
     def _update_lazily(self, item: _Item, rows: LazyRows) -> None:

@@ -114,6 +114,7 @@ class PropertyTree(QTreeView):
         before, position, column = self.rows.path(current), current.row(), max(0, current.column())
         self._updating = True
         if self.rows.set_rows(rows):
+            self._collapse()
             self._expand(QModelIndex())
         self._updating = False
         if not before or self.rows.path(self.currentIndex()) != before:
@@ -133,6 +134,14 @@ class PropertyTree(QTreeView):
         if not path or (len(path) > 1 and not parent.isValid()):
             return self.rows.index(0, 1)
         return self.rows.index(max(0, min(position, self.rows.rowCount(parent) - 1)), column, parent)
+
+    def _collapse(self) -> None:
+        """Collapse what was expanded of another object: a section of its name may have very many rows here."""
+        for position in range(self.rows.rowCount()):
+            index = self.rows.index(position, 0)
+            row = self.rows.row(index)
+            if row is not None and row.children is not None and self.isExpanded(index):
+                self.setExpanded(index, self._open.get(self.rows.path(index), row.expanded))
 
     def _expand(self, parent: QModelIndex) -> None:
         for position in range(self.rows.rowCount(parent)):

@@ -47,6 +47,7 @@ from onnx_workbench.model.progress import SILENT, Progress
 #: More nodes and tensors are taken for an attack: their objects would exhaust the memory.
 MOST_ELEMENTS: Final = 1_000_000
 _MOST_PROBLEMS = 200
+_MOST_PORTS = 100_000  # inputs and outputs of one node
 _SPELT_OUT = "ai.onnx"  # a second spelling of the standard domain, the empty string
 _BETWEEN_CHECKS = 4096
 
@@ -244,6 +245,13 @@ class ModelBuilder:
                 inputs.append(value)
             node.inputs = tuple(inputs)
             node.outputs = self._outputs_of(node, proto, scope)
+            if len(inputs) + len(node.outputs) > _MOST_PORTS:
+                raise ModelError(
+                    "A node has too many inputs or outputs",
+                    f"Node {number} ({text(proto.op_type)[:60]!r}) has {len(inputs):,} inputs and "
+                    f"{len(node.outputs):,} outputs, more than {_MOST_PORTS:,} in all, which no real model has.",
+                    f"node[{number}] of graph {scope.graph.name[:60]!r}",
+                )
             if _describe(node, proto):
                 self._is_spelt_out = True
             node._decoder = decoder

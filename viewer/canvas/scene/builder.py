@@ -36,6 +36,7 @@ from onnx_workbench.viewer.style.labels import name_of
 MOST_BOXES = 400_000
 
 _SLICE = 400
+_MOST_EDGES = 2_000  # to one node
 
 
 class Ids:
@@ -193,7 +194,9 @@ class DrawingBuilder:
         return len(self._boxes) - 1
 
     def _draw_nodes(self, level: _Level) -> Iterator[_Level | None]:
-        for value in level.graph.inputs:
+        for count, value in enumerate(level.graph.inputs):
+            if not count % _SLICE:
+                yield None
             if value.initializer is None:
                 key = (level.instance, value)
                 level.sources[value] = self._add(
@@ -288,6 +291,8 @@ class DrawingBuilder:
                 continue
             self._draw_edges_to(level, node, target)
         for index, value in enumerate(level.graph.outputs):
+            if not index % _SLICE:
+                yield
             key = (level.instance, value, index)
             pill = self._add(self._cards.pill(Kind.OUTPUT, value, key, level.container, self._type_of(value)))
             found = self._source(level, value) if value.initializer is None else None
@@ -295,9 +300,10 @@ class DrawingBuilder:
                 self._connect(found[0], pill, value, dashed=found[1], at=(0, 1))
 
     def _draw_edges_to(self, level: _Level, node: Node, target: int) -> None:
+        """Draw the edges to the inputs of a node; of very many, which no eye can tell apart, the first."""
         wired = [
             (source, value, dashed)
-            for value in node.inputs
+            for value in node.inputs[:_MOST_EDGES]
             if value is not None and value.initializer is None and (found := self._source(level, value)) is not None
             for source, dashed in (found,)
         ]
@@ -433,7 +439,7 @@ def _takes_any_order(node: Node) -> bool:
     """Return whether a node's edges may arrive in any order: then none of them has a fixed port."""
     if not traits.of(node).is_commutative:
         return False
-    wired = [value for value in node.inputs if value is not None and value.initializer is None]
+    wired = [value for value in node.inputs[:_MOST_EDGES] if value is not None and value.initializer is None]
     return len(set(wired)) == len(wired) > 1  # a value that arrives twice needs two places
 
 

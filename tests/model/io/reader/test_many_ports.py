@@ -1,0 +1,29 @@
+"""Nodes of very many inputs and outputs."""
+
+from __future__ import annotations
+
+import pytest
+from onnx import helper
+
+from onnx_workbench.model.checks import check_model
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.reader.read import load
+
+
+def _sum_of(count: int) -> bytes:
+    node = helper.make_node("Sum", [f"u{i}" for i in range(count)], ["y"], name="sum")
+    return helper.make_model(helper.make_graph([node], "g", [], [])).SerializeToString()
+
+
+def test_a_node_of_more_inputs_than_any_real_one_is_refused_by_name() -> None:
+    with pytest.raises(ModelError, match="too many inputs") as refused:
+        load(_sum_of(100_001))
+    assert "'Sum'" in refused.value.detail
+    assert "node[0]" in str(refused.value.place)
+
+
+def test_the_first_of_very_many_undefined_inputs_are_named_and_the_rest_counted() -> None:
+    found = [p.message for p in check_model(load(_sum_of(1_000))) if p.rule == "undefined-value"]
+    assert len(found) == 101
+    assert "u0," in found[0]
+    assert "900 more" in found[-1]
