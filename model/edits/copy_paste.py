@@ -14,7 +14,7 @@ from onnx_workbench.model.diff import do_the_same
 from onnx_workbench.model.edits.fresh_names import FreshNames
 from onnx_workbench.model.edits.functions import boundary, constants_taken, in_graph_order
 from onnx_workbench.model.edits.initializers import put_constant
-from onnx_workbench.model.edits.nodes import replace_uses
+from onnx_workbench.model.edits.nodes import refuse_recursion, replace_uses
 from onnx_workbench.model.edits.split_metadata import Joint, joint
 from onnx_workbench.model.edits.values import ensure_order, rename_value, why_not_connect
 from onnx_workbench.model.errors import ModelError
@@ -135,6 +135,7 @@ def paste(edit: Transaction, graph: Graph, fragment: Fragment, *, before: Node |
     shared = {n for n in fragment.along if _share(n, here, cloner)}
     copies = cloner.nodes([node for node in fragment.graph.nodes if node not in shared])
     _call_instead(copies, calls)
+    refuse_recursion(edit.model, graph, copies)
     for node in copies:
         edit.do(InsertNode(graph, node, before))
     for node in copies:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from onnx_workbench.model.analysis.scoping import by_graph, is_visible, names_taken, unique_name
 from onnx_workbench.model.analysis.topology import downstream
 from onnx_workbench.model.edits.functions import set_signature
-from onnx_workbench.model.edits.initializers import INITIALIZERS_ALONE_SINCE
+from onnx_workbench.model.edits.initializers import INITIALIZERS_ALONE_SINCE, initializers_to_constants
 from onnx_workbench.model.edits.subgraph_interface import (
     add_body_inputs,
     add_body_outputs,
@@ -260,11 +260,16 @@ def input_to_initializer_only(edit: Transaction, graph: Graph, value: Value) -> 
 
 
 def inputs_to_initializers_only(edit: Transaction, graph: Graph, values: Sequence[Value]) -> None:
-    """Turn inputs with a default (an initializer) into plain constants, in bulk."""
+    """Turn inputs with a default (an initializer) into plain constants, in bulk.
+
+    Before IR version 4, where every initializer has to be an input, they become Constant nodes.
+    """
     for value in values:
         if value.initializer is None:
             raise ModelError(f"{value.name} has no initializer", "Give it one to make it a constant.", value)
     remove_inputs(edit, graph, values)
+    if edit.model.ir_version < INITIALIZERS_ALONE_SINCE:
+        initializers_to_constants(edit, values)
 
 
 def initializer_to_input(edit: Transaction, graph: Graph, value: Value, *, keep_default: bool = False) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from onnx_workbench.model import schemas
+from onnx_workbench.model.analysis.call_graph import functions_used
 from onnx_workbench.model.analysis.scoping import names_taken, node_names, run_order, unique_name
 from onnx_workbench.model.edits.fresh_names import FreshNames
 from onnx_workbench.model.edits.values import ensure_order, follow_in_sharding
@@ -23,10 +24,11 @@ from onnx_workbench.model.history.steps import (
 )
 from onnx_workbench.model.ir.attributes import Attribute, make_attribute
 from onnx_workbench.model.ir.devices import NodeDeviceConfiguration
-from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.name_index import ancestor_in
 from onnx_workbench.model.ir.types import TensorType
 from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.schemas.defaults import schema_of
 
 
 def add_node(
@@ -121,7 +123,10 @@ def is_constant(value: Value) -> bool:
 
 
 def delete_and_bridge(edit: Transaction, nodes: Collection[Node]) -> None:
-    """Remove nodes, connecting the first data input of each to the users of its first output."""
+    """Remove nodes, connecting the first data input of each to the users of its first output.
+
+    Where a body would return a value of a graph around it then, which ONNX Runtime refuses, the node becomes Identity.
+    """
     for node in nodes:
         source = bridge_source(node)
         if source is None:
@@ -130,7 +135,12 @@ def delete_and_bridge(edit: Transaction, nodes: Collection[Node]) -> None:
                 "It has no input that could take the place of its output.",
                 node,
             )
-        bridge(edit, node, source)
+        returns = bool(node.outputs) and node.outputs[0] is not None and node.outputs[0].is_output
+        if returns and source.graph is not node.graph:
+            change_operator(edit, node, "Identity")
+            edit.do(SetInputs(node, (source,)))
+        else:
+            bridge(edit, node, source)
 
 
 def bridge(edit: Transaction, node: Node, source: Value) -> None:
@@ -143,8 +153,20 @@ def bridge(edit: Transaction, node: Node, source: Value) -> None:
 
 
 def bridge_source(node: Node) -> Value | None:
-    """Return the input that replaces the output of a removed node: the first non-constant one of the same type."""
-    candidates = [v for v in node.inputs if v is not None and not is_constant(v)]
+    """Return the input that replaces the output of a removed node: the first non-constant one of the same type.
+
+    None where there is none, and of operators with bodies where none is by the operator's schema: an If's condition is
+    no data.
+    """
+    schema = schema_of(node) if node.bodies else None
+    formal = None if schema is None else schema.output(0)
+    candidates = [
+        value
+        for index, value in enumerate(node.inputs)
+        if value is not None
+        and not is_constant(value)
+        and (schema is None or formal is None or _is_of(schema.input(index), formal))
+    ]
     output = node.outputs[0] if node.outputs else None
     wanted = output.type if output is not None else None
     if isinstance(wanted, TensorType):
@@ -152,6 +174,10 @@ def bridge_source(node: Node) -> Value | None:
             if isinstance(value.type, TensorType) and value.type.element_type == wanted.element_type:
                 return value
     return candidates[0] if candidates else None
+
+
+def _is_of(parameter: schemas.Parameter | None, other: schemas.Parameter) -> bool:
+    return parameter is not None and parameter.type_name == other.type_name
 
 
 def _replace(edit: Transaction, old: Value, new: Value) -> None:
@@ -198,6 +224,7 @@ def change_operator(edit: Transaction, node: Node, op_type: str, domain: str = "
     edit.do(SetField(node, "op_type", op_type))
     edit.do(SetField(node, "domain", domain))
     edit.do(SetField(node, "overload", _overload(edit.model, node, op_type, domain) if overload is None else overload))
+    refuse_recursion(edit.model, node.graph, [node])
     if schema is None:
         return
     for name, attribute in list(node.attributes.items()):
@@ -207,6 +234,13 @@ def change_operator(edit: Transaction, node: Node, op_type: str, domain: str = "
     inputs = node.inputs[: schema.max_inputs]
     edit.do(SetInputs(node, (*inputs, *([None] * (schema.min_inputs - len(inputs))))))
     _fit_outputs(edit, node, schema)
+
+
+def refuse_recursion(model: Model, graph: Graph, nodes: Collection[Node]) -> None:
+    """Check that nodes in the body of a function do not call it, directly or not; ModelError otherwise."""
+    owner = graph.root.owner
+    if isinstance(owner, Function) and owner in functions_used(model, nodes):
+        raise ModelError(f"{owner.name} would call itself", "Functions must not recurse.", owner)
 
 
 def _overload(model: Model, node: Node, op_type: str, domain: str) -> str:

@@ -11,6 +11,8 @@ import onnx.parser
 import pytest
 
 import onnx_workbench as ow
+from onnx_workbench.model.scripts import edit_script
+from onnx_workbench.viewer.cli.main import main
 from tests.fuzz.oracles import ORT, one_helper_process
 
 MODELS = sorted(path.parent.name for path in (Path(__file__).parents[1] / "models").glob("*/model.onnx"))
@@ -145,3 +147,82 @@ def test_parts_whose_types_nobody_knows_are_refused() -> None:
         ow.split(model, at=["a"])
     ow.infer(model, rules={"custom::Strange": "same as input 0"})
     assert errors(ow.extract(model, outputs=["y"], inputs=["a"])) == errors(model)
+
+
+#: Arguments of commands that write a model; MIDDLE is the output of a node in the middle, NODE its name.
+COMMAND_LINES = {
+    "simplify": "simplify IN -o OUT --no-check",
+    "simplify all": "simplify IN -o OUT --check 1 --also fuse_swish,fuse_mish,fuse_hard_swish,fuse_attention",
+    "infer": "infer IN -o OUT",
+    "convert": "convert IN -o OUT",
+    "text": "convert IN -o OUT.onnxtxt",
+    "json": "convert IN -o OUT.json",
+    "newest opset": "convert IN -o OUT --opset 26 --check 1",
+    "opset 13": "convert IN -o OUT --opset 13 --no-check",
+    "older opset": "convert IN -o OUT --opset 8 --no-check",
+    "onnx's converter": "convert IN -o OUT --opset 21 --converter onnx --no-check",
+    "IR version": "convert IN -o OUT --ir-version 9",
+    "float16": "convert IN -o OUT --precision float16 --no-check",
+    "float16 inside": "convert IN -o OUT --precision float16 --keep inputs-outputs --no-check",
+    "free": "convert IN -o OUT --free batch --no-check",
+    "freeze": "convert IN -o OUT --freeze N=2 --no-check",
+    "inline": "convert IN -o OUT --functions inline --no-check",
+    "functions": "convert IN -o OUT --functions extract --no-check",
+    "strip": "convert IN -o OUT --strip doc --strip metadata --strip types --strip inputs",
+    "rename": "convert IN -o OUT --rename nodes --rename initializers --rename values --sort",
+    "external": "convert IN -o OUT --external one-file --threshold 0",
+    "extract": "extract IN -o OUT --outputs MIDDLE --check 1",
+    "split": "split IN -o OUT --at MIDDLE --no-check",
+    "merge": "merge IN IN -o OUT --prefix other_",
+    "edit": "edit IN SCRIPT -o OUT",
+}
+
+
+def renamed(path: Path) -> ow.Document:
+    """A document with an edit that can be recorded."""
+    document = ow.Document(ow.load(path))
+    with document.edit("Rename") as edit:
+        ow.edits.regenerate_node_names(edit, document.model)
+    return document
+
+
+def is_worse_by(path: Path, line: str, folder: Path) -> str:
+    """What a command of the command line has made worse; a refusal is none."""
+    before, was_loaded = errors(ow.load(path)), isinstance(ORT.run(path.read_bytes()), dict)
+    out = folder / "out.onnx"
+    script = folder / "script.json"
+    script.write_text(edit_script.export(renamed(path)))
+    meant = {"IN": str(path), "MIDDLE": middle(ow.load(path)), "SCRIPT": str(script)}
+    arguments = [meant.get(word, word.replace("OUT", str(out)).replace(".onnx.", ".")) for word in line.split()]
+    for old in folder.glob("out*"):
+        old.unlink()
+    status = main(arguments)
+    for written in folder.glob("out*.*"):
+        if written.suffix not in (".onnx", ".onnxtxt", ".json"):
+            continue
+        if status:
+            return f"exit status {status}, and a file"
+        model = ow.load(written)
+        if added := errors(model) - before:
+            return f"{written.name}: {dict(added)}"
+        ow.save(model, folder / "loaded.onnx", external="inline")
+        told = ORT.run((folder / "loaded.onnx").read_bytes())
+        if was_loaded and isinstance(told, str) and "NOT_IMPLEMENTED" not in told and "support" not in told:
+            return f"{written.name}: ONNX Runtime says {told}"
+    return ""
+
+
+@pytest.mark.parametrize("command", COMMAND_LINES)
+def test_commands_on_small_models(command: str, real_models, tmp_path: Path) -> None:
+    paths = [real_models / name / "model.onnx" for name in QUICK]
+    found = {path.parent.name: is_worse_by(path, COMMAND_LINES[command], tmp_path) for path in paths}
+    assert {name: told for name, told in found.items() if told} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("command", COMMAND_LINES)
+def test_commands_on_every_model(command: str, real_models, tmp_path: Path) -> None:
+    paths = [real_models / name / "model.onnx" for name in MODELS]
+    found = {path.parent.name: is_worse_by(path, COMMAND_LINES[command], tmp_path) for path in paths}
+    assert {name: told for name, told in found.items() if told} == {}

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from onnx_workbench.model.checks import check_model
 from onnx_workbench.model.edits import interface
 from onnx_workbench.model.edits.constants import give_default, parse_constant, reads_as_constant
 from onnx_workbench.model.errors import ModelError
@@ -91,6 +92,17 @@ def test_an_input_is_given_values(text, type_, values):
             interface.input_to_initializer_only(edit, document.model.graph, x)
         assert not x.is_input
         assert load(to_bytes(document.model)).graph.initializers[-1].name == "x"
+
+
+def test_where_initializers_have_to_be_inputs_an_input_becomes_a_constant_node():
+    document = builders.document("""<ir_version: 3, opset_import: ["" : 8]>
+        g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1.0, 2.0}> { y = Mul (x, w) }""")
+    with taken_back(document):
+        with document.edit("Constant") as edit:
+            interface.input_to_initializer_only(edit, document.model.graph, builders.value(document, "w"))
+        assert [value.name for value in document.model.graph.inputs] == ["x"]
+        assert [node.op_type for node in document.model.graph.nodes] == ["Constant", "Mul"]
+        assert [p.rule for p in check_model(document.model) if p.severity == "error"] == []
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,41 @@ def test_a_node_without_data_input_cannot_be_bridged(document):
         nodes.delete_and_bridge(edit, [node])
 
 
+BODIES = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[2] x, bool flag, int64 n) => (float[2] y, float[2] z)
+{
+    more = Constant <value = bool {1}> ()
+    [choose] y = If (flag) <
+        then_branch: graph = yes () => (float[2] a) { [inner] a = Neg (x) },
+        else_branch: graph = no () => (float[2] b) { b = Abs (x) }
+    >
+    [repeat] z = Loop (n, more, y) <
+        body: graph = turn (int64 i, bool c, float[2] s) => (bool d, float[2] t) { d = Identity (c) t = Neg (s) }
+    >
+}
+"""
+
+
+def test_a_condition_does_not_take_the_place_of_what_it_chooses():
+    document = builders.document(BODIES)
+    with pytest.raises(ModelError, match="cannot be bridged"), document.edit("Bridge") as edit:
+        nodes.delete_and_bridge(edit, [builders.node(document, "choose")])
+    with document.edit("Bridge") as edit:
+        nodes.delete_and_bridge(edit, [builders.node(document, "repeat")])
+    assert [value.name for value in document.model.graph.outputs] == ["y", "y"]
+
+
+def test_bridging_in_a_body_leaves_it_an_output_of_its_own():
+    """A body that returns a value of the graph around it is refused by ONNX Runtime."""
+    document = builders.document(BODIES)
+    inner = builders.node(document, "inner")
+    with document.edit("Bridge") as edit:
+        nodes.delete_and_bridge(edit, [inner])
+    assert (inner.op_type, [value.name for value in inner.outputs]) == ("Identity", ["a"])
+    assert inner.inputs == (builders.value(document, "x"),)
+
+
 def test_duplicates_are_wired_alike_and_named_anew(document):
     chosen = [builders.node(document, "third"), builders.node(document, "second")]
     with document.edit("Duplicate") as edit:

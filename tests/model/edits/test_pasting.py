@@ -4,7 +4,8 @@ import pytest
 
 from onnx_workbench.model.analysis.call_graph import called_by
 from onnx_workbench.model.checks import check_model
-from onnx_workbench.model.edits import copy_paste, values
+from onnx_workbench.model.edits import copy_paste, nodes, values
+from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import to_bytes
 from tests.model import builders
@@ -169,3 +170,19 @@ def test_a_function_that_is_here_does_not_come_again():
     with here.edit("Paste") as edit:
         copy_paste.paste(edit, here.model.graph, copy_paste.copy(list(other.model.graph.nodes)))
     assert [f.name for f in here.model.functions] == ["outer", "inner", "alone"]
+
+
+RECURSION = """<ir_version: 10, opset_import: ["" : 21, "f" : 1]>
+g (float[2] x) => (float[2] y) { [call] y = f.Outer (x) }
+<domain: "f", opset_import: ["" : 21, "f" : 1]> Inner (p) => (q) { [inmost] q = Relu (p) }
+<domain: "f", opset_import: ["" : 21, "f" : 1]> Outer (p) => (q) { q = f.Inner (p) }"""
+
+
+def test_a_call_is_not_pasted_into_its_own_function():
+    document = builders.document(RECURSION)
+    fragment = copy_paste.copy([builders.node(document, "call")])
+    for function in document.model.functions:
+        with pytest.raises(ModelError, match="would call itself"), document.edit("Paste") as edit:
+            copy_paste.paste(edit, function.body, fragment)
+    with pytest.raises(ModelError, match="would call itself"), document.edit("Change") as edit:
+        nodes.change_operator(edit, builders.node(document, "inmost"), "Outer", "f")
