@@ -45,7 +45,7 @@ def _step(context: MenuContext) -> None:
 
 
 def _continue(context: MenuContext) -> None:
-    context.opened.runs.go_on()
+    context.opened.runs.resume()
 
 
 def _is_paused(context: MenuContext) -> bool:
@@ -127,24 +127,24 @@ def _go_to_bad(context: MenuContext) -> Callable[[Value, tuple[int, ...]], None]
 
 
 def _first_non_finite(context: MenuContext) -> None:
-    context.opened.runs.hunt.first(_go_to_bad(context))
+    context.opened.runs.non_finite_navigator.first(_go_to_bad(context))
 
 
 def _next_non_finite(context: MenuContext) -> None:
-    context.opened.runs.hunt.following(_go_to_bad(context))
+    context.opened.runs.non_finite_navigator.following(_go_to_bad(context))
 
 
-def _hunts_nan_alone(context: MenuContext) -> bool:
+def _searches_nan_alone(context: MenuContext) -> bool:
     return context.settings.get(NAN_ALONE)
 
 
 def _toggle_nan_alone(context: MenuContext) -> None:
-    context.settings.set(NAN_ALONE, not _hunts_nan_alone(context))
+    context.settings.set(NAN_ALONE, not _searches_nan_alone(context))
 
 
 def _test(context: MenuContext) -> None:
     runs = context.opened.runs
-    runs.testing.run(runs.inputs.data_sets())
+    runs.test_data.run(runs.inputs.data_sets())
     context.docks.open("run")
 
 
@@ -425,7 +425,7 @@ ACTIONS = (
         id="run.nan_alone",
         title="Ignore Infinities",
         run=_toggle_nan_alone,
-        checked=_hunts_nan_alone,
+        checked=_searches_nan_alone,
         enabled=always,
         menu=Menu.RUN,
         section=5,

@@ -361,7 +361,7 @@ def _run_test_data(tab: DocumentTab) -> None:
     runs = tab.workspace.runs
     if runs.inputs.data_sets():
         tab.workspace.trigger("panel.run")
-        runs.testing.run(runs.inputs.data_sets())
+        runs.test_data.run(runs.inputs.data_sets())
 
 
 def _state_of(tab: DocumentTab) -> object:

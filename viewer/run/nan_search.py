@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from PySide6.QtCore import QObject
 
-from onnx_workbench.exec.inspect.nonfinite import NonFiniteSearch, NonFiniteValue, Sought, first_of
+from onnx_workbench.exec.inspect.nonfinite import NonFiniteSearch, NonFiniteValue, first_of
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Value
@@ -18,13 +19,14 @@ from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.style.labels import name_of
 
 if TYPE_CHECKING:
+    from onnx_workbench.viewer.run.controller import RunController
     from onnx_workbench.viewer.run.workspace import Workspace
 
 T = TypeVar("T")
 
 _TOPIC = "search for what is not finite"
 
-#: Places that are gone through one after the other.
+#: Values that are gone through one after the other.
 _MOST = 1000
 
 #: What is called with a value and the index of its first element that is not finite, empty if it is no tensor.
@@ -38,123 +40,122 @@ class NonFiniteNavigator(QObject):
     again, with the same inputs and seed, and stops at each such value.
     """
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, runs: RunController) -> None:
         super().__init__(workspace)
         self._workspace = workspace
-        self._shown: ValueKey | None = None  # where the hunt stands; None: at no place
-        self._seeks: Sought = "beginnings"  # of the run that was started for it
+        self._runs = runs
+        self._found: Found = lambda _value, _index: None
+        self._shown: ValueKey | None = None  # what was shown last; None: start with the first
+        self._run_sought: Literal["beginnings", "nan"] = "beginnings"  # of the run that was started for it
+        runs.search_stopped.connect(self._on_run_stopped)
 
     def first(self, found: Found) -> None:
-        """Go to the first place; a message when there is none."""
-        runs = self._workspace.runs
-        if runs.is_seeking:
-            self._seek(found)
+        """Go to the first value; a message when there is none."""
+        self._found = found
+        if self._runs.is_searching:
+            self._run()
         else:
-            self._search(1, partial(self._found_first, found))
+            self._search(1, self._show_first)
 
     def following(self, found: Found) -> None:
-        """Go to the place after the one gone to last, or to the first; a message when there is none."""
-        runs = self._workspace.runs
-        if runs.is_seeking and self._seeks == sought_in(self._workspace):
-            runs.seek_on()
-        elif self._shown is None or runs.is_seeking:
+        """Go to the value after the one shown last, or to the first; a message when there is none."""
+        self._found = found
+        if self._runs.is_searching and self._run_sought == sought_in(self._workspace):
+            self._runs.resume()
+        elif self._shown is None or self._runs.is_searching:
             self.first(found)
         else:
-            self._search(_MOST, partial(self._found_following, found))
+            self._search(_MOST, self._show_following)
 
-    # -- in what is kept -------------------------------------------------------------------------------------
+    # -- in the values that the last run kept ----------------------------------------------------------------
 
-    def _search(self, most: int, done: Callable[[RunRecord, NonFiniteSearch], object]) -> None:
-        """Search the values kept of the run that is shown."""
+    def _search(self, most: int, show: Callable[[RunRecord, NonFiniteSearch], object]) -> None:
         record, sought = self._workspace.results.current, sought_in(self._workspace)
         if record is None:
             return
 
         def work(_progress: Progress) -> NonFiniteSearch:
-            try:
+            with _values_needed():
                 return non_finite(record, most, sought)
-            except LookupError as error:
-                raise _gone(error) from error
 
-        self._start(work, lambda search: done(record, search))
+        self._start(work, partial(show, record))
 
-    def _start(self, work: Callable[[Progress], T], done: Callable[[T], object]) -> None:
-        self._workspace.tasks.start("Find NaN and infinity", work, done=done, supersede=_TOPIC)
+    def _start(self, work: Callable[[Progress], T], show: Callable[[T], object]) -> None:
+        self._workspace.tasks.start("Find NaN and infinity", work, done=show, supersede=_TOPIC)
 
-    def _found_first(self, found: Found, record: RunRecord, search: NonFiniteSearch) -> None:
-        runs = self._workspace.runs
-        is_busy = record.unfinished or runs.is_running or runs.is_paused  # no run is ended for it
-        if is_busy or search.is_whole or (search.found and self._is_given(search.found[0])):
-            self._tell(found, record, search)
+    def _show_first(self, record: RunRecord, search: NonFiniteSearch) -> None:
+        if self._is_final(record, search) or (search.found and self._is_given(search.found[0])):
+            self._show_search(record, search)
         else:
-            self._seek(found)
+            self._run()
 
-    def _found_following(self, found: Found, record: RunRecord, search: NonFiniteSearch) -> None:
+    def _show_following(self, record: RunRecord, search: NonFiniteSearch) -> None:
         keys = [bad.key for bad in search.found]
-        runs = self._workspace.runs
-        if self._shown not in keys or not (search.is_whole or record.unfinished or runs.is_running or runs.is_paused):
-            self._found_first(found, record, search)
+        if self._shown not in keys or not self._is_final(record, search):
+            self._show_first(record, search)
         elif self._shown == keys[-1]:
-            self._tell_end()
+            self._show_end()
         else:
-            self._show(found, search.found[keys.index(self._shown) + 1])
+            self._show(search.found[keys.index(self._shown) + 1])
+
+    def _is_final(self, record: RunRecord, search: NonFiniteSearch) -> bool:
+        """Return whether the model is not run again for it: all was searched, or a run would have to be ended."""
+        return search.is_whole or record.unfinished or self._runs.is_running or self._runs.is_paused
 
     def _is_given(self, bad: NonFiniteValue) -> bool:
         """Return whether it is an input or a constant, which nothing precedes."""
         value = self._workspace.results.value_by_number(bad.key[1])
-        return value is not None and value.producer is None and value.graph is self._workspace.runs.inputs.graph
+        return value is not None and value.producer is None and value.graph is self._runs.inputs.graph
 
     # -- in a run for it -------------------------------------------------------------------------------------
 
-    def _seek(self, found: Found) -> None:
+    def _run(self) -> None:
         self._shown = None
-        self._seeks = sought = sought_in(self._workspace)
-        self._workspace.runs.seek_non_finite("nan" if sought == "nan" else "beginnings", lambda: self._stopped(found))
+        self._run_sought = "nan" if sought_in(self._workspace) == "nan" else "beginnings"
+        self._runs.search_non_finite(self._run_sought)
 
-    def _stopped(self, found: Found) -> None:
+    def _on_run_stopped(self) -> None:
         """The run waits behind a node that gave some, or is over."""
-        runs, record, sought = self._workspace.runs, self._workspace.results.current, self._seeks
-        last = runs.last_node if runs.is_seeking else None
+        record, sought = self._workspace.results.current, self._run_sought
+        last = self._runs.last_node if self._runs.is_searching else None
         if record is None:
             return
         if last is None:
             if self._shown is None:
-                self._search(1, partial(self._tell, found))
+                self._search(1, self._show_search)
             else:
-                self._tell_end()
+                self._show_end()
             return
         path, node = last
         keys = [(path, value.id) for value in node.outputs if value is not None]
 
         def work(_progress: Progress) -> NonFiniteValue | None:
-            try:
+            with _values_needed():
                 return record.result.apply(first_of, keys, sought)
-            except LookupError as error:
-                raise _gone(error) from error
 
-        self._start(work, lambda bad: self._show(found, bad))
+        self._start(work, self._show)
 
     # -- messages --------------------------------------------------------------------------------------------
 
-    def _show(self, found: Found, bad: NonFiniteValue | None) -> None:
+    def _show(self, bad: NonFiniteValue | None) -> None:
         value = None if bad is None else self._workspace.results.value_by_number(bad.key[1])
         if bad is None or value is None:
             return
         self._shown = bad.key
         self._workspace.messages.withdraw(_TOPIC)
         self._workspace.results.show_call(bad.key[0])
-        found(value, bad.index)
+        self._found(value, bad.index)
 
-    def _tell_end(self) -> None:
+    def _show_end(self) -> None:
         self._shown = None
         what = "NaN" if sought_in(self._workspace) == "nan" else "NaN or infinity"
         detail = "Go to the next again to begin with the first."
         self._workspace.messages.show("info", f"No further {what} begins in the last run", detail, topic=_TOPIC)
 
-    def _tell(self, found: Found, record: RunRecord, search: NonFiniteSearch) -> None:
+    def _show_search(self, record: RunRecord, search: NonFiniteSearch) -> None:
         workspace = self._workspace
         if search.found:
-            self._show(found, search.found[0])
+            self._show(search.found[0])
             return
         run = "what the run has computed so far" if record.unfinished else "the last run"
         is_nan = sought_in(workspace) == "nan"
@@ -172,5 +173,10 @@ class NonFiniteNavigator(QObject):
         workspace.messages.show("info", title, detail, topic=_TOPIC)
 
 
-def _gone(error: LookupError) -> ModelError:
-    return ModelError("The values are gone", f"{error}. Run the model again.")
+@contextmanager
+def _values_needed() -> Iterator[None]:
+    """Raise a ModelError where values of the run are gone."""
+    try:
+        yield
+    except LookupError as error:
+        raise ModelError("The values are gone", f"{error}. Run the model again.") from error

@@ -17,7 +17,7 @@ from onnx_workbench.model.ir.graph import Node
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.run_task import RunTask
 
-#: Milliseconds between two words about them.
+#: Milliseconds between two reports.
 _PACE = 80
 _MOST = 2000  # nodes reported at once, which takes far less than a frame
 _NONE: NDArray[np.int64] = np.zeros(0, np.int64)
@@ -30,7 +30,7 @@ class NodeProgress(QObject):
     `node_of` is the node with a number in runs.
     """
 
-    told = Signal(object)  # list[Node] that have been computed, be it in calls of functions among them
+    finished = Signal(object)  # list[Node] that have been computed, be it in calls of functions among them
 
     def __init__(self, node_of: Callable[[int], Node | None], parent: QObject) -> None:
         super().__init__(parent)
@@ -39,7 +39,7 @@ class NodeProgress(QObject):
         self._news: list[NDArray[np.int64]] = []  # their numbers
         self._lock = threading.Lock()
         self._timer = QTimer(self, interval=_PACE)
-        self._timer.timeout.connect(self.tell)
+        self._timer.timeout.connect(self.report)
         self.count = 0  # since the document was opened; read on any thread
 
     def start(self, run: RunTask) -> None:
@@ -60,7 +60,7 @@ class NodeProgress(QObject):
             self._news.append(finished.keys.outermost())
             self.count += len(finished)
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Report the nodes finished since; at most so many, the rest wait for the next call."""
         stepper = None if self._run is None else self._run.stepper
         if isinstance(stepper, Stepper):
@@ -70,4 +70,4 @@ class NodeProgress(QObject):
             numbers, self._news = news[:_MOST], [news[_MOST:]] if len(news) > _MOST else []
         nodes = [node for number in dict.fromkeys(numbers.tolist()) if (node := self._node_of(number)) is not None]
         if nodes:
-            self.told.emit(nodes)
+            self.finished.emit(nodes)

@@ -3,96 +3,104 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.tasks import TaskRunner
+from onnx_workbench.viewer.core.tasks import Task, TaskRunner
+from onnx_workbench.viewer.run.node_progress import NodeProgress
+from onnx_workbench.viewer.run.run_session import RunSession
+from onnx_workbench.viewer.run.run_task import RunTask
 
-#: Milliseconds a run may take before it is looked at, and between two looks.
+#: Milliseconds a run may take before it is read, and between two reads.
 _PATIENCE = 400
 _PACE = 500
-#: Looks may take one part in this many of the time: those at a hundred thousand nodes are not for nothing.
+#: Reads may take one part in this many of the time: those at a hundred thousand nodes are not for nothing.
 _SHARE = 10
 
-Look = Callable[[Progress], RunResult | None]  # off the GUI thread
-Show = Callable[[RunResult, set[Value]], object]
-Find = Callable[[int], Value | None]  # the value with a number; any thread
 _Mask = NDArray[np.bool_]  # by slot
-_Seen = tuple[RunResult, _Mask, set[Value]]  # all that was computed, and what is new of it
 
 
 class PartialResults(QObject):
-    """Periodic read of the results of a running run, in the background, from `start` to `stop`. GUI thread only.
+    """Periodic read of the results of a running run, in the background, from `start` to `stop`. GUI thread only."""
 
-    `show` gets the results, and the values that are new since the last read or that belong to bodies, where they are
-    those of the last iteration. While `count` is unchanged there is nothing to read: it is the number of finished
-    nodes.
-    """
+    #: RunTask, RunResult, and the set of values that are new since the last read or that belong to bodies, where they
+    #: are those of the last iteration.
+    read = Signal(object, object, object)
 
-    def __init__(self, tasks: TaskRunner, find: Find, parent: QObject) -> None:
+    def __init__(self, tasks: TaskRunner, session: RunSession, node_progress: NodeProgress, parent: QObject) -> None:
         super().__init__(parent)
         self._tasks = tasks
-        self._find = find
-        self._look: Look = lambda _progress: None
-        self._show: Show = lambda _result, _fresh: None
-        self._count: Callable[[], object] = lambda: 0
-        self._counted: object = None
-        self._known: _Mask = np.zeros(0, bool)
+        self._session = session
+        self._node_progress = node_progress
+        self._run: RunTask | None = None
+        self._part: Task[Any] | None = None  # the task of the run when it was started
+        self._known: _Mask = np.zeros(0, bool)  # computed at the last read
+        self._counted: object = None  # then
         self._begun = 0.0
-        self._is_looking = False
+        self._is_reading = False
         self._timer = QTimer(self, singleShot=True)
-        self._timer.timeout.connect(self._start_look)
+        self._timer.timeout.connect(self._start_read)
 
-    def start(self, look: Look, show: Show, count: Callable[[], object]) -> None:
-        """Start reading this run: it begins or continues."""
-        self._look, self._show, self._count = look, show, count
+    def start(self, run: RunTask) -> None:
+        """Start reading this run: it begins or is resumed."""
+        self._run, self._part = run, run.task
         self._known, self._counted = np.zeros(0, bool), None
         self._timer.start(_PATIENCE)
 
     def stop(self) -> None:
         """Stop: the run has ended or waits; the result of a pending read is not shown."""
-        self._look = lambda _progress: None
+        self._run = self._part = None
         self._timer.stop()
 
-    def _start_look(self) -> None:
-        count = self._count()
-        if self._is_looking or count == self._counted:  # still at the run before this one, or at what was seen
+    def _count(self, run: RunTask) -> object:
+        """Return what changes when a run has computed more: in a body, as of a Loop, that may be at any time."""
+        number = run.current_node
+        node = None if number is None else self._session.node(number)
+        return object() if node is not None and node.bodies else self._node_progress.count
+
+    def _start_read(self) -> None:
+        run, part = self._run, self._part
+        if run is None:
+            return
+        count = self._count(run)
+        if self._is_reading or count == self._counted:
             self._timer.start(_PACE)
             return
-        self._is_looking = True
+        self._is_reading = True
         self._begun = time.monotonic()
-        look, known, find = self._look, self._known, self._find
+        known, value_of = self._known, self._session.value
 
-        def work(progress: Progress) -> _Seen | None:
-            result = look(progress)
+        def read(progress: Progress) -> tuple[RunResult, _Mask, set[Value]] | None:
+            result = run.partial_result()
             if result is None:
                 return None
-            now = result.computed
-            is_new = now.copy()
+            computed = result.computed
+            is_new = computed.copy()
             is_new[: len(known)] &= ~known
             table = result.layout.table
             progress.check()
             numbers = set(table.entries.numbers[is_new[table.slots]].tolist())
             numbers.update(*result.bodies.values())
-            return result, now, {value for number in progress.paced(numbers) if (value := find(number)) is not None}
+            fresh = {value for number in progress.paced(numbers) if (value := value_of(number)) is not None}
+            return result, computed, fresh
 
-        def done(found: _Seen | None) -> None:
-            if found is not None and look is self._look:
+        def show(found: tuple[RunResult, _Mask, set[Value]] | None) -> None:
+            if found is not None and self._part is part:
                 result, self._known, fresh = found
                 self._counted = count
-                self._show(result, fresh)
+                self.read.emit(run, result, fresh)
 
         # Without a title: not worth a progress bar.
-        self._tasks.start("", work, done=done, finished=lambda: self._looked(look))
+        self._tasks.start("", read, done=show, finished=self._finish_read)
 
-    def _looked(self, look: Look) -> None:
-        self._is_looking = False
-        if look is self._look:
+    def _finish_read(self) -> None:
+        self._is_reading = False
+        if self._run is not None and not self._timer.isActive():
             took = 1000 * (time.monotonic() - self._begun)
             self._timer.start(max(_PACE, int(_SHARE * took)))

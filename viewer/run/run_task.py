@@ -1,23 +1,26 @@
-"""One run: its options, its continuation over several tasks, and its results so far."""
+"""One run: its options, its state over several tasks, and its results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from onnx_workbench.exec.engine.stepper import Request
+from onnx_workbench.exec.engine.breakpoints import Breakpoint
+from onnx_workbench.exec.engine.stepper import Stepper
 from onnx_workbench.exec.errors import LimitError
 from onnx_workbench.exec.inputs.recipe import Recipe
 from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.slot_map import Path as CallPath
+from onnx_workbench.exec.session import Session
+from onnx_workbench.exec.worker.client import RemoteStepper, WorkerSession
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.core.tasks import Task
 from onnx_workbench.viewer.run.results import RunRecord
 
-#: Why a run ended that cannot go on.
-CUT_OFF = ("cancelled", "time limit", "crash")
-
-Mode = Literal["run", "step"]
+#: Why a run ended that cannot be resumed.
+_CUT_OFF = ("cancelled", "time limit", "crash")
 
 
 class ProgressRelay(Progress):
@@ -25,69 +28,103 @@ class ProgressRelay(Progress):
 
     def __init__(self, task: Progress) -> None:
         super().__init__()
-        self.now = task
+        self.current = task
 
     def report(self, done: float, total: float, text: str = "") -> None:
         """Report progress to the task."""
-        self.now.report(done, total, text)
+        self.current.report(done, total, text)
 
     def check(self) -> None:
         """Raise Cancelled when the task was cancelled."""
-        self.now.check()
+        self.current.check()
 
     def cancel(self) -> None:
         """Cancel the task."""
-        self.now.cancel()
+        self.current.cancel()
 
     @property
     def cancelled(self) -> bool:
         """Return whether the task was cancelled."""
-        return self.now.cancelled
+        return self.current.cancelled
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Options of a run. `seeking`: it stops where `sought` begins, and calls this when it stops or ends."""
+    """Options of a run. `sought`: it stops where something that is not finite begins, inside bodies too."""
 
-    mode: Mode = "run"
     until: Node | None = None
-    fresh: bool = False
-    seeking: Callable[[], object] | None = None
-    sought: Literal["beginnings", "nan"] = "beginnings"
+    fresh: bool = False  # compute also what an earlier run has computed
+    stepping: bool = False  # wait before the first node
+    sought: Literal["", "beginnings", "nan"] = ""
 
 
 @dataclass(eq=False)
 class RunTask:
-    """One run from its start to its last step."""
+    """One run from its start to its end; where it waits in between, each part is a task of its own."""
 
-    serial: int
-    request: Request
+    options: RunOptions
+    session: Session | WorkerSession
     recipe: Recipe
-    feeds: Mapping[str, Any]
-    revision: int
-    state: int
-    aim: RunOptions
-    relay: ProgressRelay | None = None
-    stepper: Any = None  # a Stepper or RemoteStepper, once planned
-    result: RunResult | None = None
-    went_on: bool = False  # after it had waited
+    breakpoints: tuple[Breakpoint, ...] = ()
+    memory_limit: int | None = None  # bytes of a single value
+    time_limit: float | None = None  # seconds
+    feeds: Mapping[str, Any] | None = None  # once they were made
+    revision: int = 0  # of the document, when its snapshot was taken
+    task: Task[None] | None = None  # while it computes; GUI thread
+    progress: ProgressRelay = field(default_factory=lambda: ProgressRelay(Progress()))
+    stepper: Stepper | RemoteStepper | None = None  # once it was planned
+    result: RunResult | None = None  # of the last part that ended
+    was_resumed: bool = False
+    identity: object = field(default_factory=object)  # for its records, which keep nothing else of it
+
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether it can be resumed."""
+        stepper, result = self.stepper, self.result
+        is_over = self.task is not None or stepper is None or result is None or result.stopped in _CUT_OFF
+        return not (is_over or stepper is None or stepper.done)
+
+    @property
+    def next_node(self) -> tuple[CallPath, Node] | None:
+        """The node that is computed next where it waits, and the call of a function that it is in."""
+        return self.stepper.next_node if self.is_waiting and self.stepper is not None else None
+
+    @property
+    def last_node(self) -> tuple[CallPath, Node] | None:
+        """The node computed last where it waits, be it in a body, and the call of a function that it is in."""
+        return self.stepper.last_node if self.is_waiting and self.stepper is not None else None
+
+    @property
+    def current_node(self) -> int | None:
+        """Number of the node that is being computed, as far as is known. Any thread."""
+        if isinstance(self.session, WorkerSession):
+            at = self.session.at
+        else:
+            at = self.stepper.next_key if isinstance(self.stepper, Stepper) else None
+        return None if at is None else at[1]
+
+    def partial_result(self) -> RunResult | None:
+        """Return the values computed up to now, None if there are none. Off the GUI thread."""
+        if isinstance(self.session, WorkerSession):
+            result = self.session.so_far()
+        else:  # a fetch would compute, beside the run
+            result = None if self.stepper is None else replace(self.stepper.result(), fetch=None)
+        return result.work_out() if result is not None and result.nodes else None
 
     def record(self, result: RunResult, *, unfinished: bool = False) -> RunRecord:
         """Record its results at some time."""
-        whole = self.aim.until is None and not unfinished and result_is_whole(result)
-        found = RunRecord(
+        return RunRecord(
             result,
-            self.state,
+            result.state,
             self.revision,
             self.recipe.signature,
-            dict(self.feeds),
-            whole,
+            dict(self.feeds or {}),
+            whole=self.options.until is None and not unfinished and result_is_whole(result),
             unfinished=unfinished,
-            run=self.serial,
+            run=self.identity,
+            was_watched=bool(self.options.sought) and result.stopped not in _CUT_OFF,
+            went_on=self.was_resumed,
         )
-        found.was_watched = self.aim.seeking is not None and result.stopped not in CUT_OFF
-        found.went_on = self.went_on
-        return found
 
 
 def result_is_whole(result: RunResult) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,8 @@ from onnx_workbench.model.analysis.call_graph import called_by
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.tasks import ModelReader
+from onnx_workbench.viewer.core.read_in_task import read_model
+from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.run.value_paths import addresses_in
 from onnx_workbench.viewer.style.formatting import plural
 
@@ -34,33 +36,36 @@ def write_run(workspace: Workspace, path: Path) -> None:
     record = workspace.results.current
     if record is None:
         raise ModelError("There is no run to save", "run the model first")
-    result, inputs, known = record.result, list(record.feeds), addresses_in(workspace)
+    result, inputs = record.result, list(record.feeds)
+
+    def write(progress: Progress) -> int:
+        addresses = read_model(partial(_addresses_of, workspace, result), progress)
+        try:
+            return result.apply(save_run, str(path), inputs, *addresses, progress=progress)
+        except (LookupError, OSError) as error:
+            raise ModelError(f"{path.name} cannot be written", str(error), str(path)) from error
+
+    def show(count: int) -> None:
+        workspace.messages.show("info", "The run is saved", f"{plural(count, 'value')} in {path.name}")
+
+    workspace.tasks.start("Save the run", write, done=show, makes="file")
+
+
+def _addresses_of(
+    workspace: Workspace, result: RunResult, progress: Progress
+) -> tuple[dict[ValueKey, Address], NodeTable, list[Address]]:
+    """The addresses of all values of a run, and of the nodes that ran in the order of their table. Reads the model."""
+    known = addresses_in(workspace)
     bodies = [(call, number) for call, values in result.bodies.items() for number in values]
-
-    def named(progress: Progress) -> tuple[dict[ValueKey, Address], NodeTable, list[Address]]:
-        keys = progress.paced([*result.layout.slots, *bodies])
-        values = {key: address for key in keys if (address := known.of(key)) is not None}
-        nodes = NodeTable.joined([result.nodes, result.inner])
-        rows = {
-            address: row
-            for row in progress.paced(nodes.rows(*RAN).tolist())
-            if (address := _address_of(workspace, *nodes.keys.at(row), known)) is not None
-        }
-        return values, nodes.take(np.array(list(rows.values()), np.int64)), list(rows)
-
-    def write(named: tuple[dict[ValueKey, Address], NodeTable, list[Address]]) -> None:
-        def work(progress: Progress) -> int:
-            try:
-                return result.apply(save_run, str(path), inputs, *named, progress=progress)
-            except (LookupError, OSError) as error:
-                raise ModelError(f"{path.name} cannot be written", str(error), str(path)) from error
-
-        def done(count: int) -> None:
-            workspace.messages.show("info", "The run is saved", f"{plural(count, 'value')} in {path.name}")
-
-        workspace.tasks.start("Save the run", work, done=done, makes="file")
-
-    ModelReader(workspace).start(named, write)
+    keys = progress.paced([*result.layout.slots, *bodies])
+    values = {key: address for key in keys if (address := known.of(key)) is not None}
+    nodes = NodeTable.joined([result.nodes, result.inner])
+    rows = {
+        address: row
+        for row in progress.paced(nodes.rows(*RAN).tolist())
+        if (address := _address_of(workspace, *nodes.keys.at(row), known)) is not None
+    }
+    return values, nodes.take(np.array(list(rows.values()), np.int64)), list(rows)
 
 
 def _address_of(workspace: Workspace, number: int, path: CallPath, known: ValuePaths) -> Address | None:
@@ -70,46 +75,60 @@ def _address_of(workspace: Workspace, number: int, path: CallPath, known: ValueP
     return None if output is None else known.of((path, output.id))
 
 
+@dataclass(frozen=True)
+class _LoadedRun:
+    """A saved run whose values were found in the model. `lost` is how many were not."""
+
+    saved: SavedRun
+    result: RunResult
+    revision: int
+    lost: int
+
+
 def take_up_run(workspace: Workspace, path: Path) -> None:
     """Show the values of a saved run where they belong, and take its inputs and seed for the next."""
     runs = workspace.runs
+    _ = runs.session, workspace.results  # made on first use, on this thread
 
-    def found(result: RunResult | None, lost: int, saved: SavedRun) -> None:
-        if result is None:
+    def load(progress: Progress) -> _LoadedRun:
+        saved = load_run(path)
+        if not saved.is_run:
+            detail = f"{path.name} has arrays, but not which of them are inputs. Compare shows them beside a run."
+            raise ModelError("The file was not saved as a run", detail)
+        loaded = read_model(partial(_place, workspace, saved), progress)
+        if loaded is None:
             detail = f"{path.name} names {', '.join(' > '.join(a) for a in list(saved.values)[:5]) or 'no values'}"
-            workspace.messages.show("error", "The file has no values of this model", detail)
-            return
+            raise ModelError("The file has no values of this model", detail)
+        return loaded
+
+    def show(loaded: _LoadedRun) -> None:
+        saved, result = loaded.saved, loaded.result
         names = {v.name for v in runs.inputs.inputs()}
         feeds = {name: value for name, value in saved.inputs.items() if name in names}
         runs.inputs.set_given(feeds, saved.seed)
-        runs.show(result, feeds, f"Values of {path.name}")
-        if lost:
-            detail = f"Without a place in it: {plural(lost, 'value')} of {path.name}. The others are shown."
+        inputs = runs.inputs.recipe().signature
+        record = RunRecord(result, result.state, loaded.revision, inputs, feeds, whole=False, loaded=True, run=object())
+        runs.show(record, f"Values of {path.name}")
+        if loaded.lost:
+            detail = f"Without a place in it: {plural(loaded.lost, 'value')} of {path.name}. The others are shown."
             workspace.messages.show("warning", "The run is not of this model as it is", detail)
 
-    def place(saved: SavedRun) -> None:
-        if not saved.is_run:
-            detail = f"{path.name} has arrays, but not which of them are inputs. Compare shows them beside a run."
-            workspace.messages.show("error", "The file was not saved as a run", detail)
-            return
-        known = addresses_in(workspace)
+    workspace.tasks.start("Read a run", load, done=show, supersede="load")
 
-        def work(progress: Progress) -> tuple[RunResult | None, int, SavedRun]:
-            pairs = progress.paced(saved.values.items())
-            values = {key: value for address, value in pairs if (key := known.find(address)) is not None}
-            took = progress.paced(zip(saved.places, saved.nodes, strict=True))
-            costs = {key: cost for address, cost in took if (key := known.find(address)) is not None}
-            result = _result(workspace, values, costs, progress) if values else None
-            if result is not None:
-                result.seed, result.peak_bytes = saved.seed, saved.peak_bytes
-            return result, len(saved.values) - len(values), saved
 
-        ModelReader(workspace).start(work, lambda told: found(*told))
-
-    def done(saved: SavedRun) -> None:
-        runs.prepare(lambda: place(saved))
-
-    workspace.tasks.start("Read a run", lambda _progress: load_run(path), done=done, supersede="load")
+def _place(workspace: Workspace, saved: SavedRun, progress: Progress) -> _LoadedRun | None:
+    """Find the values of a saved run in the model as it is now; None if it has none of them. Reads the model."""
+    workspace.runs.session.prepare(progress)
+    known = addresses_in(workspace)
+    pairs = progress.paced(saved.values.items())
+    values = {key: value for address, value in pairs if (key := known.find(address)) is not None}
+    if not values:
+        return None
+    took = progress.paced(zip(saved.places, saved.nodes, strict=True))
+    costs = {key: cost for address, cost in took if (key := known.find(address)) is not None}
+    result = _result(workspace, values, costs, progress)
+    result.seed, result.peak_bytes = saved.seed, saved.peak_bytes
+    return _LoadedRun(saved, result, workspace.document.revision, len(saved.values) - len(values))
 
 
 #: What is known of a node whose values a file has, but not what they took.

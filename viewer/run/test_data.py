@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +13,16 @@ from onnx_workbench.exec.engine.stepper import Request
 from onnx_workbench.exec.inputs.recipe import Recipe, interface_of
 from onnx_workbench.exec.inputs.sources import input_limit
 from onnx_workbench.exec.inspect.expected_outputs import OutputCheck, check_folder
-from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.ir.graph import Graph
 from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.core.read_in_task import read_model
+from onnx_workbench.viewer.core.tasks import post
 from onnx_workbench.viewer.run.inputs import make_inputs
 from onnx_workbench.viewer.style.formatting import display
 
 if TYPE_CHECKING:
+    from onnx_workbench.exec.session import Session
+    from onnx_workbench.exec.worker.client import WorkerSession
     from onnx_workbench.viewer.run.workspace import Workspace
 
 
@@ -33,61 +36,41 @@ class TestDataRun(QObject):
         self._workspace = workspace
         self.verdicts: list[OutputCheck] = []
         self.state = -1  # of the document that was tested
-        self._pending: list[Path] = []
         self._folders: dict[str, Path] = {}  # that were tested with, by name
 
     def run(self, folders: Sequence[Path]) -> None:
         """Test with some folders; ModelError when there is none."""
         if not folders:
             raise ModelError("There is no test data", "No folder test_data_set_* is beside the model")
-        self.verdicts = []
+        runs = self._workspace.runs
+        session, graph, limit = runs.session, interface_of(runs.inputs.graph), input_limit(runs.inputs.memory_limit)
+        verdicts: list[OutputCheck] = []
+        self.verdicts = verdicts
         self.state = self._workspace.document.current.id
-        self._pending = list(folders)
         self._folders = {folder.name: folder for folder in folders}
-        self._next()
 
-    def _next(self) -> None:
-        if not self._pending:
-            self._tell()
-            return
-        folder = self._pending.pop(0)
-        runs = self._workspace.runs
-        session, graph = runs.session, interface_of(runs.inputs.graph)
-        recipe = Recipe(graph, {}, {}, 0, folder, {}, str(folder), input_limit(runs.inputs.memory_limit))
-        self._workspace.tasks.start(
-            f"Read {folder.name}",
-            lambda progress: make_inputs(session, recipe, progress),
-            done=lambda feeds: self._perform(folder, feeds),
-            failed=lambda error: self._failed(folder.name, error),
-            supersede="test",
-        )
+        def test(progress: Progress) -> None:
+            for number, folder in enumerate(folders):
+                progress.report(number, len(folders), folder.name)
+                recipe = Recipe(graph, {}, {}, 0, folder, {}, str(folder), limit)
+                try:
+                    feeds = make_inputs(session, recipe, progress)
+                    request = read_model(partial(_make_request, session, feeds), progress)
+                    result = runs.perform(request, progress=progress)
+                    checks = result.apply(check_folder, folder, graph, progress=progress)
+                except (ModelError, LookupError) as error:
+                    text = f"{error.title}: {error.detail}" if isinstance(error, ModelError) else str(error)
+                    checks = [OutputCheck(folder.name, "", text)]
+                post(partial(self._add, verdicts, checks))
 
-    def _perform(self, folder: Path, feeds: Mapping[str, Any]) -> None:
-        runs = self._workspace.runs
-        session, perform, graph = runs.session, runs.perform, interface_of(runs.inputs.graph)
-        try:
-            request = session.request(feeds, values="outputs")
-        except ModelError as error:
-            self._failed(folder.name, error)
-            return
-        self._workspace.tasks.start(
-            f"Test {folder.name}",
-            lambda progress: check(perform, request, folder, graph, progress),
-            done=self._take,
-            failed=lambda error: self._failed(folder.name, error),
-            supersede="test",
-        )
+        self._workspace.tasks.start("Run the test data", test, done=lambda _: self._report(), supersede="test")
 
-    def _take(self, verdicts: list[OutputCheck]) -> None:
-        self.verdicts += verdicts
-        self.changed.emit()
-        self._next()
+    def _add(self, verdicts: list[OutputCheck], checks: list[OutputCheck]) -> None:
+        if verdicts is self.verdicts:  # else it is tested again
+            verdicts += checks
+            self.changed.emit()
 
-    def _failed(self, name: str, error: BaseException) -> None:
-        text = f"{error.title}: {error.detail}" if isinstance(error, ModelError) else str(error)
-        self._take([OutputCheck(name, "", text)])
-
-    def _tell(self) -> None:
+    def _report(self) -> None:
         failed = [v for v in self.verdicts if v.problem]
         passed = len(self.verdicts) - len(failed)
         self._workspace.set_run_state(f"{passed} of {len(self.verdicts)} outputs as expected")
@@ -99,7 +82,6 @@ class TestDataRun(QObject):
             self._workspace.messages.show("error", title, detail, choices=choices)
         else:
             self._workspace.messages.show("info", "All outputs are as expected", f"{passed} of {passed}")
-        self.changed.emit()
 
     def _show(self, data_set: str) -> None:
         """Run with the inputs of a set, to see the values that led to what it is not."""
@@ -107,8 +89,6 @@ class TestDataRun(QObject):
         self._workspace.trigger("run.run")
 
 
-def check(
-    perform: Callable[..., RunResult], request: Request, folder: Path, graph: Graph, progress: Progress
-) -> list[OutputCheck]:
-    """Run one set, and hold its outputs against the expected ones where they are. Any thread."""
-    return perform(request, progress=progress).apply(check_folder, folder, graph, progress=progress)
+def _make_request(session: Session | WorkerSession, feeds: Mapping[str, Any], progress: Progress) -> Request:
+    session.prepare(progress)
+    return session.request(feeds, values="outputs")

@@ -64,7 +64,7 @@ class OutcomeSection(Section):
         self._above = 0  # tree rows before those
         workspace.results.changed.connect(self._on_results)
         workspace.changes.changed.connect(self._on_change)
-        workspace.runs.testing.changed.connect(self._refresh)
+        workspace.runs.test_data.changed.connect(self._refresh)
         themes().themeChanged.connect(self._refresh)
         self._refresh()
 
@@ -99,7 +99,7 @@ class OutcomeSection(Section):
         self.tree.clear()
         self._tested = None
         record = results.current
-        verdicts = self._workspace.runs.testing.verdicts
+        verdicts = self._workspace.runs.test_data.verdicts
         self.note.setText("Running…" if results.is_running else "Press Run to see every value.")
         self.note.setVisible(record is None and not verdicts)
         self._wrong = []
@@ -121,7 +121,7 @@ class OutcomeSection(Section):
     @property
     def _verdict(self) -> str:
         """Return how many outputs are as expected by the test data, and whether the model was another then."""
-        testing = self._workspace.runs.testing
+        testing = self._workspace.runs.test_data
         passed = sum(not v.problem for v in testing.verdicts)
         when = "" if testing.state == self._workspace.document.current.id else ", before an edit"
         return f"Test data{when}: {passed} of {len(testing.verdicts)} as expected"

@@ -431,7 +431,7 @@ def test_controls_and_what_came_out_lie_beside_each_other_in_a_small_window(wind
 def test_what_is_computed_for_a_comparison_comes_between_runs(window, qtbot, net, tmp_path, monkeypatch, choice):
     """In this process a session is used by one thread at a time."""
     workspace, other = run_beside_another(window, qtbot, net, tmp_path)
-    turn, has_turn = (other if "other" in choice else workspace).runs._turn, []
+    turn, has_turn = (other if "other" in choice else workspace).runs.run_session.run_lock, []
     perform = Session.perform
 
     def watched(session, request, **more):

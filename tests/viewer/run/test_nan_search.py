@@ -100,7 +100,7 @@ def test_the_second_call_of_a_function(window, qtbot, open_text):
 
 def test_a_value_that_was_let_go(window, qtbot, open_text):
     workspace = open_text(MASKED, 1.0)
-    workspace.runs._session = type(workspace.runs.session)(workspace.document, budget=8)
+    workspace.runs.run_session._session = type(workspace.runs.session)(workspace.document, budget=8)
     run(qtbot, workspace)
     assert hunt(qtbot, workspace) == ("l", (0,))
     assert causes(window, qtbot, "l") == [("n", -1.0)]

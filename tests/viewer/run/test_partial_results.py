@@ -198,7 +198,7 @@ def test_a_run_that_waits_shows_the_rest_while_it_goes_on(window, qtbot, workspa
     assert workspace.runs.is_paused
     select(workspace, "m")
     finished = []
-    workspace.runs.nodes_finished.connect(finished.extend)
+    workspace.runs.node_progress.finished.connect(finished.extend)
     workspace.trigger("run.continue")
     qtbot.waitUntil(lambda: shown(window) == [0.5, -2.0, 1.5, -4.0], timeout=60_000)
     assert workspace.runs.is_running

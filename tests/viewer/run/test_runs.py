@@ -381,7 +381,7 @@ def test_a_folder_with_test_data_is_run_and_judged(window, qtbot, net):
         (folder / "input_0.pb").write_bytes(numpy_helper.from_array(x).SerializeToString())
         (folder / "output_0.pb").write_bytes(numpy_helper.from_array(expected).SerializeToString())
     workspace = opened(window, qtbot, net.parent)
-    testing = workspace.runs.testing
+    testing = workspace.runs.test_data
     qtbot.waitUntil(lambda: len(testing.verdicts) == 2, timeout=30_000)
     assert [bool(v.problem) for v in testing.verdicts] == [False, True]
     assert "differ" in testing.verdicts[1].problem

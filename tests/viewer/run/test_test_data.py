@@ -35,7 +35,7 @@ def problems_of(qtbot, workspace):
     """What is wrong with each output."""
     workspace.trigger("run.test")
     idle(qtbot, workspace)
-    return [verdict.problem for verdict in workspace.runs.testing.verdicts]
+    return [verdict.problem for verdict in workspace.runs.test_data.verdicts]
 
 
 def test_a_set_may_give_inputs_that_have_a_default(window, qtbot, folder):
@@ -69,9 +69,9 @@ def test_no_random_numbers_take_the_place_of_what_a_set_lacks(window, qtbot, fol
 def test_test_data_waits_for_the_run_that_goes_on(window, qtbot, folder):
     put(folder, input_0=X, output_0=X + DEFAULT)
     workspace = opened(window, qtbot, folder.parent / "model.onnx")
-    with workspace.runs._turn.taken():  # as while a run in this process goes on
+    with workspace.runs.run_session.run_lock.taken():  # as while a run in this process goes on
         workspace.trigger("run.test")
-        qtbot.waitUntil(lambda: any(task.title == "Test test_data_set_0" for task in workspace.tasks.running))
-        assert not workspace.runs.testing.verdicts
+        qtbot.waitUntil(lambda: any(task.title == "Run the test data" for task in workspace.tasks.running))
+        assert not workspace.runs.test_data.verdicts
     idle(qtbot, workspace)
     assert workspace.run_state == "1 of 1 outputs as expected"

@@ -249,7 +249,7 @@ def test_a_folder_is_tested_and_a_run_is_kept_and_taken_up(window, workspace, ke
     keys.call("Open Folder")
     keys.wait(lambda: len(window.tabs()) == 2 and window.tab.workspace is not workspace)
     other = window.tab.workspace
-    keys.wait(lambda: [one.problem for one in other.runs.testing.verdicts] == [""])
+    keys.wait(lambda: [one.problem for one in other.runs.test_data.verdicts] == [""])
     idle(keys.qtbot, other)
     run(keys, other)
     answer(monkeypatch, "getSaveFileName", tmp_path / "run.npz")

@@ -1,0 +1,55 @@
+"""Live: every edit of the model or its inputs runs what it affects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+if TYPE_CHECKING:
+    from onnx_workbench.viewer.run.results import Results
+
+#: Milliseconds between an edit and the run it starts, so that typing starts one run, not five.
+_DELAY = 120
+
+
+class LiveRuns(QObject):
+    """Debounced request of a run after each edit while Live is on. GUI thread only."""
+
+    due = Signal()  # a run is to start now
+
+    def __init__(self, results: Results, parent: QObject) -> None:
+        super().__init__(parent)
+        self._results = results
+        self.is_on = False
+        self._timer = QTimer(self, singleShot=True, interval=_DELAY)
+        self._timer.timeout.connect(self.due)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether a run is about to start, unless another edit follows."""
+        return self._timer.isActive()
+
+    def set_on(self, on: bool) -> None:
+        """Turn Live on, which runs what was edited before, or off."""
+        self.is_on = on
+        if not on:
+            self.cancel()
+        elif not self._results.is_what_a_run_gives:
+            self._timer.start(0)
+
+    def on_edit(self, *, is_known: bool = True) -> bool:
+        """Request a run after an edit, and return whether one follows: not if it would give no more than is shown.
+
+        `is_known`: the results of the new inputs are known from an earlier run.
+        """
+        lacks_values = self._results.shows_part or not self._results.is_what_a_run_gives
+        if self.is_on and (lacks_values or not is_known):
+            self._timer.start(_DELAY)
+        else:
+            self.cancel()
+        return self.is_waiting
+
+    def cancel(self) -> None:
+        """Leave out the run that is about to start."""
+        self._timer.stop()

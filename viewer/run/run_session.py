@@ -1,0 +1,114 @@
+"""The session that runs a document's model: in a worker process, or in this one."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import TYPE_CHECKING
+
+from onnx_workbench.exec.engine.executor import Observer
+from onnx_workbench.exec.engine.stepper import Request, Stepper
+from onnx_workbench.exec.errors import WorkerUnavailable
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.session import Session
+from onnx_workbench.exec.worker.client import RemoteStepper, WorkerSession
+from onnx_workbench.exec.worker.run_lock import RunLock
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.core.settings import RUN_IN_PROCESS, Settings
+
+if TYPE_CHECKING:
+    from onnx_workbench.viewer.run.run_task import RunTask
+
+
+class RunSession:
+    """The session of one document, made on first use.
+
+    Its worker process is optional: by a setting, or where the system refuses a process, runs happen in this process,
+    one at a time.
+    """
+
+    def __init__(self, document: Document, settings: Settings) -> None:
+        self._document = document
+        self._settings = settings
+        self._session: Session | WorkerSession | None = None
+        self._can_start_worker = True
+        self.run_lock = RunLock()  # of runs in this process: one that is superseded ends before the next
+
+    @property
+    def current(self) -> Session | WorkerSession:
+        """The session, made on first use. GUI thread."""
+        if self._session is None:
+            in_worker = self._settings.get(RUN_IN_PROCESS) and self._can_start_worker
+            self._session = WorkerSession(self._document) if in_worker else Session(self._document)
+        return self._session
+
+    def node(self, number: int) -> Node | None:
+        """The node with a number in runs. Any thread."""
+        return None if self._session is None else self._session.snapshots.nodes.get(number)
+
+    def value(self, number: int) -> Value | None:
+        """The value with a number in runs. Any thread."""
+        return None if self._session is None else self._session.snapshots.values.get(number)
+
+    def warm_up(self) -> None:
+        """Start the worker process now, so that the first run need not wait for it."""
+        session = self.current
+        if isinstance(session, WorkerSession):
+            threading.Thread(target=_start, args=(session,), name="warm up", daemon=True).start()
+
+    def leave_worker(self) -> None:
+        """Run in this process from now on: the system refuses another one."""
+        self._can_start_worker = False
+        self.close()
+
+    def close(self) -> None:
+        """End the worker process."""
+        session, self._session = self._session, None
+        if isinstance(session, WorkerSession):
+            threading.Thread(target=session.close, name="end the worker").start()
+
+    # -- computing, off the GUI thread -----------------------------------------------------------------------
+
+    def execute(self, run: RunTask, request: Request, observer: Observer) -> RunResult:
+        """Plan a run and compute up to the first breakpoint or the end; only plan it if it is to go step by step."""
+        session, stepping = run.session, run.options.stepping
+        if isinstance(session, WorkerSession):
+            run.stepper = session.steps(request, progress=run.progress, observer=observer, stepping=stepping)
+            return self._result(run.stepper)
+        with self.run_lock.taken(run.progress):
+            run.stepper = session.steps(request, progress=run.progress, observer=observer)
+            if not stepping:
+                run.stepper.go_on()
+            return self._result(run.stepper)
+
+    def resume(self, run: RunTask, *, one: bool) -> RunResult:
+        """Compute one node of a run that waits, or up to the next breakpoint or the end."""
+        stepper = run.stepper
+        assert stepper is not None
+        with self.run_lock.taken():
+            if one:
+                stepper.step()
+            else:
+                stepper.go_on()
+            return self._result(stepper)
+
+    def perform(self, request: Request, *, progress: Progress) -> RunResult:
+        """Perform a run that is not shown, after those that go on."""
+        session = self.current
+        if isinstance(session, WorkerSession):
+            return session.perform(request, progress=progress)
+        with self.run_lock.taken(progress):
+            return self.run_lock.giving_way(session.perform(request, progress=progress))
+
+    def _result(self, stepper: Stepper | RemoteStepper) -> RunResult:
+        """The result of a run; reading it may compute values again while no run waits."""
+        result = stepper.result()
+        return (self.run_lock.giving_way(result) if isinstance(stepper, Stepper) else result).work_out()
+
+
+def _start(session: WorkerSession) -> None:
+    """Off the GUI thread. Whether there is a worker shows when something is run."""
+    with contextlib.suppress(WorkerUnavailable):
+        session.start()
