@@ -20,6 +20,7 @@ def test_wrong_declarations_are_those_of_the_model_as_it_is(window, qtbot, net, 
 
     def listed():
         panel = window.docks.open("run")
+        let_readers_end(qtbot)
         qtbot.waitUntil(lambda: not workspace.tasks.running)
         items = panel.outcome.tree.findItems("", Qt.MatchFlag.MatchContains | Qt.MatchFlag.MatchRecursive)
         found = [item.text(0) for item in items if "declared" in item.text(1)]
