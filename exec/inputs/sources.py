@@ -6,6 +6,7 @@ Nothing here unpickles or executes the content of a file.
 from __future__ import annotations
 
 import csv
+import json
 import re
 import zipfile
 import zlib
@@ -54,7 +55,7 @@ _BROKEN = (
     OSError, ValueError, OverflowError, EOFError, MemoryError, RuntimeError, csv.Error, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 
-_TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
+_TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".json")
 _TEXT_FACTOR = 16  # bytes of Python texts for one byte of a file with many short ones
 
 _Proto = TypeVar("_Proto", bound=Message)
@@ -90,7 +91,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A .npy, .npz (one array, or `key`), .pb, .csv, .txt or image file."""
+    """A .npy, .npz (one array, or `key`), .pb, .json, .csv, .txt or image file."""
 
     path: Path
     key: str = ""
@@ -395,6 +396,8 @@ def read_value(source: File | Path | str, declared: Type | None = None, limit: i
                 return _one_of(read_npz(path, limit, file.key), file.key, path)
             case ".pb":
                 return read_proto(path, declared, limit)
+            case ".json":
+                return normalise(_json(path), declared, path.name)
             case ".csv" | ".tsv":
                 with path.open(newline="", encoding="utf-8-sig") as table:
                     return _table([*csv.reader(table, delimiter="\t" if suffix == ".tsv" else ",")], declared)
@@ -407,7 +410,7 @@ def read_value(source: File | Path | str, declared: Type | None = None, limit: i
         raise
     except _BROKEN as error:
         raise ModelError(title, _reason(error), str(path)) from None
-    known = ", ".join([".npy", ".npz", ".pb", ".csv", ".tsv", ".txt", *sorted(IMAGE_SUFFIXES)])
+    known = ", ".join([".npy", ".npz", ".pb", ".json", ".csv", ".tsv", ".txt", *sorted(IMAGE_SUFFIXES)])
     raise ModelError(title, f"its suffix is {suffix or 'missing'}; expected one of {known}", str(path))
 
 
@@ -445,6 +448,36 @@ def read_npz(path: Path | str, limit: int | None = None, key: str = "") -> dict[
         raise
     except _BROKEN as error:
         raise ModelError(f"{Path(path).name} cannot be read", _reason(error), str(path)) from None
+
+
+def read_inputs(path: Path, graph: Graph, limit: int | None = None) -> dict[str, RuntimeValue]:
+    """Read values of inputs by name from an .npz file, or from a .json file with an object of nested lists.
+
+    Values of a .json file get the types that the graph declares. ModelError when the file cannot be read, or a value
+    does not fit.
+    """
+    if path.suffix.lower() != ".json":
+        return read_npz(path, limit)
+    limit = default_input_limit() if limit is None else limit
+    try:
+        require_regular(path)
+        _refuse_long(path, limit // _TEXT_FACTOR)
+        content = _json(path)
+    except _BROKEN as error:
+        raise ModelError(f"{path.name} cannot be read", _reason(error), str(path)) from None
+    if not isinstance(content, dict):
+        raise ModelError(f"{path.name} cannot be read", "Expected an object with a value for each input.", str(path))
+    types = {value.name: value.type for value in graph.inputs}
+    return {name: normalise(value, types.get(name), name) for name, value in content.items()}
+
+
+def _json(path: Path) -> Any:
+    """Read a JSON file; ValueError when it is broken or nested too deeply."""
+    try:
+        return json.loads(path.read_text("utf-8-sig"))
+    except RecursionError:
+        msg = "its lists are nested too deeply"
+        raise ValueError(msg) from None
 
 
 def _reason(error: Exception) -> str:
@@ -576,8 +609,49 @@ def _clean(value: Any) -> RuntimeValue:
 
 
 def data_sets(folder: Path, graph: Graph) -> list[DataSet]:
-    """Return the test_data_set_* folders beside a model, in order, with inputs and expected outputs by name."""
-    return [read_data_set(path, graph) for path in sorted(folder.glob("test_data_set_*"), key=_number)]
+    """Return the test data in the folder of a model: its test_data_set_* folders in order, and pairs of files.
+
+    Pairs are inputs.npz and outputs.npz, or inputs_NAME.npz and outputs_NAME.npz; the data set is called as the inputs.
+    ModelError as for `read_data_set`.
+    """
+    found = [read_data_set(path, graph) for path in sorted(folder.glob("test_data_set_*"), key=_number)]
+    for path in sorted(folder.glob("inputs*.npz"), key=_number):
+        expected = path.with_name("outputs" + path.name.removeprefix("inputs"))
+        if expected.is_file():
+            for file in (path, expected):
+                _require_inside(file, folder.resolve())
+            found.append(DataSet(path.name, read_npz(path), read_values(expected, graph.outputs)))
+    return found
+
+
+def read_values(path: Path, values: Iterable[Value]) -> dict[str, RuntimeValue]:
+    """Read the values of an .npz file by name, with sequences and maps as `run_file` writes them put together again."""
+    arrays = read_npz(path)
+    found: dict[str, RuntimeValue] = {}
+    for value in values:
+        if isinstance(value.type, (SequenceType, MapType)):
+            taken = {name for name in arrays if name.startswith((f"{value.name}[", f"{value.name}__"))}
+            if taken:
+                found[value.name] = _assembled({name: arrays.pop(name) for name in taken}, value.name, value.type)
+    return arrays | found
+
+
+def _assembled(arrays: dict[str, RuntimeValue], name: str, declared: Type | None) -> RuntimeValue:
+    """Return a sequence or map from the arrays of its parts; maps of one sequence may share their keys."""
+    if isinstance(declared, SequenceType):
+        keys, rows = arrays.get(f"{name}__map_keys"), arrays.get(f"{name}__map_values")
+        if isinstance(keys, np.ndarray) and isinstance(rows, np.ndarray) and rows.shape[1:] == keys.shape:
+            return [dict(zip(keys.tolist(), row, strict=True)) for row in rows.tolist()]
+        items: list[RuntimeValue] = []
+        while any(key == (start := f"{name}[{len(items)}]") or key.startswith(f"{start}__") for key in arrays):
+            items.append(_assembled(arrays, f"{name}[{len(items)}]", declared.element))
+        return items
+    if isinstance(declared, MapType):
+        keys, values = arrays.get(f"{name}__keys"), arrays.get(f"{name}__values")
+        if isinstance(keys, np.ndarray) and isinstance(values, np.ndarray) and keys.shape == values.shape:
+            return dict(zip(keys.tolist(), values.tolist(), strict=True))
+        raise ModelError("The test data does not fit", f"{name} is a map; expected {name}__keys and {name}__values")
+    return arrays.get(name)
 
 
 def _require_inside(path: Path, folder: Path) -> None:

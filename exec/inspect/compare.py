@@ -123,6 +123,14 @@ def count_far(ours: Array, reference: Array, rtol: float, atol: float) -> int:
     return sum(_far(ours, reference, rtol, atol))
 
 
+def farthest(ours: Array, reference: Array, rtol: float, atol: float) -> tuple[int, ...]:
+    """Return the index of the element that is farthest outside the tolerances of `is_close`."""
+    with np.errstate(all="ignore"):
+        excess = _distances(ours, reference) - (atol + rtol * np.abs(_numbers(reference)))
+    excess[np.isnan(excess)] = -inf  # infinite in both
+    return tuple(int(i) for i in np.unravel_index(int(excess.argmax()), ours.shape))
+
+
 def _far(ours: Array, reference: Array, rtol: float, atol: float) -> Iterator[int]:
     a, b = ours.reshape(-1), reference.reshape(-1)
     for i in range(0, a.size, _BLOCK):

@@ -9,13 +9,21 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.inputs.sources import DataSet, read_data_set
-from onnx_workbench.exec.inspect.compare import ComparedValue, compare_values, compare_with, count_far, is_close
+from onnx_workbench.exec.inspect.compare import (
+    ComparedValue,
+    compare_values,
+    compare_with,
+    count_far,
+    farthest,
+    is_close,
+)
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph
 
 #: The tolerances of onnx's own runner of these folders.
 RTOL, ATOL = 1e-3, 1e-7
+_OF_SCALE = 1e-4  # of the root mean square: small elements of float32 are rounded like large ones
 
 
 @dataclass(frozen=True)
@@ -28,8 +36,8 @@ class OutputCheck:
     error: float = 0.0
 
 
-def check_run(result: RunResult, data_set: DataSet, rtol: float = RTOL, atol: float = ATOL) -> list[OutputCheck]:
-    """Compare every output of a run with the expected one. Any thread."""
+def check_run(result: RunResult, data_set: DataSet, rtol: float = RTOL, atol: float | None = ATOL) -> list[OutputCheck]:
+    """Compare every output of a run with the expected one; `atol` None is ATOL and a part of its scale. Any thread."""
     if not data_set.outputs:
         return [OutputCheck(data_set.name, "", "it says of no output what is expected")]
     verdicts = []
@@ -55,18 +63,23 @@ def compare_with_folder(result: RunResult, folder: Path, graph: Graph) -> list[C
 
 
 def check_output(
-    data_set: str, name: str, found: Any, expected: Any, rtol: float = RTOL, atol: float = ATOL
+    data_set: str, name: str, found: Any, expected: Any, rtol: float = RTOL, atol: float | None = ATOL
 ) -> OutputCheck:
     """Compare one output: an array of the same type within the tolerances, or an equal value."""
     difference = compare_values(found, expected)
     problem = difference.problem
+    if atol is None:
+        atol = ATOL + _OF_SCALE * difference.scale
     if not problem and isinstance(found, np.ndarray) and found.dtype != expected.dtype:
         problem = f"{found.dtype.name}; expected {expected.dtype.name}"
     elif not problem and not is_close(found, expected, rtol, atol):
-        at, (ours, theirs) = list(difference.worst), map(_number, difference.worst_pair)
-        are_numbers = isinstance(found, np.ndarray) and found.dtype.kind not in "OUS"
-        count = count_far(found, expected, rtol, atol) if are_numbers else difference.unequal
-        problem = f"{count} of {difference.size} elements differ, at {at} {ours} for {theirs}"
+        at, (ours, theirs), count = difference.worst, difference.worst_pair, difference.unequal
+        if isinstance(found, np.ndarray) and found.dtype.kind not in "OUS":
+            count = count_far(found, expected, rtol, atol)
+            at = farthest(found, expected, rtol, atol)
+            ours, theirs = found[at].item(), expected[at].item()
+        place = f"at {list(at)} got {_number(ours)}, expected {_number(theirs)}"
+        problem = f"{count} of {difference.size} elements differ, {place}"
     return OutputCheck(data_set, name, problem, difference.max_abs)
 
 

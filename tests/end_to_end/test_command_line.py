@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -155,3 +156,13 @@ def test_a_reader_that_leaves_early_is_no_error_message():
     command = [sys.executable, "-c", LEAVE_EARLY, "-m", "onnx_workbench", "info", str(SAMPLE)]
     result = subprocess.run(command, capture_output=True, env=environment, timeout=120, check=False)
     assert result.stderr == b""
+
+
+def test_values_go_to_a_pipe():
+    import numpy as np
+
+    result = workbench("run", SAMPLE, "-o", "-")
+    assert result.returncode == 0, result.stderr.decode()
+    with np.load(io.BytesIO(result.stdout)) as values:
+        assert values.files == ["probabilities", "digit"]
+    assert workbench("run", SAMPLE, "-o", "-", "--json").returncode == 2

@@ -14,6 +14,7 @@ COMMANDS = {
     "render": "draw a model as PNG, SVG or PDF",
     "check": "list the problems of a model",
     "run": "run a model and print or save its values",
+    "compare": "compare the values of a model with another model, a file or ONNX Runtime",
     "test": "run a model on its test data",
     "infer": "infer types and shapes and write them into a model",
     "simplify": "fold, fuse and remove what a model does not need",

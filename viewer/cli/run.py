@@ -1,57 +1,68 @@
-"""Run a model with the bundled executor: print types and shapes of what it computes, save values with -o.
+"""Run a model and print the types and shapes of its outputs or of other values.
 
-Inputs that neither --inputs nor --input gives are random with a seed. Keys of the .npz file that is written are
-value names.
+Inputs that are not given are random, with a seed. The exit status is 1 when a node fails, an output is missing,
+--expect finds a difference, or --fail-on-nonfinite finds NaN or an infinity; 2 when the run does not finish.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import re
+import shutil
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.writer.targets import check_target
-from onnx_workbench.model.text.dimension_sizes import sizes
-from onnx_workbench.viewer.cli.arguments import add_picture_arguments, natural, picture_options, seconds
-from onnx_workbench.viewer.cli.terminal import EXIT_FAILED, EXIT_FOUND, EXIT_OK, print_json, progress, read_model
-from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.viewer.cli.arguments import seconds, tolerance
+from onnx_workbench.viewer.cli.inputs import add_input_arguments, make_inputs
+from onnx_workbench.viewer.cli.terminal import (
+    EXIT_FAILED,
+    EXIT_FOUND,
+    EXIT_OK,
+    print_json,
+    print_message,
+    print_table,
+    progress,
+    read_model,
+    shorten,
+)
+from onnx_workbench.viewer.cli.value_text import json_value, value_lines
+from onnx_workbench.viewer.style.formatting import plural
 
 if TYPE_CHECKING:
-    from onnx_workbench.exec.inputs.images import ImageOptions
-    from onnx_workbench.exec.inputs.sources import InputSource
+    from onnx_workbench.exec.inspect.compare import ComparedValue
     from onnx_workbench.exec.results.run_result import RunResult
     from onnx_workbench.model.ir.graph import Model
-    from onnx_workbench.model.progress import Progress
 
-_MOST_NAMES = 12  # in a message
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``run``."""
-    parser.add_argument("model", metavar="MODEL", help="the model; - reads standard input")
-    parser.add_argument("--inputs", type=Path, metavar="IN.npz", help="values of inputs by name")
+    parser.add_argument("model", metavar="MODEL", help="file to read; - reads standard input")
+    add_input_arguments(parser)
+    parser.add_argument("--values", default="outputs", metavar="all|NAME,…", help="values to list and save (outputs)")
+    parser.add_argument("-o", "--output", metavar="OUT.npz", help="write the values to a file; - is standard output")
+    parser.add_argument("--print", action="store_true", help="print the elements of the values")
+    parser.add_argument("--stats", action="store_true", help="print minimum, maximum, mean, deviation and zeros")
+    parser.add_argument("--expect", type=Path, metavar="FILE.npz", help="compare values with those in a file")
+    parser.add_argument("--rtol", type=tolerance, help="with --expect: relative tolerance (by element type)")
+    parser.add_argument("--atol", type=tolerance, help="with --expect: absolute tolerance (by element type and scale)")
     parser.add_argument(
-        "--input", action="append", default=[], metavar="NAME=VALUE",
-        help="value of one input, whatever --inputs has: a file (.npy .npz .pb .csv .tsv .txt, a picture), "
-        "numbers as in [[1, 2.5]], normal, uniform or range",
-    )  # fmt: skip
-    parser.add_argument("--seed", type=natural, default=0, help="of random inputs and random operators (0)")
-    parser.add_argument("--size", action="append", default=[], metavar="NAME=SIZE", help="size of a symbolic dimension")
-    parser.add_argument("--values", default="outputs", metavar="all|NAME,…", help="which to list and save (outputs)")
-    parser.add_argument("-o", "--output", type=Path, metavar="OUT.npz", help="write the values to a file")
-    parser.add_argument("--stats", action="store_true", help="minimum, maximum, mean, deviation and what is not finite")
-    parser.add_argument("--profile", action="store_true", help="time and memory by node and operator")
-    parser.add_argument("--memory-limit", type=size, metavar="4G", help="the largest value there may be, in bytes")
-    parser.add_argument("--time-limit", type=seconds, metavar="S", help="seconds the run may take")
-    add_picture_arguments(parser)
+        "--fail-on-nonfinite", action="store_true", help="fail where a node makes NaN or infinities; name the first one"
+    )
+    parser.add_argument("--profile", action="store_true", help="print time and memory by node and operator")
+    parser.add_argument(
+        "--max-tensor", type=size, metavar="SIZE", help="memory limit of each tensor, such as 512M or 4G"
+    )
+    parser.add_argument(
+        "--time-limit", type=seconds, metavar="S", help="time limit in seconds, reading the model and inputs included"
+    )
 
 
 def size(text: str) -> int:
@@ -59,140 +70,176 @@ def size(text: str) -> int:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", text.strip(), re.IGNORECASE)
     amount = float(match[1]) * _UNITS[match[2].upper()] if match is not None else math.inf
     if amount >= 1 << 63:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size; expected bytes, as in 512M or 4G")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size; expected bytes, such as 512M or 4G")
     return int(amount)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Do it; the exit status says whether every node ran."""
+def run(options: argparse.Namespace) -> int:
+    """Do it; the exit status says whether every node ran and every check passed."""
+    from onnx_workbench.exec.inputs.sources import read_npz
     from onnx_workbench.exec.inspect.overview import contradictions
     from onnx_workbench.exec.session import Session
 
-    model = read_model(arguments)
-    if arguments.output is not None:
-        check_target(arguments.output, "run", others=[model])
+    begun = time.monotonic()
+    _refuse_contradictions(options)
+    model = read_model(options)
+    if options.output not in (None, "-"):
+        check_target(Path(options.output), "run", others=[model])
+    expected = read_npz(options.expect) if options.expect is not None else None
     session = Session(model)
-    with progress(f"Running {arguments.model}") as running:
-        feeds = _feeds(model, arguments, running)
+    with progress(f"Running {options.model}") as running:
+        feeds = make_inputs(model, options, running, memory_limit=options.max_tensor)
+        time_left = _time_left(options.time_limit, begun)
         result = session.run(
             feeds,
-            values=_wanted(arguments.values),
+            values=_kept(options),
             progress=running,
-            seed=arguments.seed,
-            memory_limit=arguments.memory_limit,
-            time_limit=arguments.time_limit,
+            seed=options.seed,
+            memory_limit=options.max_tensor,
+            time_limit=time_left,
         )
+    names = _names(result, options.values)
+    missing = _missing(result, options.values)
+    compared, unmatched = _compared(model, result, expected, options)
+    bad = _first_non_finite(result) if options.fail_on_nonfinite else None
+    if options.output is not None:
+        _write(options.output, result, names)
+    if options.json:
+        facts = _facts(result, names, missing, options)
+        if expected is not None:
+            facts["expected"] = [_compared_facts(row) for row in compared]
+            facts["expected"] += [{"name": name, "close": False, "problem": "missing"} for name in unmatched]
+        if options.fail_on_nonfinite:
+            facts["non_finite"] = bad
+        print_json(facts)
+    elif options.output != "-":
+        _print(result, names, options)
     declared = {v.id: v.type for v in (*model.graph.inputs, *model.graph.outputs) if v.type is not None}
     for one in contradictions(result, declared):
-        text = f"{result.layout.name(one.key[1])!r} is {one.found}; the model declares {one.declared}"
-        print(display(f"note: {text}", 200), file=sys.stderr)
-    names = _names(result, arguments.values)
-    if arguments.output is not None:
-        _write(arguments.output, result, names)
-    if arguments.json:
-        print_json(_facts(result, names, arguments))
-    else:
-        _print(result, names, arguments)
-    for name, reason in _missing(result, arguments.values).items():
-        print(display(f"missing: {name}: {reason}", 2000, elide="end"), file=sys.stderr)
+        print_message("note", f"{result.layout.name(one.key[1])!r} is {one.found}; the model declares {one.declared}")
+    for note in result.notes:
+        print_message("note", note)
     if not model.graph.outputs:
-        print("note: the model has no outputs", file=sys.stderr)
+        print_message("note", "the model has no outputs")
+    for name, reason in missing.items():
+        print_message("missing", f"{name}: {reason}")
     for failure in result.failures:
-        print(display(f"error: {failure}", 2000, elide="end"), file=sys.stderr)
+        print_message("error", str(failure))
+    has_difference = _report_expected(compared, unmatched, options)
+    if bad is not None:
+        print_message("error", _non_finite_text(bad))
     if result.stopped:
-        print(display(f"error: the run did not finish: {result.early_end}", 500), file=sys.stderr)
+        print_message("error", f"the run did not finish: {result.early_end}")
         return EXIT_FAILED
-    return EXIT_OK if result.ok else EXIT_FOUND
+    return EXIT_OK if result.ok and not has_difference and bad is None else EXIT_FOUND
 
 
-def _write(output: Path, result: RunResult, names: list[str]) -> None:
+def _time_left(limit: float | None, begun: float) -> float | None:
+    """Seconds that are left for the run; ModelError when there are none."""
+    left = None if limit is None else limit - (time.monotonic() - begun)
+    if left is not None and left <= 0:
+        detail = f"The time limit of {limit:g} s was reached while the model and its inputs were read."
+        raise ModelError("The run did not finish", detail)
+    return left
+
+
+def _refuse_contradictions(options: argparse.Namespace) -> None:
+    if options.output == "-" and (options.json or options.print):
+        raise ModelError("-o - cannot be used like this", "Leave out --json and --print: standard output is the file.")
+    if options.expect is None and (options.rtol is not None or options.atol is not None):
+        raise ModelError("--rtol and --atol cannot be used like this", "They go with --expect.")
+
+
+def _kept(options: argparse.Namespace) -> Any:
+    """Values that the run is to keep: where NaN begins can be seen only where all are kept."""
+    return "all" if options.fail_on_nonfinite or options.expect is not None else _wanted(options.values)
+
+
+def _write(output: str, result: RunResult, names: list[str]) -> None:
     from onnx_workbench.exec.results.npz_files import write_npz
 
+    values = ((name, result.values[name]) for name in names)
     try:
-        write_npz(output, ((n, result.values[n]) for n in names))
+        if output != "-":
+            write_npz(Path(output), values)
+            return
+        with tempfile.TemporaryDirectory() as folder:  # a pipe cannot be written like a file
+            path = Path(folder) / "values.npz"
+            write_npz(path, values)
+            with path.open("rb") as file:
+                shutil.copyfileobj(file, sys.stdout.buffer)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise ModelError(f"{output} cannot be written", error.strerror or str(error)) from error
 
 
-def _feeds(model: Model, arguments: argparse.Namespace, running: Progress) -> dict[str, Any]:
-    from onnx_workbench.exec.inputs.sources import (
-        contradictions,
-        input_limit,
-        make_feeds,
-        make_value,
-        read_npz,
-    )
+def _compared(
+    model: Model, result: RunResult, expected: dict[str, Any] | None, options: argparse.Namespace
+) -> tuple[list[ComparedValue], list[str]]:
+    """Compare values with those expected: a row for each, and the names of what is not there."""
+    from onnx_workbench.exec.inspect.model_comparison import ModelRun, compare_arrays, with_tolerance
 
-    limit = input_limit(arguments.memory_limit)
-    given = read_npz(arguments.inputs, limit) if arguments.inputs is not None else {}
-    known = {v.name for v in model.graph.inputs} | {v.name for v in model.graph.initializers}
-    unknown = [name for name in given if name not in known]
-    if unknown:
-        required = [v.name for v in model.graph.required_inputs]
-        raise ModelError("No such input", f"{arguments.inputs} has {_some(unknown)}; the model takes {_some(required)}")
-    names, image = [v.name for v in model.graph.inputs], picture_options(arguments)
-    named, sources = _sizes(model, arguments.size), _sources(arguments.input, names, image)
-    given = {name: array for name, array in given.items() if name not in sources}
-    optional = {v.name: v for v in model.graph.inputs if v.initializer is not None and v.name in sources}
-    for name, value in optional.items():
-        given[name] = make_value(value, sources[name], named, seed=arguments.seed, limit=limit)
-    feeds = make_feeds(
-        model.graph, sources=sources, sizes=named, given=given, seed=arguments.seed, limit=limit, progress=running
-    )
-    for text in contradictions(model.graph, feeds, named):
-        print(display(f"note: inputs contradict each other: {text}", 200), file=sys.stderr)
-    return feeds
+    if not expected:
+        return [], []
+    rows = with_tolerance(compare_arrays(ModelRun(model, result), expected), options.rtol, options.atol)
+    found = {row.other for row in rows}
+    return rows, [name for name in expected if name not in found]
 
 
-def _sizes(model: Model, texts: Sequence[str]) -> dict[str, int]:
-    """Sizes of symbolic dimensions by name; ModelError for one that no input has."""
-    from onnx_workbench.exec.inputs.sources import symbol_names
+def _compared_facts(row: ComparedValue) -> dict[str, Any]:
+    from onnx_workbench.viewer.cli.compare import facts
 
-    named, known = sizes(texts), symbol_names(model.graph)
-    for name in named:
-        if name not in known:
-            has = f"The inputs have {_some(known)}." if known else "The inputs have none that is symbolic."
-            raise ModelError(f"There is no dimension {name!r}", has)
-    return named
+    return facts(row)
 
 
-def _sources(texts: Sequence[str], names: Sequence[str], image: ImageOptions) -> dict[str, InputSource]:
-    """Where the values of inputs come from, by ``name=value`` texts."""
-    found = {}
-    for text in texts:
-        name = max((n for n in names if text.startswith(f"{n}=")), key=len, default=None)
-        if name is None and "=" not in text:
-            raise ModelError(f"{text!r} gives no input a value", "Write it as NAME=VALUE, such as image=cat.png.")
-        if name is None:
-            raise ModelError(f"There is no input {text.partition('=')[0]!r}", f"The model takes {_some(names)}.")
-        found[name] = _source(text[len(name) + 1 :], image)
-    return found
+def _report_expected(rows: list[ComparedValue], unmatched: list[str], options: argparse.Namespace) -> bool:
+    """Say what is not as expected; whether anything is not."""
+    from onnx_workbench.viewer.cli.compare import difference_text
+
+    if options.expect is None:
+        return False
+    different = [row for row in rows if not row.is_close]
+    for row in different:
+        print_message("error", f"{row.name} is not as expected: {difference_text(row)}")
+    for name in unmatched:
+        print_message("missing", f"{name}: {options.expect} has it, but the run has no such value")
+    if not rows and not unmatched:
+        print_message("error", f"{options.expect} has no values")
+    print(f"{len(rows) - len(different)} of {plural(len(rows) + len(unmatched), 'value')} as expected", file=sys.stderr)
+    return bool(different or unmatched or not rows)
 
 
-def _some(names: Sequence[str]) -> str:
-    """Names for a message: a model may take its thousand weights as inputs."""
-    more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
-    return ", ".join(names[:_MOST_NAMES]) + more
+def _first_non_finite(result: RunResult) -> dict[str, Any] | None:
+    """The first value, in run order, in which NaN or infinities begin; else the first output that has any."""
+    from onnx_workbench.exec.inspect.nonfinite import first_of, non_finite_values
+    from onnx_workbench.exec.inspect.nonfinite_cause import cause_of
+
+    search = non_finite_values(result, 1, "beginnings")
+    if search.let_go:
+        print_message("note", f"{plural(search.let_go, 'value')} did not fit into memory and were not examined")
+    found = search.found[0] if search.found else first_of(result, result.output_keys(), "all")
+    if found is None:
+        return None
+    slot = result.layout.slots.get(found.key)
+    step = next((step for step in result.layout.steps if slot is not None and slot in step.outs), None)
+    node = next((n for n in result.nodes if step is not None and (n.path, n.node) == (step.path, step.node)), None)
+    return {
+        "value": result.layout.name(found.key[1]),
+        "node": node.title if node is not None else "",
+        "operator": node.operator if node is not None else "",
+        "index": list(found.index),
+        "found": str(found.value),
+        "count": found.count,
+        "cause": cause_of(result, found),
+    }
 
 
-def _source(text: str, image: ImageOptions) -> InputSource:
-    from onnx_workbench.exec.inputs.sources import Constant, File, Random, Range
-
-    with suppress(OSError):  # numbers may be too many for the name of a file
-        if Path(text).is_file():
-            return File(Path(text), image=image)
-    match text:
-        case "normal":
-            return Random("normal", 0.0, 1.0)
-        case "uniform":
-            return Random("uniform")
-        case "range":
-            return Range()
-    try:
-        return Constant(json.loads(text))
-    except (ValueError, RecursionError):
-        detail = "expected a file that there is, numbers as in [[1, 2.5]], normal, uniform or range"
-        raise ModelError(f"{text!r} is no value", detail) from None
+def _non_finite_text(bad: dict[str, Any]) -> str:
+    what = "NaN" if bad["found"] == "nan" else "an infinity"
+    node = f", made by {bad['operator']} {bad['node']!r}" if bad["operator"] else ""
+    cause = f": {bad['cause']}" if bad["cause"] else ""
+    return f"{what} in {bad['value']!r} at {bad['index']}{node}{cause} ({plural(bad['count'], 'element')})"
 
 
 def _wanted(text: str) -> Any:
@@ -229,20 +276,22 @@ def _statistics(result: RunResult, name: str) -> dict[str, Any]:
     }
 
 
-def _facts(result: RunResult, names: list[str], arguments: argparse.Namespace) -> dict[str, Any]:
+def _facts(result: RunResult, names: list[str], missing: dict[str, str], options: argparse.Namespace) -> dict[str, Any]:
     values = {}
     for name in names:
-        values[name] = {"type": str(result.info(name))} | (_statistics(result, name) if arguments.stats else {})
+        values[name] = {"type": str(result.info(name))} | (_statistics(result, name) if options.stats else {})
+        if options.print:
+            values[name]["value"] = json_value(result.values[name])
     facts: dict[str, Any] = {
         "values": values,
-        "missing": _missing(result, arguments.values),
+        "missing": missing,
         "failures": [str(f) for f in result.failures],
         "stopped": result.stopped,
         "seconds": result.seconds,
         "peak_bytes": result.peak_bytes,
         "notes": list(result.notes),
     }
-    if arguments.profile:
+    if options.profile:
         facts["nodes"] = [
             {"node": n.title, "operator": n.operator, "state": n.state.value, "seconds": n.seconds, "bytes": n.nbytes}
             for n in result.nodes
@@ -251,23 +300,24 @@ def _facts(result: RunResult, names: list[str], arguments: argparse.Namespace) -
         facts["inner_nodes"] = [
             {
                 "node": n.title, "inside": [titles[number] for number in n.inside], "operator": n.operator,
-                "turns": n.runs, "seconds": n.seconds, "bytes": n.nbytes,
+                "runs": n.runs, "seconds": n.seconds, "bytes": n.nbytes,
             }
             for n in result.inner
         ]  # fmt: skip
     return facts
 
 
-def _print(result: RunResult, names: list[str], arguments: argparse.Namespace) -> None:
+def _print(result: RunResult, names: list[str], options: argparse.Namespace) -> None:
     for name in names:
-        line = f"{display(name, 60)}  {result.info(name)}"
-        if arguments.stats:
-            shown = {k: v for k, v in _statistics(result, name).items() if v is not None}
-            line += "  " + "  ".join(f"{k} {v:.6g}" for k, v in shown.items())
+        line = f"{shorten(name, 60)}  {result.info(name)}"
+        if options.stats:
+            found = {k: v for k, v in _statistics(result, name).items() if v is not None}
+            line += "  " + "  ".join(f"{k} {v:.6g}" for k, v in found.items())
         print(line)
-    for note in result.notes:
-        print(display(f"note: {note}", 200), file=sys.stderr)
-    if arguments.profile:
+        if options.print:
+            for text in value_lines(result.values[name]):
+                print(f"  {text}")
+    if options.profile:
         _print_profile(result)
 
 
@@ -277,15 +327,19 @@ def _print_profile(result: RunResult) -> None:
     for node in result.nodes:
         by_operator.setdefault(node.operator, []).append(node.seconds)
     print(f"\n{result.seconds * 1e3:.2f} ms, {result.peak_bytes / 1e6:.1f} MB of values")
-    print(f"{'operator':32}{'nodes':>7}{'ms':>10}{'share':>8}")
+    rows = [("operator", "  nodes", "      ms", "  share")]
     for operator, times in sorted(by_operator.items(), key=lambda item: -sum(item[1])):
-        print(f"{display(operator, 31):32}{len(times):7}{sum(times) * 1e3:10.2f}{sum(times) / total:8.1%}")
-    print(f"\n{'costliest node':42}{'ms':>10}{'MB':>10}")
+        cells = f"{len(times):7}", f"{sum(times) * 1e3:8.2f}", f"{sum(times) / total:7.1%}"
+        rows.append((shorten(operator, 31), *cells))
+    print_table(rows)
+    print()
+    rows = [("node", "       ms", "      MB", "")]
     titles = _titles(result)
     for node in sorted([*result.nodes, *result.inner], key=lambda n: -n.seconds)[:20]:
         name = " › ".join([*(titles[number] for number in node.inside), node.title])
-        turns = f"  in {node.runs:,} turns" if node.runs else ""
-        print(f"{display(name, 41):42}{node.seconds * 1e3:10.3f}{node.nbytes / 1e6:10.2f}{turns}")
+        runs = f"{node.runs:,} runs" if node.runs else ""
+        rows.append((shorten(name, 41), f"{node.seconds * 1e3:9.3f}", f"{node.nbytes / 1e6:8.2f}", runs))
+    print_table(rows)
 
 
 def _titles(result: RunResult) -> dict[int, str]:

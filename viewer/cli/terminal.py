@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
@@ -117,7 +117,7 @@ def print_json(facts: Any) -> None:
     print(text)
 
 
-def print_table(rows: list[tuple[str, ...]], indent: str = "") -> None:
+def print_table(rows: Sequence[tuple[str, ...]], indent: str = "") -> None:
     """Rows in columns as wide as their widest cell; the last column is not padded."""
     if not rows:
         return

@@ -1,6 +1,8 @@
-"""Run a model on its test data: a folder with model.onnx and test_data_set_* folders, as ONNX's backend tests have.
+"""Run a model on its test data and compare the outputs with those expected.
 
-Exit status 1 when an output differs from what is expected or a node fails.
+Test data are test_data_set_* folders beside the model, as ONNX's backend tests have them, and pairs of files there:
+inputs.npz and outputs.npz, or inputs_NAME.npz and outputs_NAME.npz. The exit status is 1 when an output differs from
+what is expected or a node fails.
 """
 
 from __future__ import annotations
@@ -11,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.viewer.cli.arguments import seconds, tolerance
-from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model
-from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.viewer.cli.terminal import EXIT_FOUND, EXIT_OK, print_json, progress, read_model, shorten
 
 if TYPE_CHECKING:
     import argparse
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``test``."""
-    parser.add_argument("folder", type=Path, metavar="MODEL_FOLDER", help="the folder, or the model inside it")
+    parser.add_argument("folder", type=Path, metavar="MODEL_FOLDER", help="folder of the model, or the model in it")
     parser.add_argument("--rtol", type=tolerance, default=1e-3, help="relative tolerance (0.001)")
-    parser.add_argument("--atol", type=tolerance, default=1e-7, help="absolute tolerance (0.0000001)")
-    parser.add_argument("--time-limit", type=seconds, metavar="S", help="seconds each run may take")
+    parser.add_argument("--atol", type=tolerance, help="absolute tolerance (1e-7 + 1e-4 of the scale)")
+    parser.add_argument("--time-limit", type=seconds, metavar="S", help="time limit of each run in seconds")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -38,7 +39,10 @@ def run(arguments: argparse.Namespace) -> int:
     model = read_model(arguments, str(model_file))
     sets = data_sets(model_file.parent, model.graph)
     if not sets:
-        raise ModelError("There is no test data", f"{model_file.parent} has no folder test_data_set_*")
+        raise ModelError(
+            "There is no test data",
+            f"{model_file.parent} has no test_data_set_* folder, and no inputs.npz with outputs.npz",
+        )
     session = Session(model)
     verdicts = []
     with progress(f"Testing {arguments.folder}") as testing:
@@ -51,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         for verdict in verdicts:
             state = f"FAILED  {verdict['problem']}" if verdict["problem"] else f"ok      error {verdict['error']:.2g}"
-            print(display(f"{verdict['data_set']}  {verdict['output']}  {state}", 500, elide="end"))
+            print(shorten(f"{verdict['data_set']}  {verdict['output']}  {state}", 500, elide="end"))
         print(f"{len(verdicts) - len(failed)} of {len(verdicts)} outputs as expected")
     return EXIT_FOUND if failed else EXIT_OK
 

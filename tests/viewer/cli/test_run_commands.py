@@ -16,6 +16,7 @@ from PIL import Image
 from onnx_workbench.exec.inputs.sources import read_npz
 from onnx_workbench.viewer.cli.main import main
 from onnx_workbench.viewer.cli.run import size
+from tests.real_models import RealModels
 
 TEXT = '<ir_version: 10, opset_import: ["" : 21]> g (float[n,3] x) => (float[n,3] y) { a = Exp(x) y = Neg(a) }'
 X = np.array([[1, 2, 3]], np.float32)
@@ -204,10 +205,10 @@ def test_the_profile_goes_into_bodies(tmp_path: Path, capsys: pytest.CaptureFixt
     path = str(tmp_path / "loop.onnx")
     onnx.save(onnx.parser.parse_model(LOOP), path)
     assert main(["run", path, "--profile"]) == 0
-    assert any("turns › minus" in line and "in 4 turns" in line for line in capsys.readouterr().out.splitlines())
+    assert any("turns › minus" in line and "4 runs" in line for line in capsys.readouterr().out.splitlines())
     assert main(["run", path, "--profile", "--json"]) == 0
     inner = json.loads(capsys.readouterr().out)["inner_nodes"]
-    assert [(n["node"], n["inside"], n["turns"]) for n in inner] == [
+    assert [(n["node"], n["inside"], n["runs"]) for n in inner] == [
         ("Identity", ["turns"], 4), ("minus", ["turns"], 4),
     ]  # fmt: skip
 
@@ -236,7 +237,7 @@ def test_a_failing_node_is_named_and_the_rest_printed(tmp_path: Path, capsys: py
         "float[n,3] y)", "float[n,3] y, float[a,b] z)"
     )
     onnx.save(onnx.parser.parse_model(text.replace(" {", " <int64[3] s = {1000, 1000, 3}> {", 1)), path)
-    assert main(["run", str(path), "--memory-limit", "1M"]) == 1
+    assert main(["run", str(path), "--max-tensor", "1M"]) == 1
     captured = capsys.readouterr()
     assert "y  float[1,3]" in captured.out
     assert "Expand" in captured.err
@@ -272,7 +273,7 @@ def test_sizes(text: str, expected: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "G", "4X", "-1", "9" * 400, "9999999999G"])
 def test_no_sizes(text: str) -> None:
-    with pytest.raises(ArgumentTypeError, match="is no size; expected bytes, as in 512M or 4G"):
+    with pytest.raises(ArgumentTypeError, match="is not a size; expected bytes, such as 512M or 4G"):
         size(text)
 
 
@@ -301,3 +302,133 @@ def test_a_difference_is_found(folder: Path, capsys: pytest.CaptureFixture[str])
 def test_a_folder_without_data_is_refused(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["test", str(Path(model).parent)]) == 2
     assert "test_data_set" in capsys.readouterr().err
+
+
+def test_arrays_that_are_no_inputs_are_named_and_left_out(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.savez(tmp_path / "in.npz", x=X, other=X)
+    assert main(["run", model, "--inputs", str(tmp_path / "in.npz"), "-o", str(tmp_path / "out.npz")]) == 0
+    assert "warning" in (told := capsys.readouterr().err)
+    assert told.endswith("not inputs and are ignored: other\n")
+    np.testing.assert_allclose(read_npz(tmp_path / "out.npz")["y"], -np.exp(X))
+    np.savez(tmp_path / "in.npz", other=X)
+    assert main(["run", model, "--inputs", str(tmp_path / "in.npz")]) == 2
+
+
+def test_inputs_come_from_json(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given, single = tmp_path / "in.json", tmp_path / "x.json"
+    given.write_text('{"x": [[1, 2, 3]]}')
+    single.write_text("[[1, 2, 3]]")
+    for options in (["--inputs", str(given)], ["--input", f"x={single}"]):
+        assert main(["run", model, *options, "-o", str(tmp_path / "out.npz")]) == 0
+        np.testing.assert_allclose(read_npz(tmp_path / "out.npz")["y"], -np.exp(X))
+    for broken in ("[1]", "{", '{"x": "text"}', "[" * 100_000, '{"x": [[1], [1, 2]]}'):
+        given.write_text(broken)
+        assert main(["run", model, "--inputs", str(given)]) == 2
+        assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_elements_are_printed(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run = ["run", model, "--input", "x=[[0, 1000, 1]]", "--values", "a,y", "--print"]
+    assert main(run) == 0
+    assert " inf, 2.71828" in capsys.readouterr().out
+    assert main([*run, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["values"]["y"]["value"][0][:2] == [-1, "-inf"]
+
+
+def test_elements_of_every_kind_of_value_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21]> g (float[3] x) => (bfloat16[3] b, s, string[1] t)
+      <string[1] w = {"\\n"}> { b = Cast <to = 16> (x)  s = SequenceConstruct (x, x)  t = Identity (w) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "kinds.onnx")
+    run = ["run", str(tmp_path / "kinds.onnx"), "--input", "x=[1, 2, 3]", "--print"]
+    assert main(run) == 0
+    assert "[1" in (printed := capsys.readouterr().out)
+    assert "[0]" in printed
+    assert main([*run, "--json"]) == 0
+    values = json.loads(capsys.readouterr().out)["values"]
+    assert values["b"]["value"] == [1, 2, 3]
+    assert values["s"]["value"] == [[1, 2, 3], [1, 2, 3]]
+
+
+def test_values_are_expected(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    expected = str(tmp_path / "expected.npz")
+    run = ["run", model, "--input", "x=[[1, 2, 3]]", "--expect", expected]
+    np.savez(expected, y=-np.exp(X), a=np.exp(X))
+    assert main(run) == 0
+    assert "2 of 2 values as expected" in capsys.readouterr().err
+    np.savez(expected, y=-np.exp(X) * 1.001, nosuch=X)
+    assert main(run) == 1
+    told = capsys.readouterr().err
+    assert "y is not as expected: at [0, 2] got -20.08554, expected" in told
+    assert "missing: nosuch" in told
+    assert main([*run, "--json"]) == 1
+    rows = {row["name"]: row["close"] for row in json.loads(capsys.readouterr().out)["expected"]}
+    assert rows == {"y": False, "nosuch": False}
+    np.savez(expected, y=-np.exp(X) * 1.001)
+    assert main([*run, "--rtol", "0.01"]) == 0
+    assert main(["run", model, "--rtol", "0.01"]) == 2
+    np.savez(expected)
+    assert main(run) == 1
+
+
+NON_FINITE = """<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) {
+  a = Neg (x)  [root] b = Sqrt (a)  [next] y = Exp (b) }"""
+
+
+def test_the_first_node_that_makes_nan_is_named_with_the_cause(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "nan.onnx")
+    onnx.save(onnx.parser.parse_model(NON_FINITE), path)
+    run = ["run", path, "--fail-on-nonfinite", "--input"]
+    assert main([*run, "x=[1, 385.7]"]) == 1
+    told = "NaN in 'b' at [0], made by Sqrt 'root': square root of -1 is NaN (2 elements)"
+    assert told in capsys.readouterr().err
+    assert main([*run, "x=[-1, -1e6]", "--json"]) == 1
+    bad = json.loads(capsys.readouterr().out)["non_finite"]
+    assert (bad["value"], bad["node"], bad["index"], bad["found"]) == ("y", "next", [1], "inf")
+    assert bad["cause"] == "exp of 1000 exceeds 3.40282e+38, the largest float"
+    assert main([*run, "x=[-1, -2]"]) == 0
+    assert main(["run", path, "--input", "x=[1, 385.7]"]) == 0
+
+
+def test_what_is_not_finite_in_an_input_is_found_in_the_output(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "x.npy", np.float32([[np.nan, 1, 2]]))
+    assert main(["run", model, "--fail-on-nonfinite", "--input", f"x={tmp_path / 'x.npy'}"]) == 1
+    assert "NaN in" in capsys.readouterr().err
+
+
+def test_the_time_limit_counts_from_the_start_of_the_command(
+    model: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from onnx_workbench.viewer.cli import run
+
+    now = iter([0.0, 100.0])
+    monkeypatch.setattr(run.time, "monotonic", lambda: next(now, 200.0))
+    assert main(["run", model, "--time-limit", "50"]) == 2
+    assert "The time limit of 50 s was reached while the model and its inputs were read" in capsys.readouterr().err
+
+
+def test_test_data_may_be_pairs_of_files(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, wrong in (("", 0), ("_large", 1)):
+        np.savez(tmp_path / f"inputs{name}.npz", x=X)
+        np.savez(tmp_path / f"outputs{name}.npz", y=-np.exp(X) + wrong)
+    assert main(["test", model]) == 1
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].startswith("inputs.npz  y  ok")
+    assert told[1].startswith(
+        "inputs_large.npz  y  FAILED  3 of 3 elements differ, at [0, 0] got -2.718282, expected -1.7"
+    )
+    (tmp_path / "outputs_large.npz").unlink()
+    assert main(["test", str(tmp_path)]) == 0
+
+
+@pytest.mark.parametrize("name", ["finn-base__model", "sklearn_svc_rbf_strings_zipmap", "bert_mini_functions"])
+def test_real_models_pass_their_test_data(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["test", str(RealModels().with_data(name))]) == 0
+    told = capsys.readouterr().out.splitlines()[-1]
+    assert told.split(" of ")[0] == told.split(" of ")[1].split()[0]

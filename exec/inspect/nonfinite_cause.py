@@ -1,0 +1,79 @@
+"""Say in words why a node makes NaN or infinities of finite inputs."""
+
+from __future__ import annotations
+
+from math import isinf, isnan
+from typing import Any
+
+import numpy as np
+
+from onnx_workbench.exec.inspect.nonfinite import NonFiniteValue, kinds_of
+from onnx_workbench.exec.kernels.allocation import Array
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.schemas import traits
+
+_SIGNS = {"Add": "+", "Sub": "-", "Mul": "×", "Div": "/", "Pow": "^", "Mod": "mod"}
+_FUNCTIONS = {"Sqrt": "square root", "Log": "logarithm", "Acos": "acos", "Asin": "asin", "Acosh": "acosh",
+              "Atanh": "atanh", "Exp": "exp", "Reciprocal": "reciprocal", "Tan": "tan", "Cosh": "cosh", "Sinh": "sinh",
+              "Cast": "cast"}  # fmt: skip
+_SUMS = {"MatMul", "Gemm", "Conv", "ConvTranspose", "ReduceSum", "ReduceMean", "ReduceSumSquare", "ReduceL2", "CumSum",
+         "Einsum", "GlobalAveragePool", "AveragePool", "Sum", "Mean"}  # fmt: skip
+
+
+def cause_of(result: RunResult, found: NonFiniteValue) -> str:
+    """Describe why the first non-finite element of a value came about, such as "square root of -385.7".
+
+    Empty for inputs, values in bodies and where it is not known. Reads the inputs of the node.
+    """
+    slot = result.layout.slots.get(found.key)
+    step = next((step for step in result.layout.steps if slot in step.outs), None) if slot else None
+    if step is None:
+        return ""
+    operator = next(n.operator for n in result.nodes if n.node == step.node and n.path == step.path)
+    keys = {slot: key for key, slot in result.layout.slots.items()}
+    given = [result.find(keys[read]) if read in keys else MISSING for read in step.reads]
+    arrays = [value for value in given if isinstance(value, np.ndarray) and value.dtype.kind in "fiuV"]
+    kind = getattr(result.info(found.key), "element_type", None)
+    if isinf(found.value) and isinstance(kind, ElementType) and not any(kinds_of(array) for array in arrays):
+        overflow = f"exceeds {_largest(kind)}, the largest {kind.text}"
+    else:
+        overflow = ""
+    if traits.find(operator).is_elementwise and len(arrays) == len(step.reads):
+        return _of_elements(operator, [_element(array, found.index) for array in arrays], found.value, overflow)
+    if overflow:
+        return f"{'the sum' if operator in _SUMS else 'the result'} {overflow}"
+    reads = (keys[read] for read in step.reads if read in keys)
+    bad = next((result.layout.name(key[1]) for key in reads if kinds_of(result.find(key))), "")
+    return f"its input {bad!r} has infinities" if bad and isnan(found.value) else ""
+
+
+def _of_elements(operator: str, numbers: list[Any], outcome: float, overflow: str) -> str:
+    texts = [f"{float(number):.6g}" for number in numbers]
+    if operator in _SIGNS and len(texts) == 2:
+        expression = f"{texts[0]} {_SIGNS[operator]} {texts[1]}"
+        is_plain = operator == "Div" and float(numbers[1]) == 0
+        return f"{expression} {overflow}" if overflow and not is_plain else f"{expression} is {_named(outcome)}"
+    if operator in _FUNCTIONS and len(texts) == 1:
+        expression = f"{_FUNCTIONS[operator]} of {texts[0]}"
+        is_plain = not float(numbers[0]) or operator == "Atanh"
+        return f"{expression} {overflow}" if overflow and not is_plain else f"{expression} is {_named(outcome)}"
+    return f"the result {overflow}" if overflow else ""
+
+
+def _named(number: float) -> str:
+    return "NaN" if isnan(number) else "infinite" if number > 0 else "minus infinity"
+
+
+def _element(array: Array, index: tuple[int, ...]) -> Any:
+    """Return the element that is broadcast to an index."""
+    last = index[len(index) - array.ndim :] if array.ndim else ()
+    return array[tuple(0 if size == 1 else at for size, at in zip(array.shape, last, strict=True))]
+
+
+def _largest(kind: ElementType) -> str:
+    from ml_dtypes import finfo
+
+    describe: Any = finfo
+    return f"{float(describe(kind.numpy_dtype).max):.6g}"

@@ -1,0 +1,61 @@
+"""Elements of run-time values as text and as JSON."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from onnx_workbench.viewer.style.formatting import display
+
+if TYPE_CHECKING:
+    from onnx_workbench.exec.kernels.context import RuntimeValue
+
+_SHOWN = 1000  # elements that a terminal shows in full
+
+
+def value_lines(value: RuntimeValue) -> Iterator[str]:
+    """Return the elements of a value as lines of text: shortened on a terminal, whole in a file or a pipe."""
+    import numpy as np
+
+    if isinstance(value, np.ndarray):
+        limit = _SHOWN if sys.stdout.isatty() else sys.maxsize
+        text = np.array2string(value, threshold=limit, separator=", ", formatter=_formatter(value))
+        yield from text.split("\n")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield f"[{index}]"
+            yield from (f"  {line}" for line in value_lines(item))
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield display(f"{key!r}: {item!r}", 1000)
+    else:
+        yield "none" if value is None else repr(value)
+
+
+def _formatter(array: Any) -> Any:
+    """Return how to format elements that are texts, so that they are safe to print; None for numbers."""
+    return {"all": lambda element: f'"{display(str(element))}"'} if array.dtype.kind == "O" else None
+
+
+def json_value(value: RuntimeValue) -> Any:
+    """Return a value as nested lists for JSON; non-finite numbers as texts, maps as lists of pairs."""
+    import numpy as np
+
+    if isinstance(value, np.ndarray):
+        plain = value.astype(np.float64) if value.dtype.kind == "V" else value
+        return _json_numbers(plain.tolist())
+    if isinstance(value, list):
+        return [json_value(item) for item in value]
+    if isinstance(value, dict):
+        return [[_json_numbers(key), _json_numbers(item)] for key, item in value.items()]
+    return None if value is None else str(value)
+
+
+def _json_numbers(content: Any) -> Any:
+    if isinstance(content, list):
+        return [_json_numbers(item) for item in content]
+    if isinstance(content, complex):
+        return str(content)
+    return str(content) if isinstance(content, float) and not math.isfinite(content) else content
