@@ -131,3 +131,11 @@ def strings(array: Array) -> Array:
 def _mismatch(name: str, declared: Type | None, content: Any) -> ModelError:
     found = content.info if isinstance(content, HeldInput) else describe(content)
     return ModelError(f"The value for {name!r} has another type", f"it is {found}; the model declares {declared}")
+
+
+def in_precision_of(declared: Type | None, value: RuntimeValue) -> RuntimeValue:
+    """Cast a value to the precision that an input declares, where that is one of floats."""
+    element = declared.element_type if isinstance(declared, TensorType) else None
+    if isinstance(value, np.ndarray) and isinstance(element, ElementType) and element.is_float:
+        return value.astype(element.numpy_dtype, copy=False)
+    return value

@@ -13,7 +13,7 @@ import numpy as np
 
 from onnx_workbench.exec.engine.engine import Engine
 from onnx_workbench.exec.engine.stepper import Request, RunOptions, Stepper
-from onnx_workbench.exec.inputs.feeds import Feeds, normalise
+from onnx_workbench.exec.inputs.feeds import Feeds, in_precision_of, normalise
 from onnx_workbench.exec.inputs.recipe import interface_of
 from onnx_workbench.exec.inputs.sources import InputSource, Random, make_feeds, settle, symbols
 from onnx_workbench.exec.inspect.compare import ValueDifference, compare_values, is_close
@@ -404,14 +404,6 @@ def _tolerance(model: Model) -> float:
         kinds = [value.type for value in (*graph.inputs, *graph.outputs)]
         held.update(kind.element_type for kind in kinds if isinstance(kind, TensorType))
     return max((_COARSE[kind] for kind in held if isinstance(kind, ElementType) and kind in _COARSE), default=_RTOL)
-
-
-def in_precision_of(declared: Type | None, value: RuntimeValue) -> RuntimeValue:
-    """Cast a value to the precision that an input declares, where that is one of floats."""
-    element = declared.element_type if isinstance(declared, TensorType) else None
-    if isinstance(value, np.ndarray) and isinstance(element, ElementType) and element.is_float:
-        return value.astype(element.numpy_dtype, copy=False)
-    return value
 
 
 def _in_type_of(found: RuntimeValue, expected: RuntimeValue) -> RuntimeValue:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from onnx_workbench.exec.inputs.feeds import in_precision_of
 from onnx_workbench.exec.inputs.sources import make_feeds
 from onnx_workbench.exec.inspect.compare import (
     ComparedValue,
@@ -18,7 +19,6 @@ from onnx_workbench.exec.inspect.compare import (
     compare_with,
     value_keys,
 )
-from onnx_workbench.exec.inspect.equivalence import in_precision_of
 from onnx_workbench.exec.inspect.statistics import describe
 from onnx_workbench.exec.inspect.tolerances import INTEGER_VALUES, RelativeErrors, tolerance, type_error
 from onnx_workbench.exec.kernels.context import RuntimeValue

@@ -15,8 +15,8 @@ from onnx_workbench.model.analysis.node_constants import ints
 from onnx_workbench.model.analysis.symbolic import AnySize, Monomial, Size, add_to, is_too_long, of_terms, parse
 from onnx_workbench.model.analysis.trip_counts import TripCounts, trip_counts
 from onnx_workbench.model.analysis.value_types import TypeOf
+from onnx_workbench.model.ir.constant_nodes import constant_of
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
-from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import ElementType, TensorType
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.schemas import traits
@@ -267,7 +267,7 @@ def _node(
     elements: AnySize | None = 0
     held: AnySize | None = 0
     for value in node.outputs:
-        if value is not None:
+        if value is not None and constant is None:  # constants are weights, as initializers are
             count, bits = sizes.elements(value), sizes.bits(value)
             elements = None if elements is None or count is None else elements + count
             held = None if held is None or count is None or bits is None else held + _bytes(count, bits)
@@ -277,13 +277,6 @@ def _node(
         macs = multiply_adds(node, sizes.shape)
         flops = None if macs is None else macs * 2 if macs != 0 else _arithmetic(node, sizes, elements)
     return NodeStatistics(node, parameters, parameter_bytes, macs, flops, elements, held, times.count, times.is_sure)
-
-
-def constant_of(node: Node) -> Tensor | None:
-    """The tensor in a Constant node, as exporters write weights too; None for other nodes and plain numbers."""
-    attribute = node.attributes.get("value") if node.op_type == "Constant" and not node.domain else None
-    value = None if attribute is None else attribute.value
-    return value if isinstance(value, Tensor) else None
 
 
 def _size(shape: Sequence[int]) -> int:

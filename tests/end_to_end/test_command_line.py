@@ -166,3 +166,21 @@ def test_values_go_to_a_pipe():
     with np.load(io.BytesIO(result.stdout)) as values:
         assert values.files == ["probabilities", "digit"]
     assert workbench("run", SAMPLE, "-o", "-", "--json").returncode == 2
+
+
+IMPORTED = """
+import sys
+from onnx_workbench.viewer.cli.main import main
+main(sys.argv[1:])
+print([name for name in sys.modules if name.startswith(("numpy", "PySide6", "onnx_workbench"))], file=sys.stderr)
+"""
+
+
+def test_info_imports_little():
+    environment = {**os.environ}
+    command = [sys.executable, "-c", IMPORTED, "info", str(SAMPLE)]
+    result = subprocess.run(command, capture_output=True, env=environment, timeout=120, check=True)
+    imported = result.stderr.decode()
+    assert "onnx_workbench.model.ir.graph" in imported
+    for name in ("numpy", "PySide6", "exec.session", "history.document", "analysis.statistics", "inference"):
+        assert f"{name}'" not in imported

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench import api
-from onnx_workbench.model.analysis.statistics import constant_of
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.constant_nodes import constant_of
 from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.text.dimension_sizes import sizes
 from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes

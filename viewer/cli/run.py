@@ -178,10 +178,10 @@ def _compared(
     model: Model, result: RunResult, expected: dict[str, Any] | None, options: argparse.Namespace
 ) -> tuple[list[ComparedValue], list[str]]:
     """Compare values with those expected: a row for each, and the names of what is not there."""
-    from onnx_workbench.exec.inspect.model_comparison import ModelRun, compare_arrays, with_tolerance
-
     if not expected:
         return [], []
+    from onnx_workbench.exec.inspect.model_comparison import ModelRun, compare_arrays, with_tolerance
+
     rows = with_tolerance(compare_arrays(ModelRun(model, result), expected), options.rtol, options.atol)
     found = {row.other for row in rows}
     return rows, [name for name in expected if name not in found]
@@ -195,10 +195,10 @@ def _compared_facts(row: ComparedValue) -> dict[str, Any]:
 
 def _report_expected(rows: list[ComparedValue], unmatched: list[str], options: argparse.Namespace) -> bool:
     """Say what is not as expected; whether anything is not."""
-    from onnx_workbench.viewer.cli.compare import difference_text
-
     if options.expect is None:
         return False
+    from onnx_workbench.viewer.cli.compare import difference_text
+
     different = [row for row in rows if not row.is_close]
     for row in different:
         print_message("error", f"{row.name} is not as expected: {difference_text(row)}")

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from onnx_workbench.model.checks.problem import Problem
     from onnx_workbench.model.convert.report import ConversionReport
     from onnx_workbench.model.diff.compare import Comparison
+    from onnx_workbench.model.history.document import Document
     from onnx_workbench.model.inference.infer import InferredTypes
     from onnx_workbench.model.io.writer.save import Saved
     from onnx_workbench.model.ir.tensors import Tensor
@@ -603,6 +603,7 @@ def compare(
     from onnx_workbench.exec.inspect import model_comparison as comparison
     from onnx_workbench.exec.results.run_file import load_run
     from onnx_workbench.exec.session import Session
+    from onnx_workbench.model.history.document import Document
 
     first = _model(model)
     second = _model(reference) if isinstance(reference, (Model, Document)) else None
@@ -666,11 +667,13 @@ def _missing_outputs(result: RunResult) -> list[str]:
 
 
 def _model(target: Model | Document) -> Model:
-    return target.model if isinstance(target, Document) else target
+    return target if isinstance(target, Model) else target.model
 
 
 def _document(target: Model | Document) -> Document:
-    return target if isinstance(target, Document) else Document(target)
+    from onnx_workbench.model.history.document import Document
+
+    return Document(target) if isinstance(target, Model) else target
 
 
 def _taken_from_around(graph: Graph) -> list[Value]:
