@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QApplication, QStyleFactory
 from onnx_workbench.viewer.core import crash_report
 from onnx_workbench.viewer.core.garbage_collection import Collector
 from onnx_workbench.viewer.core.settings import THEME, Settings
-from onnx_workbench.viewer.core.tasks import wait_for_end
+from onnx_workbench.viewer.core.threads import wait_for_end
 from onnx_workbench.viewer.files.read_model import STANDARD_INPUT
 from onnx_workbench.viewer.main_window import MainWindow
 from onnx_workbench.viewer.style.app_icon import app_icon

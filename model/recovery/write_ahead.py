@@ -121,10 +121,9 @@ class WriteAheadLog:
         self._is_on_file = is_on_file
         self._settled.set()
 
-    @property
-    def is_settled(self) -> bool:
-        """Return whether there is nothing to wait for: all of it is on file, or never will be."""
-        return self._settled.is_set()
+    def wait(self, seconds: float) -> bool:
+        """Wait until all of it is on file or never will be; return whether that is so. Any thread."""
+        return self._settled.wait(seconds)
 
     def is_on_file(self) -> bool:
         """Return whether its steps need not be written as they are made; waits until that is known."""

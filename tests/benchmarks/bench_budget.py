@@ -30,7 +30,7 @@ from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.app import Application
 from onnx_workbench.viewer.core.garbage_collection import Collector
-from onnx_workbench.viewer.core.tasks import ModelReader
+from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.files.document_tab import DocumentTab
 from onnx_workbench.viewer.main_window import MainWindow
 from tests.benchmarks.large_models import write_nodes_model

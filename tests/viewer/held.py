@@ -5,7 +5,7 @@ from threading import Event
 from PySide6.QtCore import QObject, QTimer
 
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.viewer.core.tasks import ModelReader
+from onnx_workbench.viewer.core.readers import ModelReader
 
 
 def until_stopped(began):
@@ -48,25 +48,6 @@ def hold_up(monkeypatch, owner, name):
     free, method = Event(), getattr(owner, name)
     monkeypatch.setattr(owner, name, lambda *given, **named: free.wait(30) and method(*given, **named))
     return free
-
-
-def turns_by_hand(monkeypatch, module):
-    """Have the timers of a module expire only when the result is called."""
-    waiting = []
-
-    class HeldTimer(QTimer):
-        def start(self):
-            waiting.append(self)
-
-        def stop(self):
-            waiting[:] = [timer for timer in waiting if timer is not self]
-
-    def turn():
-        for timer in waiting:
-            timer.timeout.emit()
-
-    monkeypatch.setattr(module, "QTimer", HeldTimer)
-    return turn
 
 
 def let_background_work_run(qtbot, count=4):

@@ -2,7 +2,8 @@
 
 from PySide6.QtCore import QTimer
 
-from onnx_workbench.viewer.core.tasks import ModelReader, TaskRunner
+from onnx_workbench.viewer.core.readers import ModelReader
+from onnx_workbench.viewer.core.tasks import TaskRunner
 
 
 def at_work(window):

@@ -18,7 +18,7 @@ from onnx_workbench.viewer.actions.targets import (
     select_between,
     selected_nodes,
 )
-from onnx_workbench.viewer.core.busy_cursor import busy_over
+from onnx_workbench.viewer.core.busy_cursor import busy_cursor
 from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_nodes, edit_many
 
@@ -37,14 +37,14 @@ def _titled(verb: str, title: str | None) -> str:
 
 def _undo(context: MenuContext) -> None:
     document = context.opened.document
-    with busy_over(len(document.current.steps)):
+    with busy_cursor(len(document.current.steps)):
         document.undo()
 
 
 def _redo(context: MenuContext) -> None:
     document = context.opened.document
     following = document.current.latest
-    with busy_over(0 if following is None else len(following.steps)):
+    with busy_cursor(0 if following is None else len(following.steps)):
         document.redo()
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from onnx_workbench.model.convert import ConversionReport
     from onnx_workbench.model.history.working_copy import WorkingCopy
+    from onnx_workbench.model.progress import Progress
     from onnx_workbench.viewer.dialogs.extract import Way
     from onnx_workbench.viewer.files.document_tab import DocumentTab
     from onnx_workbench.viewer.run.workspace import Workspace
@@ -107,19 +108,23 @@ def _ask_how(window: QWidget, workspace: Workspace, graph: Graph, other: Model, 
     if not clashes and not means_something_else(other, imports):
         show_for(workspace, MergeDialog(window, workspace, graph, other, title))
         return
-    copy = WorkingCopy(other).document
 
-    def done(report: ConversionReport) -> None:
+    def work(progress: Progress) -> tuple[Model, ConversionReport]:
+        copy = WorkingCopy(other, progress).document
+        return copy.model, align(copy, imports, clashes, progress)
+
+    def done(fitted: tuple[Model, ConversionReport]) -> None:
+        model, report = fitted
         workspace.messages.show("info", f"{display(title, 60)} was made to fit", "\n".join(told(report)))
-        show_for(workspace, MergeDialog(window, workspace, graph, copy.model, title))
+        show_for(workspace, MergeDialog(window, workspace, graph, model, title))
 
-    workspace.tasks.start(f"Fitting {title}", lambda progress: align(copy, imports, clashes, progress), done=done)
+    workspace.tasks.start(f"Fitting {title}", work, done=done)
 
 
 def _merge_tab(context: MenuContext) -> None:
     """Merge the document of another tab: the one to the left, or the first other one."""
     from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
-    from onnx_workbench.viewer.workflows.working_copies import WorkingCopyTask
+    from onnx_workbench.viewer.workflows.working_copies import copy_model
 
     window, workspace, graph = context.window, context.opened, graph_in_view(context)
     choices = []
@@ -129,10 +134,10 @@ def _merge_tab(context: MenuContext) -> None:
         other = tab.workspace
 
         def chosen(_shift: bool, other: Workspace = other) -> None:
-            def ask(copy: WorkingCopy) -> None:  # which is not changed by the dialog
-                _ask_how(window, workspace, graph, copy.document.model, other.title)
+            def ask(copied: tuple[WorkingCopy, int]) -> None:  # the dialog does not change the copy
+                _ask_how(window, workspace, graph, copied[0].document.model, other.title)
 
-            WorkingCopyTask(other, ask, other).start()
+            other.tasks.start("", partial(copy_model, other), done=ask)
 
         choices.append(
             Choice(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -14,8 +13,8 @@ from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.viewer.compare.difference_text import SIGNS, WORDS
 from onnx_workbench.viewer.compare.registry import comparison_of, set_comparison
-from onnx_workbench.viewer.workflows.step_applier import edit_ahead
-from onnx_workbench.viewer.workflows.working_copies import WorkingCopyTask
+from onnx_workbench.viewer.workflows.apply_edits import edit_ahead
+from onnx_workbench.viewer.workflows.working_copies import copy_model
 
 if TYPE_CHECKING:
     from onnx_workbench.model.diff import Comparison, Difference
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from onnx_workbench.model.history.working_copy import WorkingCopy
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.viewer.core.context import DocumentContext
+    from onnx_workbench.viewer.core.tasks import Task
 from onnx_workbench.viewer.run.workspace import Workspace
 
 _DELAY_MS = 400  # after the last edit
@@ -58,8 +58,7 @@ class ModelComparison(QObject):
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.refresh)
         self._endings: list[Callable[[], None]] = []
-        self._copies: dict[Workspace, WorkingCopy] = {}
-        self._copying = tuple(WorkingCopyTask(w, partial(self._on_copied, w), self) for w in (old, new))
+        self._task: Task[Any] | None = None
         for workspace in (old, new):
             earlier = comparison_of(workspace)
             if earlier is not None:
@@ -75,8 +74,8 @@ class ModelComparison(QObject):
     def close(self) -> None:
         """Stop comparing and restore both documents."""
         self._delay.stop()
-        for copying in self._copying:
-            copying.cancel()
+        if self._task is not None:
+            self._task.cancel()
         for end in self._endings:
             end()
         self._endings.clear()
@@ -102,26 +101,19 @@ class ModelComparison(QObject):
 
     def refresh(self) -> None:
         """Compare again, on copies, so that editing may continue."""
-        self._copies.clear()
-        for copying in self._copying:
-            copying.start()
+        workspaces, with_union = (self.old, self.new), self._wants_union
 
-    def _on_copied(self, workspace: Workspace, copy: WorkingCopy) -> None:
-        self._copies[workspace] = copy
-        old, new = self._copies.get(self.old), self._copies.get(self.new)
-        if old is None or new is None:
-            return
-        revisions, with_union = self._revisions(), self._wants_union
+        def work(progress: Progress) -> tuple[tuple[int, ...], Comparison, Union | None]:
+            (old, new), revisions = zip(*(copy_model(w, progress) for w in workspaces), strict=True)
+            return revisions, *_compare(old, new, progress, with_union=with_union)
 
-        def work(progress: Progress) -> tuple[Comparison, Union | None]:
-            return _compare(old, new, progress, with_union=with_union)
+        def done(found: tuple[tuple[int, ...], Comparison, Union | None]) -> None:
+            revisions, comparison, union = found
+            if revisions == self._revisions():
+                self.union = union
+                self._take(comparison)
 
-        def done(found: tuple[Comparison, Union | None]) -> None:
-            if revisions == self._revisions() and self._endings:
-                self.union = found[1]
-                self._take(found[0])
-
-        self.new.tasks.start("Comparing models", work, done=done, supersede="compare models")
+        self._task = self.new.tasks.start("Comparing models", work, done=done, supersede="compare models")
 
     def want_union(self, *, wanted: bool) -> None:
         """Set whether `union` is built with each comparison; it comes with the next `changed`."""

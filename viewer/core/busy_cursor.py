@@ -12,7 +12,7 @@ _MANY = 20_000  # steps of an edit, of a few microseconds each
 
 
 @contextmanager
-def busy_over(steps: int) -> Iterator[None]:
+def busy_cursor(steps: int) -> Iterator[None]:
     """The pointer shows that the program is busy where a change of so many steps, made in one go, takes a while."""
     if steps < _MANY:
         yield

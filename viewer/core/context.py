@@ -16,9 +16,10 @@ from onnx_workbench.viewer.core.messages import Messages
 from onnx_workbench.viewer.core.model_signals import ModelSignals
 from onnx_workbench.viewer.core.navigation import Navigation
 from onnx_workbench.viewer.core.problem_checker import ProblemChecker
+from onnx_workbench.viewer.core.readers import cancel_readers
 from onnx_workbench.viewer.core.selection import Selection
 from onnx_workbench.viewer.core.settings import Settings
-from onnx_workbench.viewer.core.tasks import Task, TaskRunner, cancel_readers
+from onnx_workbench.viewer.core.tasks import Task, TaskRunner
 from onnx_workbench.viewer.core.type_inference import TypeInference
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ class DocumentContext(QObject):
 
     def close(self) -> None:
         """Stop all work and listening; the tab is going away."""
+        cancel_readers()
         self.closed.emit()
         self.tasks.close()
         self.problems.close()

@@ -58,7 +58,7 @@ def handle(kind: type[BaseException], error: BaseException, trace: TracebackType
 def _handle_thread(arguments: threading.ExceptHookArgs) -> None:
     if arguments.exc_value is None:
         return
-    from onnx_workbench.viewer.core.tasks import post
+    from onnx_workbench.viewer.core.threads import post
 
     error, trace = arguments.exc_value, arguments.exc_traceback
     post(lambda: handle(type(error), error, trace))

@@ -43,6 +43,11 @@ class DeferredAction(QObject):
         if self._waits:
             QTimer.singleShot(_NOTICE_DELAY, self, self._show_notice)
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it was neither done nor stopped."""
+        return self._waits
+
     def stop(self) -> None:
         """Do not do it at all, unless it was begun: as if that were chosen."""
         if self._waits:

@@ -15,7 +15,7 @@ from onnx_workbench.model.analysis.name_scopes import ScopeTree, scope_tree
 from onnx_workbench.model.ir.graph import Graph
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.viewer.core.model_signals import ModelSignals
-from onnx_workbench.viewer.core.tasks import ModelReader
+from onnx_workbench.viewer.core.readers import ModelReader
 
 if TYPE_CHECKING:
     from onnx_workbench.model.analysis.block_tree import Blocks

@@ -12,7 +12,7 @@ from onnx_workbench.model.history.document import Change, Document, Transaction
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.graph import Function, Graph, Value
 from onnx_workbench.model.ir.types import Type
-from onnx_workbench.viewer.core.tasks import ModelReader
+from onnx_workbench.viewer.core.readers import ModelReader
 
 if TYPE_CHECKING:
     from onnx_workbench.model.inference import InferredTypes

@@ -29,19 +29,19 @@ from onnx_workbench.model.checks.models import NEWEST_IR_VERSION
 from onnx_workbench.model.convert import OF_THE_MODEL, PARTS, PRECISIONS, inputs_of, symbols, symbols_of
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
+from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 from onnx_workbench.viewer.widgets.scope_box import ScopeBox
+from onnx_workbench.viewer.workflows.apply_edits import apply_edits
 from onnx_workbench.viewer.workflows.convert import CONVERTERS, RENAMED, Trial, attempt, counted
-from onnx_workbench.viewer.workflows.step_applier import StepApplier
-from onnx_workbench.viewer.workflows.working_copies import WorkingCopyTask
+from onnx_workbench.viewer.workflows.working_copies import copy_model
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.inspect.equivalence import Equivalence
-    from onnx_workbench.model.history.working_copy import WorkingCopy
     from onnx_workbench.viewer.core.tasks import Task
 
 _DELAY_MS = 400
@@ -81,9 +81,7 @@ class ConvertDialog(QDialog):
         self._is_done = False
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.preview)
-        self._rehearsing = WorkingCopyTask(workspace, self._try, self)
         self._task: Task[Any] | None = None
-        self._applying: StepApplier | None = None
         layout = QVBoxLayout(self)
         self.form = QWidget()
         self._make_form(self.form)
@@ -267,22 +265,23 @@ class ConvertDialog(QDialog):
         self.error.show_error(None)
         self.list.clear()
         self.form.setEnabled(True)
+        if self._task is not None:
+            self._task.cancel()
         self._trial = self._task = None
         wanted = any(value for name, value in vars(options).items() if name not in ("keep", "converter"))
         self.state.setText("Trying it out…" if wanted else "Choose what to convert.")
         if not wanted:
-            self._rehearsing.cancel()
             return
-        self._rehearsing.start()
+        workspace, nodes = self._workspace, self.scope.nodes
 
-    def _try(self, rehearsal: WorkingCopy) -> None:
-        options, nodes = self.options(), self.scope.nodes
-        revision = self._workspace.document.revision
+        def try_out(progress: Progress) -> tuple[Trial, int]:
+            copy, revision = copy_model(workspace, progress)
+            return attempt(copy, options, progress, nodes), revision
 
-        self._task = self._workspace.tasks.start(
+        self._task = workspace.tasks.start(
             "Trying the conversion out",
-            lambda progress: attempt(rehearsal, options, progress, nodes),
-            done=lambda trial: self._show(trial, revision),
+            try_out,
+            done=self._show,
             failed=self._failed,
             finished=self._stopped,
             supersede="convert",
@@ -291,12 +290,14 @@ class ConvertDialog(QDialog):
     def _stopped(self) -> None:
         """If the user stopped it, restore the choices; if the dialog cancelled it, a new preview follows."""
         task = self._task
-        if isValid(self) and task is not None and task.finished and task.cancelled and not self._delay.isActive():
+        if task is not None and task.finished and task.cancelled and not self._delay.isActive():
+            self._is_done = False
             self.form.setEnabled(True)
-            self.ok.setEnabled(not self._is_done)
+            self.ok.setEnabled(True)
             self.state.setText("Stopped; Convert tries it out again.")
 
-    def _show(self, trial: Trial, revision: int) -> None:
+    def _show(self, tried: tuple[Trial, int]) -> None:
+        trial, revision = tried
         if revision != self._workspace.document.revision:
             self.preview()
             return
@@ -381,8 +382,12 @@ class ConvertDialog(QDialog):
         self.cancel.setVisible(False)
 
     def _change(self, trial: Trial, made: Callable[[], object]) -> None:
-        def applied(all_made: bool) -> None:
-            if all_made:
+        workspace, revision, title = self._workspace, self._revision, self.title()
+
+        def applied(is_applied: bool) -> None:
+            if not isValid(self):
+                return
+            if is_applied:
                 made()
             else:  # the model was changed in the meantime
                 self._is_done = False
@@ -391,14 +396,13 @@ class ConvertDialog(QDialog):
         self._is_done = True
         self._lock(True)
         self.state.setText(f"Changing the model: {plural(len(trial.steps), 'step')}…")
-        self._applying = StepApplier(
-            self._workspace.document,
-            [(self.title(), trial.steps)],
-            applied,
-            self,
-            recording=trial.recording,
-            tasks=self._workspace.tasks,
-            stopped=lambda: applied(False),
+        self._task = workspace.tasks.start(
+            title,
+            lambda progress: apply_edits(workspace, [(title, trial.steps)], revision, trial.recording, progress),
+            done=applied,
+            failed=self._failed,
+            finished=self._stopped,
+            makes="edit",
         )
 
     def _lock(self, is_working: bool) -> None:
@@ -409,9 +413,6 @@ class ConvertDialog(QDialog):
         """Cancel the preview, and an edit that is not applied yet."""
         if self._task is not None:
             self._task.cancel()
-        self._rehearsing.cancel()
-        if self._applying is not None:
-            self._applying.stop()
         super().done(result)
 
     def title(self) -> str:

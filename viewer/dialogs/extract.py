@@ -24,12 +24,13 @@ from onnx_workbench.model.edits.split_metadata import lost_by_split
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.viewer.core.navigation import graph_of
+from onnx_workbench.viewer.core.tasks import Task
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, plural, type_text
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
-from onnx_workbench.viewer.workflows.extract import ExtractTask
+from onnx_workbench.viewer.workflows.extract import checked_parts
 
 Way = Literal["selection", "between", "ends", "split"]
 
@@ -63,7 +64,7 @@ class ExtractDialog(QDialog):
         self.resize(460, 380)
         self._workspace = workspace
         self._done = done
-        self._cutting: ExtractTask | None = None
+        self._cutting: Task[list[Model]] | None = None
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
         self._delay.timeout.connect(self.preview)
         self._arrange(way)
@@ -101,6 +102,7 @@ class ExtractDialog(QDialog):
         layout.addWidget(self.buttons)
 
     def _on_change(self, _change: object) -> None:
+        self._stop()
         self._delay.start()
 
     def _make_list(self) -> QListWidget:
@@ -137,7 +139,7 @@ class ExtractDialog(QDialog):
 
     def preview(self) -> None:
         """Show the boundary; it stays during the extraction."""
-        if self._cutting is not None and self._cutting.running:
+        if self._cutting is not None and not self._cutting.finished:
             return
         self._lock(False)
         self.list.clear()
@@ -177,7 +179,7 @@ class ExtractDialog(QDialog):
 
     def _stop(self, *_: object) -> None:
         if self._cutting is not None:
-            self._cutting.stop()
+            self._cutting.cancel()
 
     def _go(self, item: QListWidgetItem) -> None:
         value = item.data(_PlaceRole)
@@ -193,17 +195,28 @@ class ExtractDialog(QDialog):
             return
         self._lock(True)
         self.state.setText("Cutting out…")
-        self._cutting = ExtractTask(self._workspace, cuts, self._hand_over, self._refuse, self.preview)
+        model, rules = self._workspace.model, dict(self._workspace.types.rules)
+        self._cutting = self._workspace.tasks.start(
+            "Cutting out",
+            lambda progress: checked_parts(model, cuts, rules, progress),
+            done=self._hand_over,
+            failed=self._refuse,
+            finished=self._show_stopped,
+            lane="model",
+        )
 
     def _lock(self, is_cutting: bool) -> None:
         for part in (self.way, self.list, self.ok):
             part.setEnabled(not is_cutting)
 
-    def _refuse(self, error: Exception) -> None:
+    def _refuse(self, error: BaseException) -> None:
         self.preview()
-        if not isinstance(error, ModelError):
-            raise error
-        self.error.show_error(error)
+        if isinstance(error, ModelError):
+            self.error.show_error(error)
+
+    def _show_stopped(self) -> None:
+        if self._cutting is not None and self._cutting.cancelled and self.isVisible():
+            self.preview()
 
     def _hand_over(self, models: Sequence[Model]) -> None:
         lost = lost_by_split(self._workspace.model, models)

@@ -28,6 +28,7 @@ from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.schemas.schema import type_text as signature_text
+from onnx_workbench.viewer.core.tasks import Task
 from onnx_workbench.viewer.dialogs.patch_bay import PatchBay
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.run.workspace import Workspace
@@ -35,7 +36,7 @@ from onnx_workbench.viewer.style.formatting import display, plural, type_text
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 from onnx_workbench.viewer.widgets.port_list import Port, Side
-from onnx_workbench.viewer.workflows.background_edit import BackgroundEdit, EditOutcome
+from onnx_workbench.viewer.workflows.background_edit import EditOutcome, edit_in_background
 
 _MOST_INNER = 500  # listed values that are neither inputs nor outputs
 
@@ -74,7 +75,7 @@ class MergeDialog(QDialog):
         self.prefix.textChanged.connect(self._show_preview)
         self.keep.toggled.connect(self._show_preview)
         self._show_preview()
-        self._merging: BackgroundEdit | None = None
+        self._merging: Task[None] | None = None
         self.finished.connect(self._give_up)
         self.bay.lists["right"].setFocus()
 
@@ -226,16 +227,16 @@ class MergeDialog(QDialog):
         wishes |= {"connections": self.connections(), "keep_outputs": self.keep.isChecked()}
         detail = self._left_behind() if other.training_info else ""
 
-        def work(rehearsal: WorkingCopy, progress: Progress) -> EditOutcome:
-            with rehearsal.document.edit(title) as edit:
-                nodes = merge(edit, rehearsal.copy_of(graph), other, progress=progress, **wishes)
-            steps = rehearsal.steps()
+        def work(copy: WorkingCopy, progress: Progress) -> EditOutcome:
+            with copy.document.edit(title) as edit:
+                nodes = merge(edit, copy.copy_of(graph), other, progress=progress, **wishes)
+            steps = copy.steps()
             merged = f"{plural(len(nodes), 'node')} added"
-            return EditOutcome(steps, merged, detail, places=[*map(rehearsal.original, nodes)])
+            return EditOutcome(steps, merged, detail, places=[*map(copy.original, nodes)])
 
         self._lock(True)
         self.error.show_error(None)
-        self._merging = BackgroundEdit(self._workspace, title, work, failed=self._refuse, ended=self._end)
+        self._merging = edit_in_background(self._workspace, title, work, failed=self._refuse, ended=self._end)
 
     def _lock(self, is_merging: bool) -> None:
         for part in (self.search, self.bay, self.prefix, self.keep, self.ok):
@@ -253,7 +254,7 @@ class MergeDialog(QDialog):
 
     def _give_up(self, *_: object) -> None:
         if self._merging is not None:
-            self._merging.give_up()
+            self._merging.cancel()
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self._give_up()

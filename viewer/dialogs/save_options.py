@@ -30,8 +30,8 @@ from onnx_workbench.model.io.writer.storage_plan import UNMOVED, DataLayout, Sto
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.core.settings import Settings
-from onnx_workbench.viewer.core.tasks import ModelReader
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.files.save import Save, SaveOptions
 from onnx_workbench.viewer.popups.file_dialogs import ask_save_model

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt
@@ -21,6 +22,7 @@ from shiboken6 import isValid
 
 from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.simplify.pass_list import PASSES
 from onnx_workbench.model.simplify.passes import Match, PassRefusal, SimplifyOptions
 from onnx_workbench.model.simplify.pipeline import chosen_passes
@@ -30,12 +32,15 @@ from onnx_workbench.viewer.style.formatting import display, number_text, plural
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 from onnx_workbench.viewer.widgets.scope_box import ScopeBox
+from onnx_workbench.viewer.workflows.apply_edits import apply_edits
 from onnx_workbench.viewer.workflows.simplify import Simplification, SimplifyOutcome, refusal_counts, size_table
-from onnx_workbench.viewer.workflows.step_applier import StepApplier
-from onnx_workbench.viewer.workflows.working_copies import WorkingCopyTask
+from onnx_workbench.viewer.workflows.working_copies import copy_model
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.core.tasks import Task
+
+#: On a copy of the model of a revision: the matches of each pass, and what they leave as it is.
+_Survey = tuple[Simplification, int, dict[str, list[Match]], list[PassRefusal]]
 
 
 class SimplifyDialog(QDialog):
@@ -47,10 +52,9 @@ class SimplifyDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.resize(620, 640)
         self._workspace = workspace
-        self._task: Task[Any] | None = None
+        self._task: Task[Any] | None = None  # started last
         self._work: Simplification | None = None  # on a working copy of the current model, once it was searched
-        self._rehearsing = WorkingCopyTask(workspace, self._search, self)
-        self._applying: StepApplier | None = None
+        self._is_applying = False
         self._is_stopped = False  # stopped by the user, and not restarted since
         self._arrange()
         self.buttons.accepted.connect(self.apply)
@@ -96,23 +100,26 @@ class SimplifyDialog(QDialog):
         self._work = None
         self._lock(False)
         self._start("Looking for what can be simplified…")
-        self._rehearsing.start()
+        workspace, options_of = self._workspace, self._options()
 
-    def _options(self, rehearsal: WorkingCopy) -> SimplifyOptions:
-        nodes = self.scope.nodes
-        return SimplifyOptions(nodes=None if nodes is None else rehearsal.copies(nodes), only=self.passes.choice().only)
+        def survey(progress: Progress) -> _Survey:
+            copy, revision = copy_model(workspace, progress)
+            work = Simplification(copy)
+            return work, revision, *work.survey(options=options_of(copy), progress=progress)
 
-    def _search(self, rehearsal: WorkingCopy) -> None:
-        work, options = Simplification(rehearsal), self._options(rehearsal)
-        revision = self._workspace.document.revision
-        self._task = self._workspace.tasks.start(
+        self._task = workspace.tasks.start(
             "Look for simplifications",
-            lambda progress: work.survey(options=options, progress=progress),
-            done=lambda found: self._list(work, revision, *found) if isValid(self) else None,
+            survey,
+            done=self._list,
             failed=self._failed,
             finished=self._stopped,
             supersede="simplify",
         )
+
+    def _options(self) -> Callable[[WorkingCopy], SimplifyOptions]:
+        """Return what makes options for a copy of the model, as chosen now."""
+        nodes, only = self.scope.nodes, self.passes.choice().only
+        return lambda copy: SimplifyOptions(nodes=None if nodes is None else copy.copies(nodes), only=only)
 
     def _start(self, text: str) -> None:
         if self._task is not None:
@@ -128,26 +135,25 @@ class SimplifyDialog(QDialog):
             part.setEnabled(not is_working)
 
     def _failed(self, error: BaseException) -> None:
-        if isValid(self):
-            self._lock(False)
-            self.state.setText(display(str(error), 500))
+        self._lock(False)
+        self.state.setText(display(str(error), 500))
 
     def _stopped(self) -> None:
-        if isValid(self) and not self._rehearsing.running and (self._task is None or self._task.finished):
+        if self._task is None or self._task.finished:
             self.bar.setVisible(False)
+            self._is_applying = False
             if self._task is not None and self._task.cancelled:
                 self._is_stopped = True
                 self._lock(False)
                 self.state.setText("Stopped; Simplify looks again.")
             self._enable()
 
-    def _list(
-        self, work: Simplification, revision: int, found: dict[str, list[Match]], refusals: list[PassRefusal]
-    ) -> None:
+    def _list(self, survey: _Survey) -> None:
+        work, revision, found, refusals = survey
         if revision != self._workspace.document.revision:
             return  # it is being searched again
         self._work = work
-        self.passes.fill(PASSES, found, work.rehearsal.original)
+        self.passes.fill(PASSES, found, work.copy.original)
         total = sum(map(len, found.values()))
         held = f" Left as it is: {plural(len(refusals), 'place')}." if refusals else ""
         self.state.setText(
@@ -168,11 +174,8 @@ class SimplifyDialog(QDialog):
                 self._workspace.navigation.reveal_all(things)
 
     def _on_change(self, *_: object) -> None:
-        if self.pages.currentWidget() is self.passes:
+        if self.pages.currentWidget() is self.passes and not self._is_applying:
             self.look()
-        else:  # the first edit is applied: the others belong to it
-            self.cancel.setText("Too late to stop")
-            self.cancel.setEnabled(False)
 
     # -- doing it ------------------------------------------------------------------------------------------------
 
@@ -185,7 +188,7 @@ class SimplifyDialog(QDialog):
         if work is None:
             self.look()
             return
-        passes, options = chosen_passes(self.passes.choice().passes), self._options(work.rehearsal)
+        passes, options = chosen_passes(self.passes.choice().passes), self._options()(work.copy)
         revision = self._workspace.document.revision
         self._lock(True)
         self._start("Simplifying and comparing outputs…")
@@ -201,32 +204,35 @@ class SimplifyDialog(QDialog):
         )
 
     def _carry_over(self, outcome: SimplifyOutcome, revision: int) -> None:
-        if revision != self._workspace.document.revision:
+        workspace = self._workspace
+        if revision != workspace.document.revision:
             return  # it changed in the meantime, and is being searched again
+        if outcome.agreement.agrees is False:
+            self._report(outcome)
+            return
+        self._is_applying = True
+        self._start(f"Changing the model: {plural(outcome.steps, 'step')}…")
+        self._task = workspace.tasks.start(
+            "Simplify",
+            lambda progress: apply_edits(workspace, outcome.entries, revision, outcome.recording, progress),
+            done=lambda is_applied: self._applied(outcome, is_applied) if isValid(self) else None,
+            failed=self._failed,
+            finished=self._stopped,
+            makes="edit",
+        )
+
+    def _applied(self, outcome: SimplifyOutcome, is_applied: bool) -> None:
+        self._is_applying = False
+        if is_applied:
+            self._report(outcome)
+        else:  # the model was changed meanwhile
+            self.look()
+
+    def _report(self, outcome: SimplifyOutcome) -> None:
+        """Show what was done, in place of what there was to do."""
         self.pages.setCurrentWidget(self.report)
         self.scope.setVisible(False)
         self._workspace.highlights.mark("matches", [])
-        if outcome.agreement.agrees is False:
-            self._tell(outcome)
-            return
-        self.state.setText(f"Changing the model: {plural(outcome.steps, 'step')}…")
-        document = self._workspace.document
-        self._applying = StepApplier(
-            document,
-            outcome.entries,
-            lambda all_made: self._applied(outcome, all_made),
-            self,
-            recording=outcome.recording,
-            tasks=self._workspace.tasks,
-            stopped=self.reject,
-        )
-
-    def _applied(self, outcome: SimplifyOutcome, all_made: bool) -> None:
-        self._tell(outcome)
-        if not all_made:
-            self.state.setText("Stopped, as the model was changed meanwhile. Undo takes back what was done so far.")
-
-    def _tell(self, outcome: SimplifyOutcome) -> None:
         titles = {p.id: p.title for p in PASSES}
         done = plural(len(outcome.entries), "undo step")
         said = display(str(outcome.agreement), 300)
@@ -263,9 +269,6 @@ class SimplifyDialog(QDialog):
         """Cancel what is running, and an edit that is not applied yet; remove the marks."""
         if self._task is not None:
             self._task.cancel()
-        self._rehearsing.cancel()
-        if self._applying is not None:
-            self._applying.stop()
         self._workspace.highlights.mark("matches", [])
         self.scope.changed.disconnect(self._on_change)
         self._workspace.changes.changed.disconnect(self._on_change)

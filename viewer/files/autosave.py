@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
 from onnx_workbench.viewer.core.folders import journal_folder
+from onnx_workbench.viewer.core.readers import read_model
 from onnx_workbench.viewer.files.read_model import identity_read
-from onnx_workbench.viewer.files.save_preparation import SavePreparation
 from onnx_workbench.viewer.style.formatting import display
 
 if TYPE_CHECKING:  # recording knows how models are written, which the first paint does not wait for
@@ -19,7 +18,6 @@ if TYPE_CHECKING:  # recording knows how models are written, which the first pai
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.model.recovery.baseline import Baseline
     from onnx_workbench.model.recovery.journal import Journal
-    from onnx_workbench.viewer.core.tasks import Task
     from onnx_workbench.viewer.files.save import Coming
     from onnx_workbench.viewer.run.workspace import Workspace
 
@@ -122,32 +120,31 @@ class Autosave(QObject):
         if not (self._lacks_file and workspace.document.modified) or workspace.tasks.making("edit"):
             return
         from onnx_workbench.model.progress import Cancelled
-        from onnx_workbench.model.recovery.baseline import Baseline, prepare_baseline, reason_of
+        from onnx_workbench.model.recovery.baseline import Baseline, finish_baseline, prepare_baseline, reason_of
         from onnx_workbench.model.recovery.journal_files import new_path
 
         self._is_writing = True
-        path, model, title = new_path(journal_folder()), workspace.model, f"Keep {display(workspace.title, 60)}"
+        document, path = workspace.document, new_path(journal_folder())
+        document.end_gesture()
 
-        def prepare(progress: Progress) -> Saving:
-            return prepare_baseline(model, path, progress)
+        def read(progress: Progress) -> tuple[Saving, int]:
+            return prepare_baseline(document.model, path, progress), document.current.id
 
-        def stop(error: Exception | None = None) -> None:
-            self._begun(Baseline(path, reason_of(error or Cancelled())), 0)
+        def work(progress: Progress) -> tuple[Baseline, int]:
+            saving, state = read_model(read, progress)
+            return finish_baseline(path, saving, progress), state
 
-        SavePreparation(workspace, title, prepare, partial(self._write, title, path), stop, stop)
+        def finished() -> None:
+            error = task.error
+            reason = reason_of(error if isinstance(error, Exception) else Cancelled())
+            self._begun(*(task.result or (Baseline(path, reason), 0)))
+
+        title = f"Keep {display(workspace.title, 60)}"
+        task = workspace.tasks.start(title, work, failed=lambda _error: None, finished=finished)
 
     def _on_task_ended(self, _task: object) -> None:
         if self._lacks_file:
             self.look_at_file()
-
-    def _write(self, title: str, path: Path, saving: Saving, state: int) -> None:
-        from onnx_workbench.model.recovery.baseline import Baseline, finish_baseline
-
-        task: Task[Baseline] = self._workspace.tasks.start(
-            title,
-            partial(finish_baseline, path, saving),
-            finished=lambda: self._begun(task.result or Baseline.missing(path.parent), state),
-        )
 
     def _begun(self, beginning: Baseline, state: int) -> None:
         """Accept the written file as the base of replay, if it is still needed."""

@@ -145,7 +145,7 @@ def _replay_in_copy(files: Documents, tab: DocumentTab, leftover: RecoverableJou
     A copy holds the current state alone, so edits that were undone, and can be redone, are left to `_replay_at_once`.
     """
     from onnx_workbench.model.recovery.recover import recover
-    from onnx_workbench.viewer.workflows.background_edit import BackgroundEdit, EditOutcome
+    from onnx_workbench.viewer.workflows.background_edit import EditOutcome, edit_in_background
 
     workspace, document = tab.workspace, tab.workspace.document
     revision, lets_go = document.revision, list[Callable[[], object]]()
@@ -153,21 +153,21 @@ def _replay_in_copy(files: Documents, tab: DocumentTab, leftover: RecoverableJou
     if leftover.is_unsaved:
         document.mark_unsaved()
 
-    def work(rehearsal: WorkingCopy, _progress: Progress) -> EditOutcome:
+    def work(copy: WorkingCopy, _progress: Progress) -> EditOutcome:
         nonlocal has_undone
         if document.revision != revision:
             raise ModelError("The model was changed meanwhile", "The edits were made on what its file holds.")
         warning = None
         try:
-            recover(rehearsal.document, leftover, lets_go.append)
+            recover(copy.document, leftover, lets_go.append)
         except ModelError as error:
             warning = (error.title, error.detail, None)
-        states = sum(1 for _ in rehearsal.document.entries())
-        entries = rehearsal.entries()
-        has_undone = states > len(entries) + 1
+        states = sum(1 for _ in copy.document.entries())
+        edits = copy.entries()
+        has_undone = states > len(edits) + 1
         if has_undone and warning is None:
             raise ModelError("Some edits were undone", "They come back with the history.")
-        return EditOutcome((), warning=warning, entries=entries)
+        return EditOutcome((), warning=warning, edits=edits)
 
     def ended(is_made: bool) -> None:
         if is_made:
@@ -178,7 +178,7 @@ def _replay_in_copy(files: Documents, tab: DocumentTab, leftover: RecoverableJou
         else:
             files.area.show_message(_question(files, leftover))
 
-    BackgroundEdit(workspace, "Recover edits", work, failed=lambda _error: None, ended=ended)
+    edit_in_background(workspace, "Recover edits", work, failed=lambda _error: None, ended=ended)
 
 
 def _settle(tab: DocumentTab, leftover: RecoverableJournal, let_go: Callable[[], object]) -> None:

@@ -12,7 +12,7 @@ from onnx_workbench.model.io.writer.storage_plan import UNMOVED, Storage
 from onnx_workbench.model.recovery.baseline import Baseline, finish_baseline, prepare_baseline
 from onnx_workbench.model.recovery.journal_files import new_path
 from onnx_workbench.viewer.core.folders import journal_folder
-from onnx_workbench.viewer.core.tasks import post_and_wait
+from onnx_workbench.viewer.core.threads import post_and_wait
 
 if TYPE_CHECKING:
     from onnx_workbench.model.errors import ModelError
@@ -62,6 +62,7 @@ class Save:
     refused: Callable[[ModelError], object] | None = None
     is_replacing: bool = False  # what another program wrote, as the user chose
     is_replacing_truncated: bool = False
+    is_announced: bool = False  # the options fit, or a question is asked first: a dialog may close
     waiting: list[Callable[[], object]] = field(default_factory=list)  # called once it has ended
     stopped: bool = False
     cancel: Callable[[], object] = lambda: None  # the stage that runs

@@ -10,17 +10,20 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QObject, Signal
 
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.viewer.core import readers
+from onnx_workbench.viewer.core.deferred_action import DeferredAction
 from onnx_workbench.viewer.core.messages import Severity
 from onnx_workbench.viewer.core.settings import Settings
+from onnx_workbench.viewer.core.threads import post_and_wait
 from onnx_workbench.viewer.files import read_model, unused_data
 from onnx_workbench.viewer.files.document_tab import DocumentTab
 from onnx_workbench.viewer.files.file_watcher import FileWatcher
-from onnx_workbench.viewer.files.save_preparation import SavePreparation
 from onnx_workbench.viewer.popups.questions import ask_to_replace_truncated
 from onnx_workbench.viewer.property_tree.editors import take_typed
 
 if TYPE_CHECKING:  # how models are written is not needed before the first paint
     from onnx_workbench.model.io.writer.save import Saved, Saving
+    from onnx_workbench.model.progress import Progress
     from onnx_workbench.viewer.files.document_area import DocumentArea
     from onnx_workbench.viewer.files.save import Save, SaveOptions
 
@@ -31,7 +34,7 @@ _SAVING: Final = "saving"
 class Saver(QObject):
     """Saves documents, one save of each at a time; edits may go on meanwhile. GUI thread only.
 
-    A save passes `_begin`, `_prepare`, `_write` and `_finish` in this order.
+    A save passes `_begin`, `_write` and `_finish` in this order.
     """
 
     ended = Signal(object)  # DocumentTab whose save has ended, whatever the outcome
@@ -116,54 +119,59 @@ class Saver(QObject):
             self._warn_before_overwriting(save)
         else:
             self._saves[tab] = save
-            self._prepare(save)
+            self._write(save)
 
-    def _prepare(self, save: Save) -> None:
-        """Read the model, with the edits that are on their way."""
-        tab = save.tab
+    def _write(self, save: Save) -> None:
+        """Read and write the model, once the edits that are on their way are made, refused or stopped."""
+        tab, workspace = save.tab, save.tab.workspace
+        document = workspace.document
         expected = tab.identity if save.is_own and not save.is_replacing else None
         others = [t.workspace.model for t in self._area.tabs() if t is not tab and save.options.path != tab.path]
-        preparation = SavePreparation(
-            tab.workspace,
-            save.title,
-            partial(save.prepare, expected, others),
-            partial(self._write, save),
-            partial(self._refuse, save),
-            partial(self._end, save),
-        )
-        if preparation.running:
-            save.cancel = preparation.stop
 
-    def _write(self, save: Save, saving: Saving, state: int) -> None:
-        task = save.tab.workspace.tasks.start(
-            save.title,
-            partial(save.write, saving, state),
-            failed=partial(self._show_failure, save),
-            finished=lambda: self._finish(save, task.result, state),
-            lane="mutate",
-        )
-        save.cancel = task.cancel
-        self._announce(save)
+        def read(progress: Progress) -> tuple[Saving, int]:
+            return save.prepare(expected, others, progress), document.current.id
 
-    def _finish(self, save: Save, saved: Saved | None, state: int) -> None:
+        def work(progress: Progress) -> tuple[Saved, int]:
+            saving, state = readers.read_model(read, progress)  # anew after an edit, so that the file holds that too
+            post_and_wait(partial(self._announce, save), progress)
+            return save.write(saving, state, progress), state
+
+        def begin() -> None:
+            document.end_gesture()  # what is typed next is not saved
+            task = workspace.tasks.start(
+                save.title,
+                work,
+                failed=partial(self._fail, save),
+                finished=lambda: self._finish(save, task.result),
+                lane="mutate",
+            )
+            save.cancel = task.cancel
+
+        waiting = DeferredAction(workspace, save.title, "Do not save", begin, partial(self._end, save))
+        if waiting.is_waiting:
+            save.cancel = waiting.stop
+
+    def _fail(self, save: Save, error: BaseException) -> None:
+        """Show why nothing was written: where the options were chosen, if the model does not fit them."""
+        if isinstance(error, ModelError) and save.refused is not None and not save.is_announced:
+            save.refused(error)
+        else:
+            self._show_failure(save, error)
+
+    def _finish(self, save: Save, written: tuple[Saved, int] | None) -> None:
         """Report a save that was written, even when it was stopped after that; None if it failed or was stopped."""
         try:
-            if saved is not None and save.is_copy:
+            if written is None:
+                return
+            saved, state = written
+            if save.is_copy:
                 self._show_copied(save, saved)
-            elif saved is not None:
+            else:
                 self._take_file(save, saved, state)
-            if saved is not None and save.then is not None:
+            if save.then is not None:
                 save.then()
         finally:
             self._end(save)
-
-    def _refuse(self, save: Save, error: Exception) -> None:
-        """The options do not fit the model: nothing was written."""
-        if isinstance(error, ModelError):
-            (save.refused or partial(self._show_failure, save))(error)
-        self._end(save)
-        if not isinstance(error, ModelError):
-            raise error
 
     def _end(self, save: Save) -> None:
         """Go on with what waits for the end of a save, whatever its outcome."""
@@ -179,6 +187,7 @@ class Saver(QObject):
     # -- messages and questions --------------------------------------------------------------------------------
 
     def _announce(self, save: Save) -> None:
+        save.is_announced = True
         save.tab.workspace.messages.withdraw(unused_data.UNUSED)
         if save.prepared is not None:
             save.prepared()

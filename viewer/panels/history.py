@@ -12,7 +12,7 @@ from PySide6.QtGui import QFont, QMouseEvent, QShowEvent
 from PySide6.QtWidgets import QListView, QVBoxLayout, QWidget
 
 from onnx_workbench.model.history.document import Document, HistoryEntry
-from onnx_workbench.viewer.core.busy_cursor import busy_over
+from onnx_workbench.viewer.core.busy_cursor import busy_cursor
 from onnx_workbench.viewer.core.event_loop import CHUNK_SECONDS, ChunkedIteration
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.run.workspace import Workspace
@@ -155,7 +155,7 @@ class HistoryPanel(Panel):
 
         while True:
             end, room = perf_counter() + CHUNK_SECONDS, _MOST_TOGETHER
-            with busy_over(most_ahead()), changes.together():
+            with busy_cursor(most_ahead()), changes.together():
                 while True:
                     room -= most_ahead()
                     if next(steps, steps) is steps:

@@ -196,13 +196,13 @@ def _mend(document: Document, title: str, problems: list[Problem], progress: Pro
 
 def _mend_all_in_copy(workspace: Workspace) -> None:
     """Find and fix the problems of a working copy: a fix refers to the model it was found in."""
-    from onnx_workbench.viewer.workflows.background_edit import BackgroundEdit, EditOutcome, known_of
+    from onnx_workbench.viewer.workflows.background_edit import EditOutcome, edit_in_background, known_of
 
-    def work(rehearsal: WorkingCopy, progress: Progress) -> EditOutcome:
-        document = rehearsal.document
-        problems = find_problems(document.model, known_of(workspace, rehearsal), progress)
+    def work(copy: WorkingCopy, progress: Progress) -> EditOutcome:
+        document = copy.document
+        problems = find_problems(document.model, known_of(workspace, copy), progress)
         failed = _mend(document, _MEND_ALL, problems, progress)
-        warning = None if failed is None else (failed.title, failed.detail, rehearsal.original(failed.place))
-        return EditOutcome(rehearsal.steps(), warning=warning)
+        warning = None if failed is None else (failed.title, failed.detail, copy.original(failed.place))
+        return EditOutcome(copy.steps(), warning=warning)
 
-    BackgroundEdit(workspace, _MEND_ALL, work)
+    edit_in_background(workspace, _MEND_ALL, work)

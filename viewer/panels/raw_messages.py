@@ -16,7 +16,7 @@ from onnx_workbench.model.io.message_fields import Path
 from onnx_workbench.model.io.raw_view import Branches, RawContents, contents_of, long_branches
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.tasks import ModelReader
+from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.panels.raw_menu import RawMenu

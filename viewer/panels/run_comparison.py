@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import isnan
+from typing import TYPE_CHECKING
 from weakref import ReferenceType, ref
 
 from PySide6.QtCore import QSize, Qt
@@ -18,11 +19,11 @@ from onnx_workbench.exec.inspect.precision_trial import Precision
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.tasks import ModelReader
+from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.popups.file_dialogs import ask_file
 from onnx_workbench.viewer.run import compare
-from onnx_workbench.viewer.run.compare import ComparisonOutcome, Prepare, RunComparison
+from onnx_workbench.viewer.run.compare import ComparisonOutcome, Prepare, start_comparison
 from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.run.value_paths import name_in_run
 from onnx_workbench.viewer.run.workspace import Workspace
@@ -31,6 +32,9 @@ from onnx_workbench.viewer.tables.number_table import MadeRows, NumberCell, Numb
 from onnx_workbench.viewer.tables.sorting import Key
 from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, labelled
 from onnx_workbench.viewer.widgets.number_edit import NumberEdit
+
+if TYPE_CHECKING:
+    from onnx_workbench.viewer.core.tasks import Task
 
 _COLUMNS = (
     NumberColumn("#", 5, "Position in the run"),
@@ -64,7 +68,7 @@ class RunComparisonPanel(Panel):
         self._compared: ReferenceType[RunRecord] | None = None  # the document whose values they are
         self._verdict: tuple[Compared | None, int] = None, 0  # the first difference, and the number of differences
         self._is_old = False  # whether it is of another run than the one shown
-        self._comparison: RunComparison | None = None  # that is in progress
+        self._comparison: Task[ComparisonOutcome] | None = None  # begun last
         self._judging, self._heating = ModelReader(self), ModelReader(self)
         self.choose = QPushButton("Compare with")
         self.menu = QMenu(self.choose)
@@ -201,17 +205,14 @@ class RunComparisonPanel(Panel):
             first = "The run goes on." if self.workspace.results.is_running else "Run the model first."
             self.workspace.messages.show("info", "Nothing to compare yet", first)
             return
-        if self._comparison is not None:
-            self._comparison.stop()
         self.summary.setText(f"Comparing: {display(title, 80)}…")
         self.workspace.messages.withdraw(_TOPIC)
         done = partial(self._take, title, prepare, record)
-        self._comparison = RunComparison(self.workspace, record, prepare, done, self._finish)
-        self._comparison.start()
+        self._comparison = start_comparison(self.workspace, record, prepare, done, self._finish)
 
     def _finish(self) -> None:
-        self._comparison = None
-        self._show()
+        if self._comparison is not None and self._comparison.finished:  # else another one has begun
+            self._show()
 
     # -- showing ---------------------------------------------------------------------------------------------
 

@@ -42,12 +42,11 @@ from onnx_workbench.model.analysis.statistics import (
 )
 from onnx_workbench.model.analysis.symbolic import AnySize, Size, is_name, readable, ungrouped
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.text.dimension_sizes import sizes
-from onnx_workbench.viewer.core.tasks import ModelReader
+from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.popups.file_dialogs import ask_save
 from onnx_workbench.viewer.run.workspace import Workspace
@@ -61,7 +60,7 @@ from onnx_workbench.viewer.tables.sorting import Key
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
 from onnx_workbench.viewer.widgets.scope_box import ScopeBox
 from onnx_workbench.viewer.widgets.undo_forwarding import pass_undo
-from onnx_workbench.viewer.workflows.working_copies import WorkingCopyTask
+from onnx_workbench.viewer.workflows.working_copies import copy_model
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.overlays import Overlays
@@ -229,7 +228,6 @@ class StatisticsPanel(Panel):
         super().__init__(workspace, parent)
         self.found: ModelStatistics | None = None
         self._bound: Mapping[str, int] = {}
-        self._rehearsing = WorkingCopyTask(workspace, self._count, self)
         self._is_colouring = False
         self._is_following = False
         self._stale = False  # the model changed while the panel was hidden
@@ -314,19 +312,15 @@ class StatisticsPanel(Panel):
         except ModelError as error:
             self.workspace.messages.report(error)
             return
-        self._rehearsing.start()
-
-    def _count(self, rehearsal: WorkingCopy) -> None:
-        types, bound = self._types(), self._bound
+        workspace, types, bound = self.workspace, self._types(), self._bound
 
         def work(progress: Progress) -> ModelStatistics:
-            found = statistics(
-                rehearsal.document.model, lambda v: types.get(rehearsal.original(v), v.type), bound, progress
-            )
-            found.nodes = [replace(n, node=rehearsal.original(n.node)) for n in found.nodes]
+            copy, _ = copy_model(workspace, progress)
+            found = statistics(copy.document.model, lambda v: types.get(copy.original(v), v.type), bound, progress)
+            found.nodes = [replace(n, node=copy.original(n.node)) for n in found.nodes]
             return found
 
-        self.workspace.tasks.start("", work, done=self._set, supersede="statistics")
+        workspace.tasks.start("", work, done=self._set, supersede="statistics")
 
     def _types(self) -> dict[Value, Type]:
         inferred = self.workspace.types.inferred

@@ -6,12 +6,11 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from math import isfinite, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from PySide6.QtCore import QObject
 
 from onnx_workbench.exec.inputs.recipe import interface_of
 from onnx_workbench.exec.inspect import reference
@@ -28,7 +27,7 @@ from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import ElementType, TensorType
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.sandbox import make_own_folder
-from onnx_workbench.viewer.core.tasks import ModelReader
+from onnx_workbench.viewer.core.readers import read_model
 from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.run.value_paths import addresses_in, inside_nodes
 from onnx_workbench.viewer.style.formatting import display
@@ -333,72 +332,24 @@ def _compare(work: Callable[[], list[ComparedValue]]) -> ComparisonOutcome:
         raise ModelError("The values are gone", f"{error}. Run the model again.") from error
 
 
-class RunComparison(QObject):
-    """Comparison for a run of a document: a reader reads the open models, a task does the rest.
+def start_comparison(
+    workspace: Workspace,
+    record: RunRecord,
+    prepare: Prepare,
+    done: Callable[[ComparisonOutcome], object],
+    finished: Callable[[], object],
+) -> Task[ComparisonOutcome]:
+    """Compare a run in a task. GUI thread only.
 
-    GUI thread only. If an open document is edited or closed meanwhile, it is read again. `done` gets the outcome; a
-    refusal becomes a message; `finished` follows either, and a stop from the status line, but not `stop`.
+    If an open document is edited or closed while it is read, it is read again. A refusal becomes a message.
     """
+    for one in (workspace, *workspace.others_open()):
+        _ = one.runs.session, one.results  # made on first use: QObjects, which have to be made on this thread
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        record: RunRecord,
-        prepare: Prepare,
-        done: Callable[[ComparisonOutcome], object],
-        finished: Callable[[], object],
-    ) -> None:
-        super().__init__(workspace)
-        self._workspace = workspace
-        self._read = lambda progress: prepare(record, progress)
-        self._done, self._finished = done, finished
-        self._is_wanted = True
-        self._task: Task[Any] = workspace.tasks.follow("Compare", self._on_stopped)
-        workspace.changes.changed.connect(self._begin_anew)
-        workspace.closed.connect(self.stop)
-        for other in workspace.others_open():
-            other.changes.changed.connect(self._begin_anew)
-            other.closed.connect(self._begin_anew)
-        self._reader = ModelReader(self)
+    def work(progress: Progress) -> ComparisonOutcome:
+        return read_model(partial(prepare, record), progress)(progress)
 
-    def start(self) -> None:
-        """Start reading."""
-        for one in (self._workspace, *self._workspace.others_open()):
-            _ = one.runs.session, one.results  # made on first use: QObjects, which have to be made on this thread
-        self._reader.start(self._read, self._compare, failed=self._refused, report=self._task.progress.report)
-
-    def _begin_anew(self, *_: object) -> None:
-        self._reader.restart()
-
-    def stop(self) -> None:
-        """Stop comparing, without callbacks."""
-        self._is_wanted = False
-        self._task.cancel()
-
-    def _on_stopped(self) -> None:
-        if self._reader.running:
-            self._reader.stop()
-            self._over()
-
-    def _compare(self, work: Work) -> None:
-        read, tasks = self._task, self._workspace.tasks
-        self._task = tasks.start("Compare", work, done=self._done, finished=self._finish)
-        tasks.leave(read)
-
-    def _refused(self, error: Exception) -> None:
-        self._over()
-        if not isinstance(error, ModelError):
-            raise error
-        self._workspace.messages.report(error)
-
-    def _over(self) -> None:
-        self._workspace.tasks.leave(self._task)
-        self._finish()
-
-    def _finish(self) -> None:
-        if self._is_wanted:
-            self._finished()
-        self.deleteLater()
+    return workspace.tasks.start("Compare", work, done=done, finished=finished, supersede="compare runs")
 
 
 def error_of(row: ComparedValue) -> float:

@@ -22,8 +22,8 @@ from onnx_workbench.exec.session import Session
 from onnx_workbench.exec.worker.client import WorkerSession
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.read_in_task import read_model
-from onnx_workbench.viewer.core.tasks import post
+from onnx_workbench.viewer.core.readers import read_model
+from onnx_workbench.viewer.core.threads import post
 from onnx_workbench.viewer.run.breakpoints import Breakpoints
 from onnx_workbench.viewer.run.edge_notes import EdgeNotes
 from onnx_workbench.viewer.run.inputs import RunInputs, make_inputs

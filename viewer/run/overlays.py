@@ -21,7 +21,7 @@ from onnx_workbench.model.analysis import macs
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.tasks import ModelReader
+from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.run.results import Results, RunRecord
 from onnx_workbench.viewer.style.formatting import display, plural
 

@@ -29,7 +29,7 @@ from onnx_workbench.model.analysis.topology import Thing
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.viewer.core.tasks import ModelReader
+from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.run.staleness import StaleValues, concerns_inputs, rewires, sources, stale_after
 
 if TYPE_CHECKING:

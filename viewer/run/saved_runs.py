@@ -22,7 +22,7 @@ from onnx_workbench.model.analysis.call_graph import called_by
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.read_in_task import read_model
+from onnx_workbench.viewer.core.readers import read_model
 from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.run.value_paths import addresses_in
 from onnx_workbench.viewer.style.formatting import plural

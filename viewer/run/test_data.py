@@ -15,8 +15,8 @@ from onnx_workbench.exec.inputs.sources import input_limit
 from onnx_workbench.exec.inspect.expected_outputs import OutputCheck, check_folder
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.read_in_task import read_model
-from onnx_workbench.viewer.core.tasks import post
+from onnx_workbench.viewer.core.readers import read_model
+from onnx_workbench.viewer.core.threads import post
 from onnx_workbench.viewer.run.inputs import make_inputs
 from onnx_workbench.viewer.style.formatting import display
 

@@ -25,7 +25,7 @@ from onnx_workbench.model.ir.tensors import SparseTensor, Tensor, element_count
 from onnx_workbench.model.ir.types import TensorType, Type, element_type_text
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.model_signals import is_in_model
-from onnx_workbench.viewer.core.tasks import ModelReader
+from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.run.edge_notes import glimpses_of, note_text
 from onnx_workbench.viewer.run.results import RunRecord, info_of
 from onnx_workbench.viewer.run.workspace import Workspace

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
@@ -19,12 +20,14 @@ from onnx_workbench.model.io.tensors.array_files import is_stored_outside, read_
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType, element_type_text
+from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.deferred_action import DeferredAction
 from onnx_workbench.viewer.core.messages import REFUSED
+from onnx_workbench.viewer.core.threads import POLL_SECONDS, post_and_wait
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, number_text, plural, shape_text
 from onnx_workbench.viewer.tensor_view.readers import TensorSlice
-from onnx_workbench.viewer.workflows.step_applier import edit_ahead
+from onnx_workbench.viewer.workflows.apply_edits import edit_ahead
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -292,31 +295,28 @@ class TensorEditing:
 
         For a tensor of the model, after the edits in progress, as in a saved file. Closing waits for those too, then.
         """
-        tasks = self._workspace.tasks
+        may_begin = threading.Event()
 
-        def start() -> None:
-            now = tensors.tensor_at(place) if place is not None else None
-            tasks.start(
-                f"Export {path.name}",
-                lambda _: _write(path, held if now is None else now),
-                done=lambda _: self._workspace.messages.show(
-                    "info", f"{display(path.name, 60)} was written", str(path)
-                ),
-                makes="file",
-            )
+        def work(progress: Progress) -> None:
+            while not may_begin.wait(POLL_SECONDS):
+                progress.check()
+            now = None if place is None else post_and_wait(lambda: tensors.tensor_at(place), progress)
+            _write(path, held if now is None else now)
 
-        def go_on() -> None:
-            start()
-            leave()
+        def done(_: None) -> None:
+            self._workspace.messages.show("info", f"{display(path.name, 60)} was written", str(path))
 
-        def leave() -> None:
-            tasks.leave(waiting)
+        def finished() -> None:
+            if waiting is not None:
+                waiting.stop()
 
-        if place is None or not tasks.making("edit"):
-            start()
-            return
-        after = DeferredAction(self._workspace, f"Exporting {display(path.name, 60)}", "Do not export", go_on, leave)
-        waiting = tasks.follow(f"Export {path.name}", after.stop, "read", makes="file")
+        tasks, title = self._workspace.tasks, f"Exporting {display(path.name, 60)}"
+        task = tasks.start(f"Export {path.name}", work, done=done, finished=finished, makes="file")
+        waiting = None
+        if place is None:
+            may_begin.set()
+        else:
+            waiting = DeferredAction(self._workspace, title, "Do not export", may_begin.set, task.cancel)
 
 
 def _write(path: Path, held: Held) -> None:

@@ -185,7 +185,7 @@ class _Work(QWidget):
 
     @property
     def _shown(self) -> Task[Any] | None:
-        return min(self._tasks, key=lambda task: (task.lane != "mutate", task.lane == "fetch"), default=None)
+        return min(self._tasks, key=lambda task: (not _is_main(task), task.lane == "fetch"), default=None)
 
     def _started(self, task: Task[Any]) -> None:
         if not task.title:
@@ -227,9 +227,14 @@ class _Work(QWidget):
 
     def stop_tool(self) -> bool:
         """Stop the oldest task that will change something; False when none takes a while."""
-        task = next((task for task in self._tasks if task.lane == "mutate" and not task.cancelled), None)
+        task = next((task for task in self._tasks if _is_main(task) and not task.cancelled), None)
         if task is None or not self.isVisible():
             return False
         task.cancel()
         self._show()
         return True
+
+
+def _is_main(task: Task[Any]) -> bool:
+    """Return whether a task makes a change or a new model: it is shown rather than others."""
+    return task.lane in ("mutate", "model") or task.makes == "edit"

@@ -1,1 +1,1 @@
-"""Whole-model work on an open document, off the GUI thread: rehearsed on a copy, then applied as one edit."""
+"""Whole-model work on an open document, off the GUI thread: done to a copy, then applied as one edit."""

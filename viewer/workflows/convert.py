@@ -117,7 +117,7 @@ def only(**chosen: Any) -> argparse.Namespace:
 
 
 def attempt(
-    rehearsal: WorkingCopy,
+    copy: WorkingCopy,
     options: argparse.Namespace,
     progress: Progress = SILENT,
     nodes: Collection[Node] | None = None,
@@ -128,17 +128,17 @@ def attempt(
 
     Without `comparable` there is nothing to compare outputs with afterwards.
     """
-    model = rehearsal.document.model
+    model = copy.document.model
     computing = (options.opset, options.precision, options.freeze, options.free, options.functions)
     before = WorkingCopy(model, progress).document.model if comparable and any(computing) else None
-    work = _Conversions(rehearsal.document, options, None if nodes is None else rehearsal.copies(nodes), progress)
+    work = _Conversions(copy.document, options, None if nodes is None else copy.copies(nodes), progress)
     trial = Trial(options, model, before, work.run())
-    trial.steps, trial.recording = rehearsal.steps(), recording_of(rehearsal)
+    trial.steps, trial.recording = copy.steps(), recording_of(copy)
     if nodes is not None:
-        trial.nodes = frozenset(map(rehearsal.original, work.part or ()))
+        trial.nodes = frozenset(map(copy.original, work.part or ()))
     for report in trial.reports:
         for remarks in (report.changes, report.warnings):
-            remarks[:] = [type(r)(r.text, rehearsal.original(r.place)) for r in remarks]
+            remarks[:] = [type(r)(r.text, copy.original(r.place)) for r in remarks]
     return trial
 
 

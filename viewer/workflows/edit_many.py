@@ -11,7 +11,7 @@ from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.core.selection import Item
-from onnx_workbench.viewer.workflows.step_applier import edit_ahead
+from onnx_workbench.viewer.workflows.apply_edits import edit_ahead
 
 if TYPE_CHECKING:
     from onnx_workbench.model.history.working_copy import WorkingCopy
@@ -109,16 +109,16 @@ def _change_copy(
     *,
     once: bool,
 ) -> None:
-    from onnx_workbench.viewer.workflows.background_edit import BackgroundEdit, EditOutcome
+    from onnx_workbench.viewer.workflows.background_edit import EditOutcome, edit_in_background
 
     revision = workspace.document.revision
 
-    def work(rehearsal: WorkingCopy, progress: Progress) -> EditOutcome:
+    def work(copy: WorkingCopy, progress: Progress) -> EditOutcome:
         if once and workspace.document.revision != revision:
             raise ModelError("The model was changed meanwhile", f"{title}: nothing of it was done.")
-        with rehearsal.document.edit(title) as edit:
-            places = change(edit, rehearsal.copy_of, progress)
+        with copy.document.edit(title) as edit:
+            places = change(edit, copy.copy_of, progress)
         progress.check()
-        return EditOutcome(rehearsal.steps(), places=[*map(rehearsal.original, places)])
+        return EditOutcome(copy.steps(), places=[*map(copy.original, places)])
 
-    BackgroundEdit(workspace, title, work, failed=failed, ended=ended)
+    edit_in_background(workspace, title, work, failed=failed, ended=ended)

@@ -45,15 +45,15 @@ class SimplifyOutcome:
 class Simplification:
     """A copy of a model about to be simplified. Any thread, one at a time."""
 
-    def __init__(self, rehearsal: WorkingCopy) -> None:
-        self.rehearsal = rehearsal
+    def __init__(self, copy: WorkingCopy) -> None:
+        self.copy = copy
         self._types: Mapping[Value, Type] | None = None
 
     def survey(
         self, *, options: SimplifyOptions | None = None, progress: Progress = SILENT
     ) -> tuple[dict[str, list[Match]], list[PassRefusal]]:
         """Return the matches and refusals of each pass; the copy stays as it is."""
-        model = self.rehearsal.document.model
+        model = self.copy.document.model
         if self._types is None:
             self._types = trusted_types(model, progress).types
         return survey(model, evaluate=evaluate, options=options, types=self._types, progress=progress)
@@ -67,7 +67,7 @@ class Simplification:
         progress: Progress = SILENT,
     ) -> SimplifyOutcome:
         """Simplify the copy and check it against how it was, on so many random inputs. Once."""
-        document = self.rehearsal.document
+        document = self.copy.document
         untouched = WorkingCopy(document.model, progress).document.model if checks else document.model
         report = simplify(document, passes, evaluate=evaluate, options=options, types=self._types, progress=progress)
         if not report.applied:
@@ -76,7 +76,7 @@ class Simplification:
             agreement = Equivalence(None, reason="not asked for")
         else:
             agreement = check_transformed(untouched, document.model, runs=checks, progress=progress)
-        return SimplifyOutcome(report, agreement, _joined(self.rehearsal.entries()), recording_of(self.rehearsal))
+        return SimplifyOutcome(report, agreement, _joined(self.copy.entries()), recording_of(self.copy))
 
 
 def _joined(runs: Sequence[tuple[str, list[Step]]]) -> list[tuple[str, list[Step]]]:

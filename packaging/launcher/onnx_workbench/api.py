@@ -248,7 +248,7 @@ def simplify(
     options = SimplifyOptions(
         tensor_limit=tensor_limit,
         growth_limit=growth_limit,
-        nodes=None if nodes is None else work.rehearsal.copies(nodes),
+        nodes=None if nodes is None else work.copy.copies(nodes),
     )
     outcome = work.run(passes, options=options, checks=checks, progress=progress)
     is_applied = outcome.agreement.agrees is not False

@@ -59,7 +59,7 @@ def make(document, ahead, *entries):
 
 def wait_for(journal, ahead):
     journal._log._store.flush()
-    assert ahead.is_settled
+    assert ahead.wait(0)
 
 
 @pytest.mark.parametrize("made", [0, 1, 2])
@@ -238,7 +238,7 @@ from tests.model.recovery.test_write_ahead import *
 document = large_document()
 kept = Journal(document, Path({str(tmp_path)!r}))
 entries, ahead = prepared(document, kept, rename_all, delete_many)
-while not ahead.is_settled:
+while not ahead.wait(0):
     time.sleep(0.001)
 make(document, ahead, *entries)
 os.kill(os.getpid(), signal.SIGKILL)

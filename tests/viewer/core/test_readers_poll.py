@@ -11,7 +11,7 @@ from collections import defaultdict
 import pytest
 
 from onnx_workbench.model.history.steps import SetField
-from onnx_workbench.viewer.core import tasks
+from onnx_workbench.viewer.core import threads
 from onnx_workbench.viewer.panel_list import PANELS
 from onnx_workbench.viewer.workflows.background_edit import convert_at_once
 from onnx_workbench.viewer.workflows.convert import only
@@ -20,7 +20,7 @@ from tests.viewer.held import let_readers_end
 
 _NODES = 12_000
 _MOST_CALLS = 20_000  # of functions and generators, some 3 ms of work
-_READERS = {"SavePreparation", "TypeInference", "WorkingCopyTask", "SortedRowModel", "StatisticsPanel"}
+_READERS = {"Saver._write", "TypeInference", "copy_model", "SortedRowModel", "StatisticsPanel"}
 
 
 class CallCounter:
@@ -30,10 +30,10 @@ class CallCounter:
         self.most = defaultdict(int)
         self._calls = 0
 
-    def run(self, attempt):
+    def run(self, call):
         """Stands in for the method that does the work of a reader."""
-        work = getattr(attempt._work, "func", attempt._work)
-        name, check = f"{work.__module__.rpartition('.')[2]}.{work.__qualname__}", attempt.progress.check
+        work = getattr(call._work, "func", call._work)
+        name, check = f"{work.__module__.rpartition('.')[2]}.{work.__qualname__}", call._progress.check
         self._calls = 0
 
         def poll():
@@ -41,23 +41,26 @@ class CallCounter:
             self._calls = 0
             check()
 
-        attempt.progress.check = poll
+        call._progress.check = poll
         sys.setprofile(self._count)
         try:
-            self._run(attempt)
+            self._run(call)
         finally:
             sys.setprofile(None)
         self.most[name] = max(self.most[name], self._calls)
 
     def install(self, monkeypatch):
         """Count from now on."""
-        self._run = tasks._Attempt.run
+        self._run = threads.Call._run
         counter = self
 
-        def run(attempt):
-            counter.run(attempt)
+        def run(call):
+            if call._threads == "model":
+                counter.run(call)
+            else:
+                counter._run(call)
 
-        monkeypatch.setattr(tasks._Attempt, "run", run)
+        monkeypatch.setattr(threads.Call, "_run", run)
 
     def _count(self, _frame, event, _argument):
         self._calls += event in ("call", "c_call")

@@ -11,8 +11,10 @@ from shiboken6 import delete, isValid
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.progress import Cancelled
-from onnx_workbench.viewer.core import tasks as tasks_module
-from onnx_workbench.viewer.core.tasks import ModelReader, TaskRunner, cancel_readers, wait_for_end
+from onnx_workbench.viewer.core import threads as threads_module
+from onnx_workbench.viewer.core.readers import ModelReader, cancel_readers, read_model
+from onnx_workbench.viewer.core.tasks import TaskRunner
+from onnx_workbench.viewer.core.threads import post_and_wait, wait_for_end
 from tests.model import builders
 from tests.viewer.held import let_readers_end
 
@@ -208,16 +210,16 @@ import threading
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QApplication, QWidget
 from shiboken6 import delete
-from onnx_workbench.viewer.core import tasks
+from onnx_workbench.viewer.core import tasks, threads
 
 application = QCoreApplication([])
 begun, gone = threading.Event(), threading.Event()
 running = tasks.TaskRunner()
 running.start("", lambda _progress: (begun.set(), gone.wait(30)))
 begun.wait(30)
-delete(tasks._mailbox())  # as the end of the interpreter does
+delete(threads.mailbox())  # as the end of the interpreter does
 gone.set()
-tasks.wait_for_end(30)
+threads.wait_for_end(30)
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
@@ -226,7 +228,7 @@ tasks.wait_for_end(30)
 @pytest.fixture
 def slow_to_let_go(monkeypatch):
     """Pool threads that go on, after they posted a call, only once the GUI thread has nothing more to do with it."""
-    let_go, post = threading.Event(), tasks_module.post
+    let_go, post = threading.Event(), threads_module.post
 
     def post_and_dawdle(call):
         post(call)
@@ -234,7 +236,7 @@ def slow_to_let_go(monkeypatch):
         if threading.current_thread() is not threading.main_thread():
             let_go.wait(30)
 
-    monkeypatch.setattr(tasks_module, "post", post_and_dawdle)
+    monkeypatch.setattr(threads_module, "post", post_and_dawdle)
     yield let_go
     let_go.set()
 
@@ -431,12 +433,98 @@ def test_a_reader_whose_owner_goes_away_ends(document, owner, qtbot):
     assert found == []
 
 
-def test_what_a_reader_reports_reaches_the_listener(owner, qtbot):
-    told = []
-    ModelReader(owner).start(
-        lambda progress: progress.report(2, 2, "all"), lambda _: None, report=lambda *news: told.append(news)
+def test_a_task_that_reads_the_model_starts_again_after_an_edit(document, tasks, qtbot):
+    began, free, found = threading.Event(), threading.Event(), []
+    task = tasks.start("Read", names_while_held(document, began, free), done=found.append, lane="model")
+    qtbot.waitUntil(began.is_set)
+    rename(document, "later")
+    assert tasks.running == (task,)
+    free.set()
+    qtbot.waitUntil(lambda: bool(found))
+    assert found == [{"later"}]
+
+
+def test_a_cancelled_task_that_reads_the_model_only_finishes(document, tasks, qtbot):
+    began, calls = threading.Event(), []
+    task = tasks.start(
+        "Read",
+        names_while_held(document, began, threading.Event()),
+        done=lambda _: calls.append("done"),
+        finished=lambda: calls.append("finished"),
+        lane="model",
     )
-    qtbot.waitUntil(lambda: told == [(2, 2, "all")])
+    qtbot.waitUntil(began.is_set)
+    task.cancel()
+    qtbot.waitUntil(lambda: bool(calls))
+    assert calls == ["finished"]
+    rename(document, "later")
+    let_readers_end(qtbot)
+    assert calls == ["finished"]
+
+
+def test_what_a_reader_reports_is_the_progress_of_its_task(tasks, qtbot):
+    shown, seen = threading.Event(), []
+
+    def read(progress):
+        progress.report(2, 2, "all")
+        shown.wait(30)
+
+    tasks.progressed.connect(lambda task: (seen.append((task.done, task.total, task.text)), shown.set()))
+    tasks.start("Read", read, lane="model")
+    qtbot.waitUntil(lambda: seen == [(2, 2, "all")])
+
+
+def test_a_task_runs_a_reader_until_no_edit_comes_between(document, tasks, qtbot):
+    began, free, found = threading.Event(), threading.Event(), []
+    read = names_while_held(document, began, free)
+    tasks.start("Count", lambda progress: read_model(read, progress), done=found.append)
+    qtbot.waitUntil(began.is_set)
+    rename(document, "later")
+    free.set()
+    qtbot.waitUntil(lambda: bool(found))
+    assert found == [{"later"}]
+
+
+def test_a_reader_ends_with_the_task_that_runs_it(document, tasks, qtbot):
+    began, ended = threading.Event(), []
+
+    def read(progress):
+        try:
+            return names_while_held(document, began, threading.Event())(progress)
+        finally:
+            ended.append(1)
+
+    task = tasks.start("Count", lambda progress: read_model(read, progress))
+    qtbot.waitUntil(began.is_set)
+    task.cancel()
+    qtbot.waitUntil(lambda: task.finished and bool(ended))
+
+
+def test_what_a_reader_raises_is_raised_in_the_task_that_runs_it(tasks, qtbot):
+    def read(_progress):
+        raise ModelError("No")
+
+    failed = []
+    tasks.start("Count", lambda progress: read_model(read, progress), failed=failed.append)
+    qtbot.waitUntil(lambda: bool(failed))
+    assert [error.title for error in failed] == ["No"]
+
+
+def test_a_task_gets_what_a_call_on_the_gui_thread_returns_or_raises(tasks, qtbot):
+    def refuse():
+        raise ModelError("No")
+
+    def work(progress):
+        thread = post_and_wait(threading.current_thread, progress)
+        try:
+            post_and_wait(refuse, progress)
+        except ModelError as error:
+            return thread, error.title
+
+    found = []
+    tasks.start("Ask", work, done=found.append)
+    qtbot.waitUntil(lambda: bool(found))
+    assert found == [(threading.main_thread(), "No")]
 
 
 def test_what_a_reader_holds_is_destroyed_on_the_gui_thread(owner, qtbot, slow_to_let_go):

@@ -138,7 +138,7 @@ def test_nodes_are_cut_out_in_the_background(desk):
 def test_cutting_can_be_stopped_and_begun_again(desk):
     dialog, task = begun(desk)
     task.cancel()
-    assert dialog.ok.isEnabled()
+    desk.qtbot.waitUntil(dialog.ok.isEnabled)
     assert dialog.state.text().startswith("Part 1: 2 nodes")
     assert task not in desk.workspace.tasks.running
     dialog.ok.click()
@@ -150,7 +150,7 @@ def test_closing_the_dialog_ends_cutting(desk, how):
     dialog, task = begun(desk)
     getattr(dialog, how)()
     assert task.cancelled
-    assert task not in desk.workspace.tasks.running
+    desk.qtbot.waitUntil(lambda: task not in desk.workspace.tasks.running)
     assert (marked(desk, "taken"), marked(desk, "given")) == (set(), set())
     assert len(desk.window.tabs()) == 1
 

@@ -19,8 +19,7 @@ from onnx_workbench.viewer.dialogs.text_prompt import TextPrompt
 from onnx_workbench.viewer.panels import problems
 from onnx_workbench.viewer.panels.node_table import NodeTablePanel
 from onnx_workbench.viewer.panels.problems import ProblemsPanel
-from onnx_workbench.viewer.workflows import edit_many, step_applier
-from onnx_workbench.viewer.workflows.background_edit import BackgroundEdit
+from onnx_workbench.viewer.workflows import edit_many
 from tests.model import builders
 from tests.model.recovery.crash import abandon
 from tests.model.recovery.recorded_work import recovered
@@ -145,11 +144,10 @@ def at_work(desk, qtbot, tmp_path):
 def make_large(monkeypatch):
     monkeypatch.setattr(edit_many, "MANY", 1)
     monkeypatch.setattr(problems, "MANY", 1)
-    monkeypatch.setattr(step_applier, "_AT_ONCE", 0)
 
 
 def wait_for_end(desk):
-    desk.qtbot.waitUntil(lambda: not desk.workspace.findChildren(BackgroundEdit))
+    desk.qtbot.waitUntil(lambda: not desk.workspace.tasks.making("edit"))
 
 
 @pytest.mark.parametrize(

@@ -59,11 +59,7 @@ def tools(desk):
 
 
 def done(desk):
-    desk.qtbot.waitUntil(lambda: not [task for task in desk.workspace.tasks.running if task.title] and idle(desk))
-
-
-def idle(desk):
-    return not desk.workspace.findChildren(background_edit.BackgroundEdit)
+    desk.qtbot.waitUntil(lambda: not [task for task in desk.workspace.tasks.running if task.title])
 
 
 @pytest.mark.parametrize("action_id", TOOLS)

@@ -221,7 +221,7 @@ def test_the_dialog_of_options_waits_until_the_save_is_prepared(window, qtbot, t
     assert dialog.isVisible()
     assert not save.isEnabled()
     dialog.reject()
-    assert not window.files.saving
+    qtbot.waitUntil(lambda: not window.files.saving)
     assert not (tmp_path / "copy.onnx").exists()
 
 
@@ -240,7 +240,7 @@ def test_a_model_that_does_not_fit_is_told_in_the_dialog_of_options(
     qtbot.waitUntil(lambda: "does not fit" in dialog.error.text())
     assert dialog.buttons.button(QDialogButtonBox.StandardButton.Save).isEnabled()
     assert titles(tab) == []
-    assert not window.files.saving
+    qtbot.waitUntil(lambda: not window.files.saving)
     dialog.reject()
 
 
@@ -257,7 +257,7 @@ def test_a_save_that_is_prepared_shows_and_can_be_stopped(window, qtbot, tab, mo
     stop = stop_button(window)
     qtbot.waitUntil(stop.isVisible)
     qtbot.mouseClick(stop, Qt.MouseButton.LeftButton)
-    assert task not in tab.workspace.tasks.running
+    qtbot.waitUntil(lambda: task not in tab.workspace.tasks.running)
     assert not window.files.saving
     assert not stop.isVisible()
     assert name_in(tab.path) == "before"

@@ -76,7 +76,7 @@ def test_what_is_edited_while_bytes_are_written_is_on_file_and_the_bytes_come_af
 def test_what_is_stopped_while_its_bytes_are_written_is_not_done(qtbot, being_written, held_up):
     workspace, task = being_written
     task.cancel()
-    assert task not in workspace.tasks.running
+    qtbot.waitUntil(lambda: task not in workspace.tasks.running)
     held_up.set()
     killed = Killed(workspace.document)
     rename_last(workspace.document)
@@ -171,7 +171,7 @@ def test_a_merge_whose_dialog_is_closed_while_its_weights_are_written_is_not_don
     qtbot.waitUntil(lambda: workspace.journal.path is not None)
     task = task_of(qtbot, workspace.tasks, "Merge other.onnx")
     dialog.reject()
-    assert task.finished
+    qtbot.waitUntil(lambda: task.finished)
     held_up.set()
     workspace.journal._log._store.flush()
     let_background_work_run(qtbot)

@@ -12,11 +12,11 @@ from shiboken6 import isValid
 from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.viewer.dialogs.convert import ConvertDialog
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.workflows import step_applier
+from onnx_workbench.viewer.workflows import apply_edits
 from onnx_workbench.viewer.workflows.convert import attempt
 from tests.model import builders
 from tests.model.snapshots import snapshot
-from tests.viewer.held import turns_by_hand, until_stopped
+from tests.viewer.held import hold_reader, until_stopped
 
 
 @pytest.fixture
@@ -171,6 +171,7 @@ def test_functions_names_and_version_are_reported_before(dialog, qtbot):
         "the IR version is 9 instead of 10",
     ]
     dialog.ok.click()
+    qtbot.waitUntil(lambda: document.undo_title is not None)
     assert document.undo_title == "Convert to new names, IR version 9"
     assert [v.name for v in document.model.graph.initializers] == ["Mul_0_B", "Add_0_B"]
 
@@ -225,8 +226,8 @@ def test_weights_in_and_out_are_a_way_of_saving(dialog, qtbot):
 
 
 def begin_long_change(dialog, qtbot, monkeypatch):
-    """Have the dialog about to make a change that is long; the document."""
-    monkeypatch.setattr(step_applier, "_AT_ONCE", 0)
+    """Have the dialog about to make a change; the document, and the event that lets it be made."""
+    _, free = hold_reader(monkeypatch, apply_edits, "post_and_wait")
     document = dialog._workspace.document
     dialog.renamed["nodes"].setChecked(True)
     settled(dialog, qtbot)
@@ -237,29 +238,32 @@ def begin_long_change(dialog, qtbot, monkeypatch):
     assert not dialog.form.isEnabled()
     assert QApplication.overrideCursor() is None
     assert snapshot(document.model) == before
-    return document
+    return document, free
 
 
 def test_a_long_change_is_said_before_it_is_made(dialog, qtbot, monkeypatch):
-    document = begin_long_change(dialog, qtbot, monkeypatch)
+    document, free = begin_long_change(dialog, qtbot, monkeypatch)
+    free.set()
     qtbot.waitUntil(lambda: document.undo_title == "Convert to new names")
     qtbot.waitUntil(lambda: not isValid(dialog) or not dialog.isVisible())
 
 
 def test_an_edit_before_a_long_change_lets_it_be_tried_out_anew(dialog, qtbot, monkeypatch):
-    document = begin_long_change(dialog, qtbot, monkeypatch)
+    document, free = begin_long_change(dialog, qtbot, monkeypatch)
     with document.edit("Rename") as edit:
         rename_node(edit, builders.node(document, "first"), "other")
+    free.set()
     settled(dialog, qtbot)
     assert document.undo_title == "Rename"
     assert lines(dialog) == ["4 nodes have new names"]
 
 
 def test_escape_stops_a_long_change_that_is_not_made_yet(dialog, qtbot, monkeypatch):
-    turn = turns_by_hand(monkeypatch, step_applier)
-    document = begin_long_change(dialog, qtbot, monkeypatch)
+    document, free = begin_long_change(dialog, qtbot, monkeypatch)
+    tasks = dialog._workspace.tasks
     qtbot.keyClick(dialog, Qt.Key.Key_Escape)
-    turn()
+    free.set()
+    qtbot.waitUntil(lambda: not tasks.running)
     assert document.undo_title is None
 
 

@@ -8,12 +8,13 @@ import pytest
 from PySide6.QtCore import Qt
 from shiboken6 import isValid
 
+from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.viewer.dialogs.simplify import SimplifyDialog
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.workflows import step_applier
+from onnx_workbench.viewer.workflows import apply_edits
 from tests.model import builders
 from tests.model.snapshots import snapshot
-from tests.viewer.held import turns_by_hand, until_stopped
+from tests.viewer.held import hold_reader, until_stopped
 
 CHOICES = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -109,40 +110,50 @@ def test_what_was_stopped_can_be_begun_again(dialog, qtbot, monkeypatch):
 
 
 @pytest.fixture
-def turn(monkeypatch):
-    """Give what changes the model a turn: it has no others."""
-    return turns_by_hand(monkeypatch, step_applier)
+def free(monkeypatch):
+    """Lets what is worked out be applied."""
+    return hold_reader(monkeypatch, apply_edits, "post_and_wait")[1]
 
 
 @pytest.fixture
-def about_to_change(dialog, qtbot, monkeypatch, turn):
-    """The dialog when all is worked out and the model is to be changed in the turns that follow."""
-    monkeypatch.setattr(step_applier, "_AT_ONCE", 0)
+def about_to_change(dialog, qtbot, free):
+    """The dialog when all is worked out and the model is to be changed next."""
     qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
     dialog.ok.click()
     qtbot.waitUntil(lambda: dialog.state.text().startswith("Changing the model"), timeout=30_000)
     return dialog
 
 
-def test_escape_stops_what_is_not_made_yet(about_to_change, qtbot, turn):
+def test_escape_stops_what_is_not_made_yet(about_to_change, qtbot, free):
     """It made all of it."""
-    dialog, document = about_to_change, about_to_change._workspace.document
-    before = snapshot(document.model)
+    dialog, workspace = about_to_change, about_to_change._workspace
+    before = snapshot(workspace.model)
     qtbot.keyClick(dialog, Qt.Key.Key_Escape)
-    turn()
-    assert document.undo_title is None
-    assert snapshot(document.model) == before
+    free.set()
+    qtbot.waitUntil(lambda: not workspace.tasks.running)
+    assert workspace.document.undo_title is None
+    assert snapshot(workspace.model) == before
 
 
-def test_once_a_part_is_made_the_button_says_that_it_is_too_late(about_to_change, qtbot, turn):
+def test_an_edit_before_the_change_has_it_searched_again(about_to_change, qtbot, free):
     dialog, document = about_to_change, about_to_change._workspace.document
-    assert dialog.cancel.isEnabled()
-    turn()
-    assert document.undo_title is not None
-    assert not dialog.cancel.isEnabled()
-    assert dialog.cancel.text() == "Too late to stop"
-    qtbot.keyClick(dialog, Qt.Key.Key_Escape)
-    assert [n.op_type for n in document.model.graph.nodes] == ["Mul"]
+    with document.edit("Rename") as edit:
+        rename_node(edit, builders.node(document, "times"), "other")
+    free.set()
+    qtbot.waitUntil(lambda: " now; " in dialog.state.text(), timeout=30_000)
+    assert document.undo_title == "Rename"
+    assert dialog.pages.currentWidget() is dialog.passes
+    assert dialog.ok.isEnabled()
+
+
+def test_what_is_stopped_before_the_change_can_be_begun_again(about_to_change, qtbot, free):
+    dialog = about_to_change
+    dialog._workspace.tasks.cancel_all()
+    qtbot.waitUntil(dialog.ok.isEnabled)
+    assert dialog.state.text().startswith("Stopped")
+    assert dialog.passes.isEnabled()
+    free.set()
+    assert dialog._workspace.document.undo_title is None
 
 
 def test_a_pass_has_one_undo_entry_however_often_it_runs(opened, qtbot):

@@ -1,7 +1,8 @@
-"""Copies for work in the background, made in the background, are never of a model that changed half-way."""
+"""Copies for tasks, made while the window goes on, are never of a model that changed half-way."""
 
 from __future__ import annotations
 
+from functools import partial
 from threading import Event
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from onnx_workbench.model.edits import values
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.workflows import working_copies
-from onnx_workbench.viewer.workflows.working_copies import WorkingCopyTask
+from onnx_workbench.viewer.workflows.working_copies import copy_model
 from tests.model import builders
 from tests.model.snapshots import snapshot
 from tests.viewer.held import until_stopped
@@ -32,30 +33,26 @@ def workspace(qapp, document):
 
 
 def test_an_edit_while_copying_is_in_the_copy(workspace, qtbot, monkeypatch):
-    began = Event()
+    began, found = Event(), []
     monkeypatch.setattr(working_copies, "WorkingCopy", until_stopped(began))
-    found = []
-    rehearsing = WorkingCopyTask(workspace, found.append)
-    rehearsing.start()
+    task = workspace.tasks.start("Copy", partial(copy_model, workspace), done=found.append)
     qtbot.waitUntil(began.is_set)
-    assert rehearsing.running
+    assert not task.finished
     monkeypatch.undo()
     document = workspace.document
     with document.edit("Rename") as edit:
         values.rename_value(edit, document.model.graph.inputs[0], "image")
     qtbot.waitUntil(lambda: bool(found), timeout=20_000)
-    assert not rehearsing.running
-    (rehearsal,) = found
-    assert snapshot(rehearsal.document.model) == snapshot(document.model)
+    ((copy, revision),) = found
+    assert snapshot(copy.document.model) == snapshot(document.model)
+    assert revision == document.revision
 
 
-def test_a_cancelled_copy_is_not_handed_over(workspace, qtbot):
-    found, others = [], []
-    rehearsing = WorkingCopyTask(workspace, found.append)
-    rehearsing.start()
-    rehearsing.cancel()
-    assert not rehearsing.running
-    other = WorkingCopyTask(workspace, others.append)
-    other.start()  # would be through no sooner
-    qtbot.waitUntil(lambda: bool(others))
+def test_a_cancelled_copy_is_not_handed_over(workspace, qtbot, monkeypatch):
+    began, found = Event(), []
+    monkeypatch.setattr(working_copies, "WorkingCopy", until_stopped(began))
+    task = workspace.tasks.start("Copy", partial(copy_model, workspace), done=found.append)
+    qtbot.waitUntil(began.is_set)
+    task.cancel()
+    qtbot.waitUntil(lambda: task.finished)
     assert found == []
