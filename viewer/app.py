@@ -26,7 +26,7 @@ from onnx_workbench.viewer.style.theme import as_mode, themes
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.files.instance_listener import InstanceListener
-    from onnx_workbench.viewer.files.single_instance import OpenRequest
+    from onnx_workbench.viewer.files.single_instance import OpenMessage
 
 SAMPLE = "--sample"
 
@@ -103,7 +103,7 @@ class Application(QApplication):
         self._listener.received.connect(self._take_over)
         self._listener.listen()
 
-    def _take_over(self, request: OpenRequest) -> None:
+    def _take_over(self, request: OpenMessage) -> None:
         """Open the files passed by a second start of the program, in the active window."""
         window = self.window
         if window is None:

@@ -10,7 +10,7 @@ from onnx_workbench.viewer.core.grouping import Grouping
 from onnx_workbench.viewer.core.selection import Item
 
 
-class Expansion:
+class NodeExpansion:
     """Opens and closes what is drawn as one box, and has the scene made anew. GUI thread only."""
 
     def __init__(self, surface: Surface, scenes: SceneController, grouping: Grouping) -> None:

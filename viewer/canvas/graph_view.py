@@ -16,7 +16,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QWidget
 
 from onnx_workbench.model.ir.graph import Graph, Value
-from onnx_workbench.viewer.canvas.expansion import Expansion
+from onnx_workbench.viewer.canvas.expansion import NodeExpansion
 from onnx_workbench.viewer.canvas.highlighter import Highlighter
 from onnx_workbench.viewer.canvas.input_handler import EVENTS, InputHandler
 from onnx_workbench.viewer.canvas.navigator import Navigator
@@ -38,7 +38,7 @@ class GraphView(Surface):
     It paints (`Surface`: frames, viewport, zoom) and passes events on; the rest is done by objects with one job each:
 
     - `scenes` (SceneController): which scene is shown, made anew after edits, and the view's position in it
-    - `expansion` (Expansion): opens and closes groups, bodies and functions
+    - `expansion` (NodeExpansion): opens and closes groups, bodies and functions
     - `picker` (Picker): from boxes and edges to the selection
     - `navigator` (Navigator): to objects, to the whole, from box to box, inside, back
     - `highlighter` (Highlighter): marks of model objects; `node_colors` (NodeColors): colours by number, word or device
@@ -57,7 +57,7 @@ class GraphView(Surface):
         self.highlighter = Highlighter(self)
         self.picker: Picker = Picker(self, workspace.selection)
         self.scenes: SceneController = SceneController(self, workspace, self.picker)
-        self.expansion: Expansion = Expansion(self, self.scenes, workspace.grouping)
+        self.expansion: NodeExpansion = NodeExpansion(self, self.scenes, workspace.grouping)
         self.navigator: Navigator = Navigator(self, workspace, self.picker, self.scenes, self.expansion)
         self.input_handler = InputHandler(self)
         self.minimap = Minimap(self)

@@ -12,7 +12,7 @@ from PySide6.QtCore import QObject, Signal
 from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.graph import Graph, Node
 from onnx_workbench.viewer.canvas import keyboard_navigation
-from onnx_workbench.viewer.canvas.expansion import Expansion
+from onnx_workbench.viewer.canvas.expansion import NodeExpansion
 from onnx_workbench.viewer.canvas.paint.batch_drawing import Area
 from onnx_workbench.viewer.canvas.paint.surface import READABLE, Surface
 from onnx_workbench.viewer.canvas.picker import Picker
@@ -43,7 +43,7 @@ class Navigator(QObject):
         context: DocumentContext,
         picker: Picker,
         scenes: SceneController,
-        expansion: Expansion,
+        expansion: NodeExpansion,
     ) -> None:
         super().__init__(surface)
         self._surface = surface

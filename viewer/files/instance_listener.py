@@ -11,7 +11,7 @@ from functools import partial
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
-from onnx_workbench.viewer.files.single_instance import ACCEPTED, LARGEST, OpenRequest, address
+from onnx_workbench.viewer.files.single_instance import ACCEPTED, LARGEST, OpenMessage, address
 
 _PATIENCE = 2000  # ms a sender may take
 _MOST = 8  # senders at a time
@@ -59,7 +59,7 @@ class InstanceListener(QObject):
             if line.bytesAvailable() >= LARGEST:
                 line.abort()
             return
-        request = OpenRequest.from_bytes(bytes(line.readLine().data()))
+        request = OpenMessage.from_bytes(bytes(line.readLine().data()))
         if request is None or self._is_closed:
             line.abort()
             return

@@ -30,7 +30,7 @@ _LONGEST = 90  # bytes of a socket's path: some systems take 104, and Qt adds a 
 
 
 @dataclass(frozen=True, slots=True)
-class OpenRequest:
+class OpenMessage:
     """Files to open, absolute. `token` is what the desktop gave for bringing a window to the front, often empty."""
 
     files: tuple[str, ...]
@@ -41,7 +41,7 @@ class OpenRequest:
         return json.dumps({"open": self.files, "token": self.token}).encode() + b"\n"
 
     @classmethod
-    def from_bytes(cls, line: bytes) -> OpenRequest | None:
+    def from_bytes(cls, line: bytes) -> OpenMessage | None:
         """Parse a request; None if it has another form than `to_bytes` gives."""
         try:
             found = json.loads(line)
@@ -114,7 +114,7 @@ def hand_over(names: Sequence[str], patience: float = _PATIENCE) -> bool:
     if where is None or not Path(where).exists():
         return False
     token = os.environ.get("XDG_ACTIVATION_TOKEN", "")
-    message = OpenRequest(tuple(str(Path(name).absolute()) for name in names), token).to_bytes()
+    message = OpenMessage(tuple(str(Path(name).absolute()) for name in names), token).to_bytes()
     if len(message) > LARGEST:
         return False
     answers: list[bytes] = []

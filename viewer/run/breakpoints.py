@@ -14,7 +14,7 @@ from onnx_workbench.viewer.core.model_signals import is_in_model
 Condition = Literal["non-finite", "above", "shape"]
 
 
-class Breakpoints(QObject):
+class BreakpointList(QObject):
     """`all` of them; the next run heeds what has changed. Those in `resting` stop nothing. GUI thread only."""
 
     changed = Signal()

@@ -24,7 +24,7 @@ from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.readers import read_model
 from onnx_workbench.viewer.core.threads import post
-from onnx_workbench.viewer.run.breakpoints import Breakpoints
+from onnx_workbench.viewer.run.breakpoints import BreakpointList
 from onnx_workbench.viewer.run.edge_notes import EdgeNotes
 from onnx_workbench.viewer.run.inputs import RunInputs, make_inputs
 from onnx_workbench.viewer.run.live_runs import LiveRuns
@@ -38,7 +38,7 @@ from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.run.run_marks import RunMarks
 from onnx_workbench.viewer.run.run_request import make_request, position_of
 from onnx_workbench.viewer.run.run_session import RunSession
-from onnx_workbench.viewer.run.run_task import RunOptions, RunTask
+from onnx_workbench.viewer.run.run_task import RunRequest, RunTask
 from onnx_workbench.viewer.run.test_data import TestDataRun
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class RunController(QObject):
         super().__init__(workspace)
         self._workspace = workspace
         self.inputs = RunInputs(workspace)
-        self.breakpoints = Breakpoints(self)
+        self.breakpoints = BreakpointList(self)
         self.run_session = RunSession(workspace.document, workspace.settings)
         self._run: RunTask | None = None  # the newest, while it computes or waits
         self._feeds: tuple[object, dict[str, Any]] | None = None  # those made last, and for which recipe
@@ -133,19 +133,19 @@ class RunController(QObject):
 
     def run(self, *, fresh: bool = False) -> None:
         """Run everything; `fresh`: compute also what an earlier run has computed."""
-        self._start(RunOptions(fresh=fresh))
+        self._start(RunRequest(fresh=fresh))
 
     def run_to(self, node: Node) -> None:
         """Compute what a node needs, and the node; ModelError if no run computes it."""
         position_of(node, self.inputs.graph)
-        self._start(RunOptions(until=node))
+        self._start(RunRequest(until=node))
 
     def search_non_finite(self, sought: Literal["beginnings", "nan"]) -> None:
         """Run to where NaN (or an infinity) begins, be it inside a body, and wait behind it; else to the end.
 
         `search_stopped` follows; `resume` goes on to the next such node.
         """
-        self._start(RunOptions(fresh=True, sought=sought))
+        self._start(RunRequest(fresh=True, sought=sought))
 
     def step(self) -> None:
         """Compute the next node of a run that waits, or start one that waits before its first node."""
@@ -153,7 +153,7 @@ class RunController(QObject):
             self._run.options = replace(self._run.options, sought="")
             self._resume(self._run, one=True)
         elif not self.is_running:
-            self._start(RunOptions(stepping=True, fresh=True))  # what is kept could not be stopped at
+            self._start(RunRequest(stepping=True, fresh=True))  # what is kept could not be stopped at
 
     def resume(self) -> None:
         """Let a run that waits go on to the next breakpoint or the end; start one if none waits."""
@@ -202,7 +202,7 @@ class RunController(QObject):
 
     # -- a run from its start to its results -----------------------------------------------------------------
 
-    def _start(self, options: RunOptions) -> None:
+    def _start(self, options: RunRequest) -> None:
         """Start a run in place of one that goes on or waits."""
         self.breakpoints.drop_deleted()
         recipe = self.inputs.recipe()

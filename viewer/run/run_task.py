@@ -49,7 +49,7 @@ class ProgressRelay(Progress):
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class RunRequest:
     """Options of a run. `sought`: it stops where something that is not finite begins, inside bodies too."""
 
     until: Node | None = None
@@ -62,7 +62,7 @@ class RunOptions:
 class RunTask:
     """One run from its start to its end; where it waits in between, each part is a task of its own."""
 
-    options: RunOptions
+    options: RunRequest
     session: Session | WorkerSession
     recipe: Recipe
     breakpoints: tuple[Breakpoint, ...] = ()

@@ -34,7 +34,7 @@ from onnx_workbench.viewer.tensor_view.pictures import PictureRequest
 from onnx_workbench.viewer.tensor_view.prompt_bar import PromptBar
 from onnx_workbench.viewer.tensor_view.readers import DifferenceReader, Reader, TensorSlice, first_slice
 from onnx_workbench.viewer.tensor_view.small_widgets import button, combo, notice_label, text_label, text_view
-from onnx_workbench.viewer.tensor_view.statistics_column import StatisticsColumn
+from onnx_workbench.viewer.tensor_view.statistics_column import StatisticsPane
 from onnx_workbench.viewer.tensor_view.table import PartLabel, TensorTable
 from onnx_workbench.viewer.tensor_view.tensor_source import (
     TensorCandidate,
@@ -190,7 +190,7 @@ class TensorPane(QWidget):
         column.setSpacing(0)
         column.addWidget(self.options)
         column.addWidget(self.stack, 1)
-        self.facts = StatisticsColumn()
+        self.facts = StatisticsPane()
         self.facts.element_wanted.connect(self.go_to)
         self.splitter = QSplitter()
         self.splitter.addWidget(self.facts)

@@ -33,7 +33,7 @@ Rows = list[tuple[str, str, tuple[int, ...] | None]]
 _SLOW = 300  # ms after which outdated numbers are removed while newer ones are computed
 
 
-class StatisticsColumn(QScrollArea):
+class StatisticsPane(QScrollArea):
     """Statistics as name and value; a click on a position shows the element."""
 
     element_wanted = Signal(object)  # index

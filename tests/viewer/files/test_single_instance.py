@@ -13,7 +13,7 @@ import pytest
 from PySide6.QtNetwork import QLocalSocket
 
 from onnx_workbench.viewer.files.instance_listener import InstanceListener
-from onnx_workbench.viewer.files.single_instance import LARGEST, OpenRequest, address, hand_over
+from onnx_workbench.viewer.files.single_instance import LARGEST, OpenMessage, address, hand_over
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="speaks to the socket itself")
 
@@ -65,7 +65,7 @@ def test_files_reach_the_program_that_is_open(listener, qtbot, tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_ACTIVATION_TOKEN", "token")
     assert start(qtbot, "a.onnx", str(tmp_path / "ü <b>.onnx"))
-    assert listener.requests == [OpenRequest((str(tmp_path / "a.onnx"), str(tmp_path / "ü <b>.onnx")), "token")]
+    assert listener.requests == [OpenMessage((str(tmp_path / "a.onnx"), str(tmp_path / "ü <b>.onnx")), "token")]
 
 
 def test_without_a_program_the_second_start_is_the_first(qtbot):
@@ -82,7 +82,7 @@ def test_who_is_connected_when_it_closes_is_not_accepted(listener, qtbot):
         early.connect(address())
         qtbot.waitUntil(lambda: bool(listener.findChildren(QLocalSocket)))
         listener.close()
-        early.sendall(OpenRequest(("/a.onnx",)).to_bytes())
+        early.sendall(OpenMessage(("/a.onnx",)).to_bytes())
         qtbot.waitUntil(lambda: not listener.findChildren(QLocalSocket), timeout=10_000)
         early.settimeout(10)
         with contextlib.suppress(ConnectionError):
@@ -184,17 +184,17 @@ def test_each_display_has_a_place_of_its_own(monkeypatch):
 
 
 def test_a_request_survives_the_way():
-    request = OpenRequest(("/a b", "/\udcff"), "t")
-    assert OpenRequest.from_bytes(request.to_bytes()) == request
+    request = OpenMessage(("/a b", "/\udcff"), "t")
+    assert OpenMessage.from_bytes(request.to_bytes()) == request
     assert json.loads(request.to_bytes())["open"] == ["/a b", "/\udcff"]
 
 
 @pytest.mark.parametrize("token", ["a\0b", "\ud800", "é", "a\nb"])
 def test_a_token_that_no_desktop_gives_is_refused(token, tmp_path):
     line = json.dumps({"open": [str(tmp_path / "m.onnx")], "token": token}).encode()
-    assert OpenRequest.from_bytes(line) is None
+    assert OpenMessage.from_bytes(line) is None
 
 
 @pytest.mark.parametrize("name", ["/a\0b", "/\ud800"])
 def test_a_name_that_no_file_has_is_refused(name):
-    assert OpenRequest.from_bytes(json.dumps({"open": [name], "token": ""}).encode()) is None
+    assert OpenMessage.from_bytes(json.dumps({"open": [name], "token": ""}).encode()) is None
