@@ -45,8 +45,7 @@ def check_run(result: RunResult, data_set: DataSet, rtol: float = RTOL, atol: fl
         try:
             found = result.value(name)
         except LookupError:
-            reason = "; ".join(map(str, result.failures)) or result.early_end or "it was not computed"
-            verdicts.append(OutputCheck(data_set.name, name, reason))
+            verdicts.append(OutputCheck(data_set.name, name, result.why_missing(name)))
         else:
             verdicts.append(check_output(data_set.name, name, found, expected, rtol, atol))
     return verdicts

@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         _print(found, rows, first, options)
     for text in found.missing:
-        print_message("missing", text)
+        print_message("error", text)
     if not rows:
         _explain(model, reference if not isinstance(reference, str) else None)
     if not rows and found.missing:

@@ -33,7 +33,7 @@ def test_every_expected_output_is_judged(tmp_path):
     data_set = DataSet("test_data_set_0", {}, {"y": result.value("y"), "other": x})
     verdicts = check_run(result, data_set)
     assert [(v.output, bool(v.problem)) for v in verdicts] == [("y", False), ("other", True)]
-    assert verdicts[1].problem == "it was not computed"
+    assert verdicts[1].problem == "the model has no such value"
 
 
 def test_the_model_of_a_folder(tmp_path):

@@ -29,11 +29,12 @@ def cut(tmp_path):
 @pytest.mark.parametrize(
     "command",
     ["run IN", "simplify IN -o OUT", "convert IN -o OUT", "infer IN -o OUT", "extract IN -o OUT --outputs digit",
-     "split IN -o OUT --at digit", "merge IN IN -o OUT", "diff IN IN", "render IN -o OUT.svg"],
+     "split IN -o OUT --at digit", "merge IN IN -o OUT", "diff IN IN", "render IN -o OUT.svg", "test IN",
+     "compare IN ort", "compare SAMPLE IN", "edit IN SCRIPT -o OUT"],
 )  # fmt: skip
 def test_a_file_that_ends_early_is_no_success(cut, tmp_path, capsys, command):
-    words = [w.replace("IN", str(cut)).replace("OUT", str(tmp_path / "out.onnx")) for w in command.split()]
-    assert main(words) == 2
+    places = {"IN": cut, "OUT": tmp_path / "out.onnx", "OUT.svg": tmp_path / "out.svg", "SAMPLE": SAMPLE}
+    assert main([str(places.get(word, word)) for word in command.split()]) == 2
     said = capsys.readouterr().err
     assert "incomplete" in said
     assert "byte 9,000" in said
@@ -77,6 +78,29 @@ def test_a_run_says_why_an_output_is_missing(lacking, capsys):
     assert facts["missing"] == {
         "y": "'Relu' (Relu) was not run: nothing defines 'w'", "h": "'Add' (Add) was not run: nothing defines 'w'",
     }  # fmt: skip
+
+
+def test_test_and_compare_say_why_an_output_is_missing(lacking, tmp_path, capsys):
+    reason = "'Relu' (Relu) was not run: nothing defines 'w'"
+    x = np.ones(2, np.float32)
+    np.savez(tmp_path / "inputs.npz", x=x)
+    np.savez(tmp_path / "outputs.npz", y=x, z=-x)
+    assert main(["test", str(lacking)]) == 1
+    assert reason in capsys.readouterr().out
+    assert main(["test", str(lacking), "--json"]) == 1
+    assert [one["problem"] for one in json.loads(capsys.readouterr().out)["results"]] == [reason, ""]
+    assert main(["compare", str(lacking), str(tmp_path / "outputs.npz"), "--json"]) == 1
+    said = capsys.readouterr()
+    assert json.loads(said.out)["missing"] == [f"y is missing: {reason}"]
+    assert f"error: y is missing: {reason}" in said.err
+
+
+@pytest.mark.parametrize("command", ["run IN", "compare IN IN", "run IN --fail-on-nonfinite", "run IN --print --json"])
+def test_data_files_that_end_early_are_no_success(with_data, command, capsys):
+    data = with_data.with_name("w.bin")
+    data.write_bytes(data.read_bytes()[:100])
+    assert main([str({"IN": with_data}.get(word, word)) for word in command.split()]) == 1
+    assert "w.bin" in capsys.readouterr().err
 
 
 def test_weights_in_constant_nodes_are_counted(tmp_path, capsys):
