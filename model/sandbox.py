@@ -102,7 +102,7 @@ class _Child:
         while True:
             progress.check()
             if time.monotonic() >= deadline:
-                raise ModelError(f"{what} took longer than {seconds} s", "It was stopped; the model is as it was.")
+                raise ModelError(f"{what} took longer than {seconds} s", "It was stopped; the model is unchanged.")
             with suppress(queue.Empty):
                 answer = answers.get(timeout=_POLL)
                 if answer is None:
@@ -127,7 +127,7 @@ class _Child:
         if code < 0:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
             return ModelError(
-                f"{what} crashed on this model", f"Its process ended with {name}; the model is as it was."
+                f"{what} crashed on this model", f"Its process ended with {name}; the model is unchanged."
             )
         self._stderr.seek(0)
         lines = self._stderr.read(1 << 20).decode("utf-8", "replace").strip().splitlines()

@@ -194,7 +194,7 @@ class MainWindow(QMainWindow):
         if tab is None:
             self.setWindowTitle("ONNX Workbench")
         else:
-            name = display(tab.workspace.title, 80).replace("[*]", "[*][*]")
+            name = display(tab.workspace.label, 80).replace("[*]", "[*][*]")
             self.setWindowTitle(f"{name}[*] – ONNX Workbench")
         self.setWindowModified(tab is not None and tab.modified)  # which a title must have room for
 

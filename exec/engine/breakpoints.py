@@ -70,7 +70,7 @@ class Condition:
     def holds(self, number: int, value: RuntimeValue) -> str:
         """Return how a value meets the condition; `number` is of the value that was declared."""
         if not self.condition:
-            return "is there"
+            return "is computed"
         if not isinstance(value, np.ndarray):
             return ""
         if self.condition == "shape":

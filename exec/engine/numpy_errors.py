@@ -24,7 +24,7 @@ _MEANINGS = [
         "a value has more or fewer axes or elements than expected",
     ),
     (r"zero-size array|empty sequence", "a value has no elements"),
-    (r"(?:could not convert string to float|invalid literal for int\(\) with base 10): (.+)", "{} is no number"),
+    (r"(?:could not convert string to float|invalid literal for int\(\) with base 10): (.+)", "{} is not a number"),
     (r"argument must be a (?:string|number)", "a number was expected"),
     (r"inhomogeneous shape|array element with a sequence", "its rows have different lengths"),
     (r"magic string is not correct", "it does not begin like an .npy file"),

@@ -81,7 +81,7 @@ def _array(content: Any, declared: Type | None, name: str) -> Array:
             return strings(np.asarray(content))
         array = np.asarray(content) if given or expected is None else as_elements(content, expected)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ModelError(f"The value for {name!r} is no tensor", str(error)) from None
+        raise ModelError(f"The value for {name!r} is not a tensor", str(error)) from None
     if array.dtype.kind in "OUST":
         array = strings(array)
     if not array.dtype.isnative:
@@ -104,7 +104,7 @@ def as_elements(content: Any, kind: ElementType) -> Array:
             return np.asarray(content, kind.numpy_dtype)
         array = np.asarray(content)
         if array.size and array.dtype.kind in "US":  # numpy takes any text as true
-            msg = f"{str(array.flat[0])!r} is no {kind.text}"
+            msg = f"{str(array.flat[0])!r} is not a valid {kind.text}"
             raise ValueError(msg)
         if kind is ElementType.BOOL:
             return array.astype(kind.numpy_dtype)
@@ -113,7 +113,7 @@ def as_elements(content: Any, kind: ElementType) -> Array:
             low, past = (-(1 << kind.bits - 1) if signed else 0), 1 << kind.bits - signed
             outside = ~((array >= low) & (array < past) & (np.trunc(array) == array))
             if outside.any():
-                msg = f"{array[outside].reshape(-1)[0]} is no {kind.text}"
+                msg = f"{array[outside].reshape(-1)[0]} is not a valid {kind.text}"
                 raise ValueError(msg)
         return array.astype(kind.numpy_dtype)
 

@@ -538,7 +538,7 @@ def _numbers(rows: Sequence[list[str]], kind: ElementType) -> Array:
         return np.array(rows, np.float64)
     except ValueError:
         wrong = next(text for row in rows for text in row if not _is_number(text))
-        msg = f"{wrong!r} is no number"
+        msg = f"{wrong!r} is not a number"
         raise ValueError(msg) from None
 
 
@@ -553,7 +553,7 @@ def read_proto(path: Path, declared: Type | None = None, limit: int | None = Non
     except ModelError:
         raise
     except (DecodeError, TypeError, KeyError, *_BROKEN) as error:
-        reason = f"its bytes are no {declared or 'tensor'}" if isinstance(error, DecodeError) else _reason(error)
+        reason = f"its bytes are not a {declared or 'tensor'}" if isinstance(error, DecodeError) else _reason(error)
         raise ModelError(f"{path.name} cannot be read as a value", reason, str(path)) from None
 
 

@@ -283,7 +283,7 @@ def _compare(comparison: _Comparison, progress: Progress) -> Equivalence:
         if not ours.ok or ours.stopped:
             return Equivalence(None, number, reason=f"the model does not run on random inputs ({_why(ours)})")
         if not theirs.ok or theirs.stopped:
-            reason = f"the model does not run any more ({_why(theirs)})"
+            reason = f"the model no longer runs ({_why(theirs)})"
             return Equivalence(False, number, reason=reason, fails=not theirs.stopped)
         expected = comparison.expected(ours)
         differs, largest = _compared(expected, theirs.outputs, comparison.tolerance, comparison.fixed)
@@ -313,7 +313,7 @@ def _differences_of_empty_inputs(both: _Deadline, comparison: _Comparison, progr
                 continue
             theirs = both.run_second(feeds, ours)
             if not theirs.ok:
-                yield f"where {name} is 0, the model does not run any more ({_why(theirs)})"
+                yield f"where {name} is 0, the model no longer runs ({_why(theirs)})"
             elif not theirs.stopped:
                 expected = comparison.expected(ours)
                 differs, _ = _compared(expected, theirs.outputs, comparison.tolerance, comparison.fixed)
@@ -375,7 +375,7 @@ def _compared(
     worst = 0.0
     for name, value in expected.items():
         if name not in found:
-            return f"output {name} is gone", worst
+            return f"output {name} is missing", worst
         types = [v.dtype if isinstance(v, np.ndarray) else None for v in (value, found[name])]
         if name in fixed and types[0] != types[1]:
             return f"output {name} is of type {types[1]}, and was {types[0]}", worst

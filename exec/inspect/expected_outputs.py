@@ -21,6 +21,9 @@ from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph
 
+#: The most names of models that a message lists.
+_MOST_NAMED = 10
+
 #: The tolerances of onnx's own runner of these folders.
 RTOL, ATOL = 1e-3, 1e-7
 _OF_SCALE = 1e-4  # of the root mean square: small elements of float32 are rounded like large ones
@@ -39,7 +42,7 @@ class OutputCheck:
 def check_run(result: RunResult, data_set: DataSet, rtol: float = RTOL, atol: float | None = ATOL) -> list[OutputCheck]:
     """Compare every output of a run with the expected one; `atol` None is ATOL and a part of its scale. Any thread."""
     if not data_set.outputs:
-        return [OutputCheck(data_set.name, "", "it says of no output what is expected")]
+        return [OutputCheck(data_set.name, "", "it has no expected outputs")]
     verdicts = []
     for name, expected in data_set.outputs.items():
         try:
@@ -92,6 +95,6 @@ def model_in(folder: Path) -> Path:
     named = folder / "model.onnx"
     found = [named] if named.is_file() else sorted(folder.glob("*.onnx"))
     if len(found) != 1:
-        detail = f"{folder} has {len(found)} .onnx files; expected model.onnx"
-        raise ModelError("Which model is meant?", detail, str(folder))
+        names = ", ".join(path.name for path in found[:_MOST_NAMED]) + (", …" if found[_MOST_NAMED:] else "")
+        raise ModelError(f"{len(found)} models in this folder", f"Choose one of: {names}" if found else "", str(folder))
     return found[0]

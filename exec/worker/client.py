@@ -81,7 +81,7 @@ class WorkerSession(Runs):
                     self._process = Process(self._budget, self._memory)
                 except OSError as error:
                     reason = error.strerror or str(error)
-                    raise WorkerUnavailable("The process for runs cannot be started", reason) from error
+                    raise WorkerUnavailable("The run process cannot be started", reason) from error
             return self._process
 
     def close(self) -> None:
@@ -108,7 +108,7 @@ class WorkerSession(Runs):
                 name: HeldInput(asked, name, answer) if isinstance(answer, ValueInfo) else process.exchange.take(answer)
                 for name, answer in made.items()
             }
-        raise ModelError("The inputs cannot be made", "The process for runs ended twice while it made them.")
+        raise ModelError("The inputs cannot be made", "The run process ended twice while creating them.")
 
     def run(
         self,
@@ -207,7 +207,7 @@ class RemoteStepper:
                 if attempt:
                     process.kill()
                     detail = f"It was started twice and ended at once, with {process.exit_code}."
-                    raise WorkerUnavailable("The process for runs does not live", detail) from None
+                    raise WorkerUnavailable("The run process has ended", detail) from None
                 process.kill()  # so that it does not count as alive
                 self._run = 0
                 self._process = self._session.start()
@@ -492,7 +492,7 @@ class _Fetcher:
         try:
             sent = stepper._process.ask("fetch", (stepper._run, key), progress)
         except (WorkerDied, ModelError) as error:
-            msg = f"the value is gone: {str(error) or 'the worker process ended'}"
+            msg = f"the value is lost: {str(error) or 'the worker process ended'}"
             raise LookupError(msg) from error
         value = stepper._process.exchange.take(sent)
         slot = self._where.get(key)
@@ -509,7 +509,7 @@ class _Fetcher:
         try:
             return stepper._process.ask("apply", (stepper._run, function, sent), progress)
         except WorkerDied as error:
-            msg = "the values are gone: the worker process ended"
+            msg = "the values are lost: the worker process ended"
             raise LookupError(msg) from error
 
     def _run_of(self, result: RunResult) -> RunNumber:

@@ -81,7 +81,7 @@ def between(things: Iterable[object]) -> list[Node]:
     chosen = [thing for thing in things if isinstance(thing, (Node, Value))]
     graphs = {thing.graph for thing in chosen}
     if len(graphs) != 1:
-        raise ModelError("Select nodes and values of one graph", f"The selection lies in {len(graphs)} graphs.")
+        raise ModelError("Select nodes and values of one graph", f"The selection spans {len(graphs)} graphs.")
     graph = next(iter(graphs))
     above, below = upstream(chosen), downstream(chosen)
     return [thing for thing in above if isinstance(thing, Node) and thing in below and thing.graph is graph]

@@ -62,7 +62,7 @@ def _check_names(node: Node) -> Iterator[Problem]:
             "attribute-name",
             f"An attribute and a value of {node.title} are both named {name}",
             node,
-            "The specification wants names of a node's attributes, inputs and outputs to differ.",
+            "Attributes, inputs and outputs of a node must have different names.",
         )
     odd = [name for name in node.attributes if not is_identifier(name)]
     if odd:
@@ -192,14 +192,14 @@ def check_given(node: Node, function: Function) -> Iterator[Problem]:
     for name in function.attributes:
         if name not in node.attributes:
             detail = f"Function {function.name} has no default for it."
-            yield warning("attribute-missing", f"{node.title} gives no {name}", node, detail)
+            yield warning("attribute-missing", f"{node.title} does not set {name}", node, detail)
     for name in node.attributes:
         if name not in known:
             yield warning(
                 "attribute-unknown",
-                f"{node.title} has an attribute {name}",
+                f"{node.title} has an unknown attribute {name}",
                 node,
-                f"{function.name} has none such.",
+                f"{function.name} has no such attribute.",
                 _removal(node, name),
             )
 
@@ -209,7 +209,9 @@ def check_against(node: Node, schema: Schema) -> Iterator[Problem]:
     attributes = node.attributes
     for name, formal in schema.attributes.items():
         if formal.required and name not in attributes:
-            yield error("attribute-missing", f"{node.title} has no {name}", node, f"{schema} requires it.")
+            yield error(
+                "attribute-missing", f"{node.title} has no required attribute {name}", node, f"{schema} requires it."
+            )
     for name, attribute in attributes.items():
         known = schema.attributes.get(name)
         if known is None:
@@ -221,7 +223,7 @@ def check_against(node: Node, schema: Schema) -> Iterator[Problem]:
                 "attribute-kind",
                 f"{name} of {node.title} is {attribute.kind.name}",
                 node,
-                f"{schema} takes {known.kind.name}.",
+                f"{schema} expects {known.kind.name}.",
                 _conversion(node, attribute, known.kind),
             )
         elif known.choices and not attribute.reference and attribute.value not in known.choices:
@@ -248,8 +250,10 @@ def _removal(node: Node, name: str) -> Fix:
 def _unknown(node: Node, schema: Schema, name: str) -> Problem:
     known = ", ".join(schema.attributes) or "none"
     make = error if schema.origin == "onnx" else warning
-    detail = f"{schema} knows: {known}."
-    return make("attribute-unknown", f"{node.title} has an attribute {name}", node, detail, _removal(node, name))
+    detail = f"Attributes of {schema}: {known}."
+    return make(
+        "attribute-unknown", f"{node.title} has an unknown attribute {name}", node, detail, _removal(node, name)
+    )
 
 
 def _odd_choice(node: Node, attribute: Attribute, choices: tuple[str | int, ...]) -> Problem:

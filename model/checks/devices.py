@@ -34,7 +34,7 @@ def check_configurations(model: Model) -> Iterator[Problem]:
                 f"{name} has {configuration.num_devices} devices and names {found}",
                 model,
                 "It must name all of them or none.",
-                Fix(f"Say that {name} has {found} devices", partial(_count, configuration=configuration)),
+                Fix(f"Set num_devices of {name} to {found}", partial(_count, configuration=configuration)),
             )
 
 
@@ -76,7 +76,7 @@ def _without(node: Node, used: NodeDeviceConfiguration) -> Fix:
         kept = tuple(c for c in node.device_configurations if c is not used)
         edit.do(SetField(node, "device_configurations", kept))
 
-    return Fix(f"Take {node.title} out of {used.configuration_id or 'it'}", apply)
+    return Fix(f"Remove {used.configuration_id or 'it'} from {node.title}", apply)
 
 
 def _rank(value: Value) -> int | None:
@@ -90,17 +90,17 @@ def _check_sharding(node: Node, spec: ShardingSpec) -> Iterator[Problem]:
     if spec.tensor_name not in names:
         yield error(
             "sharding",
-            f"{node.title} says how {spec.tensor_name!r} is spread over devices",
+            f"{node.title} declares how {spec.tensor_name!r} is sharded",
             node,
             f"Only its inputs and outputs can be: {', '.join(sorted(names)) or 'it has none'}.",
-            Fix(f"Say nothing of {spec.tensor_name} there", partial(_forget, node, spec.tensor_name)),
+            Fix(f"Remove the sharding of {spec.tensor_name} there", partial(_forget, node, spec.tensor_name)),
         )
     ranks = [_rank(value) for value in (*node.inputs, *node.outputs) if value and value.name == spec.tensor_name]
     for dimension in spec.dimensions:
         if ranks and (rank := ranks[0]) is not None and not -rank <= dimension.axis < rank:
             yield error(
                 "sharding",
-                f"{node.title} cuts axis {dimension.axis} of {spec.tensor_name}",
+                f"{node.title} splits axis {dimension.axis} of {spec.tensor_name}",
                 node,
                 f"It has {rank} dimensions.",
             )
@@ -108,7 +108,7 @@ def _check_sharding(node: Node, spec: ShardingSpec) -> Iterator[Problem]:
             if shards < 1:
                 yield error(
                     "sharding",
-                    f"{node.title} cuts axis {dimension.axis} of {spec.tensor_name} into {shards} parts",
+                    f"{node.title} splits axis {dimension.axis} of {spec.tensor_name} into {shards} parts",
                     node,
-                    "There must be one or more.",
+                    "It must be split into 1 or more.",
                 )

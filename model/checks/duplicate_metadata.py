@@ -37,9 +37,9 @@ def _repeated(place: Any, what: str, source: Any, holder: Any) -> Iterator[Probl
                 "duplicate-metadata",
                 f"{what} has metadata {key} {count} times",
                 place,
-                "The last entry counts; keys must differ.",
+                "The last entry is used; keys must be unique.",
                 Fix(
-                    f"Keep every {key} of {what}, under keys of their own",
+                    f"Keep every {key} of {what}, with unique keys",
                     partial(_part, place=place, holder=holder, entries=entries),
                 ),
             )

@@ -46,7 +46,7 @@ SPARSE_SINCE = 6
 _QUANTIZATION_KEYS = ("SCALE_TENSOR", "ZERO_POINT_TENSOR")
 
 #: Why a name that is not a C identifier is only an info.
-OTHER_NAMES = "The specification asks for letters, digits and underscores; other programs take other names as well."
+OTHER_NAMES = "The specification allows letters, digits and underscores; most programs accept other names too."
 
 _MOST_LISTED = 8  # names in one message
 
@@ -158,7 +158,7 @@ def _shared_name(graph: Graph, node: Node) -> Problem:
     fix = None
     if graph.model is not None:
         fix = Fix(
-            "Give nodes names of their own",
+            "Make node names unique",
             lambda edit: _discard(regenerate_node_names(edit, edit.model, only_missing=True)),
         )
     return warning("duplicate-node", f"Two nodes are named {node.name}", node, "Node names should differ.", fix)
@@ -344,12 +344,12 @@ def _check_annotations(graph: Graph) -> Iterator[Problem]:
         missing = [v.name for v in (annotation.value, *(v for _, v in annotation.parameters)) if not v.is_defined]
         if missing:
             names = ", ".join(missing)
-            fix = Fix(f"Take {names} out of quantization annotations", partial(_annotate_rest, graph, annotation))
-            yield warning("quantization", f"{what} speaks of {names}", graph, "Nothing has that name.", fix)
+            fix = Fix(f"Remove {names} from quantization annotations", partial(_annotate_rest, graph, annotation))
+            yield warning("quantization", f"{what} refers to {names}", graph, "No value has this name.", fix)
         odd = [key for key, _ in annotation.parameters if key not in _QUANTIZATION_KEYS]
         if odd:
-            expected = f"The specification knows: {', '.join(_QUANTIZATION_KEYS)}."
-            yield info("quantization", f"{what} gives {', '.join(odd)}", graph, expected)
+            expected = f"The specification defines: {', '.join(_QUANTIZATION_KEYS)}."
+            yield info("quantization", f"{what} sets {', '.join(odd)}", graph, expected)
 
 
 def _annotate_rest(graph: Graph, annotation: QuantizationAnnotation, edit: Transaction) -> None:
@@ -369,7 +369,7 @@ def _check_place(body: Graph) -> Iterator[Problem]:
             "body-initializer",
             f"{first.name} is a constant and stands before inputs of the body",
             first,
-            "The operator gives the body its first inputs; constants come after them.",
+            "The first inputs of the body are passed by the node; constants must follow them.",
         )
 
 
@@ -381,7 +381,7 @@ def _check_given(body: Graph) -> Iterator[Problem]:
                 "body-initializer",
                 f"{value.name} is an input and an initializer of a body",
                 value,
-                "The operator gives the body its inputs; constants must have names of their own.",
+                "The inputs of the body are passed by the node; constants must have other names.",
             )
 
 
@@ -408,7 +408,7 @@ def check_initializer(graph: Graph, value: Value, model: Model) -> Iterator[Prob
             "initializer-input",
             f"Initializer {value.name} is not an input",
             value,
-            f"IR version {model.ir_version} wants every initializer among the inputs; from 4 on it need not be.",
+            f"IR version {model.ir_version} requires every initializer to be an input; version 4 and later do not.",
             Fix(f"List {value.name} as an input", partial(_list_as_input, graph=graph, value=value)),
         )
     if value.producer is not None:
@@ -420,7 +420,7 @@ def check_initializer(graph: Graph, value: Value, model: Model) -> Iterator[Prob
             f"{value.name} is declared {declared}",
             value,
             f"Its values are {tensor.type}.",
-            Fix(f"Declare {value.name} as it is", partial(_declare, value=value, tensor=tensor)),
+            Fix(f"Declare {value.name} as {tensor.type}", partial(_declare, value=value, tensor=tensor)),
         )
     if not value.uses and not is_input:
         yield info(
@@ -470,7 +470,7 @@ def _check_element_type(value: Value, tensor: Tensor | SparseTensor, model: Mode
             "ir-version-contents",
             f"{value.name} is sparse",
             value,
-            f"Sparse initializers came with IR version {SPARSE_SINCE}; the model says {model.ir_version}.",
+            f"Sparse initializers require IR version {SPARSE_SINCE}; the model has {model.ir_version}.",
             raise_ir_version(SPARSE_SINCE),
         )
     if since is not None and model.ir_version < since:
@@ -479,7 +479,7 @@ def _check_element_type(value: Value, tensor: Tensor | SparseTensor, model: Mode
             "element-type-version",
             f"{value.name} is {kind.text}",
             value,
-            f"That type came with IR version {since}; the model says {model.ir_version}.",
+            f"That type require IR version {since}; the model has {model.ir_version}.",
             raise_ir_version(since),
         )
 
@@ -510,7 +510,7 @@ def dead_node(node: Node) -> Problem:
     """Report a dead node: none of its results reaches an output of its graph."""
     return info(
         "dead-node",
-        f"{node.title} computes nothing that is used",
+        f"{node.title} is unused",
         node,
         "None of its outputs reaches an output of the graph.",
         Fix(f"Remove {node.title}", partial(_remove_dead, node=node)),

@@ -40,9 +40,9 @@ def _constant_problem(node: Node) -> Problem:
     version = node.graph.opset_imports.get("", 1) if node.graph is not None else 1
     return warning(
         "type",
-        f"{node.title} holds what a Constant of operator set {version} may not",
+        f"{node.title} has a value that Constant does not support at opset {version}",
         node,
-        "Before version 9 a Constant may hold floating-point numbers alone. Runtimes take others too.",
+        "Before opset 9, Constant supports floating-point tensors only. Runtimes accept others too.",
     )
 
 
@@ -54,9 +54,12 @@ def _problem(misfit: TypeMismatch) -> Problem:
     types = {value: kind for value, kind in pairs if value is not None and kind is not None}
     given = ", ".join(f"{value.name} is {kind}" for value, kind in types.items())
     if misfit.is_computed:
-        detail = f"{misfit.reason}. {given}. ONNX Runtime and this program compute it, others may refuse it."
+        detail = f"{misfit.reason}. {given}. ONNX Runtime and this program compute it; others may reject it."
         return warning(
-            "beyond-specification", f"{node.title} gets what the specification excludes{where}", node, detail
+            "beyond-specification",
+            f"{node.title} has inputs that the specification does not allow{where}",
+            node,
+            detail,
         )
     if misfit.is_type:
         schema = schema_of(node)
@@ -65,7 +68,7 @@ def _problem(misfit: TypeMismatch) -> Problem:
             return _constant_problem(node)
         if found is not None:
             return error("type", f"{found.message}{where}", node, found.detail)
-        return error("type", f"{node.title} does not take the types it gets{where}", node, f"{misfit.reason}: {given}.")
+        return error("type", f"{node.title} does not accept its input types{where}", node, f"{misfit.reason}: {given}.")
     make = error if misfit.is_sure else warning
     detail = f"{misfit.reason.rstrip('. ')}. {given}.".lstrip(". ")
-    return make("shape", f"{node.title} cannot work on what it gets{where}", node, detail)
+    return make("shape", f"Shape inference of {node.title} failed{where}", node, detail)

@@ -57,11 +57,11 @@ def check_properties(model: Model) -> Iterator[Problem | None]:
             "ir-version", f"IR version {model.ir_version} is newer than known here", model, f"{NEWEST_IR_VERSION} is."
         )
     if not model.domain:
-        detail = "The specification wants one: a name of whoever is responsible in reverse, such as org.example."
+        detail = "The specification requires a reverse domain name, such as org.example."
         yield info("model-domain", "The model has no domain", model, detail)
     elif not _REVERSE_DOMAIN.fullmatch(model.domain):
-        detail = "The specification wants that of whoever is responsible, in reverse, such as org.example."
-        yield info("model-domain", f"The model's domain, {model.domain}, is no domain name", model, detail)
+        detail = "The specification requires a reverse domain name, such as org.example."
+        yield info("model-domain", f"The model's domain, {model.domain}, is not a domain name", model, detail)
     yield from check_texts(model, "the model", _texts_of_model(model))
     yield from _check_graph_names(model)
     yield from _check_imports(model)
@@ -77,7 +77,9 @@ def check_properties(model: Model) -> Iterator[Problem | None]:
         yield from _check_training(model, training)
     setters = Counter(key for training in model.training_info for key in dict(training.update_binding))
     for key in (key for key, count in setters.items() if count > 1):
-        yield error("training-binding", f"Several training steps update {key}", model, "One variable, one update.")
+        yield error(
+            "training-binding", f"Several training steps update {key}", model, "Each variable is updated by one step."
+        )
 
 
 def _texts_of_model(model: Model) -> Iterator[tuple[str, str]]:
@@ -133,7 +135,7 @@ def _check_imports(model: Model) -> Iterator[Problem | None]:
             f"{domain} is imported but not used",
             model,
             "",
-            _import_fix(f"No longer import {domain}", domain, None),
+            _import_fix(f"Remove the import of {domain}", domain, None),
         )
 
 
@@ -213,7 +215,7 @@ def _check_words(function: Function, names: list[str]) -> Iterator[Problem]:
             "function-attribute",
             f"{function.name} has an attribute and an input or output named {name}",
             function,
-            "The specification wants the names of attributes, inputs and outputs to differ.",
+            "Attributes, inputs and outputs must have different names.",
         )
     odd = sorted({name for name in (function.name, *names) if not is_identifier(name)})
     if odd:
@@ -267,7 +269,7 @@ def _check_recursion(model: Model) -> Iterator[Problem | None]:
 def _check_training(model: Model, training: TrainingInfo) -> Iterator[Problem]:
     if training.initialization is not None and training.initialization.inputs:
         given = ", ".join(value.name for value in training.initialization.inputs)
-        detail = "A graph that initializes is run without any."
+        detail = "An initialization graph has no inputs."
         yield error("training-input", f"The initialization has inputs: {given}", training.initialization, detail)
     targets = {v.name for v in model.graph.initializers}
     if training.algorithm is not None:

@@ -128,9 +128,9 @@ def _unknown_operator(node: Node, version: int) -> Iterator[Problem]:
     elif node.domain in ("", "ai.onnx.ml", "ai.onnx.preview.training"):
         yield error(
             "operator",
-            f"There is no operator {node.op_type} in {node.domain or 'ai.onnx'}",
+            f"Unknown operator {node.op_type} in {node.domain or 'ai.onnx'}",
             node,
-            "It is neither in the standard nor a function of this model.",
+            "It is neither a standard operator nor a function of this model.",
         )
 
 
@@ -191,20 +191,23 @@ def _check_arity(node: Node, schema: Schema) -> Iterator[Problem]:
                 "arity",
                 f"{node.title} has {count} {what}s",
                 node,
-                f"{schema} takes {expected}.",
+                f"{schema} expects {expected}.",
                 _trim(node, what, most),
             )
     for index, value in enumerate(node.inputs):
         parameter = schema.input(index)
         if value is None and parameter is not None and parameter.option == "single":
             yield error(
-                "input-missing", f"Input {parameter.name} of {node.title} is not connected", node, f"{schema} needs it."
+                "input-missing",
+                f"Input {parameter.name} of {node.title} is not connected",
+                node,
+                f"{schema} requires it.",
             )
     for index, value in enumerate(node.outputs):
         parameter = schema.output(index)
         if value is None and parameter is not None and parameter.option == "single":
             yield error(
-                "output-missing", f"Output {parameter.name} of {node.title} has no name", node, f"{schema} gives it."
+                "output-missing", f"Output {parameter.name} of {node.title} has no name", node, f"{schema} requires it."
             )
 
 
@@ -246,7 +249,7 @@ def check_types(node: Node, schema: Schema, type_of: TypeOf = declared_type) -> 
                         "type",
                         f"{value.name} of {node.title} is {text}, {other[1]} is {other[0]}",
                         node,
-                        f"{schema} wants both of the same type ({parameter.type_name}).",
+                        f"{schema} requires both to have the same type ({parameter.type_name}).",
                     )
 
 
@@ -274,7 +277,7 @@ def _check_fed(node: Node, first: int) -> Iterator[Problem]:
     for index, value in enumerate(node.inputs[first:], first):
         if value is None:
             message = f"Input {index} of {node.title} is not connected"
-            yield error("input-missing", message, node, "Its body needs it.", _begin_with_zeros(node, index))
+            yield error("input-missing", message, node, "Its body requires it.", _begin_with_zeros(node, index))
 
 
 def _begin_with_zeros(node: Node, index: int) -> Fix | None:

@@ -61,7 +61,7 @@ def _check_fields(tensor: Tensor, what: str, place: Any) -> Iterator[Problem]:
             "tensor-fields",
             f"{what} has its values in {' and '.join(places)}",
             place,
-            f"They must stand in one place. What is in {counts} counts.",
+            f"They must be in one place. The values in {counts} are used.",
         )
     location = unknown_number(tensor.source, _DATA_LOCATION)
     if location is not None:

@@ -18,5 +18,5 @@ def check_texts(place: Any, of: str, texts: Iterable[tuple[str, str]]) -> Iterat
         if wrong is not None:
             at = len(text[: wrong.start()].encode("utf-8", "surrogateescape"))
             byte = ord(wrong[0]) - 0xDC00
-            detail = f"Byte {at} of it is 0x{byte:02x}; protobuf wants UTF-8, and other programs refuse it."
-            yield error("utf-8", f"The {what} of {of} is no UTF-8", place, detail)
+            detail = f"Byte {at} of it is 0x{byte:02x}; protobuf requires UTF-8, and other programs reject it."
+            yield error("utf-8", f"The {what} of {of} is not UTF-8", place, detail)

@@ -58,7 +58,7 @@ def _check_sizes(value: Value, declared: TensorType, shape: Shape) -> Iterator[P
         "negative-size",
         f"{value.name} is declared {declared}",
         value,
-        "No size is less than zero; an open one has a name, or nothing.",
+        "Sizes are 0 or more; an open size has a name or nothing.",
         Fix(f"Declare {value.name} as {mended}", lambda edit: edit.do(SetField(value, "type", mended))),
     )
 
@@ -79,13 +79,13 @@ def _reason(declared: Type) -> str:
             case OpaqueType():
                 return ""
             case _:
-                return "It must say of what."
+                return "It needs key and value types."
     return ""
 
 
 def _element_reason(element_type: ElementType | int) -> str:
     if element_type is ElementType.UNDEFINED:
-        return "It must say what its elements are."
+        return "It needs an element type."
     if not isinstance(element_type, ElementType):
         return f"There is no element type {int(element_type)}."
     return ""
@@ -107,7 +107,7 @@ def check_interface_types(graph: Graph, model: Model) -> Iterator[Problem]:
             detail = "Inputs and outputs of the main graph need one."
             yield error("interface-type", f"{value.name} has no type", value, detail)
         elif isinstance(declared, (TensorType, SparseTensorType)) and declared.shape is None:
-            detail = "Inputs and outputs of the main graph must say how many dimensions they have; sizes may be open."
+            detail = "Inputs and outputs of the main graph need a rank; sizes may be open."
             yield error("interface-shape", f"{value.name} has no shape", value, detail)
         since = _since(declared)
         if since > model.ir_version >= 1:
@@ -115,7 +115,7 @@ def check_interface_types(graph: Graph, model: Model) -> Iterator[Problem]:
                 "element-type-version",
                 f"{value.name} is declared {declared}",
                 value,
-                f"That type came with IR version {since}; the model says {model.ir_version}.",
+                f"That type requires IR version {since}; the model has {model.ir_version}.",
                 raise_ir_version(since),
             )
 

@@ -27,7 +27,7 @@ def check_contents(model: Model) -> Iterator[Problem]:
                 "ir-version-contents",
                 f"The model has {what}",
                 model,
-                f"They came with IR version {since}; the model says {model.ir_version}.",
+                f"They require IR version {since}; the model has {model.ir_version}.",
                 raise_ir_version(since),
             )
 

@@ -66,10 +66,10 @@ def align(
                     edit, version, known, progress, infer=lambda: infer(model, progress=progress).type_of
                 )
             except ModelError as error:
-                title = f"What is to come in does not fit operator set {version}"
-                advice = f"Convert this model to operator set {before} first."
+                title = f"The other model cannot be converted to opset {version}"
+                advice = f"Convert this model to opset {before} first."
                 raise ModelError(title, f"{error.title}. {error.detail.rstrip('.')}. {advice}", error.place) from error
-            report.changed(f"converted from operator set {before} to {version}", model)
+            report.changed(f"converted from opset {before} to {version}", model)
     taken = {f.name for f in model.functions} | {key[1] for key in clashes}
     for function in model.functions:
         if function.key in clashes:

@@ -65,7 +65,7 @@ def freeze(
         if name not in known:
             there = ", ".join(list(known)[:10]) or "none"
             whose, where = ("The model", "") if among is None else ("The selection", " at the selected nodes")
-            raise ModelError(f"No dimension is called {name}{where}", f"{whose}'s names: {there}.")
+            raise ModelError(f"No dimension is named {name}{where}", f"{whose}'s names: {there}.")
     for root in edit.model.root_graphs() if among is None else roots(among):
         changed = substitute_dimensions(edit, root, sizes)
         if changed:

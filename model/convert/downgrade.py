@@ -195,7 +195,7 @@ def _constant_from_12(editor: NodeEditor) -> None:
         return
     numbers = number_constant(editor.node)
     if numbers is None:
-        raise editor.refuse("it holds texts, or what a function's caller gives, which it could not before version 12")
+        raise editor.refuse("it holds strings or refers to a function attribute, which needs opset 12")
     editor.drop(*editor.node.attributes)
     editor.set("value", ArrayTensor(numbers))
 
@@ -211,7 +211,7 @@ def _constant_from_9(editor: NodeEditor) -> None:
     numbers = number_constant(editor.node)
     if numbers is None or numbers.dtype.kind not in "biu" or np.any(abs(numbers.astype(object)) > _EXACT):
         raise editor.refuse(
-            "a constant could hold nothing but floating-point numbers there, which say not all of these"
+            "a constant could hold nothing but floating-point numbers there, which cannot express all of these"
         )
     editor.set("value", ArrayTensor(numbers.astype(np.float64)))
     editor.after("Cast", to=int(tensor.element_type))

@@ -81,7 +81,7 @@ class _Freeing:
             value = inputs.get(name)
             if value is None:
                 raise ModelError(
-                    f"There is no input {name}", f"The model takes {', '.join(list(inputs)[:10])}.", self._graph
+                    f"There is no input {name}", f"The inputs are {', '.join(list(inputs)[:10])}.", self._graph
                 )
             check_dimension(symbol, value)
             dims = self._old.get(value, ())
@@ -120,7 +120,7 @@ class _Freeing:
                 shape = node.inputs[1]
                 if shape is not None and isinstance(shape.initializer, Tensor):
                     facts.learn_constant(shape, shape.initializer)
-                self.report.changed(f"a {node.op_type} takes any size", node)
+                self.report.changed(f"a {node.op_type} accepts any size", node)
             facts.learn(node, opset)
             for value in node.outputs:
                 self._assume(value)

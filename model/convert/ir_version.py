@@ -28,7 +28,7 @@ def claim_ir_version(edit: Transaction, version: int) -> ConversionReport:
         if since > version:
             places.setdefault((since, what), place)
     for (since, what), place in sorted(places.items(), key=lambda item: item[0]):
-        report.warn(f"The model has {what}, which came with IR version {since}", place)
+        report.warn(f"The model has {what}, which requires IR version {since}", place)
     return report
 
 

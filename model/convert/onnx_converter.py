@@ -100,13 +100,13 @@ class OnnxConverter:
         try:
             found = ModelProto.FromString(answer)
         except DecodeError as error:
-            raise ModelError("what it gave cannot be read", str(error)) from None
+            raise ModelError("its result cannot be read", str(error)) from None
         if list(found.graph.node) == list(given.graph.node):
-            raise ModelError("it leaves the node as it is")
+            raise ModelError("it does not change the node")
         function = _function(found, given)
         differs = "" if self._differ is None else self._differ(load(given.SerializeToString()), load(answer))
         if differs:
-            raise ModelError("it gives other outputs", differs)
+            raise ModelError("its outputs differ", differs)
         return function
 
 
@@ -125,7 +125,7 @@ def _converted(given: Sequence[bytes], version: int, progress: Progress) -> list
 
 def _refusal(reason: str) -> ModelError:
     """Return an error message of onnx without its source location."""
-    return ModelError("it refuses the node", reason.rpartition("failed: ")[2])
+    return ModelError("it rejects the node", reason.rpartition("failed: ")[2])
 
 
 def _model(editor: NodeEditor, current: int) -> bytes:
@@ -133,7 +133,7 @@ def _model(editor: NodeEditor, current: int) -> bytes:
     from onnx import numpy_helper
 
     if editor.node.bodies:
-        raise ModelError("it leaves bodies as they are")
+        raise ModelError("it does not convert bodies")
     model = ModelProto(ir_version=_IR_VERSION)
     model.opset_import.add(domain="", version=current)
     model.graph.name = "node"

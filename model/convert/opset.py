@@ -64,7 +64,7 @@ def convert_opset(
     """
     newest = schemas.newest_opset()
     if not 1 <= version <= newest:
-        raise ModelError(f"There is no operator set {version}", f"Versions 1 to {newest} are known.")
+        raise ModelError(f"There is no opset {version}", f"Versions 1 to {newest} are known.")
     report = ConversionReport()
     rewriter = GraphRewriter(edit)
     conversion = OpsetConversion(rewriter, type_of, report, version, _contents(edit.model, version, type_of))
@@ -79,7 +79,7 @@ def convert_opset(
             continue
         ways.convert_all(list(_standard_nodes(edit.model, roots)), current, progress)
         edit.do(SetField(owner, "opset_imports", {**owner.opset_imports, "": version}))
-        report.changed(f"operator set {current} became {version}", owner)
+        report.changed(f"opset {current} → {version}", owner)
     rewriter.finish()
     return report
 
@@ -256,7 +256,7 @@ def _require_known(editor: NodeEditor, version: int) -> None:
     """Raise ModelError if a foreign conversion is invalid in the version."""
     schema = schemas.find(editor.node.op_type, version)
     if schema is None or schema.deprecated:
-        raise editor.refuse(f"operator set {version} has no {editor.node.op_type}")
+        raise editor.refuse(f"opset {version} has no {editor.node.op_type}")
     _require_fit(editor, schema)
     _require_types(editor, schema)
 
@@ -300,7 +300,7 @@ def _upward(editor: NodeEditor, old: Schema | None, crossed: int) -> None:
             editor.report.changed(_says(before, node.op_type, crossed), node)
     new = schemas.find(node.op_type, crossed)
     if new is None or new.deprecated:
-        raise editor.refuse(f"it does not exist any more since operator set {crossed}")
+        raise editor.refuse(f"it does not exist since opset {crossed}")
     if old is not None and before == node.op_type:
         _keep_defaults(editor, old, new)
     _require_fit(editor, new)
@@ -311,7 +311,7 @@ def _downward(editor: NodeEditor, crossed: int) -> None:
     before = node.op_type
     new, old = schemas.find(node.op_type, crossed), schemas.find(node.op_type, crossed - 1)
     if old is None:
-        raise editor.refuse(f"it exists only since operator set {crossed}")
+        raise editor.refuse(f"it exists only since opset {crossed}")
     adapter = DOWNWARD.get((node.op_type, crossed))
     if adapter is not None:
         _require_kinds(editor, new)
@@ -357,7 +357,7 @@ def _require_fit(editor: NodeEditor, schema: Schema) -> None:
         raise editor.refuse(f"{schema} has no attribute {extra[0]}")
     if not schema.min_inputs <= len(node.inputs) <= schema.max_inputs:
         raise editor.refuse(
-            f"it has {len(node.inputs)} inputs; {schema} takes {schema.min_inputs} to {schema.max_inputs}"
+            f"it has {len(node.inputs)} inputs; {schema} accepts {schema.min_inputs} to {schema.max_inputs}"
         )
     if len(node.outputs) > schema.max_outputs:
         raise editor.refuse(f"it has {len(node.outputs)} outputs; {schema} has at most {schema.max_outputs}")
@@ -383,4 +383,4 @@ def _require_types(editor: NodeEditor, schema: Schema, before: Schema | None = N
             old = None if was is None else was(index)
             is_new = was is None or (old is not None and kind is not None and old.allows(kind))
             if is_new and kind is not None and parameter is not None and not parameter.allows(kind):
-                raise editor.refuse(f"{schema} does not take {kind} as {word} {index}")
+                raise editor.refuse(f"{schema} does not accept {kind} as {word} {index}")

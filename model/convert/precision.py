@@ -138,8 +138,8 @@ class _Conversion:
         differing = functions_that_differ(self._edit.model, self._options.source, self._type_of)
         for function in (f for f in differing if f.key in self._functions):
             raise ModelError(
-                f"Calls of {function.name} decide of which types its values are",
-                "They differ, so it cannot be converted for all of them. Inline its calls before.",
+                f"The types in {function.name} depend on the call",
+                "They differ between calls, so it cannot be converted. Inline its calls first.",
                 function,
             )
 
@@ -172,7 +172,7 @@ class _Conversion:
                 why = f"{them} {'are' if many else 'is'} called by other nodes too, or by a node that stays"
             else:
                 takes = "take" if many else "takes"
-                why = f"in operator set {graph.opset_imports.get('')}, {them} {takes} no {options.target.text}"
+                why = f"in opset {graph.opset_imports.get('')}, {them} {takes} no {options.target.text}"
             self._report.warn(f"{subject} {options.source.text}: {why}", graph)
 
     # -- deciding ------------------------------------------------------------------------------------------------
@@ -330,7 +330,7 @@ class _Conversion:
         if lost:
             subject = "1 small value" if lost == 1 else f"{lost:,} small values"
             self._report.warn(f"{subject} of {name} became 0", place)
-        self._report.changed(f"weights became {self._options.target.text}", place)
+        self._report.changed(f"weights converted to {self._options.target.text}", place)
         return result
 
     def _constants_in(self, node: Node) -> None:
@@ -404,8 +404,8 @@ class _Conversion:
         for kind in (self._options.source, self._options.target):
             if version < _CASTING_OPSET and kind is ElementType.BFLOAT16:
                 raise ModelError(
-                    f"Operator set {version} cannot cast {kind.text}",
-                    f"It can since version {_CASTING_OPSET}: convert the operator set too, or before.",
+                    f"Opset {version} cannot cast {kind.text}",
+                    f"It can since version {_CASTING_OPSET}: convert the opset first.",
                     target,
                 )
 
@@ -463,7 +463,7 @@ class _Conversion:
                 turned = _turned(declared, self._options.source, kind)
                 if turned != declared:
                     self._edit.do(SetField(value, "type", turned))
-                    self._report.changed(f"declared types became {kind.text}", value)
+                    self._report.changed(f"declared types changed to {kind.text}", value)
 
     # -- what is not needed any more -----------------------------------------------------------------------------
 
@@ -474,7 +474,7 @@ class _Conversion:
                 for node in list(graph.nodes):
                     given = self._given_idly(node) if node.op_type == "Cast" and not node.domain else None
                     if given is not None:
-                        self._report.changed("casts with nothing left to do taken away", graph)
+                        self._report.changed("casts without effect removed", graph)
                         bridge(self._edit, node, given)
 
     def _given_idly(self, cast: Node) -> Value | None:

@@ -16,9 +16,9 @@ from onnx_workbench.model.ir.graph import Graph, Node, Value
 PARTS = {
     "doc": "descriptions of the model, its graphs, nodes and values",
     "metadata": "metadata of the model, its graphs, nodes and values",
-    "producer": "name and version of the program that made the model",
-    "types": "declared types of inner values, which can be inferred",
-    "inputs": "inputs of the model that nothing uses",
+    "producer": "producer name and version",
+    "types": "declared types of intermediate values, which can be inferred",
+    "inputs": "unused inputs of the model",
 }
 
 
@@ -37,15 +37,15 @@ def strip(edit: Transaction, parts: Collection[str], among: Collection[Node] | N
             raise ModelError(f"There is no part {part!r}", f"There are: {', '.join(PARTS)}.")
     if among is not None and (whole := OF_THE_MODEL.intersection(parts)):
         what = " and ".join(sorted(whole))
-        raise ModelError(f"Those of the whole model: {what}", "They cannot be taken from a selection.")
+        raise ModelError(f"Those of the whole model: {what}", "They cannot be removed from a selection.")
     model = edit.model
     if "producer" in parts:
         for name in ("producer_name", "producer_version"):
             edit.do(SetField(model, name, ""))
-        report.changed("producer taken away", model)
+        report.changed("producer removed", model)
     if "inputs" in parts:
         for _ in range(remove_unused_inputs(edit, model.graph)):
-            report.changed("unused input taken away", model.graph)
+            report.changed("unused input removed", model.graph)
     texts = [name for part, name in (("doc", "doc_string"), ("metadata", "metadata")) if part in parts]
     owners: list[Target] = [model, *model.functions] if among is None else []
     for owner in owners:
@@ -71,7 +71,7 @@ def _clear(edit: Transaction, item: Target, names: Collection[str], report: Conv
     for name in names:
         if getattr(item, name):
             edit.do(SetField(item, name, {} if name == "metadata" else ""))
-            report.changed("description taken away" if name == "doc_string" else "metadata taken away", item)
+            report.changed("description removed" if name == "doc_string" else "metadata removed", item)
 
 
 def _forget_types(edit: Transaction, graph: Graph, among: Collection[Node] | None, report: ConversionReport) -> None:
@@ -79,4 +79,4 @@ def _forget_types(edit: Transaction, graph: Graph, among: Collection[Node] | Non
     for value in graph.declared:
         if value not in shown and value.type is not None and (among is None or _is_among(value, among)):
             edit.do(SetField(value, "type", None))
-            report.changed("declared type taken away", value)
+            report.changed("declared type removed", value)

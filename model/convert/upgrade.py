@@ -162,7 +162,7 @@ def _normalization_to_7(editor: NodeEditor) -> None:
 
 def _normalization_to_9(editor: NodeEditor) -> None:
     if editor.attribute("spatial", 1) == 0:
-        raise editor.refuse("spatial=0 does not exist any more")
+        raise editor.refuse("spatial=0 no longer exists")
     editor.drop("spatial")
 
 
@@ -188,9 +188,7 @@ def _coerced_axis(editor: NodeEditor) -> None:
         editor.after("Reshape", [shape], allowzero=1)
     else:
         editor.after("Reshape", [shape])
-        editor.report.warn(
-            f"{editor.node.op_type} may fail for sizes of 0; operator set 14 can express them", editor.node
-        )
+        editor.report.warn(f"{editor.node.op_type} may fail for sizes of 0; opset 14 can express them", editor.node)
 
 
 def _may_copy_wrong_size(dims: Sequence[Dimension] | None, axis: int) -> bool:
@@ -302,7 +300,7 @@ def _group_normalization_to_21(editor: NodeEditor) -> None:
 def _scan_to_9(editor: NodeEditor) -> None:
     """Version 8 worked on batches, which no later one does; a batch of one is squeezed and unsqueezed."""
     if editor.node.inputs[0] is not None:
-        raise editor.refuse("its sequences have lengths of their own, which no later version knows")
+        raise editor.refuse("its sequences have lengths of their own, which later versions do not support")
     data = range(1, len(editor.node.inputs))
     if any((editor.dims(index) or (0,))[0] != 1 for index in data):
         raise editor.refuse("version 8 works on batches, and no later one does; only a batch of one can be said")

@@ -65,7 +65,7 @@ def rename_attribute(edit: Transaction, node: Node, old: str, new: str) -> None:
     if attribute is None:
         raise ModelError(f"{node.title} has no attribute {old}", f"It has: {_names(node)}.", node)
     if not new or new in node.attributes:
-        raise ModelError(f"{new or 'An empty name'} cannot be the new name", "The name is taken or empty.", node)
+        raise ModelError(f"{new or 'An empty name'} cannot be the new name", "The name is in use or empty.", node)
     index = list(node.attributes).index(old)
     edit.do(SetAttribute(node, old, None))
     edit.do(SetAttribute(node, new, replace(attribute, name=new), index))
@@ -85,7 +85,9 @@ def refer_to_function_attribute(
     """
     owner = node.graph.root.owner if node.graph is not None else None
     if not isinstance(owner, Function):
-        raise ModelError(f"{node.title} is not in a function", "Only inside a function can an attribute refer to one.")
+        raise ModelError(
+            f"{node.title} is not in a function", "Attributes can refer to function attributes only inside a function."
+        )
     kind = kind or expected_kind(node, name) or (node.attributes[name].kind if name in node.attributes else None)
     defaults = {a.name: a.kind for a in owner.attribute_defaults}
     if reference not in defaults and reference not in owner.attributes:

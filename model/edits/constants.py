@@ -67,7 +67,7 @@ def give_default(edit: Transaction, value: Value, text: str) -> None:
     """
     graph = value.graph
     if graph is None or value not in graph.inputs or isinstance(graph.owner, (Node, Function)):
-        raise ModelError(f"{value.name} takes no default", "Inputs of the main graph and of training do.", value)
+        raise ModelError(f"{value.name} cannot have a default", "Inputs of the main graph and of training do.", value)
     typed = _TYPED.fullmatch(text)
     kind, values = typed.groups() if typed else ("" if value.type is None else type_source(value.type), text)
     if not kind and not values.strip():
@@ -88,7 +88,7 @@ def _untyped(text: str) -> ArrayTensor:
 def _typed(text: str, values: str, *, given: bool) -> ArrayTensor:
     kind = parse_type(text)
     if not isinstance(kind, TensorType) or not isinstance(kind.element_type, ElementType) or not kind.element_type:
-        raise ModelError(f"{text} is no type of a tensor", _HOW)
+        raise ModelError(f"{text} is not a tensor type", _HOW)
     is_text = kind.element_type is ElementType.STRING
     listed = _listed(values, is_text=is_text) if given else []
     dims: tuple[Any, ...] = kind.shape.dims if kind.shape is not None else (len(listed),) if len(listed) > 1 else ()

@@ -438,7 +438,7 @@ def _refuse_other_meaning(graph: Graph, other: Model) -> None:
                 continue
             if schemas.has_changed(node.op_type, node.domain, theirs, ours):
                 raise ModelError(
-                    f"{node.op_type} means something else here",
+                    f"{node.op_type} is different here",
                     f"The other model imports opset {theirs}, this one {ours}; convert one of them first.",
                     node,
                 )

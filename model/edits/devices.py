@@ -73,7 +73,7 @@ def put_sharding(
     others = (*configuration.sharding[:place], *configuration.sharding[place + 1 :])
     if spec is not None:
         if any(other.tensor_name == spec.tensor_name for other in others):
-            raise ModelError(f"{spec.tensor_name} is given already", "Edit it in its own row.", node)
+            raise ModelError(f"{spec.tensor_name} is already listed", "Edit it in its own row.", node)
         _check_value(node, spec, type_of)
         _check_devices(edit.model, node, configuration, spec)
     middle = () if spec is None else (spec,)

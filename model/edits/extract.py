@@ -47,7 +47,7 @@ def cut_selection(nodes: Collection[Node]) -> Extraction:
     taken, outputs = boundary(ordered)
     ends = [v for n in chosen for v in n.outputs if v is not None and not v.uses]
     if not outputs and not ends:
-        raise ModelError("Nothing would come out", "None of the selected nodes has an output.")
+        raise ModelError("The selection has no outputs", "None of the selected nodes has an output.")
     return _cut(graph, ordered, taken, [*(v for v in outputs if v.producer not in along), *ends])
 
 
@@ -75,7 +75,7 @@ def cut_between(graph: Graph, inputs: Collection[Value], outputs: Collection[Val
     extra = [v for v in (*needed, *outputs) if v not in given and v.producer is None and v.initializer is None]
     if extra:
         names = ", ".join(dict.fromkeys(v.name for v in extra))
-        raise ModelError("The given inputs do not suffice", f"Also needed: {names}.", extra[0])
+        raise ModelError("The chosen inputs do not suffice", f"Also needed: {names}.", extra[0])
     wanted = set(needed)
     used = [v for v in inputs if v in wanted]
     return _cut(graph, [n for n in graph.nodes if n in nodes], [*used, *(v for v in needed if v not in given)], outputs)

@@ -107,7 +107,7 @@ def extract_function(edit: Transaction, nodes: Collection[Node], name: str, doma
     Constants that feed them are moved too, and kept for other users.
     """
     if not name or edit.model.function(domain, name) is not None:
-        raise ModelError(f"There is a function {domain}::{name} already", "Choose another name.")
+        raise ModelError(f"Function {domain}::{name} already exists", "Choose another name.")
     graph, chosen = in_graph_order(nodes)
     refuse_detour(chosen)
     along = constants_taken(chosen, graph)
@@ -216,7 +216,7 @@ def _import(edit: Transaction, importer: Model | Function | None, domain: str) -
 def add_function(edit: Transaction, name: str, domain: str = "local", overload: str = "") -> Function:
     """Add an empty function to the model."""
     if not name or edit.model.function(domain, name, overload) is not None:
-        raise ModelError(f"There is a function {domain}::{name} already", "Choose another name.")
+        raise ModelError(f"Function {domain}::{name} already exists", "Choose another name.")
     function = Function(name, domain, overload)
     function.opset_imports = dict(edit.model.opset_imports)
     edit.do(SetField(edit.model, "functions", (*edit.model.functions, function)))
@@ -236,7 +236,7 @@ def remove_functions(edit: Transaction, functions: Collection[Function]) -> None
         owner = None if call.graph is None else call.graph.root.owner
         if not isinstance(owner, Function) or leaving.get(owner.key) is not owner:
             name = leaving[call.operator].name
-            raise ModelError(f"{name} is called", f"{call.title} calls it; inline or delete the calls.", call)
+            raise ModelError(f"{name} is in use", f"{call.title} calls it; inline or delete the calls.", call)
     kept = tuple(f for f in edit.model.functions if leaving.get(f.key) is not f)
     edit.do(SetField(edit.model, "functions", kept))
 
@@ -260,7 +260,7 @@ def rename_function(
     if not key[1] or edit.model.function(*key) is not None:
         raise ModelError(
             f"{key[0]}::{key[1]} cannot be the new name" if key[1] else "A function needs a name",
-            "Another function of the model is called so." if key[1] else "The name is empty.",
+            "Another function has this name." if key[1] else "The name is empty.",
             function,
         )
     calls = callers_of(edit.model, {function.key})
@@ -345,7 +345,9 @@ def inline_call(edit: Transaction, call: Node) -> list[Node]:
     graph = call.graph
     function = edit.model.function(*call.operator)
     if function is None or graph is None:
-        raise ModelError(f"{call.title} calls no function of this model", f"Its operator is {call.op_type}.", call)
+        raise ModelError(
+            f"{call.title} does not call a function of this model", f"Its operator is {call.op_type}.", call
+        )
     _reconcile_opsets(edit, graph, function, call)
     return replace_by_body(edit, graph, call, function)
 

@@ -168,7 +168,7 @@ def _constant_to_initializer(edit: Transaction, node: Node) -> tuple[Value, Valu
         raise ModelError(f"{node.title} is not a Constant with a known value", detail, node)
     if output in graph.outputs:
         raise ModelError(
-            f"{output.name} is a graph output", "An initializer that is returned as it is needs a node; keep it.", node
+            f"{output.name} is a graph output", "A graph output needs a node; keep the Constant node.", node
         )
     value = Value(output.name, output.type)
     edit.do(RemoveNode(node))

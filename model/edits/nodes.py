@@ -267,7 +267,9 @@ def set_output_count(edit: Transaction, node: Node, count: int) -> None:
     assert node.graph is not None
     for value in node.outputs[count:]:
         if value is not None and value.uses:
-            raise ModelError(f"Output {value.name} is used", f"{node.title} cannot lose it while others use it.", value)
+            raise ModelError(
+                f"Output {value.name} is used", f"{node.title} cannot lose an output that is in use.", value
+            )
     kept = node.outputs[:count]
     edit.do(SetOutputs(node, (*kept, *_fresh_outputs(node.graph, node.title, range(len(kept), count)))))
 
@@ -289,7 +291,7 @@ def drop_output(edit: Transaction, node: Node, index: int) -> None:
     """Leave out an output; ModelError while it is used. A trailing one is removed from the list."""
     value = node.outputs[index]
     if value is not None and value.uses:
-        raise ModelError(f"Output {value.name} is used", f"{node.title} cannot lose it while others use it.", value)
+        raise ModelError(f"Output {value.name} is used", f"{node.title} cannot lose an output that is in use.", value)
     outputs = [*node.outputs[:index], None, *node.outputs[index + 1 :]]
     while outputs and outputs[-1] is None:
         outputs.pop()
@@ -318,7 +320,7 @@ def insert_on_edge(
     node = add_node(edit, graph, op_type, [value], domain=domain, overload=overload, before=first)
     output = node.outputs[0] if node.outputs else None
     if output is None:
-        raise ModelError(f"{op_type} cannot stand on an edge", "It has no output to pass on.", value)
+        raise ModelError(f"{op_type} cannot be placed on an edge", "It has no output.", value)
     edit.do(MoveUses(value, output, uses))
     returned = any(isinstance(user, Graph) and user is graph for user, _ in uses)
     if returned and value.producer is not None:

@@ -96,7 +96,7 @@ def _require_place(target: object) -> None:
     """Raise ModelError for what no file can store: a function body is a list of nodes, not a GraphProto."""
     if isinstance(target, Graph) and isinstance(target.owner, Function):
         raise ModelError(
-            "The body of a function says nothing of itself",
+            "The body of a function has no properties",
             "Name, description and metadata are those of the function; it has no quantization annotations.",
             target.owner,
         )
@@ -117,7 +117,7 @@ def with_entry(metadata: Mapping[str, str], key: str, text: str | None, place: o
 def with_key(metadata: Mapping[str, str], old: str, new: str, place: object) -> Mapping[str, str]:
     """Return metadata with one key renamed, its position kept; `place` describes the owner for messages."""
     if new != old and (not new or new in metadata):
-        raise ModelError(f"{new or 'An empty key'} cannot be the new key", "It is taken or empty.", place)
+        raise ModelError(f"{new or 'An empty key'} cannot be the new key", "It is in use or empty.", place)
     return {new if key == old else key: text for key, text in metadata.items()}
 
 
@@ -130,7 +130,7 @@ def set_configurations(edit: Transaction, configurations: tuple[DeviceConfigurat
         if configuration.devices and len(configuration.devices) != configuration.num_devices:
             raise ModelError(
                 f"{configuration.name} names {len(configuration.devices)} devices",
-                f"It says it has {configuration.num_devices}.",
+                f"It declares {configuration.num_devices}.",
                 edit.model,
             )
     edit.do(SetField(edit.model, "configurations", configurations))

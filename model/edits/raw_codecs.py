@@ -110,7 +110,7 @@ class AttributeMessage(PlainMessage):
         """The changed attribute. Another kind or reference replaces the value, which is converted if possible."""
         held, made = self._held, self._decoder.attribute(self.message)
         if not made.kind:
-            raise ModelError("0 is no kind of attribute", "An attribute has a value of some kind.")
+            raise ModelError("0 is not an attribute type", "An attribute needs a type.")
         common = replace(held, name=made.name, doc_string=made.doc_string)
         if made.reference != held.reference:
             return replace(common, reference=made.reference, value=None if made.reference else plainest(held.kind))

@@ -126,7 +126,7 @@ def _store_metadata(edit: Transaction, target: Any, pairs: tuple[tuple[str, str]
     if "" in dict(pairs):
         raise ModelError("A metadata entry needs a key", "The key is empty.", target)
     if key is not None:
-        raise ModelError(f"There is an entry {key!r} already", "Keys are unique.", target)
+        raise ModelError(f"Key {key!r} already exists", "Keys are unique.", target)
     edit.do(SetField(target, "metadata", dict(pairs)))
 
 
@@ -206,13 +206,13 @@ def _rename_output(edit: Transaction, node: Node, index: int, name: str) -> None
 def _remove_output(edit: Transaction, node: Node, index: int) -> None:
     value = node.outputs[index]
     if value is not None and value.uses:
-        raise ModelError(f"Output {value.name} is used", f"{node.title} cannot lose it while others use it.", value)
+        raise ModelError(f"Output {value.name} is used", f"{node.title} cannot lose an output that is in use.", value)
     edit.do(SetOutputs(node, spliced(node.outputs, index, None)))
 
 
 def _add_attribute(edit: Transaction, node: Node, made: Attribute) -> None:
     if made.name in node.attributes:
-        raise ModelError(f"{node.title} has {made.name} already", "Attributes have names of their own.", node)
+        raise ModelError(f"{node.title} has {made.name} already", "Attribute names are unique.", node)
     edit.do(SetAttribute(node, made.name, made))
 
 

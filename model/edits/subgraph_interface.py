@@ -157,20 +157,22 @@ def remove_body_outputs(edit: Transaction, body: Graph, node: Node, places: Coll
         return
     if min(places) < tie.output:
         detail = f"The body of {node.title} must return it."
-        raise ModelError(f"{body.outputs[0].name} says whether the loop goes on", detail, body)
+        raise ModelError(f"{body.outputs[0].name} is the loop condition", detail, body)
     for branch in _together(node, body):
         edit.do(SetGraphOutputs(branch, _without(branch.outputs, places)))
     given = {index - tie.output for index in places}
     _remove_carried(edit, body, node, tie, {index for index in given if index < tie.carried})
     _shorten(edit, node, ("scan_output_axes", "scan_output_directions"), {index - tie.carried for index in given})
-    _refuse_used(node, [value for index, value in enumerate(node.outputs) if index in given], "what the body gives")
+    _refuse_used(node, [value for index, value in enumerate(node.outputs) if index in given], "an output of the body")
     edit.do(SetOutputs(node, _without(node.outputs, given)))
 
 
 def _remove_carried(edit: Transaction, body: Graph, node: Node, tie: _Tie, carried: Collection[int]) -> None:
     """Remove the inputs of values that are no longer loop-carried."""
     gone = {index + tie.input for index in carried}
-    _refuse_used(node, [value for index, value in enumerate(body.inputs) if index in gone], "what the last step gave")
+    _refuse_used(
+        node, [value for index, value in enumerate(body.inputs) if index in gone], "an output of the last iteration"
+    )
     if carried:
         edit.do(SetGraphInputs(body, _without(body.inputs, gone)))
         edit.do(SetInputs(node, _without(node.inputs, {index + tie.fed for index in carried})))
@@ -190,7 +192,7 @@ def remove_body_inputs(edit: Transaction, body: Graph, node: Node, places: Colle
         return
     if min(places) < tie.input:
         detail = f"The body of {node.title} must take it."
-        raise ModelError(f"{body.inputs[min(places)].name} is what every step is told", detail, body)
+        raise ModelError(f"{body.inputs[min(places)].name} is passed to every iteration", detail, body)
     carried = {index for index in places if index - tie.input < tie.carried}
     others = {body.inputs[index] for index in places if index not in carried}
     if carried:

@@ -59,7 +59,9 @@ def add_unknown(edit: Transaction, host: Host, inner: Path, path: Path, number: 
     known = held.message
     found = integer(number, 32, signed=False)
     if not 1 <= found <= _LARGEST_NUMBER or found in _RESERVED:
-        raise ModelError(f"{found} is no field number", f"They go from 1 to {_LARGEST_NUMBER}, without 19000 to 19999.")
+        raise ModelError(
+            f"{found} is not a field number", f"They go from 1 to {_LARGEST_NUMBER}, without 19000 to 19999."
+        )
     if known is not None and found in known.fields:
         raise ModelError(f"Field {found} is known", f"It is {known.fields[found].name} of {known.name}: add that.")
     data = text.strip().removeprefix("bytes").strip()
@@ -81,7 +83,9 @@ def _held(contents: RawContents, path: Path) -> tuple[list[str], RawField, list[
         held, found = inner, list(fields(contents, inner))
         keys.append(_key(contents, inner, found, beside))
     if any(field.wire_type == START_GROUP for field in found):
-        raise ModelError("The message holds a group", "Where unknown groups end is not told, so all of them stay.")
+        raise ModelError(
+            "The message holds a group", "The ends of unknown groups are not recorded, so they cannot be removed."
+        )
     return keys, held, found
 
 

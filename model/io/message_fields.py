@@ -90,7 +90,7 @@ def field_of(message: Message, name: str) -> Any:
     """Return the descriptor of a field; ModelError where the message has none of the name."""
     field = message.DESCRIPTOR.fields_by_name.get(name)
     if field is None:
-        raise ModelError(f"{message.DESCRIPTOR.name} has no field {name}", "onnx.proto does not know it.")
+        raise ModelError(f"{message.DESCRIPTOR.name} has no field {name}", "It is not part of onnx.proto.")
     return field
 
 
@@ -179,7 +179,7 @@ def parse_pair(text: str) -> tuple[str, str]:
     """Parse a key and a value with = between."""
     key, mark, value = text.partition("=")
     if not mark:
-        raise ModelError(f"{text[:40]!r} is no pair", "Write a key, = and a value.")
+        raise ModelError(f"{text[:40]!r} is not a pair", "Write a key, = and a value.")
     return key.strip(), value.strip()
 
 

@@ -91,7 +91,7 @@ def _why(error: Exception) -> str:
     """Return why a journal cannot be read, for the user."""
     if isinstance(error, ModelError):
         return error.detail
-    return str(error) if isinstance(error, OSError) else "Its first line does not say all that one of a journal does."
+    return str(error) if isinstance(error, OSError) else "Its first line is incomplete."
 
 
 def _of_the_files_there(found: Sequence[RecoverableJournal]) -> list[RecoverableJournal]:
@@ -119,7 +119,7 @@ def _read_header(path: Path) -> RecoverableJournal | None:
     whole = [line for line in lines if isinstance(line, dict)]
     header = whole[0] if whole else {}
     if header.get("format") != FORMAT:
-        raise ModelError("The journal is damaged", "Its first line is not that of a journal.")
+        raise ModelError("The journal is damaged", "Its first line is not a journal header.")
     if header.get("version") != VERSION:
         raise ModelError("The journal is of another version of the program", "Another version of the program wrote it.")
     if is_running(header["pid"], header["started"]):
@@ -204,7 +204,7 @@ def recover(
     try:
         leftover.path.replace(trying)
     except OSError as error:
-        raise ModelError("The journal is not there any more", f"{leftover.path}: {error.strerror}.") from error
+        raise ModelError("The journal no longer exists", f"{leftover.path}: {error.strerror}.") from error
     data, source = data_path(trying), document.model.source
     kept = open_file(data) if data.exists() else None
     if leftover.is_unsaved:

@@ -92,7 +92,7 @@ def parse(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
                 raise ModelError(f"The script has version {entry.get('version')}", f"Version {_VERSION} is understood.")
             continue
         if not isinstance(entry, dict) or "edit" not in entry or not isinstance(entry.get("steps"), list):
-            raise ModelError(f"Line {number} of the script is no edit", 'Expected {"edit": title, "steps": [...]}.')
+            raise ModelError(f"Line {number} of the script is not an edit", 'Expected {"edit": title, "steps": [...]}.')
         yield number, entry
     if not lines:
         raise ModelError("The script is empty", f'Its first line must hold "format": "{FORMAT}".')

@@ -15,6 +15,6 @@ def sizes(given: Sequence[str]) -> dict[str, int]:
     for text in given:
         name, _, size = text.rpartition("=")
         if not name or not size.isdecimal() or len(size) > MAX_DIGITS:
-            raise ModelError(f"{text!r} gives no dimension a size", "Write it as NAME=SIZE, such as batch=1.")
+            raise ModelError(f"{text!r} does not set a dimension", "Write it as NAME=SIZE, such as batch=1.")
         found[name] = int(size)
     return found

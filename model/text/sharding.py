@@ -38,7 +38,9 @@ def parse_groups(text: str) -> Groups:
     for part in filter(str.strip, text.split(";")):
         number, equals, devices = part.partition("=")
         if not equals:
-            raise ModelError(f"{part.strip()} is no device group", "Write number = device, device; number = device …")
+            raise ModelError(
+                f"{part.strip()} is not a device group", "Write number = device, device; number = device …"
+            )
         group = parse_int(number)
         if group in found:
             raise ModelError(f"Group {group} is given twice", "Write its devices in one place.")

@@ -23,6 +23,8 @@ from onnx_workbench.model.ir.types import (
 _ALIASES = {"float32": "float", "float64": "double", "half": "float16", "str": "string", "boolean": "bool"}
 _INNER = re.compile(r"(seq|sequence|optional|sparse_tensor|tensor|map|opaque)\s*\((.*)\)", re.DOTALL)
 _TENSOR = re.compile(r"(type \d+|[a-z]\w*)\s*(?:\[(.*)\])?", re.DOTALL | re.IGNORECASE)
+#: The form in which types are shown: ``float 1×3``.
+_SHOWN = re.compile(r"(type \d+|[a-z]\w*)\s+(\S.*)", re.DOTALL | re.IGNORECASE)
 #: Token: a dimension in quotes, an operator of a formula, a separator between dimensions, or any character.
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|\s+[-+*/%]\s+|\s*[,×]\s*|\s+x\s+|x|\s+|.', re.DOTALL)
 _DEEPEST = 20
@@ -48,7 +50,8 @@ def parse_type(text: str) -> Type:
     """Parse a type; ModelError on malformed text.
 
     A tensor is an element type with its shape in brackets: ``float[1,N,?]``, ``float[]`` for a scalar, ``float`` for
-    any shape. ``×``, ``x`` and spaces may stand for commas; a name with one of these in it is put in quotes.
+    any shape. ``×``, ``x`` and spaces may stand for commas; a name with one of these in it is put in quotes. The form
+    in which types are shown is read too: ``float 1×N×?``, ``float scalar``, ``sparse float 3×4``.
     """
     return _parse(text.strip(), text, 0)
 
@@ -57,6 +60,9 @@ def _parse(text: str, whole: str, depth: int) -> Type:
     if depth > _DEEPEST:
         raise ModelError("The type is nested too deeply", f"At most {_DEEPEST} levels.")
     match = _INNER.fullmatch(text)
+    if match is None and text.startswith("sparse "):
+        dense = _tensor(text.removeprefix("sparse "), whole)
+        return SparseTensorType(dense.element_type, dense.shape)
     if match is None:
         return _tensor(text, whole)
     kind, inner = match[1], match[2].strip()
@@ -82,11 +88,13 @@ def _inner(text: str, whole: str, depth: int) -> Type | None:
 
 
 def _tensor(text: str, whole: str) -> TensorType:
-    match = _TENSOR.fullmatch(text.strip())
+    match = _TENSOR.fullmatch(text.strip()) or _SHOWN.fullmatch(text.strip())
     if match is None:
         raise ModelError(f"{whole!r} is not a type", "Write something like float[batch,3,224,224] or seq(int64[?]).")
     kind = parse_element_type(match[1])
-    return TensorType(kind, None if match[2] is None else Shape(parse_dimensions(match[2])))
+    if match[2] is None:
+        return TensorType(kind, None)
+    return TensorType(kind, Shape(() if match[2] == "scalar" else parse_dimensions(match[2])))
 
 
 def parse_element_type(text: str) -> ElementType:

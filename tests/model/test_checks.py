@@ -268,13 +268,13 @@ def only(*changes):
             FIRST,
             only(lambda d: SetField(first(d), "device_configurations", (NodeDeviceConfiguration("gone"),))),
             "device-configuration",
-            "Take first out of gone",
+            "Remove gone from first",
         ),
         (
             FIRST,
             only(lambda d: SetField(d.model, "configurations", (DeviceConfiguration("c", 1, ("a", "b")),))),
             "device-configuration",
-            "Say that c has 2 devices",
+            "Set num_devices of c to 2",
         ),
         (
             FIRST,
@@ -287,7 +287,7 @@ def only(*changes):
                 ),
             ),
             "sharding",
-            "Say nothing of elsewhere there",
+            "Remove the sharding of elsewhere there",
         ),
         (
             CALLS,
@@ -382,7 +382,7 @@ def test_what_speaks_of_values_that_are_gone_is_told_and_mended():
         remove_values(edit, [w])
     found = [p for p in check_model(document.model) if p.rule in ("sharding", "training-binding", "quantization")]
     assert {p.rule for p in found} == {"sharding", "training-binding", "quantization"}
-    with document.edit("Mend all") as edit:
+    with document.edit("Fix all") as edit:
         for problem in found:
             problem.fix.apply(edit)
     assert not [p for p in check_model(document.model) if p.rule in {p.rule for p in found}]
@@ -397,7 +397,7 @@ def test_what_speaks_of_values_that_are_gone_is_told_and_mended():
 
 
 def test_fixes_of_one_check_do_not_undo_each_other():
-    """As "Mend all" applies them: of several imports that nothing uses only the last went."""
+    """As "Fix all" applies them: of several imports that nothing uses only the last went."""
     document = builders.document("""
         <ir_version: 3, opset_import: ["" : 21, "a" : 1, "b" : 1, "c" : 1]>
         g (float[2] x, bfloat16[2] w) => (float[2] y, bfloat16[2] v) <bfloat16[2] w = {1, 2}>
@@ -407,7 +407,7 @@ def test_fixes_of_one_check_do_not_undo_each_other():
     """)
     gone = tuple(NodeDeviceConfiguration(name) for name in ("here", "there"))
     SetField(builders.node(document, "first"), "device_configurations", gone).apply()
-    with document.edit("Mend all") as edit:
+    with document.edit("Fix all") as edit:
         for problem in check_model(document.model):
             if problem.fix is not None:
                 problem.fix.apply(edit)

@@ -31,16 +31,16 @@ def problems(tmp_path):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (lambda m: setattr(m, "producer_name", "QQ"), "The producer of the model is no UTF-8"),
-        (lambda m: m.metadata_props.add(key="k", value="aQQ"), "The metadata k of the model is no UTF-8"),
-        (lambda m: setattr(m.graph, "name", "QQ"), "The name of a graph is no UTF-8"),
-        (lambda m: setattr(m.graph.node[0], "name", "QQ"), "The name of \udcff\udcfe is no UTF-8"),
-        (lambda m: setattr(m.graph.node[0], "doc_string", "QQ"), "The description of neg is no UTF-8"),
-        (lambda m: m.graph.node[0].attribute.add(name="QQ", type=2), "The attribute of neg is no UTF-8"),
-        (lambda m: m.graph.initializer.add(name="QQ", data_type=1, dims=[0]), "The name of a value is no UTF-8"),
+        (lambda m: setattr(m, "producer_name", "QQ"), "The producer of the model is not UTF-8"),
+        (lambda m: m.metadata_props.add(key="k", value="aQQ"), "The metadata k of the model is not UTF-8"),
+        (lambda m: setattr(m.graph, "name", "QQ"), "The name of a graph is not UTF-8"),
+        (lambda m: setattr(m.graph.node[0], "name", "QQ"), "The name of \udcff\udcfe is not UTF-8"),
+        (lambda m: setattr(m.graph.node[0], "doc_string", "QQ"), "The description of neg is not UTF-8"),
+        (lambda m: m.graph.node[0].attribute.add(name="QQ", type=2), "The attribute of neg is not UTF-8"),
+        (lambda m: m.graph.initializer.add(name="QQ", data_type=1, dims=[0]), "The name of a value is not UTF-8"),
         (
             lambda m: setattr(m.graph.input[0].type.tensor_type.shape.dim[0], "dim_param", "QQ"),
-            "The size of the type of x is no UTF-8",
+            "The size of the type of x is not UTF-8",
         ),
     ],
 )

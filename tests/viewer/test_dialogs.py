@@ -70,7 +70,7 @@ def test_shortcuts_can_be_searched_by_action_and_by_key(qtbot):
     dialog.field.setText("ctrl+shift+p")
     assert visible_rows(dialog) == ["Command Palette"]
     dialog.field.setText("zoom")
-    assert {"Zoom to Fit", "Zoom a picture, or see all of it"} <= set(visible_rows(dialog))
+    assert {"Zoom to Fit", "Zoom a picture, or fit it"} <= set(visible_rows(dialog))
     assert "Undo" not in visible_rows(dialog)
     dialog.field.clear()
     assert visible_rows(dialog) == everything

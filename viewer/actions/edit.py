@@ -240,7 +240,7 @@ ACTIONS = (
         on_graph=True,
         enabled=has_node,
         contexts=frozenset({"node"}),
-        tip="Copy the selected nodes and take them out of the model.",
+        tip="Copy the selected nodes, then delete them.",
         words="clipboard move",
     ),
     Action(
@@ -254,7 +254,7 @@ ACTIONS = (
         enabled=has_node,
         icon="copy",
         contexts=frozenset({"node"}),
-        tip="The selected nodes with their initializers and functions; as text for other programs.",
+        tip="Copy the selected nodes with their initializers and functions. Other programs paste them as text.",
         words="clipboard",
     ),
     Action(
@@ -267,7 +267,7 @@ ACTIONS = (
         on_graph=True,
         enabled=_can_paste,
         contexts=frozenset({"node", "canvas", "graph"}),
-        tip="Inputs are taken from values of the same name; names that are taken get a number.",
+        tip="Inputs connect to values of the same name. A number is added to names in use.",
         words="clipboard insert",
     ),
     Action(
@@ -279,7 +279,7 @@ ACTIONS = (
         shortcut=("Ctrl+Shift+D",),
         enabled=has_node,
         contexts=frozenset({"node"}),
-        tip="Copies beside the selected nodes, fed by the same values.",
+        tip="Copy the selected nodes in the same graph, with the same inputs.",
         words="copy clone",
     ),
     Action(
@@ -293,7 +293,7 @@ ACTIONS = (
         enabled=_can_delete,
         icon="delete",
         contexts=frozenset({"node", "value", "function"}),
-        tip="Nodes, wires, initializers, inputs, outputs or functions; undo brings them back.",
+        tip="Delete nodes, edges, initializers, inputs, outputs or functions. Undo restores them.",
         words="remove",
     ),
     Action(
@@ -306,7 +306,7 @@ ACTIONS = (
         on_graph=True,
         enabled=has_node,
         contexts=frozenset({"node"}),
-        tip="Join what fed each selected node to what used it.",
+        tip="Delete the selected nodes and connect their inputs to the consumers of their outputs.",
         words="remove bypass skip",
     ),
     Action(
@@ -320,7 +320,7 @@ ACTIONS = (
         enabled=_can_rename,
         icon="edit",
         contexts=frozenset({"node", "value"}),
-        tip="Where the name stands; every use of a value follows.",
+        tip="Edit the name in place. All uses of a value are renamed.",
         words="name",
     ),
     Action(
@@ -362,7 +362,7 @@ ACTIONS = (
         section=6,
         enabled=has_node,
         contexts=frozenset({"node"}),
-        tip="All nodes of this graph with the operators of the selected ones.",
+        tip="Select all nodes of this graph with the same operators as the selected ones.",
         words="similar type all",
     ),
     Action(
@@ -373,7 +373,7 @@ ACTIONS = (
         section=6,
         enabled=has_several,
         contexts=frozenset({"node", "value"}),
-        tip="All nodes on a way from one selected node or value to another.",
+        tip="Select all nodes on paths between the selected nodes or values.",
         words="path range",
     ),
     Action(
@@ -392,7 +392,7 @@ ACTIONS = (
         menu=Menu.EDIT,
         section=6,
         enabled=with_selection,
-        tip="Esc on the graph does it too; once more closes the newest message.",
+        tip="Esc in the graph does the same; Esc again closes the newest message.",
         words="nothing clear selection escape",
     ),
     Action(
@@ -403,7 +403,7 @@ ACTIONS = (
         section=7,
         shortcut=("Ctrl+F",),
         enabled=with_document,
-        tip="Nodes, values and attributes by name, operator, type or shape.",
+        tip="Find nodes, values and attributes by name, operator, type or shape.",
         words="search look for",
     ),
     Action(
@@ -414,7 +414,7 @@ ACTIONS = (
         section=7,
         shortcut=("Ctrl+H",),
         enabled=with_document,
-        tip="In names, operator types, attributes and texts, with a preview.",
+        tip="Replace text in names, operator types and attributes, with a preview.",
         words="search substitute rename regular expression",
     ),
     Action(

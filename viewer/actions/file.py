@@ -131,7 +131,7 @@ ACTIONS = (
         menu=Menu.FILE,
         section=1,
         enabled=always,
-        tip="A model with test_data_set_* folders beside it: runs them, and shows pass or fail per output.",
+        tip="Open a model with test_data_set_* folders, run them and show pass or fail for each output.",
         words="test data expected outputs backend directory",
     ),
     Action(
@@ -152,7 +152,7 @@ ACTIONS = (
         shortcut=("F5",),
         enabled=_has_file,
         icon="reload",
-        tip="Read the file again, as another program may have written it.",
+        tip="Read the file again, for example after another program changed it.",
         words="refresh revert",
     ),
     Action(
@@ -186,7 +186,7 @@ ACTIONS = (
         shortcut=("Ctrl+Shift+E", "Ctrl+Alt+E"),
         icon="export",
         contexts=frozenset({"canvas"}),
-        tip="The whole graph as PNG, SVG or PDF.",
+        tip="Export the whole graph as PNG, SVG or PDF.",
         words="image png svg pdf screenshot",
     ),
     Action(
@@ -195,7 +195,7 @@ ACTIONS = (
         run=partial(_export, "view"),
         menu=Menu.FILE,
         section=3,
-        tip="What the window shows of the graph, as PNG, SVG or PDF.",
+        tip="Export the visible part of the graph as PNG, SVG or PDF.",
         words="image png svg pdf screenshot visible",
     ),
     Action(
@@ -206,7 +206,7 @@ ACTIONS = (
         section=3,
         enabled=with_selection,
         contexts=frozenset({"node"}),
-        tip="The selected nodes and the edges between them, as PNG, SVG or PDF.",
+        tip="Export the selected nodes and the edges between them as PNG, SVG or PDF.",
         words="image png svg pdf screenshot",
     ),
     Action(

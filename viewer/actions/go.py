@@ -215,7 +215,7 @@ ACTIONS = (
         shortcut=("F12",),
         enabled=lambda context: _origin(context) is not None,
         contexts=frozenset({"value"}),
-        tip="The node that makes it; from an input of a body, the value given to it outside.",
+        tip="Go to the node that produces the value. From an input of a body, go to the value passed to it.",
         words="producer definition source outer scope outside declaration",
     ),
     Action(
@@ -272,7 +272,7 @@ ACTIONS = (
         shortcut=("Ctrl+Return",),
         enabled=with_document,
         icon="info",
-        tip="The graph at first, the model when asked again.",
+        tip="Show the properties of the graph. Once more shows those of the model.",
         words="inspector information metadata",
     ),
     Action(
@@ -282,7 +282,7 @@ ACTIONS = (
         menu=Menu.GO,
         section=4,
         shortcut=("F3",),
-        tip="The next node or value that Find found.",
+        tip="Go to the next result of Find.",
         words="find search again",
     ),
     Action(

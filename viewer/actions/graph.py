@@ -58,14 +58,14 @@ def _is_output(value: Value) -> bool:
 def _remove_outputs(context: MenuContext) -> None:
     values = [v for v in _candidates(context) if v.graph is not None and v in v.graph.outputs]
     if not values:
-        raise ModelError("None of the selected values is an output", "There is nothing to take from the outputs.")
+        raise ModelError("None of the selected values is an output", "There is nothing to remove.")
 
     def remove(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
         for graph, made in by_graph(map(copy_of, progress.paced(values, of=len(values)))).items():
             interface.remove_outputs(edit, graph, [value for value in made if value in graph.outputs])
         return ()
 
-    edit_many(context.opened, f"Take {_title(values)} from the outputs", len(values), remove)
+    edit_many(context.opened, f"Remove {_title(values)} from the outputs", len(values), remove)
 
 
 def _add_input(context: MenuContext) -> None:
@@ -85,7 +85,7 @@ def _add_input(context: MenuContext) -> None:
         "Add an input",
         [
             PromptField("Name", "input"),
-            PromptField("Type", "float[batch,3,224,224]", "as float[batch,3] or seq(int64[?])"),
+            PromptField("Type", "float[batch,3,224,224]", "for example float[batch,3] or seq(int64[?])"),
         ],
         add,
         button="Add",
@@ -145,10 +145,10 @@ def _to_initializer(context: MenuContext) -> None:
 def _to_input(context: MenuContext) -> None:
     values, chosen = _constants(context), _constant_nodes(context)
     if not values and not chosen:
-        raise ModelError("No constant is selected", "Initializers and what Constant nodes give become inputs.")
+        raise ModelError("No constant is selected", "Select an initializer or a Constant node.")
     graphs = {*(value.graph for value in values), *(node.graph for node in chosen)}
     if any(graph is not None and isinstance(graph.owner, (Node, Function)) for graph in graphs):
-        raise ModelError("Only the main graph takes inputs in this way", "A body has the inputs its node gives.")
+        raise ModelError("Only the main graph takes inputs in this way", "The inputs of a body are passed by its node.")
     of_nodes = [value for node in chosen for value in node.outputs if value is not None]
     what = [*values, *of_nodes]
 
@@ -203,7 +203,7 @@ def _ask_for_values(context: MenuContext, values: list[Value]) -> None:
         f"Make {_title(values)} constant",
         [PromptField("Values", "", "1, 2, 3 or float[1,3] = 0.5; empty: zeros")],
         lambda texts: _make_constant(context, values, texts[0]),
-        explanation="One value fills the tensor. Where the type leaves dimensions open, write it with numbers.",
+        explanation="A single value fills the tensor. If the type has open dimensions, write the type with numbers.",
         button="Make constant",
     )
     show_for(context.opened, dialog)
@@ -214,7 +214,9 @@ def _remove_unused_inputs(context: MenuContext) -> None:
 
     graph = graph_in_view(context)
     if isinstance(graph.owner, (Node, Function)):
-        raise ModelError("These inputs are part of a signature", "A body or function keeps the inputs it is given.")
+        raise ModelError(
+            "These inputs are part of a signature", "Inputs of a body or function cannot become constants."
+        )
     take_unused_inputs_away(context.opened, graph)
 
 
@@ -236,7 +238,7 @@ def _set_batch(context: MenuContext) -> None:
         "Set the batch dimension",
         [PromptField("First dimension", "batch", "a number, a name, or ? for unknown")],
         accept,
-        explanation="Of every input and output, and inside of declared types and the shapes for Reshape.",
+        explanation="Changes every input and output, declared types and the shapes for Reshape.",
         button="Set",
     )
     show_for(workspace, dialog)
@@ -263,7 +265,11 @@ def _set_type(context: MenuContext) -> None:
     dialog = TextPrompt(
         context.window,
         "Declare a type",
-        [PromptField("Type", "" if known is None else type_source(known), "as float[batch,3]; empty: not declared")],
+        [
+            PromptField(
+                "Type", "" if known is None else type_source(known), "for example float[batch,3]; empty: not declared"
+            )
+        ],
         declare,
         explanation=f"For {_title(values)}.",
         button="Declare",
@@ -284,7 +290,7 @@ ACTIONS = (
         shortcut=("Ctrl+Shift+O",),
         enabled=_has_candidate,
         contexts=frozenset({"node", "value"}),
-        tip="The selected values, or what the selected nodes make, become outputs of their graph.",
+        tip="Make the selected values, or the outputs of the selected nodes, outputs of their graph.",
         words="result return expose intermediate",
     ),
     Action(
@@ -350,7 +356,7 @@ ACTIONS = (
         submenu=Submenu.CONSTANTS,
         enabled=lambda context: _has_initializer(context) or _has_constant_node(context),
         contexts=_VALUE | {"node"},
-        tip="An initializer or what a Constant node gives is fed from outside then.",
+        tip="Make an initializer or the value of a Constant node a graph input.",
         words="convert initializer weight parameter",
     ),
     Action(
@@ -363,7 +369,7 @@ ACTIONS = (
         enabled=_has_input,
         contexts=_VALUE,
         words="convert initializer remove input default freeze fix values",
-        tip="An input that is never fed: with the default it has, else with values that are asked for.",
+        tip="Use the default of the input, or values that you enter if it has none.",
     ),
     Action(
         id="node.to_initializer",

@@ -115,10 +115,10 @@ def _ask_how(window: QWidget, workspace: Workspace, graph: Graph, other: Model, 
 
     def done(fitted: tuple[Model, ConversionReport]) -> None:
         model, report = fitted
-        workspace.messages.show("info", f"{display(title, 60)} was made to fit", "\n".join(told(report)))
+        workspace.messages.show("info", f"{display(title, 60)} was converted to match", "\n".join(told(report)))
         show_for(workspace, MergeDialog(window, workspace, graph, model, title))
 
-    workspace.tasks.start(f"Fitting {title}", work, done=done)
+    workspace.tasks.start(f"Converting {title}", work, done=done)
 
 
 def _merge_tab(context: MenuContext) -> None:
@@ -141,7 +141,7 @@ def _merge_tab(context: MenuContext) -> None:
 
         choices.append(
             Choice(
-                title=display(other.title, 80),
+                title=display(other.label, 80),
                 detail=plural(len(other.model.graph.nodes), "node"),
                 run=chosen,
             )
@@ -216,7 +216,7 @@ ACTIONS = (
         shortcut=("Ctrl+N",),
         enabled=always,
         icon="new",
-        tip="A model from nothing, with its opsets, inputs and outputs.",
+        tip="Create a model with opsets, inputs and outputs.",
         words="create empty model",
     ),
     Action(
@@ -227,7 +227,7 @@ ACTIONS = (
         section=2,
         shortcut=("Ctrl+Alt+S",),
         enabled=with_document,
-        tip="Choose the form, and whether weights stay in the model or go to data files.",
+        tip="Choose the file format, and whether weights are stored in the model or in data files.",
         words="external data text json format inline",
     ),
     Action(
@@ -237,7 +237,7 @@ ACTIONS = (
         menu=Menu.FILE,
         section=2,
         enabled=with_document,
-        tip="The document goes on belonging to the file that is open.",
+        tip="Save to another file and keep working on the one that is open.",
         words="duplicate backup",
     ),
     Action(
@@ -250,7 +250,7 @@ ACTIONS = (
         shortcut=("Ctrl+Shift+X",),
         enabled=has_node,
         contexts=frozenset({"node"}),
-        tip="The selected nodes in a tab of their own; what comes from outside becomes inputs.",
+        tip="Open the selected nodes as a model in a new tab. Values from outside become inputs.",
         words="subgraph cut part submodel",
     ),
     Action(
@@ -262,7 +262,7 @@ ACTIONS = (
         submenu=Submenu.CUT,
         enabled=has_several,
         contexts=frozenset({"node", "value"}),
-        tip="All on the ways from what is selected to what depends on it; what else that takes becomes inputs.",
+        tip="Open all nodes on paths between the selected nodes or values as a model. Other inputs become its inputs.",
         words="subgraph cut part submodel",
     ),
     Action(
@@ -274,7 +274,7 @@ ACTIONS = (
         submenu=Submenu.CUT,
         enabled=has_several,
         contexts=frozenset({"value"}),
-        tip="All that the last of the selected values need, with the first of them as the only inputs.",
+        tip="Open the nodes that compute the last of the selected values from the first of them.",
         words="subgraph cut part submodel",
     ),
     Action(
@@ -286,7 +286,7 @@ ACTIONS = (
         submenu=Submenu.CUT,
         enabled=lambda context: has_node(context) or any(v.producer is not None for v in context.selected_values),
         contexts=frozenset({"value"}),
-        tip="Two new models: one computes the selected values, the other begins with them.",
+        tip="Open two new models: one computes the selected values, the other takes them as inputs.",
         words="cut two parts",
     ),
     Action(
@@ -297,7 +297,7 @@ ACTIONS = (
         section=4,
         submenu=Submenu.CUT,
         enabled=with_document,
-        tip="Bring another model in and connect its inputs to values here.",
+        tip="Add the nodes of another model and connect its inputs to values of this one.",
         words="join append combine compose",
     ),
     Action(
@@ -317,7 +317,7 @@ ACTIONS = (
         menu=Menu.EDIT,
         section=8,
         enabled=_has_history,
-        tip="Everything done since the file was opened, to be replayed on its next export.",
+        tip="Save all edits since the file was opened, to replay them on a newer export of the model.",
         words="record macro history save",
     ),
     Action(
@@ -327,17 +327,17 @@ ACTIONS = (
         menu=Menu.EDIT,
         section=8,
         enabled=with_document,
-        tip="Do the recorded edits to this model, by names; all of them or none.",
+        tip="Apply recorded edits to this model. Objects are found by name; either all edits are applied or none.",
         words="macro history apply",
     ),
     Action(
         id="model.operator_sets",
-        title="Operator &Sets…",
+        title="Custom &Operators…",
         run=_operator_sets,
         menu=Menu.MODEL,
         section=3,
         enabled=always,
-        tip="Documents that declare operators (ONNXOPSET), for the palette and the checks.",
+        tip="Load documents that declare operators (ONNXOPSET), for the palette and the checks.",
         words="schema custom operators onnxopset register",
     ),
 )

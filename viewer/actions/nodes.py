@@ -49,7 +49,7 @@ def _change_operator(context: MenuContext) -> None:
 
     palette = operator_palette(context.window, workspace, targets)
     palette.choose_for(
-        target_graph(workspace), chosen, caption=f"Turn {what} into; inputs and attributes it knows are kept."
+        target_graph(workspace), chosen, caption=f"New operator of {what}. Inputs and attributes that it has are kept."
     )
 
 
@@ -105,7 +105,7 @@ def _extract_function(context: MenuContext) -> None:
         "Move into a function",
         [PromptField("Name", _common_scope(chosen) or "Block"), PromptField("Domain", "local")],
         extract,
-        explanation="The selected nodes become the body of a new function; a call of it takes their place.",
+        explanation="Replace the selected nodes by a call of a new function that contains them.",
         button="Move",
     )
     show_for(workspace, dialog)
@@ -159,7 +159,7 @@ ACTIONS = (
         shortcut=("Ctrl+Shift+A",),
         icon="add",
         contexts=frozenset({"canvas", "node", "value", "graph"}),
-        tip="On the selected edge, after the selected node, or by itself.",
+        tip="Add an operator on the selected edge, after the selected node, or unconnected.",
         words="add node insert node new node create node palette",
     ),
     Action(
@@ -171,7 +171,7 @@ ACTIONS = (
         shortcut=("Ctrl+Shift+C",),
         enabled=has_node,
         contexts=_NODE,
-        tip="Choose an input of the node and the value that feeds it; with the mouse, drag from port to port.",
+        tip="Choose an input of the node and the value to connect. With the mouse, drag from port to port.",
         words="wire edge reconnect link",
     ),
     Action(
@@ -182,7 +182,7 @@ ACTIONS = (
         section=1,
         enabled=has_node,
         contexts=_NODE,
-        tip="Take the wires into the selected nodes away; constants stay.",
+        tip="Disconnect all inputs of the selected nodes except constants.",
         words="wire edge cut unplug",
     ),
     Action(
@@ -193,7 +193,7 @@ ACTIONS = (
         section=1,
         enabled=has_node,
         contexts=_NODE,
-        tip="Of all selected nodes; inputs and attributes that the new operator knows are kept.",
+        tip="Change the operator of all selected nodes. Inputs and attributes that the new operator has are kept.",
         words="type replace op_type",
     ),
     Action(
@@ -238,7 +238,7 @@ ACTIONS = (
         submenu=Submenu.FUNCTIONS,
         enabled=_calls_function,
         contexts=_NODE,
-        tip="Put the nodes of its function in its place.",
+        tip="Replace the call by the nodes of its function.",
         words="function expand ungroup",
     ),
     Action(
@@ -259,7 +259,7 @@ ACTIONS = (
         section=2,
         submenu=Submenu.NAMES,
         enabled=with_document,
-        tip="Each node comes after what it needs, in all graphs of the model.",
+        tip="Place each node after the nodes it depends on, in all graphs of the model.",
         words="topological order",
     ),
     Action(
@@ -270,7 +270,7 @@ ACTIONS = (
         section=2,
         submenu=Submenu.NAMES,
         enabled=with_document,
-        tip="Every node is named after its operator, with a number.",
+        tip="Name every node after its operator, with a number.",
         words="rename all",
     ),
     Action(
@@ -291,7 +291,7 @@ ACTIONS = (
         section=2,
         submenu=Submenu.NAMES,
         enabled=with_document,
-        tip="Outputs of nodes are named after their node; inputs, outputs and initializers of graphs keep theirs.",
+        tip="Name node outputs after their node. Graph inputs, outputs and initializers keep their names.",
         words="rename tensor",
     ),
     Action(
@@ -302,7 +302,7 @@ ACTIONS = (
         section=2,
         submenu=Submenu.NAMES,
         enabled=with_document,
-        tip="Initializers are named after the first node that uses them and what they are to it.",
+        tip="Name initializers after the first node that uses them and its input.",
         words="rename weights constants",
     ),
 )

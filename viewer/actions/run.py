@@ -197,7 +197,7 @@ def _edge_note(kind: str, title: str) -> Action:
         menu=Menu.RUN,
         section=8,
         submenu=Submenu.EDGES,
-        tip="What stands beside each edge of the graph after a run.",
+        tip="Choose what is shown on each edge after a run.",
         words="label statistic sparkline show",
     )
 
@@ -258,7 +258,7 @@ ACTIONS = (
         menu=Menu.RUN,
         section=7,
         submenu=Submenu.COLOURS,
-        tip="JSON or CSV: names of nodes or values, and a number each.",
+        tip="Read a number for each node or value name from a JSON or CSV file.",
         words="overlay heat map import",
     ),
     Action(
@@ -278,7 +278,7 @@ ACTIONS = (
         menu=Menu.RUN,
         section=6,
         enabled=has_results,
-        tip="Inputs, seed and all values as .npz; those in functions and bodies as block > loop.body > name.",
+        tip="Save inputs, seed and all values as .npz, those of functions and bodies as block > loop.body > name.",
         words="export values arrays",
     ),
     Action(
@@ -287,7 +287,7 @@ ACTIONS = (
         run=_load_run,
         menu=Menu.RUN,
         section=6,
-        tip="Show the values of a saved run without running; its inputs and seed are those of the next run.",
+        tip="Show the values of a saved run without running. The next run uses its inputs and seed.",
         words="import values arrays",
     ),
     Action(
@@ -301,7 +301,7 @@ ACTIONS = (
         icon="run",
         toolbar=61,
         contexts=frozenset({"canvas"}),
-        tip="Every wire has a value afterwards.",
+        tip="Run the model and show the values of all edges.",
         words="execute compute evaluate infer",
     ),
     Action(
@@ -313,7 +313,7 @@ ACTIONS = (
         shortcut=("Ctrl+F6",),
         enabled=lambda context: _target(context) is not None,
         contexts=frozenset({"node", "value"}),
-        tip="Compute only what the node needs, and the node.",
+        tip="Compute the selected node and the nodes it depends on.",
         words="execute until partial",
     ),
     Action(
@@ -324,7 +324,7 @@ ACTIONS = (
         menu=Menu.RUN,
         section=1,
         shortcut=("Ctrl+Shift+F6",),
-        tip="Also what an earlier run has computed: for times that can be compared.",
+        tip="Compute all nodes again, also unchanged ones, so that times can be compared.",
         words="again clean cache profile",
     ),
     Action(
@@ -337,7 +337,7 @@ ACTIONS = (
         enabled=_can_stop,
         icon="stop",
         toolbar=62,
-        tip="What was computed so far stays.",
+        tip="Values computed so far are kept.",
         words="cancel abort end",
     ),
     Action(
@@ -351,7 +351,7 @@ ACTIONS = (
         shortcut=("Ctrl+Alt+L",),
         icon="live",
         toolbar=63,
-        tip="Run what every edit affects.",
+        tip="After every edit, run the nodes that it affects.",
         words="automatic immediate preview",
     ),
     Action(
@@ -363,7 +363,7 @@ ACTIONS = (
         section=3,
         shortcut=("F10",),
         icon="step",
-        tip="Compute the next node; in a body, where a breakpoint has stopped, the next one there.",
+        tip="Compute the next node. After a breakpoint in a body, compute the next node of that body.",
         words="debug single node",
     ),
     Action(
@@ -374,7 +374,7 @@ ACTIONS = (
         section=3,
         shortcut=("F8",),
         enabled=_is_paused,
-        tip="To the next breakpoint or the end.",
+        tip="Run to the next breakpoint or the end.",
         words="debug resume go on",
     ),
     Action(
@@ -418,7 +418,7 @@ ACTIONS = (
         section=5,
         shortcut=("Ctrl+Alt+Shift+N",),
         enabled=has_results,
-        tip="Go on to the next node that makes NaN or infinity out of values without any.",
+        tip="Go to the next node that produces NaN or infinity from finite inputs.",
         words="nan inf infinity debug overflow hunt",
     ),
     Action(
@@ -429,7 +429,7 @@ ACTIONS = (
         enabled=always,
         menu=Menu.RUN,
         section=5,
-        tip="Pass over infinities, such as those of an attention mask.",
+        tip="Search for NaN only and skip infinities, such as those of an attention mask.",
         words="inf infinity non-finite first next ignore",
     ),
     Action(
@@ -442,7 +442,7 @@ ACTIONS = (
         enabled=lambda context: any(isinstance(item, (Node, Value)) for item in context.selected),
         icon="pin",
         contexts=frozenset({"node", "value"}),
-        tip="Pin it to see how it changes from run to run.",
+        tip="Add the value to the Watch panel to see how it changes from run to run.",
         words="pin watch list",
     ),
 )

@@ -21,12 +21,12 @@ from onnx_workbench.viewer.widgets.dialog_buttons import close_button
 MOUSE = (
     ("Pan", "Drag the background"),
     ("Zoom at the pointer", "Ctrl+wheel, pinch"),
-    ("Add to the selection or take away", "Ctrl+click"),
+    ("Add to or remove from the selection", "Ctrl+click"),
     ("Select a rectangle", "Shift+drag"),
-    ("Connect", "Drag from port to port; in the open: add an operator"),
-    ("Open what a node holds", "Double-click"),
+    ("Connect", "Drag from port to port; drop on the background to add an operator"),
+    ("Open a body or function", "Double-click"),
     ("Go to where an outer value is made", "Double-click its dashed pill"),
-    ("Everything that fits", "Right-click"),
+    ("Menu of an item", "Right-click"),
     ("Back and forward between places", "Side buttons of the mouse"),
 )
 
@@ -34,19 +34,19 @@ MOUSE = (
 INSPECTOR = (
     ("Edit the value", "Return"),
     ("Edit the name", "Shift+F2"),
-    ("Follow to what is named", "Shift+Return"),
-    ("Remove, or back to the default", "Del"),
+    ("Go to the named object", "Shift+Return"),
+    ("Remove, or reset to the default", "Del"),
     ("Add to the list", "Ins"),
     ("Move up in a list (or drag the row)", "Alt+Up"),
     ("Move down in a list (or drag the row)", "Alt+Down"),
-    ("Take a text of several lines", "Ctrl+Return"),
+    ("Accept text of several lines", "Ctrl+Return"),
 )
 
 #: Keys in the tensor views, which are not actions either.
 VALUES = (
     ("Go from cell to cell of a picture", "Shift+arrows"),
-    ("Choose the cell or point, to trace its element", "Return"),
-    ("Zoom a picture, or see all of it", "+, −, 0"),
+    ("Select the cell or point, to trace its element", "Return"),
+    ("Zoom a picture, or fit it", "+, −, 0"),
     ("Move a picture", "Arrows"),
     ("Read lines, bars or the memory of a run", "Left, Right"),
     ("Go from line to line", "Up, Down"),

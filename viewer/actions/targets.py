@@ -78,5 +78,5 @@ def select_between(context: MenuContext) -> None:
     """Select everything between the selected objects, in addition to them."""
     found = topology.between(context.selected)
     if not found:
-        raise ModelError("Nothing lies between", "No way leads from one of what is selected to another.")
+        raise ModelError("No nodes in between", "There is no path between the selected nodes or values.")
     context.opened.navigation.reveal_all(dict.fromkeys([*selected_nodes(context), *found]))

@@ -50,14 +50,17 @@ def _set_type_rule(context: MenuContext) -> None:
 
     workspace, custom = context.opened, _custom_nodes(context)
     if not custom:
-        raise ModelError("No node of a domain of its own is selected", "Types of standard operators are known.")
+        raise ModelError(
+            "No custom operator is selected",
+            "Select a node with a custom domain. Types of standard operators are known.",
+        )
     node = custom[-1]
     operator = f"{node.domain}::{node.op_type}"
 
     def set_rule(texts: list[str]) -> None:
         rule = texts[0].strip()
         if rule and user_rule(rule) is None:
-            raise ModelError(f"{display(rule, 60)!r} is no rule", "Write it as: same as input 0")
+            raise ModelError(f"{display(rule, 60)!r} is not a rule", "Write it as: same as input 0")
         workspace.types.set_rule(operator, rule)
 
     dialog = TextPrompt(
@@ -92,7 +95,7 @@ def _compare(context: MenuContext) -> None:
     from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
 
     ChoicePopup(context.window, "Model", context.opened.messages.report).open(
-        list(_others(context)), caption=f"Compare {display(context.opened.title, 60)} with", placeholder="Model"
+        list(_others(context)), caption=f"Compare {display(context.opened.label, 60)} with", placeholder="Model"
     )
 
 
@@ -105,7 +108,7 @@ def _others(context: MenuContext) -> Iterator[Choice]:
     for other in area.tabs():
         if other is not tab:
             detail = f"open: {plural(len(other.workspace.model.graph.nodes), 'node')}"
-            yield Choice(other.workspace.title, partial(_beside_tab, area, other, tab), detail=detail)
+            yield Choice(other.workspace.label, partial(_beside_tab, area, other, tab), detail=detail)
     path = tab.path
     if path is not None and path.exists():
 
@@ -113,7 +116,7 @@ def _others(context: MenuContext) -> Iterator[Choice]:
             title = f"{path.name} as saved"
             files.open_saved_then(path, title, lambda other: show_beside(area, other, tab))
 
-        yield Choice(f"{path.name} as saved", as_saved, detail="what the file holds, without the changes made here")
+        yield Choice(f"{path.name} as saved", as_saved, detail="the file without unsaved changes")
     for recent in context.settings.recent_files():
         if recent not in open_paths:
             yield Choice(recent.name, partial(_beside_file, context, recent, tab), detail=str(recent.parent))
@@ -189,7 +192,7 @@ ACTIONS = (
         enabled=with_document,
         menu=Menu.MODEL,
         section=3,
-        tip="Fold constants, remove what does nothing and fuse operators; outputs are compared before and after.",
+        tip="Fold constants, remove no-op nodes and fuse operators. Outputs before and after are compared.",
         words="optimize optimise onnxsim onnxslim constant folding fuse batch normalization eliminate",
     ),
     Action(
@@ -199,7 +202,7 @@ ACTIONS = (
         enabled=with_document,
         menu=Menu.MODEL,
         section=3,
-        tip="Change operator set, precision or dimensions; what changes is shown before.",
+        tip="Change opset, precision or dimensions, with a preview.",
         words="opset version upgrade float16 fp16 bfloat16 bf16 half precision freeze batch dynamic strip",
     ),
     Action(
@@ -211,7 +214,7 @@ ACTIONS = (
         section=4,
         submenu=Submenu.COMPARE,
         icon="compare",
-        tip="Show another model beside this one, mark what differs, and copy changes between them.",
+        tip="Show another model beside this one, mark differences, and copy changes between them.",
         words="diff difference versions side by side",
     ),
     Action(
@@ -222,7 +225,7 @@ ACTIONS = (
         menu=Menu.MODEL,
         section=4,
         submenu=Submenu.COMPARE,
-        tip="Run both compared models with the same inputs and list how far each value is off.",
+        tip="Run both models with the same inputs and list the difference of each value.",
         words="diff error accuracy execute",
     ),
     Action(
@@ -234,7 +237,7 @@ ACTIONS = (
         menu=Menu.MODEL,
         section=4,
         submenu=Submenu.COMPARE,
-        tip="Merge the two compared graphs into one, with what was added, removed, changed and moved coloured.",
+        tip="Show both graphs as one, with added, removed, changed and moved nodes coloured.",
         words="diff merged union side by side unified",
     ),
     Action(
@@ -275,7 +278,7 @@ ACTIONS = (
         menu=Menu.MODEL,
         section=2,
         submenu=Submenu.TYPES,
-        tip="Declare what could be inferred, as one edit: sizes as numbers and names the model has, others open.",
+        tip="Declare all inferred types, as one edit. Sizes that have no number or name in the model stay open.",
         words="shape inference infer shapes value_info store",
     ),
     Action(
@@ -286,7 +289,7 @@ ACTIONS = (
         menu=Menu.MODEL,
         section=2,
         submenu=Submenu.TYPES,
-        tip="Declare what could be inferred of what the selected nodes make, as one edit.",
+        tip="Declare the inferred types of the outputs of the selected nodes, as one edit.",
         words="shape inference infer shapes value_info store node",
     ),
     Action(
@@ -297,7 +300,7 @@ ACTIONS = (
         menu=Menu.MODEL,
         section=2,
         submenu=Submenu.TYPES,
-        tip="Say how the types of the selected custom operator's outputs follow from its inputs.",
+        tip="Define how the output types of the selected custom operator depend on its inputs.",
         words="shape inference infer custom rule same as input",
     ),
 )

@@ -73,17 +73,17 @@ def _view(view: View) -> Action:
         pane.choose_view(view)
         if pane.subject is None:
             detail = "Select a value, an initializer or a node."
-            pane.workspace.messages.show("info", "There are no numbers to look at", detail)
+            pane.workspace.messages.show("info", "No tensor is selected", detail)
         elif pane.view != view:
-            detail = "Which views there are goes by the type and the number of axes."
+            detail = "The available views depend on the type and the number of axes."
             pane.workspace.messages.show("info", f"There is no view {view} of this", detail)
 
     name = view.lower().replace(" ", "_")
-    return _look(name, f"Values as {view}", run, "Where the shape allows it.", "tensor panel show preview")
+    return _look(name, f"Values as {view}", run, "If the shape allows it.", "tensor panel show preview")
 
 
 def _mode(number: int, name: str, title: str) -> Action:
-    tip, words = "Of a value that two runs have.", "tensor before after difference delta"
+    tip, words = "For a value that two runs computed.", "tensor before after difference delta"
     return _look(name, title, lambda panel: panel.pane.choose_mode(number), tip, words, has_results)
 
 
@@ -140,10 +140,10 @@ def _comparison(
 def _what_if(precision: Precision) -> Action:
     return _comparison(
         f"what_if_{precision}",
-        f"What If in {precision}",
+        f"Compare With This Run in {precision}",
         lambda panel: panel.what_if(precision),
         "precision quantize quantization round half fp16 bf16 compare",
-        "The nodes selected, or all, keep their values in fewer bits.",
+        "Run with the selected nodes, or all nodes, in this precision and compare.",
     )
 
 
@@ -173,7 +173,7 @@ def _break_above(context: MenuContext) -> None:
         except ValueError:
             limit = -1.0
         if not 0 <= limit < inf:
-            raise ModelError("That is no limit", f"{texts[0] or 'nothing'} was given, a number of at least 0 expected")
+            raise ModelError("Invalid limit", f"{texts[0] or 'nothing'} was given, a number of at least 0 expected")
         breakpoints.switch("above", on=True, limit=limit)
 
     dialog = TextPrompt(context.window, "Break on Large Values", [PromptField("Stop when |x| is above", "10000")], take)
@@ -196,7 +196,7 @@ def _break(condition: Condition, title: str, run: Callable[[MenuContext], None] 
 ACTIONS = (
     _break("non-finite", "Break When a Value Is Not Finite"),
     _break("above", "Break When |x| Is Above…", _break_above),
-    _break("shape", "Break When a Shape Is Not the Declared"),
+    _break("shape", "Break When a Shape Differs From the Declared One"),
     _view("Table"),
     _view("Heat map"),
     _view("Feature maps"),
@@ -205,55 +205,55 @@ ACTIONS = (
     _view("Lines"),
     _view("Text"),
     _mode(0, "now", "Values of This Run"),
-    _mode(1, "before", "Values of the Run Before"),
-    _mode(2, "difference", "Difference From the Run Before"),
+    _mode(1, "before", "Values of the Previous Run"),
+    _mode(2, "difference", "Difference From the Previous Run"),
     _look(
         "pin",
         "Pin Tensor",
         lambda panel: panel.pin(),
-        "Keep what the tensor panel shows beside it, to compare.",
+        "Keep a copy of the Tensor panel beside it, to compare.",
         "copy link side by side",
     ),
     _look(
         "export",
         "Export Values…",
         lambda panel: panel.pane.menu.ask_export(),
-        "What the tensor panel shows, as .npy, .npz, .pb, raw bytes, .csv or .png.",
+        "Export the values in the Tensor panel as .npy, .npz, .pb, raw bytes, .csv or .png.",
         "save tensor array",
     ),
     _look(
         "copy_text",
         "Copy Values as Text",
         lambda panel: panel.pane.menu.copy_text(),
-        "The plane that the tensor panel shows.",
+        "Copy the plane shown in the Tensor panel.",
         "clipboard tensor numbers",
     ),
     _look(
         "copy_picture",
         "Copy Picture of Values",
         lambda panel: panel.pane.menu.copy_picture(),
-        "In the colours in which the tensor panel shows it.",
+        "Copy the picture in the colours of the Tensor panel.",
         "clipboard image heat map feature maps",
     ),
     _look(
         "save_picture",
         "Save Picture of Values…",
         lambda panel: panel.pane.menu.ask_save_picture(),
-        "In the colours in which the tensor panel shows it, as .png.",
+        "Save the picture in the colours of the Tensor panel, as .png.",
         "export image heat map feature maps",
     ),
     _look(
         "save_view",
         "Save View of Values…",
         lambda panel: panel.pane.menu.ask_save_view(),
-        "Picture or lines as the tensor panel shows them, with numbers and legend, as .png.",
+        "Save the view of the Tensor panel with numbers and legend, as .png.",
         "export image picture heat map line plot legend screenshot",
     ),
     _look(
         "save_histogram",
         "Save Histogram of Values…",
         lambda panel: panel.pane.menu.ask_save_histogram(),
-        "As the tensor panel shows it, as .png.",
+        "Save the histogram of the Tensor panel, as .png.",
         "export picture distribution",
     ),
     Action(
@@ -265,7 +265,7 @@ ACTIONS = (
         submenu=Submenu.LOOK,
         enabled=_may_hold_values,
         contexts=frozenset({"value"}),
-        tip="Into the initializer or constant that the tensor panel shows, from .npy, .npz, .pb, CSV or PNG.",
+        tip="Import .npy, .npz, .pb, CSV or PNG into the initializer or constant in the Tensor panel.",
         words="load tensor array weights",
     ),
     Action(
@@ -276,7 +276,7 @@ ACTIONS = (
         section=5,
         submenu=Submenu.LOOK,
         shortcut=("Ctrl+Alt+F",),
-        tip="Which elements of the inputs reach the element that was clicked in the tensor panel.",
+        tip="Show which input elements affect the element clicked in the Tensor panel.",
         words="provenance origin receptive field where from",
     ),
     Action(
@@ -294,7 +294,7 @@ ACTIONS = (
         menu=Menu.RUN,
         section=5,
         enabled=has_results,
-        tip="Where a value has another type or shape than the one declared, declare what the last run computed.",
+        tip="Replace declared types and shapes that differ from those of the last run.",
         words="declaration mismatch contradiction shape fix",
     ),
     _comparison(
@@ -302,9 +302,9 @@ ACTIONS = (
         "Compare Values With…",
         lambda panel: panel.show_menu(),
         "reference difference open model earlier run expected test data",
-        "Choose among other open models, earlier runs, expected outputs, files and fewer bits.",
+        "Choose among open models, earlier runs, expected outputs, files and lower precision.",
     ),
-    _comparison("compare_before", "Compare With the Run Before", lambda panel: panel.compare_before()),
+    _comparison("compare_before", "Compare With the Previous Run", lambda panel: panel.compare_before()),
     _comparison("compare_file", "Compare With a File of Arrays…", lambda panel: panel.choose_file(), "npz reference"),
     _comparison("compare_onnxruntime", "Compare With ONNX Runtime", lambda panel: panel.compare_onnxruntime(), "ort"),
     _what_if("float16"),
@@ -315,6 +315,6 @@ ACTIONS = (
         "First Divergence",
         lambda panel: panel.go_to_divergence(),
         "compare difference error",
-        "The first value, in the order of the run, that is not within the tolerances.",
+        "Go to the first value, in execution order, that is outside the tolerances.",
     ),
 )

@@ -119,7 +119,7 @@ def _panel_action(info: PanelInfo) -> Action:
         shortcut=(info.shortcut,) if info.shortcut else (),
         enabled=with_document,
         icon=info.icon,
-        tip="Open, show or hide the panel; it can be docked at any side of the window.",
+        tip="Show or hide the panel. It can be docked at any side of the window.",
         words=info.words,
     )
 
@@ -236,7 +236,7 @@ ACTIONS = (
         section=3,
         enabled=_has_devices,
         contexts=frozenset({"canvas"}),
-        tip="Where the model's device configurations put each node, instead of what sort of operator it is.",
+        tip="Colour nodes by the device configurations of the model instead of the operator category.",
         words="sharding parallel gpu color",
     ),
     Action(

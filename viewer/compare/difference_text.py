@@ -36,7 +36,7 @@ def location(place: object) -> str:
 
 def _nameless(node: Node) -> str:
     output = next((v.name for v in node.outputs if v is not None), "")
-    return f"{node.op_type} (gives {output})" if output else node.op_type
+    return f"{node.op_type} (output {output})" if output else node.op_type
 
 
 def _inside(graph: Graph | None) -> str:

@@ -96,7 +96,7 @@ class MergedComparison(QWidget):
         had_focus = self.view is not None and self.view.hasFocus()
         self._drop_view()
         self._union = union
-        title = f"{comparing.old.title} and {comparing.new.title}"
+        title = f"{comparing.old.label} and {comparing.new.label}"
         workspace = DocumentContext(Document(union.model), comparing.new.settings, self, title=title)
         shown = union.of.get(self._front.graph)
         if isinstance(shown, Graph):

@@ -224,18 +224,18 @@ class ModelComparison(QObject):
 
         def copy(edit: Transaction) -> None:
             if self.result is not result:  # compared again meanwhile: these may no longer exist
-                raise ModelError("The models were changed meanwhile", f"{title}: nothing of it was done.")
+                raise ModelError("The models were changed meanwhile", f"{title}: nothing was changed.")
             refused[:] = apply_differences(edit, result, differences, self.side(into))
 
         def ended(_is_made: bool) -> None:
             if refused:
                 error = refused[0][1]
-                more = f" ({len(refused) - 1:,} more were left out too.)" if len(refused) > 1 else ""
+                more = f" ({len(refused) - 1:,} more were left out.)" if len(refused) > 1 else ""
                 into.messages.show("warning", error.title, f"{error.detail}{more}", error.place)
             self.refresh()
 
         title = "Copy a change" if len(differences) == 1 else f"Copy {len(differences):,} changes"
-        edit_ahead(into, f"{title} from {self.other(into).title}", copy, ended=ended)
+        edit_ahead(into, f"{title} from {self.other(into).label}", copy, ended=ended)
 
     # -- going together ------------------------------------------------------------------------------------------
 

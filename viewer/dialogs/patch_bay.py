@@ -88,7 +88,11 @@ class PatchBay(QWidget):
         if one.side == other.side:
             return "Both belong to the same model."
         if one.gives == other.gives:
-            return "Both give a value; one must take it." if one.gives else "Both take a value; one must give it."
+            return (
+                "Both are outputs. Connect an output to an input."
+                if one.gives
+                else "Both are inputs. Connect an output to an input."
+            )
         return self._why_not(one, other) if one.gives else self._why_not(other, one)
 
     # -- mouse and keys --------------------------------------------------------------------------------------
@@ -213,7 +217,7 @@ class PatchBay(QWidget):
         if any(port in wire for wire in self.wires.items()):
             choices.append(Choice(title="Nothing", detail="Disconnect it.", run=lambda _: self.disconnect_port(port)))
         popup = ChoicePopup(self, "Port", lambda error: self.told.emit(f"{error.title}: {error.detail}", True))
-        what = "What does {} feed?" if port.gives else "What feeds {}?"
+        what = "Connect {} to which input?" if port.gives else "Connect which output to {}?"
         popup.open(choices, caption=what.format(display(port.name, 60)), placeholder="Name")
         return popup
 

@@ -40,7 +40,7 @@ from onnx_workbench.viewer.style.formatting import bytes_text, plural
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 
 _FORMS: tuple[tuple[str, FileForm | None, str], ...] = (
-    ("As the name says", None, "by the extension of the file name"),
+    ("From the file name", None, "by its extension"),
     ("ONNX (binary)", FileForm.BINARY, ".onnx"),
     ("ONNX text", FileForm.ONNX_TEXT, ".onnxtxt"),
     ("Protocol buffer text", FileForm.PROTOBUF_TEXT, ".textproto"),
@@ -48,7 +48,7 @@ _FORMS: tuple[tuple[str, FileForm | None, str], ...] = (
 )
 _LAYOUTS: tuple[tuple[str, DataLayout, str], ...] = (
     (
-        "Where they are now",
+        "Unchanged",
         DataLayout.KEEP,
         "Each tensor stays in the model or in its data file.",
     ),
@@ -57,7 +57,7 @@ _LAYOUTS: tuple[tuple[str, DataLayout, str], ...] = (
     (
         "One data file per tensor",
         DataLayout.FILE_PER_TENSOR,
-        "Each large tensor can be replaced by itself; many files.",
+        "Each large tensor can be replaced separately, but there are many files.",
     ),
 )
 
@@ -99,7 +99,7 @@ class SaveOptionsDialog(QDialog):
         self.path = QLineEdit(str(suggestion))
         self.path.setAccessibleName("File")
         self._make_choices()
-        self.copy = QCheckBox("Save a copy: go on working on the file that is open")
+        self.copy = QCheckBox("Save a copy and keep working on the file that is open")
         self.copy.setChecked(copy)
         self._make_explanation()
         self.error = ErrorLabel()
@@ -140,18 +140,18 @@ class SaveOptionsDialog(QDialog):
         for title, form_kind, extension in _FORMS:
             self.form.addItem(title if form_kind is None else f"{title} ({extension})", form_kind)
         self.layout_choice = QComboBox()
-        self.layout_choice.setAccessibleName("Where the weights go")
+        self.layout_choice.setAccessibleName("Location of the weights")
         for title, layout, _ in _LAYOUTS:
             self.layout_choice.addItem(title, layout)
         self.scope = QComboBox()
-        self.scope.setAccessibleName("Which tensors go there")
+        self.scope.setAccessibleName("Tensors to move")
         self.scope.addItems(["the whole model", f"the selection ({plural(len(self._selected), 'tensor')})"])
         self.scope.setEnabled(bool(self._selected))
         self.threshold = QSpinBox()
-        self.threshold.setAccessibleName("Smallest tensor that goes to a data file")
+        self.threshold.setAccessibleName("Smallest tensor to move to a data file")
         self.threshold.setRange(0, 1 << 30)
         self.threshold.setValue(UNMOVED.threshold)
-        self.threshold.setSuffix(" bytes and more")
+        self.threshold.setSuffix(" bytes or more")
 
     def _lay_out(self) -> None:
         browse = QPushButton("Browse…")
@@ -197,7 +197,7 @@ class SaveOptionsDialog(QDialog):
             moved = [size for size in sizes if size >= self.threshold.value()]
             said = f"To data files: {plural(len(moved), 'tensor')}, {bytes_text(sum(moved))}."
         elif layout is DataLayout.INLINE and total > MESSAGE_LIMIT:
-            said += " That is too much for one file."
+            said += " This is too large for one file."
         self.explanation.setText(f"{text}\n{said}")
 
     def among(self) -> frozenset[Tensor] | None:

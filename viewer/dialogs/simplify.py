@@ -73,7 +73,7 @@ class SimplifyDialog(QDialog):
         self.state.setWordWrap(True)
         self.passes = MatchTree()
         self.report = QTreeWidget()
-        make_tree(self.report, "What was done", ("", "Before", "After"))
+        make_tree(self.report, "Changes", ("", "Before", "After"))
         self.pages = QStackedWidget()
         self.pages.addWidget(self.passes)
         self.pages.addWidget(self.report)
@@ -99,7 +99,7 @@ class SimplifyDialog(QDialog):
         """Search for matches in a working copy, off the GUI thread."""
         self._work = None
         self._lock(False)
-        self._start("Looking for what can be simplified…")
+        self._start("Searching for matches…")
         workspace, options_of = self._workspace, self._options()
 
         def survey(progress: Progress) -> _Survey:
@@ -108,7 +108,7 @@ class SimplifyDialog(QDialog):
             return work, revision, *work.survey(options=options_of(copy), progress=progress)
 
         self._task = workspace.tasks.start(
-            "Look for simplifications",
+            "Search for matches",
             survey,
             done=self._list,
             failed=self._failed,
@@ -145,7 +145,7 @@ class SimplifyDialog(QDialog):
             if self._task is not None and self._task.cancelled:
                 self._is_stopped = True
                 self._lock(False)
-                self.state.setText("Stopped; Simplify looks again.")
+                self.state.setText("Search stopped. Simplify starts again.")
             self._enable()
 
     def _list(self, survey: _Survey) -> None:
@@ -155,11 +155,11 @@ class SimplifyDialog(QDialog):
         self._work = work
         self.passes.fill(PASSES, found, work.copy.original)
         total = sum(map(len, found.values()))
-        held = f" Left as it is: {plural(len(refusals), 'place')}." if refusals else ""
+        held = f" Left unchanged: {plural(len(refusals), 'place')}." if refusals else ""
         self.state.setText(
-            f"{plural(total, 'match', 'matches')} now; passes make work for each other, so it may become more.{held}"
+            f"{plural(total, 'match', 'matches')}. A pass can create matches for other passes.{held}"
             if total
-            else f"Nothing matches at first sight.{held}"
+            else f"No matches.{held}"
         )
 
     def _enable(self) -> None:
@@ -237,9 +237,9 @@ class SimplifyDialog(QDialog):
         done = plural(len(outcome.entries), "undo step")
         said = display(str(outcome.agreement), 300)
         if outcome.agreement.agrees is False:
-            self.state.setText(f"Nothing was changed, as afterwards {said}.")
+            self.state.setText(f"Nothing was changed, because after simplifying {said}.")
         elif not outcome.report.applied:
-            self.state.setText("There was nothing to simplify.")
+            self.state.setText("Nothing to simplify.")
         else:
             self.state.setText(f"Done in {done}; {said}.")
         for cells in size_table(outcome.report)[1:]:

@@ -157,7 +157,7 @@ class Autosave(QObject):
         if not self.journal.lacks_base or entry is None:
             remove_files(beginning.journal)
         elif beginning.problem:
-            why = f"Their file is not there any more as it was, and the model is not being kept: {beginning.problem}."
+            why = f"The file was changed or removed, and the model is not kept for recovery: {beginning.problem}."
             self._workspace.messages.show("warning", _LOSES, why, topic=_LOSES)
         else:
             self.journal.begin_anew(beginning, entry)

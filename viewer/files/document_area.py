@@ -134,6 +134,7 @@ class DocumentArea(QWidget):
         tab.close_workspace()
         self._tabs.removeTab(self._tabs.indexOf(tab))
         tab.deleteLater()
+        self._show_titles()  # another file of the same name needs its folder no longer
 
     def show_beside(self, beside: SideBySide) -> None:
         """Show two compared documents in one tab."""
@@ -188,7 +189,7 @@ class DocumentArea(QWidget):
         self._tabs.tabBar().setFocusPolicy(Qt.FocusPolicy.TabFocus if several else Qt.FocusPolicy.NoFocus)
         for index, tab in enumerate(self.tabs()):
             workspace = tab.workspace
-            title = display(workspace.title, 60).replace("&", "&&")
+            title = display(workspace.label, 60).replace("&", "&&")
             title = f"{title} •" if tab.modified else title
             if title != self._tabs.tabText(index):  # else the whole row of tabs is laid out and painted again
                 self._tabs.setTabText(index, title)

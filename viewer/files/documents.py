@@ -380,5 +380,5 @@ def _tell_about_source(workspace: Workspace) -> None:
             0, workspace, lambda: workspace.messages.show("warning", "The file ends early", source.truncation)
         )
     if rest:
-        title = f"This file breaks {plural(len(rest), 'rule')} of the format; it was opened with them"
+        title = f"Opened with {plural(len(rest), 'problem')}"
         QTimer.singleShot(0, workspace, lambda: workspace.messages.show("warning", title, "\n".join(rest[:3])))

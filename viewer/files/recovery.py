@@ -63,13 +63,13 @@ def _question(files: Documents, leftover: RecoverableJournal) -> Message:
         edits = f" with {plural(len(leftover.titles), 'edit')}" if leftover.titles else ""
         detail = f"A model of {when}{edits} was not saved."
         if leftover.name:
-            detail += " Its file did not hold it any more."
+            detail += " Its file was changed or removed."
     if not leftover.fits:
-        detail += " The file has changed since, so they may not fit."
+        detail += " The file has changed since, so they may not apply."
     if leftover.damage is not None:
         detail += f" {leftover.damage}"
     if leftover.was_cut_short:
-        detail += " The program ended while it did them again."
+        detail += " The program ended during the last recovery."
     title = f"Unsaved edits of {name}" if leftover.titles else f"Unsaved: {name}"
     return Message("warning", title, detail, None, choices, str(leftover.path))  # others may read alike
 
@@ -102,7 +102,7 @@ def _recover(files: Documents, leftover: RecoverableJournal) -> None:
         title = f"{Path(leftover.name).stem} recovered".strip()
         files.open_copy_then(leftover.beginning, title, lambda tab: _replay(files, tab, leftover))
     else:
-        files.area.report(ModelError("The model cannot be recovered", "What it began with is not there any more."))
+        files.area.report(ModelError("The model cannot be recovered", "Its initial state is missing."))
 
 
 def _replay(files: Documents, tab: DocumentTab, leftover: RecoverableJournal) -> None:
@@ -156,7 +156,7 @@ def _replay_in_copy(files: Documents, tab: DocumentTab, leftover: RecoverableJou
     def work(copy: WorkingCopy, _progress: Progress) -> EditOutcome:
         nonlocal has_undone
         if document.revision != revision:
-            raise ModelError("The model was changed meanwhile", "The edits were made on what its file holds.")
+            raise ModelError("The model was changed meanwhile", "The edits apply to the model as it is in the file.")
         warning = None
         try:
             recover(copy.document, leftover, lets_go.append)
@@ -166,7 +166,7 @@ def _replay_in_copy(files: Documents, tab: DocumentTab, leftover: RecoverableJou
         edits = copy.entries()
         has_undone = states > len(edits) + 1
         if has_undone and warning is None:
-            raise ModelError("Some edits were undone", "They come back with the history.")
+            raise ModelError("Some edits were undone", "They are restored with the history.")
         return EditOutcome((), warning=warning, edits=edits)
 
     def ended(is_made: bool) -> None:

@@ -160,7 +160,7 @@ class SideBySide(QWidget):
         for tab, word in ((self.left, "Before"), (self.right, "After")):
             label = self.titles[tab]
             modified = " •" if tab.modified else ""
-            label.setText(f"{word}: {display(tab.workspace.title, 80)}{modified}")
+            label.setText(f"{word}: {display(tab.workspace.label, 80)}{modified}")
             is_front = tab is self.front
             label.setBackgroundRole(QPalette.ColorRole.Base if is_front else QPalette.ColorRole.Window)
             label.setForegroundRole(QPalette.ColorRole.Text if is_front else QPalette.ColorRole.PlaceholderText)
@@ -200,24 +200,22 @@ class CompareBar(QWidget):
         self.setLayout(self._row)
         self._row.setContentsMargins(6, 3, 6, 3)
         self.beside = self._choice("Side by side", "Show the two graphs side by side", merged=False)
-        self.merged = self._choice("Merged", "Show both as one graph: what only one has stands in it too", merged=True)
+        self.merged = self._choice("Merged", "Show both as one graph, with the nodes of either", merged=True)
         self.previous = self._button("↑", "Previous difference", lambda: comparing.step(-1))
         self.next = self._button("↓", "Next difference", lambda: comparing.step(1))
         self.state = ElidedLabel()
         self.state.setMinimumWidth(_LEAST_TOLD * self.fontMetrics().averageCharWidth())
         self._row.add_filling(self.state)
-        self.to_left = self._button("← Copy", "Make the left document like the right one in what is chosen", self._left)
-        self.to_right = self._button(
-            "Copy →", "Make the right document like the left one in what is chosen", self._right
-        )
+        self.to_left = self._button("← Copy", "Copy the selected differences to the left document", self._left)
+        self.to_right = self._button("Copy →", "Copy the selected differences to the right document", self._right)
         self.run = self._button(
-            "Run both", "Run both with the same inputs and list how far each value is off", self._run_both
+            "Run both", "Run both with the same inputs and list the difference of each value", self._run_both
         )
-        self.follow = self._button("Sync Views", "Keep both graphs at the same place and zoom", None)
+        self.follow = self._button("Sync Views", "Keep both graphs at the same position and zoom", None)
         self.follow.setCheckable(True)
         self.follow.setChecked(True)
         self.list = self._button("List", "Show the list of differences", lambda: self._trigger("panel.differences"))
-        self.stop = self._button("Stop comparing", "Show the two documents by themselves again", comparing.close)
+        self.stop = self._button("Stop comparing", "Show the two documents separately", comparing.close)
         comparing.changed.connect(self._show)
         comparing.chosen_changed.connect(self._show)
         self._show()

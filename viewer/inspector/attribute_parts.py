@@ -38,7 +38,7 @@ def parse_kind(text: str) -> AttributeKind:
     kind = next((k for k in KINDS if kind_text(k) == written), None)
     if kind is None:
         have = ", ".join(map(kind_text, KINDS))
-        raise ModelError(f"{display(text.strip(), 40)} is no kind of attribute", f"There are: {have}.")
+        raise ModelError(f"{display(text.strip(), 40)} is not an attribute type", f"Attribute types: {have}.")
     return kind
 
 
@@ -151,7 +151,7 @@ def reference_field(
         lambda: attribute.reference,
         apply,
         choices=tuple(map(Suggestion, names)),
-        hint=f"attribute of the function{', or a value' if parse else ''}; empty for a value of its own",
+        hint=f"function attribute{', or a value' if parse else ''}; empty for a value of its own",
     )
 
 

@@ -96,8 +96,8 @@ def _present(
     if attribute.kind is AttributeKind.INT and _is_element_type(name) and not attribute.reference:
         row.note = str(attribute.value)
     if schema is not None and known is None and schema.is_signature_known:
-        row.style, row.note = "warning", f"{row.note} · unknown to {schema.name}"
-        row.tip = f"{display(schema.name, 80)} has no attribute of this name in the opset that is imported."
+        row.style, row.note = "warning", f"{row.note} · not in {schema.name}"
+        row.tip = f"{display(schema.name, 80)} has no such attribute in the imported opset."
     elif known is not None and known.kind is not attribute.kind:
         row.style, row.note = "error", f"{row.note}, expected {kind_text(known.kind)}"
     row.field = _field(node, attribute, known, open_list)
@@ -292,7 +292,7 @@ def _actions(
 ) -> tuple[RowAction, ...]:
     name = attribute.name
     of = of_node(node, name)
-    title = "Back to the default" if known is not None and not known.required else "Remove"
+    title = "Reset to default" if known is not None and not known.required else "Remove"
     removing = RowAction(
         title, act(workspace, f"Remove {of}", lambda edit: edits.remove_attribute(edit, node, name)), "delete", "remove"
     )
@@ -321,7 +321,7 @@ def _add(node: Node, schema: Schema | None) -> PropertyRow:
         if not name:
             raise ModelError("An attribute needs a name", "Write name = value.")
         if name in node.attributes:
-            raise ModelError(f"There is an attribute {name} already", "Edit it in its own row.")
+            raise ModelError(f"Attribute {name} already exists", "Edit the existing row.")
         known = formal.get(name)
         kind = parse_kind(kind_name) if colon else None if known is None else known.kind
         if not refer_as_written(edit, node, name, rest, kind):
@@ -351,5 +351,5 @@ def _begun(name: str, kind: AttributeKind | None, text: str | None) -> tuple[Any
         return plainest(kind), kind
     if not has_text(kind):
         what = kind_text(kind)
-        raise ModelError(f"A {what} is not written in one line", f"Add {display(name, 40)}: {what}, then open it.")
+        raise ModelError(f"A {what} cannot be written in one line", f"Add {display(name, 40)}: {what}, then open it.")
     return _parse(name, kind, text), kind

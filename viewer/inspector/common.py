@@ -160,7 +160,7 @@ def _add_metadata(texts: Texts) -> PropertyRow:
         key, _, value = text.partition("=")
         key = key.strip()
         if key in texts.metadata:
-            raise ModelError(f"There is an entry {key} already", "Keys of metadata are unique.")
+            raise ModelError(f"Key {key} already exists", "Metadata keys are unique.")
         texts.set_entry(edit, key, value.strip())
 
     return add_row("Add entry", PropertyField(f"Add metadata to {texts.owner}", str, add, hint="key = text"))

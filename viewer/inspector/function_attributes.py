@@ -51,7 +51,7 @@ def _add(edit: Transaction, function: Function, text: str) -> None:
     name, equals, rest = text.partition("=")
     name = name.strip()
     if name in formals.formal_names(function):
-        raise ModelError(f"There is an attribute {display(name, 60)} already", "Edit it in its own row.", function)
+        raise ModelError(f"There is an attribute {display(name, 60)} already", "Edit the existing row.", function)
     if equals:
         formals.set_default(edit, function, _default(name, rest))
     else:

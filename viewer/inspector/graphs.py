@@ -67,16 +67,30 @@ def ports_section(workspace: Workspace, graph: Graph, side: Side) -> PropertyRow
     """Return the section of inputs or outputs of a graph: rename, set type, move, remove and add."""
     ports = _ports(graph, side)
 
+    def port_rows(indices: Sequence[int], *last: PropertyRow) -> Sequence[PropertyRow]:
+        return many(len(indices), lambda i: _port_row(workspace, graph, side, ports, indices[i]), *last)
+
+    required: Sequence[int] = range(len(ports))
+    defaults: Sequence[int] = ()
+    if side == "input" and isinstance(graph.owner, Model):  # before IR version 4 every initializer is an input
+        required = [index for index, value in enumerate(ports) if value.initializer is None]
+        defaults = [index for index, value in enumerate(ports) if value.initializer is not None]
+
     def rows() -> Sequence[PropertyRow]:
-        return many(
-            len(ports), lambda i: _port_row(workspace, graph, side, ports, i), _add_port(workspace, graph, side)
-        )
+        last = [_add_port(workspace, graph, side)]
+        if defaults:
+            title = "With a default"
+            last.insert(0, section("default inputs", title, len(defaults), lambda: port_rows(defaults), expanded=False))
+        return port_rows(required, *last)
 
     batch: tuple[RowAction, ...] = ()
     if side == "input" and isinstance(graph.owner, Model):
         batch = (RowAction("Set batch dimension…", lambda: workspace.trigger("graph.batch")),)
     title = f"{side.capitalize()}s"
-    return section(f"{side}s", title, len(ports), rows, common=False, expanded=len(ports) <= 60, actions=batch)
+    expanded = len(required) <= 60
+    row = section(f"{side}s", title, len(required), rows, common=False, expanded=expanded, actions=batch)
+    row.note = f"+ {len(defaults):,} with a default" if defaults and required else ""
+    return row
 
 
 def _ports(graph: Graph, side: Side) -> tuple[Value, ...]:

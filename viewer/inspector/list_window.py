@@ -37,7 +37,7 @@ from onnx_workbench.viewer.widgets.dialog_buttons import close_button
 
 Index = QModelIndex | QPersistentModelIndex
 
-_PASTE_TIP = "What the clipboard holds over the elements from the selected one on, or in the place of several"
+_PASTE_TIP = "Paste over the elements from the selected one on, or replace the selected ones"
 
 
 class ElementModel(QAbstractTableModel):
@@ -145,10 +145,15 @@ class ListWindow(QDialog):
         self.table.setWordWrap(False)
         row = QHBoxLayout()
         for title, tip, keys, run in (
-            ("&Add", "A new element after the current one", QKeySequence("Ins"), self.add),
-            ("&Remove", "The selected elements", QKeySequence("Del"), self.remove),
+            ("&Add", "Insert an element after the current one", QKeySequence("Ins"), self.add),
+            ("&Remove", "Remove the selected elements", QKeySequence("Del"), self.remove),
             ("&Paste", _PASTE_TIP, QKeySequence(QKeySequence.StandardKey.Paste), self.paste),
-            ("&Copy", "The selected elements as text, or all", QKeySequence(QKeySequence.StandardKey.Copy), self.copy),
+            (
+                "&Copy",
+                "Copy the selected elements, or all, as text",
+                QKeySequence(QKeySequence.StandardKey.Copy),
+                self.copy,
+            ),
         ):
             button = QPushButton(title, self)
             button.setToolTip(tip)

@@ -141,7 +141,7 @@ def _opset_row(workspace: Workspace, target: Model | Function, domain: str, vers
     )
     if newest > 1 and version > newest:
         row.note = f"newest known is {newest}"
-    row.tip = "Asks whether to convert, where the other version defines nodes differently."
+    row.tip = "Asks whether to convert if the other version defines nodes differently."
     row.actions = (
         RowAction(
             "Remove",
@@ -281,7 +281,7 @@ def _bindings(training: TrainingInfo, key: str, label: str) -> PropertyRow:
         for part in filter(None, (p.strip() for p in text.replace("\n", ",").split(","))):
             name, arrow, output = (p.strip() for p in part.partition("="))
             if not arrow:
-                raise ModelError(f"{display(part, 60)} is no binding", "Write initializer = output, one a line.")
+                raise ModelError(f"{display(part, 60)} is not a binding", "Write initializer = output, one per line.")
             found[name] = output
         properties.set_bindings(edit, training, **{key: found})
 
@@ -292,6 +292,6 @@ def _bindings(training: TrainingInfo, key: str, label: str) -> PropertyRow:
         lambda: "\n".join(f"{k} = {v}" for k, v in pairs),
         apply,
         lines=True,
-        hint="initializer = output, one a line; Ctrl+Enter takes them",
+        hint="initializer = output, one per line; Ctrl+Enter accepts",
     )
     return row

@@ -236,7 +236,7 @@ def _input_row(workspace: Workspace, node: Node, index: int, schema: Schema | No
     fill_value(workspace, row, value)
     mismatch = misfit(workspace, node, index, value) if schemas.is_loaded() else ""
     if not value.is_defined and not value.is_input:
-        row.style, row.tip = "error", "Nothing gives this value."
+        row.style, row.tip = "error", "No node produces this value."
     elif mismatch:
         row.style, row.tip = "warning", mismatch
     row.actions = (*_disconnecting(workspace, node, index, label), *row.actions)
@@ -382,10 +382,10 @@ def _output_row(workspace: Workspace, node: Node, index: int, schema: Schema | N
     if not value.uses and len(node.outputs) > 1:
         row.actions = (
             RowAction(
-                "Leave out",
+                "Omit",
                 act(
                     workspace,
-                    f"Leave out {label} of {name_of(node)}",
+                    f"Omit {label} of {name_of(node)}",
                     lambda edit: nodes.drop_output(edit, node, index),
                 ),
                 "close",

@@ -126,7 +126,7 @@ def _annotate(edit: Transaction, graph: Graph, index: int, text: str) -> None:
     for part in filter(None, (p.strip() for p in text.split(","))):
         name, equals, value = (p.strip() for p in part.partition("="))
         if not equals:
-            raise ModelError(f"{display(part, 60)} is no parameter", "Write SCALE_TENSOR = name of a value.")
+            raise ModelError(f"{display(part, 60)} is not a parameter", "Write SCALE_TENSOR = name of a value.")
         parameters.append((name, find_value(graph, value)))
     annotation = replace(graph.quantization_annotations[index], parameters=tuple(parameters))
     _set_annotation(edit, graph, index, annotation)

@@ -151,10 +151,10 @@ def tensor_texts(
 
     place = TensorLocation(owner, attribute, index)
     if isinstance(tensor, Tensor):
-        return [_texts(workspace, tensor, place, "values", f"tensor {called}", "Texts")]
+        return [_texts(workspace, tensor, place, "values", f"tensor {called}", "Metadata")]
     return [
-        _texts(workspace, tensor.values, place, "values", f"values of {called}", "Texts of values"),
-        _texts(workspace, tensor.indices, place, "indices", f"indices of {called}", "Texts of indices"),
+        _texts(workspace, tensor.values, place, "values", f"values of {called}", "Metadata of values"),
+        _texts(workspace, tensor.indices, place, "indices", f"indices of {called}", "Metadata of indices"),
     ]
 
 
@@ -181,7 +181,7 @@ def _texts(
         )
         rows.insert(0, text_row("name", "Name", tensor.name, field, middle=True))
     said = [tensor.name if is_named else "", tensor.doc_string, ", ".join(tensor.metadata)]
-    row = text_row(f"{part} texts", label, " · ".join(one_line(text, 80) for text in said if text))
+    row = text_row(f"{part} metadata", label, " · ".join(one_line(text, 80) for text in said if text))
     row.text, row.style = (row.text, "normal") if row.text else ("none", "muted")
     row.children = rows
     return row
@@ -195,7 +195,7 @@ def _has_numbers(tensor: Tensor) -> bool:
 def statistics_rows(found: Distribution | str | None) -> list[PropertyRow]:
     """Return rows for statistics with a histogram, for the reason of their absence, or (None) for their computation."""
     if found is None or isinstance(found, str):
-        text = "being worked out…" if found is None else display(found, 300)
+        text = "computing…" if found is None else display(found, 300)
         return [PropertyRow("statistics", "Statistics", text, style="muted" if found is None else "error")]
     known = found.statistics
     rows = []
@@ -207,7 +207,7 @@ def statistics_rows(found: Distribution | str | None) -> list[PropertyRow]:
     rows.append(PropertyRow("zeros", "Zeros", number_text(known.zeros), f"{known.zeros / known.size:.1%}", mono=True))
     if known.non_finite:
         odd = f"{known.nan:,} NaN, {known.non_finite - known.nan:,} infinite"
-        rows.append(PropertyRow("odd", "Not finite", odd, style="warning", mono=True))
+        rows.append(PropertyRow("odd", "Non-finite", odd, style="warning", mono=True))
     if found.counts and low != high:
         of = f"{found.sampled:,} sampled of {known.size:,}" if found.sampled else f"{known.size:,}"
         tip = f"Histogram of {of} values from {low:.6g} to {high:.6g}"

@@ -84,7 +84,7 @@ def _dimension_row(value: Value, declared: TensorType, shape: Shape) -> Property
         parts = tuple(part.strip() for part in text.split(",")) if text.strip() else ()
         if parts and len(parts) != shape.rank:
             raise ModelError(
-                f"{len(parts)} denotations for {shape.rank} dimensions", "Write one a dimension; they may be empty."
+                f"{len(parts)} denotations for {shape.rank} dimensions", "Write one per dimension; each may be empty."
             )
         values.set_type(edit, value, replace(declared, shape=replace(shape, denotations=parts)))
 

@@ -65,7 +65,7 @@ def _type_row(workspace: Workspace, value: Value) -> PropertyRow:
     if declared is not None and value not in (value.graph.inputs if value.graph else ()):
         row.actions = (
             RowAction(
-                "Take back the declaration",
+                "Remove the declaration",
                 act(workspace, f"Remove type of {name_of(value)}", lambda edit: values.set_type(edit, value, None)),
                 "delete",
                 "remove",
@@ -96,7 +96,7 @@ def _origin_row(workspace: Workspace, value: Value) -> PropertyRow:
     elif value.initializer is not None:
         text = "initializer"
     else:
-        return PropertyRow("producer", "Producer", "nothing gives this value", style="error", common=False)
+        return PropertyRow("producer", "Producer", "no producer", style="error", common=False)
     row = PropertyRow("producer", "Producer", text, common=False)
     if value.graph is not None:
         row.note = display(value.graph.name, 80)
@@ -146,7 +146,7 @@ def _turning(workspace: Workspace, value: Value, graph: Graph) -> Iterator[RowAc
     if not isinstance(graph.owner, Node):
         yield RowAction("Make it a graph input", lambda: workspace.trigger("value.to_input"))
     if is_of_node:
-        yield RowAction("Turn it into an initializer", lambda: workspace.trigger("node.to_initializer"))
+        yield RowAction("Turn into initializer", lambda: workspace.trigger("node.to_initializer"))
         return
     if not isinstance(graph.owner, Node):
         keep = act(
@@ -155,7 +155,7 @@ def _turning(workspace: Workspace, value: Value, graph: Graph) -> Iterator[RowAc
             lambda edit: interface.initializer_to_input(edit, graph, value, keep_default=True),
         )
         yield RowAction("Make it a graph input with this default", keep)
-    yield RowAction("Turn it into a Constant node", lambda: workspace.trigger("value.to_constant"))
+    yield RowAction("Turn into Constant node", lambda: workspace.trigger("value.to_constant"))
 
 
 def _default_row(value: Value) -> PropertyRow:

@@ -74,7 +74,7 @@ class DifferencesPanel(Panel):
         self.table = self._make_table()
         self.summary = ElidedLabel(self)
         self.choose_button = QPushButton("Compare with…", self)
-        self.choose_button.setToolTip("Choose another model to hold this one against")
+        self.choose_button.setToolTip("Choose another model to compare with this one")
         self.choose_button.clicked.connect(lambda: workspace.trigger("model.compare"))
         self.to_left = self._copy_button("← Copy", "old")
         self.to_right = self._copy_button("Copy →", "new")
@@ -140,7 +140,7 @@ class DifferencesPanel(Panel):
             button.setText(f"{SIGNS[kind]} {count_text(count)}")
             button.setVisible(bool(count))
         shown = comparing.shown if comparing is not None else []
-        titles = (comparing.old.title, comparing.new.title) if comparing is not None else ("", "")
+        titles = (comparing.old.label, comparing.new.label) if comparing is not None else ("", "")
         self.model.name_sides(*titles)
         self.model.set_rows(shown)
         self.summary.setText(self._summary(differences))
@@ -156,7 +156,7 @@ class DifferencesPanel(Panel):
         comparing = self._comparing
         if comparing is None:
             return "Not compared with another model"
-        name = display(comparing.other(self.workspace).title, 60)
+        name = display(comparing.other(self.workspace).label, 60)
         if comparing.result is None:
             return f"Comparing with {name}…"
         said = plural(len(differences), "difference") if differences else "No difference"
@@ -169,8 +169,8 @@ class DifferencesPanel(Panel):
             button.setVisible(comparing is not None)
             button.setEnabled(chosen)
             if comparing is not None:
-                into = display(getattr(comparing, side).title, 60)
-                tip = f"Make {into} like the other one in the selected respects; can be undone"
+                into = display(getattr(comparing, side).label, 60)
+                tip = f"Copy the selected differences to {into}; can be undone"
                 button.setToolTip(plain_tip(tip))
 
     def _select_chosen(self) -> None:

@@ -336,7 +336,7 @@ class NodeTablePanel(Panel):
         try:
             block = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if row]
         except csv.Error as error:
-            self.error.show_error(ModelError("The clipboard holds no table", f"{error}."))
+            self.error.show_error(ModelError("There is no table on the clipboard", f"{error}."))
             return
         if len(block) == 1 and len(block[0]) == 1:
             self._change([(row, column, block[0][0]) for row, column in cells])

@@ -211,7 +211,7 @@ def _write(edit: Transaction, node: Node, column: AttributeColumn, text: str) ->
         elif column.title == OPERATOR:
             change_operator(edit, node, *operator_for(node, text))
         else:
-            raise ModelError("The graph of a node cannot be written", "Cut the node and paste it there.", node)
+            raise ModelError("The graph of a node cannot be edited", "Cut the node and paste it there.", node)
         return
     name = column.attribute
     present = node.attributes.get(name)
@@ -220,7 +220,7 @@ def _write(edit: Transaction, node: Node, column: AttributeColumn, text: str) ->
             remove_attribute(edit, node, name)
         return
     if present is not None and not has_text(present.kind):
-        raise ModelError(f"{name} of {node.title} is not written as text", "Open it in the inspector.", node)
+        raise ModelError(f"{name} of {node.title} cannot be edited as text", "Open it in the inspector.", node)
     kind = expected_kind(node, name) or (present.kind if present is not None else None)
     if refer_as_written(edit, node, name, text, kind):
         return

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from onnx_workbench.model.history.working_copy import WorkingCopy
     from onnx_workbench.viewer.workflows.background_edit import EditOutcome
 
-_MEND_ALL = "Mend all problems"
-_COLUMNS = (Column("Problem"), Column("Details"), Column("Place"))
+_MEND_ALL = "Fix all problems"
+_COLUMNS = (Column("Problem"), Column("Details"), Column("Location"))
 
 
 class ProblemModel(RowModel[Problem, Column]):
@@ -49,7 +49,7 @@ class ProblemModel(RowModel[Problem, Column]):
         if role == Qt.ItemDataRole.DisplayRole:
             return display(texts[index.column()], 300)
         if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
-            fix = f"\nCan be mended: {problem.fix.title}" if problem.fix is not None else ""
+            fix = f"\nFix: {problem.fix.title}" if problem.fix is not None else ""
             told = display(f"{problem.severity}: {problem.message}\n{problem.detail}", 1000, keep_lines=True)
             return for_role(told + display(fix, 300, keep_lines=True), role)
         if role == Qt.ItemDataRole.DecorationRole and index.column() == 0:
@@ -87,11 +87,11 @@ class ProblemsPanel(Panel):
         header.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
         self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.summary = ElidedLabel(self)
-        self.fix_button = QPushButton("Mend", self)
-        self.fix_button.setToolTip("Mend the selected problem; can be undone")
-        self.fix_all_button = QPushButton("Mend all", self)
+        self.fix_button = QPushButton("Fix", self)
+        self.fix_button.setToolTip("Fix the selected problem; can be undone")
+        self.fix_all_button = QPushButton("Fix all", self)
         self.fix_all_button.setToolTip(
-            "Mend whatever has a safe fix, remarks too: unused initializers and nodes go, and outputs that nothing "
+            "Apply all safe fixes, also of notes: remove unused initializers and nodes, and outputs that no node "
             "computes. One edit; can be undone"
         )
         self.lay_out(self.table, self.summary, self.fix_button, self.fix_all_button)

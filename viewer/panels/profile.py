@@ -47,7 +47,7 @@ _NODE_COLUMNS = (
 )
 _OPERATOR_COLUMNS = (
     NumberColumn("Operator", 0, number=False),
-    NumberColumn("Nodes", 9, "Of the model, however often each ran", amount=True),
+    NumberColumn("Nodes", 9, "Nodes of the model, each counted once", amount=True),
     NumberColumn("Time", 11, amount=True),
     NumberColumn("Share", 9, amount=True),
     NumberColumn("Mean", 11, amount=True),
@@ -182,7 +182,7 @@ class ProfilePanel(Panel):
 
     def _show(self, record: RunRecord, found: _Found) -> None:
         total = found.seconds
-        kept = " (partly of earlier runs)" if found.is_partly_kept else ""
+        kept = " (partly from earlier runs)" if found.is_partly_kept else ""
         count = plural(sum(record.result.counts[state] for state in (State.DONE, State.KEPT)), "node")
         if total:
             held = "" if found.is_partly_kept else f" · {bytes_text(record.result.peak_bytes)} held"
@@ -190,8 +190,8 @@ class ProfilePanel(Panel):
         else:
             self.summary.setText(f"{count} · no times: {'the file has none' if record.loaded else 'nothing ran'}")
         self.summary.setToolTip(
-            "Held: the most at a time, with every value that is kept to be looked at.\n"
-            "Memory over the run: what it takes when each is freed after its last use."
+            "Held: peak memory, with all values kept for inspection.\n"
+            "Memory over the run: memory if each value is freed after its last use."
         )
         rows = MadeRows(found.nodes, lambda one: self._node_row(*one, total), _NODE_KEYS, itemgetter(0))
         self.nodes.set_rows(rows)

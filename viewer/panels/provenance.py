@@ -42,7 +42,7 @@ _ORIGINS = (
     NumberColumn("Minimum", 13),
     NumberColumn("Maximum", 13),
     NumberColumn("NaN, inf", 8),
-    NumberColumn("Look at", 0, "The first that is not finite, else the largest", number=False),
+    NumberColumn("Example", 0, "The first non-finite element, else the largest", number=False),
 )
 _ELEMENTS = (NumberColumn("Index", 0, number=False), NumberColumn("Value", 14))
 
@@ -69,8 +69,8 @@ class ProvenancePanel(Panel):
         self.back = QToolButton()
         self.back.setAutoRaise(True)
         self.back.setIcon(icon("back"))
-        self.back.setToolTip("Back to the element before")
-        self.back.setAccessibleName("Back to the element before")
+        self.back.setToolTip("Back to the previous element")
+        self.back.setAccessibleName("Back to the previous element")
         self.name = ElidedLabel()
         self.index = QLineEdit()
         self.index.setAccessibleName("Index of the element")
@@ -81,8 +81,8 @@ class ProvenancePanel(Panel):
         self.hunt = QPushButton("First non-finite value")
         self.further = QPushButton("Next")
         self.further.setAccessibleName("Next non-finite value")
-        self.nan_alone = QCheckBox("NaN alone")
-        self.nan_alone.setToolTip("Pass over infinities, such as those of an attention mask")
+        self.nan_alone = QCheckBox("NaN only")
+        self.nan_alone.setToolTip("Skip infinities, such as those of an attention mask")
         self.nan_alone.setChecked(self.workspace.settings.get(NAN_ALONE))
 
     def _lay_out(self) -> None:
@@ -146,7 +146,7 @@ class ProvenancePanel(Panel):
         try:
             index = tuple(int(part) for part in self.index.text().replace(",", " ").split())
         except ValueError:
-            self._tell("an index is whole numbers, such as 0, 3, 5")
+            self._tell("an index is a list of integers, such as 0, 3, 5")
             return
         self._look(self.place[0], index)
 
@@ -295,7 +295,7 @@ def _of_no_node(value: Value, found: ElementTrace) -> str:
     if value.producer is not None or found.origins:
         return ""
     is_of_body = value.graph is not None and isinstance(value.graph.owner, Node) and value in value.graph.inputs
-    return ", as the node around gave it for the last turn" if is_of_body else ", as given: no node computes it"
+    return ", passed by the outer node in the last iteration" if is_of_body else ", not computed by a node"
 
 
 def _number(number: float | None) -> NumberCell:

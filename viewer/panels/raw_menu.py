@@ -156,7 +156,7 @@ class RawMenu(QMenu):
     def _change(self, title: str, change: partial[None], is_same: bool = True) -> None:
         self._panel.require_current()
         if not is_same:
-            raise ModelError("The message is elsewhere now", "The model was changed since this was opened.")
+            raise ModelError("The message was moved", "The model was changed since this was opened.")
         with self._panel.workspace.document.edit(title) as edit:
             change(edit)
 

@@ -145,7 +145,7 @@ class RawMessagesPanel(Panel):
         if path:
             self.tree.verticalScrollBar().setValue(scrolled)
         self._following = False
-        self.status.setText(f"{bytes_text(contents.size)} as the model would be saved now")
+        self.status.setText(f"{bytes_text(contents.size)} if the model were saved now")
         self._follow()
 
     def _open_again(self) -> None:
@@ -217,7 +217,7 @@ class RawMessagesPanel(Panel):
         with self.telling():
             if self._stale and not self._is_unchanged(path):
                 self.model.is_outdated = False  # or the editor could not be reopened with the typed text
-                raise ModelError("The message has changed", "Escape shows what it is now.")
+                raise ModelError("The message has changed", "Press Esc to show its current value.")
             with self.workspace.document.edit(self.title("Set", name, path)) as edit:
                 set_field(edit, path, text)
 
@@ -236,7 +236,7 @@ class RawMessagesPanel(Panel):
     def require_current(self) -> None:
         """Raise ModelError while the rows are those of the previous state."""
         if self._stale:
-            raise ModelError("The messages are being read anew", "Try again when they are there.")
+            raise ModelError("The messages are being read again", "Try again in a moment.")
 
     @contextmanager
     def telling(self) -> Iterator[None]:

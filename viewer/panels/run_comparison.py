@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.core.tasks import Task
 
 _COLUMNS = (
-    NumberColumn("#", 5, "Position in the run"),
+    NumberColumn("#", 5, "Position in execution order"),
     NumberColumn("Value", 0, number=False),
     NumberColumn("Operator", 14, number=False),
     NumberColumn("Error", 10, "The least t with |a − b| ≤ t + t·|b| for every element", amount=True),
@@ -55,7 +55,7 @@ _INVITATION = "Compare the values of the last run with another."
 _TOPIC = "compare"  # of its messages
 
 #: Legend title of the overlay.
-_ERROR, _OLD_ERROR = "Error (power of ten)", "Error of an earlier run (power of ten)"
+_ERROR, _OLD_ERROR = "Max error (log₁₀)", "Max error of an earlier run (log₁₀)"
 
 
 class RunComparisonPanel(Panel):
@@ -79,9 +79,9 @@ class RunComparisonPanel(Panel):
         self.summary.setWordWrap(True)
         self.summary.setMinimumWidth(40)
         self.divergence = QPushButton("First divergence")
-        self.divergence.setToolTip("Go to the first value, in the order of the run, that is not within the tolerances")
+        self.divergence.setToolTip("Go to the first value, in execution order, that is outside the tolerances")
         self.again = QPushButton("Compare again")
-        self.again.setToolTip("Compare the run that is shown now in the same way")
+        self.again.setToolTip("Compare the current run in the same way")
         self.again.hide()
         self.relative = NumberEdit("Relative tolerance", "0.001", lambda _: self._show())
         self.absolute = NumberEdit("Absolute tolerance", "1e-05", lambda _: self._show())
@@ -138,10 +138,10 @@ class RunComparisonPanel(Panel):
         results = workspace.results
         ready = results.current is not None
         before = results.previous
-        self._offer("The run before", compare.with_run_before(workspace) if before is not None else None)
+        self._offer("Previous run", compare.with_run_before(workspace) if before is not None else None)
         earlier = [r for r in results.records if r not in (results.current, before)]
         if earlier:
-            runs = menu.addMenu("An earlier run")
+            runs = menu.addMenu("Earlier run")
             titles = {entry.id: entry.title for entry in workspace.document.entries()}
             for record in reversed(earlier):
                 title = f"after “{display(titles.get(record.state, '?'), 50)}”"
@@ -151,7 +151,7 @@ class RunComparisonPanel(Panel):
         for folder in workspace.runs.inputs.data_sets():
             self._offer(f"Expected outputs of {folder.name}", compare.with_data_set(workspace, folder))
         for other in workspace.others_open():
-            self._offer(f"The open model {display(other.title, 60)}", compare.with_model(workspace, other))
+            self._offer(f"The open model {display(other.label, 60)}", compare.with_model(workspace, other))
         runtime = compare.with_onnxruntime(workspace) if reference.available() else None
         self._offer("ONNX Runtime" if runtime else "ONNX Runtime (not installed)", runtime)
         menu.addSeparator()
@@ -163,13 +163,13 @@ class RunComparisonPanel(Panel):
     def _rounded(self, precision: Precision) -> tuple[str, Prepare]:
         """Return the title of a reduced-precision trial, and its work."""
         selected = [i for i in self.workspace.selection.items if isinstance(i, Node)]
-        nodes = "the node selected was" if len(selected) == 1 else f"the {len(selected):,} nodes selected were"
+        nodes = "Selected node" if len(selected) == 1 else f"{len(selected):,} selected nodes"
         work = compare.with_precision(self.workspace, precision, selected or None)
-        return f"What if {nodes if selected else 'all nodes were'} in {precision}", work
+        return f"{nodes if selected else 'All nodes'} in {precision}", work
 
     def compare_before(self) -> None:
         """Compare with the previous run."""
-        self.compare("The run before", compare.with_run_before(self.workspace))
+        self.compare("Previous run", compare.with_run_before(self.workspace))
 
     def compare_again(self) -> None:
         """Compare the current run as the previous one was."""
@@ -202,7 +202,7 @@ class RunComparisonPanel(Panel):
         """Compare the last run with a reference, in the background."""
         record = self.workspace.results.current
         if record is None:
-            first = "The run goes on." if self.workspace.results.is_running else "Run the model first."
+            first = "The run is not finished." if self.workspace.results.is_running else "Run the model first."
             self.workspace.messages.show("info", "Nothing to compare yet", first)
             return
         self.summary.setText(f"Comparing: {display(title, 80)}…")
@@ -266,7 +266,7 @@ class RunComparisonPanel(Panel):
         verdict = f"{off:,} of {count} differ" if off else f"{count} agree"
         where = f", first {self._named(first)}" if first is not None else ""
         told = f"{verdict}{where}" if self.rows else "no value could be matched"
-        old = "Of an earlier run: " if self._is_old else ""
+        old = "Earlier run: " if self._is_old else ""
         self.summary.setText(f"{old}{display(self._asked[0], 60)}: {told}")
 
     def _on_results(self, values: object) -> None:

@@ -83,10 +83,10 @@ COLUMNS: tuple[tuple[str, str, Callable[[int], str]], ...] = (
     ("Activations held", "activation_bytes", bytes_text),
 )
 _FORMULAS = (
-    "Named dimensions stay in formulas: 640·batch·seq is 640 times both. Give them numbers above the table. "
-    "? stands for what cannot be computed, as a shape is not known. Sums leave it out and end in + ?; the line above "
-    "the table tells for how many nodes. "
-    "Bodies of loops count as often as they go round, those of functions for each call, both branches of an If."
+    "Named dimensions are kept in formulas such as 640·batch·seq. Enter numbers for them above the table. "
+    "? means unknown because a shape is unknown; sums then end in + ?, and the line above the table shows the "
+    "number of such nodes. "
+    "Loop bodies count once per iteration, functions once per call, both branches of If count."
 )
 #: What is counted, by field; shown over the titles of the columns.
 TIPS = {
@@ -254,12 +254,12 @@ class StatisticsPanel(Panel):
         for key, title in GROUPS.items():
             self.group.addItem(title, key)
         self.scope = ScopeBox(self.workspace, self)
-        self.scope.setAccessibleName("What is summed up")
+        self.scope.setAccessibleName("Grouping of the sums")
         self.levels = QSpinBox(self)
         self.levels.setRange(1, DEEPEST)
         self.levels.setPrefix("Levels: ")
         self.levels.setAccessibleName("Levels of scopes")
-        self.levels.setToolTip("How many levels of scopes are told apart")
+        self.levels.setToolTip("How many levels of scopes are listed separately")
         self.levels.hide()
         self.bindings = QLineEdit(self)
         self.bindings.setPlaceholderText("batch=1, seq=128")

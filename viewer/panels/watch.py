@@ -30,8 +30,8 @@ _COLUMNS = (
     NumberColumn("Deviation", 10),
     NumberColumn("Zeros", 7),
     NumberColumn("NaN, inf", 8),
-    NumberColumn("Δ mean", 11, "Mean less the mean of the run before"),
-    NumberColumn("Largest |Δ|", 10, "Largest change of an element since the run before", amount=True),
+    NumberColumn("Δ mean", 11, "Change of the mean since the previous run"),
+    NumberColumn("Largest |Δ|", 10, "Largest change of an element since the previous run", amount=True),
 )
 
 
@@ -44,9 +44,9 @@ class WatchPanel(Panel):
         self.hint = QLabel()
         self.hint.setTextFormat(Qt.TextFormat.PlainText)
         self.pin_button = QPushButton("Pin selected")
-        self.pin_button.setToolTip("Watch the values selected in the graph, or the outputs of the nodes selected")
+        self.pin_button.setToolTip("Watch the selected values, or the outputs of the selected nodes")
         self.unpin_button = QPushButton("Unpin")
-        self.unpin_button.setToolTip("Take the selected rows off the list")
+        self.unpin_button.setToolTip("Remove the selected rows")
         self.lay_out(self.table, self.hint, self.pin_button, self.unpin_button)
         self._behind = True
         self._known: dict[Value, WatchedValue] = {}

@@ -87,7 +87,7 @@ def choose_input(window: QWidget, workspace: DocumentContext, node: Node) -> Cho
         choices,
         caption=f"Which input of {display(node.title, 60)}?",
         placeholder="Input",
-        nothing="It takes no input of that name.",
+        nothing="There is no input of that name.",
     )
     return popup
 
@@ -104,7 +104,7 @@ def choose_value(window: QWidget, workspace: DocumentContext, node: Node, index:
         choices.listed(),
         caption=f"What feeds {display(input_name(node, index), 40)} of {display(node.title, 60)}?",
         placeholder="Value, or a new constant such as w: float[3,3] = 0.5",
-        nothing="No value of that name can be seen from there.",
+        nothing="There is no visible value of that name.",
         others=choices.typed,
     )
     return popup
@@ -196,7 +196,7 @@ def find_value(graph: Graph, name: str) -> Value:
         if value.name == name:
             return value
     raise ModelError(
-        f"There is no value named {display(name, 80)} here", "Choose one of the graph or of those around it."
+        f"There is no value named {display(name, 80)} here", "Choose a value of this graph or of an outer graph."
     )
 
 

@@ -152,7 +152,7 @@ class OperatorPalette(ChoicePopup):
             return _choice(operator, graph, run)
         whose = "function" if isinstance(graph.importer, Function) else "model"
         what, offered = (
-            (operator.domain, "Enter goes there.") if operator.domain else ("operator set", "Enter converts first.")
+            (operator.domain, "Enter shows the imports.") if operator.domain else ("opset", "Enter converts first.")
         )
         return replace(
             _choice(
@@ -160,7 +160,7 @@ class OperatorPalette(ChoicePopup):
                 graph,
                 lambda chosen, shift: self._offer_newer(chosen, graph, lambda there: run(there, shift)),
             ),
-            detail=f"From {what} {operator.needs} on; this {whose} imports {graph.opset_imports[operator.domain]}. "
+            detail=f"Needs {what} {operator.needs}; this {whose} imports {graph.opset_imports[operator.domain]}. "
             + offered,
             rank=_FROM_LATER,
         )

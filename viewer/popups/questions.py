@@ -32,7 +32,7 @@ def ask_to_save(
     lost = "Without saving they are lost."
     if holds_less:
         name = display(holds_less, 100)
-        lost = f"{name} does not hold all of the model. What it leaves out is lost unless you save in another form."
+        lost = f"{name} does not contain the whole model. The rest is lost unless you save in another format."
     box.setInformativeText("\n".join([*made, lost]))
     buttons = QMessageBox.StandardButton
     box.setStandardButtons(buttons.Save | buttons.Discard | buttons.Cancel)

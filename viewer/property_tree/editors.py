@@ -161,7 +161,7 @@ class TextField(QPlainTextEdit):
         super().__init__(parent)
         self.field = field
         self.setTabChangesFocus(True)
-        self.setPlaceholderText(field.hint or "Ctrl+Enter takes it, Esc does not")
+        self.setPlaceholderText(field.hint or "Ctrl+Enter accepts, Esc cancels")
         if field.mono:
             self.setFont(monospace())
 

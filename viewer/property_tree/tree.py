@@ -275,7 +275,7 @@ class PropertyTree(QTreeView):
         """Commit the open editor; report an error, since something else will be shown."""
         if not self.fields.commit_and_close() and self.editor is not None:
             typed, reason = display(self.editor.text_now(), 60), self.fields.error_text
-            self.report(ModelError(f"{typed} was not taken: {self.editor.field.title}", reason))
+            self.report(ModelError(f"{typed} was not accepted: {self.editor.field.title}", reason))
             self.fields.cancel()
 
     def _stays(self) -> bool:

@@ -76,7 +76,7 @@ def with_run_before(workspace: Workspace) -> Prepare:
     def prepared(ours: RunRecord, progress: Progress) -> Work:
         before = workspace.results.previous
         if before is None:
-            raise ModelError("There is no run before", "edit the model or its inputs, and run again")
+            raise ModelError("There is no previous run", "edit the model or its inputs, and run again")
         return with_record(workspace, before)(ours, progress)
 
     return prepared
@@ -151,7 +151,7 @@ def with_partners(workspace: Workspace, other: Workspace, partner: Callable[[Val
                     feeds[theirs.name] = ours.feeds[value.name]
         return _with_other(workspace, ours, other, keys, feeds, progress)
 
-    return ComparisonReference(other.title, prepared)
+    return ComparisonReference(other.label, prepared)
 
 
 def _read(other: Workspace, progress: Progress) -> None:
@@ -162,7 +162,7 @@ def _read(other: Workspace, progress: Progress) -> None:
 
 def _check_open(other: Workspace) -> None:
     if other.tasks.is_closed:
-        raise ModelError(f"{display(other.title, 60)} was closed", "open it again, and choose it from the list")
+        raise ModelError(f"{display(other.label, 60)} was closed", "open it again, and choose it from the list")
 
 
 def _in_calls(result: RunResult, inside: Inside, progress: Progress) -> Iterator[ValueKey]:
@@ -186,7 +186,7 @@ def _with_other(
     inputs = {v.name for v in other.runs.inputs.inputs()}
     given = {**(shown.feeds if shown is not None else {}), **fed}
     feeds = {name: value for name, value in given.items() if name in inputs}
-    request, title = session.request(feeds, seed=ours.result.seed), other.title
+    request, title = session.request(feeds, seed=ours.result.seed), other.label
     known = shown if shown is not None and shown.whole and other.results.is_current else None
     inside = inside_nodes(workspace, ours.result, progress)
 
@@ -217,7 +217,7 @@ def _lack(which: str, result: RunResult) -> str:
     try:
         result.raise_for_failure()
     except ModelError as error:
-        return f"{which} did not come to its end. {_told(error)}"
+        return f"{which} did not finish. {_told(error)}"
     return ""
 
 
@@ -273,7 +273,7 @@ def with_precision(workspace: Workspace, precision: Precision, nodes: Iterable[N
         values = _float_values(workspace, ours, chosen, progress)
         if not values:
             what = "no node" if chosen is None else "none of the nodes selected"
-            raise ModelError("Nothing to keep in fewer bits", f"{what} makes or reads a tensor of floats")
+            raise ModelError("Nothing to round", f"{what} has float inputs or outputs")
         numbers = {v.id for v in progress.paced(values)}
         inside = inside_nodes(workspace, ours.result, progress)
 
@@ -293,7 +293,7 @@ def _check_current(workspace: Workspace, ours: RunRecord) -> None:
     is_current = ours is results.current and results.is_current
     names = {v.name for v in workspace.runs.inputs.inputs()}  # a new name makes no value stale
     if ours.state != workspace.document.current.id and not (is_current and ours.feeds.keys() <= names):
-        raise ModelError("The run is out of date", "run the model as it is now, then compare")
+        raise ModelError("The run is out of date", "run the model again, then compare")
 
 
 def _float_values(

@@ -149,8 +149,8 @@ class NonFiniteNavigator(QObject):
     def _show_end(self) -> None:
         self._shown = None
         what = "NaN" if sought_in(self._workspace) == "nan" else "NaN or infinity"
-        detail = "Go to the next again to begin with the first."
-        self._workspace.messages.show("info", f"No further {what} begins in the last run", detail, topic=_TOPIC)
+        detail = "Next starts again with the first."
+        self._workspace.messages.show("info", f"No further {what} in the last run", detail, topic=_TOPIC)
 
     def _show_search(self, record: RunRecord, search: NonFiniteSearch) -> None:
         workspace = self._workspace
@@ -162,12 +162,12 @@ class NonFiniteNavigator(QObject):
         passed = search.passed and workspace.results.value_by_number(search.passed.key[1])
         if not search.is_whole:
             title = "No NaN was found" if is_nan else "No NaN and no infinity was found"
-            fine = "has no NaN" if is_nan else "is finite" if passed is None else "brings in none"
-            detail = f"What was looked at in {run} {fine}, but {unseen(search)}."
+            fine = "contains no NaN" if is_nan else "is finite" if passed is None else "produces none"
+            detail = f"Of {run}, what was searched {fine}, but {unseen(search)}."
         elif passed is not None:
-            title = "No value is NaN" if is_nan else "Infinities are only passed on"
+            title = "No value is NaN" if is_nan else "No node produces an infinity"
             detail = f"The first value of {run} that has an infinity is {name_of(passed)}."
-            detail += "" if is_nan else " No node makes one out of finite numbers."
+            detail += "" if is_nan else " No node produces one from finite inputs."
         else:
             title, detail = "Every value is finite", f"No NaN and no infinity in {run}."
         workspace.messages.show("info", title, detail, topic=_TOPIC)

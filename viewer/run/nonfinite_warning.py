@@ -81,7 +81,7 @@ def sought_in(workspace: Workspace) -> Sought:
 def passed(search: NonFiniteSearch, sought: Sought) -> str:
     """Describe the values before the first one found."""
     if sought == "nan":
-        so_far = "No NaN begins before it"
+        so_far = "No NaN before it"
     elif search.passed is not None:
         so_far = "Everything before it is finite"
     else:
@@ -91,10 +91,10 @@ def passed(search: NonFiniteSearch, sought: Sought) -> str:
 
 def unseen(search: NonFiniteSearch) -> str:
     """Describe what an incomplete search did not cover."""
-    parts = [f"{plural(search.let_go, 'value')} let go for memory"] if search.let_go else []
+    parts = [f"{plural(search.let_go, 'value')} dropped to save memory"] if search.let_go else []
     if search.has_bodies:
         parts.append("values inside bodies")
-    return f"{' and '.join(parts)} were not looked at"
+    return f"{' and '.join(parts)} were not searched"
 
 
 def non_finite(record: RunRecord, most: int, sought: Sought) -> NonFiniteSearch:

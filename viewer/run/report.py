@@ -54,7 +54,7 @@ class RunReporter:
             lack = f"{plural(len(failures), 'node')} failed" if failures else _lack(record.result)
             failed = f": {lack}" if lack else ""
             part = ": of some nodes only" if record.is_part else ""
-            text = f"Values of an earlier run are back{failed or part}"
+            text = f"Showing values of an earlier run{failed or part}"
         self._workspace.set_run_state(text)
         if record is not self._shown:
             self._shown = record

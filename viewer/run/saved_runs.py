@@ -93,7 +93,7 @@ def take_up_run(workspace: Workspace, path: Path) -> None:
     def load(progress: Progress) -> _LoadedRun:
         saved = load_run(path)
         if not saved.is_run:
-            detail = f"{path.name} has arrays, but not which of them are inputs. Compare shows them beside a run."
+            detail = f"{path.name} does not say which of its arrays are inputs. Use Compare to show them beside a run."
             raise ModelError("The file was not saved as a run", detail)
         loaded = read_model(partial(_place, workspace, saved), progress)
         if loaded is None:
@@ -110,8 +110,8 @@ def take_up_run(workspace: Workspace, path: Path) -> None:
         record = RunRecord(result, result.state, loaded.revision, inputs, feeds, whole=False, loaded=True, run=object())
         runs.show(record, f"Values of {path.name}")
         if loaded.lost:
-            detail = f"Without a place in it: {plural(loaded.lost, 'value')} of {path.name}. The others are shown."
-            workspace.messages.show("warning", "The run is not of this model as it is", detail)
+            detail = f"Not in this model: {plural(loaded.lost, 'value')} of {path.name}. The others are shown."
+            workspace.messages.show("warning", "The run belongs to another version of the model", detail)
 
     workspace.tasks.start("Read a run", load, done=show, supersede="load")
 

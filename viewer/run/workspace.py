@@ -39,6 +39,20 @@ class Workspace(DocumentContext):
         """The other open documents, sorted by title."""
         return sorted((one for one in self._open if one is not self), key=lambda one: one.title)
 
+    @property
+    def label(self) -> str:
+        """The title, with as many folders as distinguish the file from other open ones of its name."""
+        others = [one.document.path for one in self._open if one is not self and one.title == self.title]
+        path = self.document.path
+        if path is None or not others:
+            return self.title
+        parts = path.parts
+        for count in range(2, len(parts)):
+            tail = parts[-count:]
+            if all(other is None or other == path or other.parts[-count:] != tail for other in others):
+                return "/".join(tail)
+        return str(path)
+
     @cached_property
     def results(self) -> Results:
         """Values of the last runs. Made on first use, as its module imports numpy."""

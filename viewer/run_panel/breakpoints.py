@@ -149,7 +149,7 @@ class BreakpointSection(Section):
         text.clicked.connect(lambda: self._workspace.navigation.reveal(thing))
         stops = QCheckBox()
         stops.setChecked(not rests)
-        stops.setToolTip("Stop here, or pass by without a stop until this is ticked again")
+        stops.setToolTip("Enable or disable this breakpoint")
         stops.setAccessibleName(f"Stop {text.text()}")
         stops.toggled.connect(lambda on: self._rest(one, text, on=not on))
         remove = QToolButton()

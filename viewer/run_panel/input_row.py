@@ -364,7 +364,7 @@ class _ImageEditor(QWidget):
         self._mean = _line(f"Mean of {name}", "0")
         self._std = _line(f"Deviation of {name}", "1")
         self._preset = QPushButton("ImageNet")
-        self._preset.setToolTip("Mean and deviation of ImageNet, size 224×224 where none is declared")
+        self._preset.setToolTip("Mean and deviation of ImageNet, size 224×224 if none is declared")
         self.problem = QLabel()
         self.problem.setTextFormat(Qt.TextFormat.PlainText)
         self.problem.setWordWrap(True)
@@ -433,11 +433,11 @@ class _ImageEditor(QWidget):
         """Return what is invalid, empty if nothing: until it is corrected, the options stay unchanged."""
         size, mean, std = self._sizes(), numbers_in(self._mean.text()), numbers_in(self._std.text())
         if self._size.text().strip() and not (1 <= len(size) <= 2 and all(x >= 1 and x.is_integer() for x in size)):
-            return f"{display(self._size.text(), 40)} is no size: height×width was expected, such as 224×224"
+            return f"{display(self._size.text(), 40)} is not a size: expected height×width, such as 224×224"
         for name, edit, numbers in (("mean", self._mean, mean), ("deviation", self._std, std)):
             if edit.text().strip() and not (numbers and all(map(isfinite, numbers))):
-                return f"{display(edit.text(), 40)} is no {name}: a number for each channel was expected"
-        return "A deviation is not zero: pixels are divided by it" if 0.0 in std else ""
+                return f"{display(edit.text(), 40)} is not a {name}: expected a number for each channel"
+        return "The deviation must not be 0: pixels are divided by it" if 0.0 in std else ""
 
     def show_options(self, options: ImageOptions) -> None:
         """Show the options."""

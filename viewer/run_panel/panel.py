@@ -167,7 +167,7 @@ class RunPanel(Panel):
         if not values:
             section.add(muted("The graph takes no inputs."))
         elif len(values) > _MOST_INPUTS:
-            section.add(muted(f"and {len(values) - _MOST_INPUTS} more, which are random"))
+            section.add(muted(f"and {len(values) - _MOST_INPUTS} more, random"))
         self._rebuild_sizes()
         self._refresh()
 
@@ -199,13 +199,13 @@ class RunPanel(Panel):
         form = QWidget()
         layout = _form(form)
         self.seed = Spin("Seed", 0, 2_147_483_647)
-        self.seed.setToolTip("Of random inputs and random operators")
-        self.memory = Spin("Largest value", 0, 10_000_000)
+        self.seed.setToolTip("For random inputs and random operators")
+        self.memory = Spin("Max tensor size", 0, 10_000_000)
         self.memory.setSuffix(" MB")
-        self.memory.setSpecialValueText("half of the memory")
-        self.memory.setToolTip("A node whose result would be larger is refused")
+        self.memory.setSpecialValueText("half of memory")
+        self.memory.setToolTip("Nodes with a larger result fail")
         self.time = _TimeSpin()
-        for text, spin in (("Seed", self.seed), ("Largest value", self.memory), ("Time limit", self.time)):
+        for text, spin in (("Seed", self.seed), ("Max tensor size", self.memory), ("Time limit", self.time)):
             layout.addRow(text, spin)
         self.seed.valueChanged.connect(self.inputs.set_seed)
         self.memory.valueChanged.connect(lambda size: self.inputs.set_limits(memory=size * _MEGABYTE))
@@ -216,7 +216,7 @@ class RunPanel(Panel):
     def _refresh(self) -> None:
         """Show the current choices."""
         inputs = self.inputs
-        whole: list[tuple[str, Path | None]] = [("Each input by itself", None)]
+        whole: list[tuple[str, Path | None]] = [("Per input", None)]
         whole += [(folder.name, folder) for folder in inputs.data_sets()]
         if inputs.data_set is not None and inputs.data_set not in [folder for _, folder in whole]:
             whole.append((inputs.data_set.name, inputs.data_set))

@@ -55,7 +55,9 @@ class TensorEditing:
     def _held(self) -> tuple[TensorLocation, Held]:
         subject = self.subject
         if subject is None or subject.target.place is None or not isinstance(subject.held, (Tensor, SparseTensor)):
-            raise ModelError("This cannot be changed", "Values of a run are results; change what they come from.")
+            raise ModelError(
+                "This cannot be changed", "Values of a run are results. Change an input or initializer instead."
+            )
         return subject.target.place, subject.held
 
     def _dense(self) -> tuple[TensorLocation, Tensor]:
@@ -96,7 +98,9 @@ class TensorEditing:
 
         def put(edit: Transaction) -> None:
             if tensors.tensor_at(place) is not held and not _same_constant(place, held):
-                self._workspace.messages.show("warning", "The tensor was changed meanwhile", f"{title} was not done.")
+                self._workspace.messages.show(
+                    "warning", "The tensor was changed meanwhile", f"{title} was not applied."
+                )
                 return
             tensors.put(edit, place, made)
 
@@ -398,9 +402,7 @@ def parse_shape(text: str, size: int) -> tuple[int, ...]:
     try:
         shape = tuple(int(word) for word in words)
     except ValueError:
-        raise ModelError(
-            "This is no shape", "Write whole numbers, such as 64×3×3; -1 stands for what is left."
-        ) from None
+        raise ModelError("Not a shape", "Write whole numbers, such as 64×3×3; -1 stands for what is left.") from None
     known = prod(length for length in shape if length != -1)
     left = size // known if known > 0 and size % known == 0 and shape.count(-1) == 1 else -1
     return tuple(left if length == -1 else length for length in shape)

@@ -172,7 +172,7 @@ class TensorMenu(QMenu):
         subject, workspace = self._pane.subject, self._pane.workspace
         if subject is None or subject.problem or subject.waiting:
             detail = "Select a value or an initializer that has numbers." if subject is None else subject.problem
-            workspace.messages.show("info", "There is nothing to export", detail or "The value is on its way.")
+            workspace.messages.show("info", "There is nothing to export", detail or "The value is being loaded.")
             return
         try:
             tensor = subject.tensor()

@@ -105,10 +105,10 @@ class TensorPane(QWidget):
         self.title = text_label("Name", bold=True)
         self.type_line = text_label("Type, shape and size")
         self.storage = text_label("Where it is stored")
-        self.badge = text_label("Remarks")
+        self.badge = text_label("Notes")
         self.target_box = combo("Which tensor of the node", self._on_target)
         self.view_box = combo("View", self._on_view)
-        self.mode_box = combo("Value now, before, or the difference", self.choose_mode)
+        self.mode_box = combo("This run, the previous run, or the difference", self.choose_mode)
         self.mode_box.addItems(_MODES)
         for box in (self.mode_box, self.view_box):  # the name of the tensor, which elides, gives way first
             box.setMinimumWidth(0)
@@ -565,9 +565,9 @@ class TensorPane(QWidget):
         self.refresh()
         if mode != self.mode_box.currentIndex() and not (self.subject and self.subject.may_be_comparable):
             self._mode = 0
-            title, detail = "There is no value of the run before", "Two runs must have computed it."
+            title, detail = "There is no value of the previous run", "Two runs must have computed it."
             if self.subject is not None and self.subject.modes > 1:
-                title, detail = "There is no difference", "What the two runs gave are no numbers of one shape."
+                title, detail = "There is no difference", "The two values differ in shape or are not numeric."
             self.workspace.messages.show("info", title, detail)
 
     def _on_format(self, text: str) -> None:

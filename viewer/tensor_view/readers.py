@@ -185,7 +185,7 @@ class TensorReader(Reader):
         with self._lock:
             if self._array is None:
                 if self.tensor.nbytes > _MOST_WHOLE:
-                    raise ModelError("Too large to look at this way", f"{self.tensor.nbytes:,} bytes would be read.")
+                    raise ModelError("Too large for this view", f"{self.tensor.nbytes:,} bytes would be read.")
                 self._array = self.tensor.numpy()
             array: NDArray[Any] = self._array
             return array

@@ -86,7 +86,7 @@ class CellDelegate(QStyledItemDelegate):
             elif isinstance(event, QFocusEvent) and event.lostFocus() and not self._accepts(editor):
                 if event.reason() in _STAYS_HERE:
                     return False
-                self.lost.emit(ModelError(f"{display(editor.text(), 60)} was not taken", self.refusal))
+                self.lost.emit(ModelError(f"{display(editor.text(), 60)} was not accepted", self.refusal))
                 self.closeEditor.emit(editor, QStyledItemDelegate.EndEditHint.RevertModelCache)
                 return True
         return super().eventFilter(editor, event)

@@ -100,7 +100,7 @@ class TensorSource:
             element_type=info.element_type,
             shape=info.shape,
             nbytes=info.nbytes,
-            storage="of the run before",
+            storage="of the previous run",
             stale=False,
             so_far=False,
             mismatch="",
@@ -149,7 +149,7 @@ class TensorSource:
             return _sparse_tensor(self.held)
         if isinstance(self.held, np.ndarray):
             return ArrayTensor(self.held, name=self.target.name)
-        raise ModelError("This is no tensor", "Only tensors are written into files of their own.")
+        raise ModelError("Not a tensor", "Only tensors are written into files of their own.")
 
 
 def reader_of(held: Any) -> Reader:
@@ -217,7 +217,7 @@ def resolve(workspace: Workspace, target: TensorCandidate) -> TensorSource:
 
 def _of_model(target: TensorCandidate, tensor: Tensor | SparseTensor | None) -> TensorSource:
     if tensor is None:
-        return TensorSource(target, "none", problem="It is not there any more.")
+        return TensorSource(target, "none", problem="It no longer exists.")
     kind: Kind = "sparse" if isinstance(tensor, SparseTensor) else "tensor"
     storage = storage_text(tensor.values if isinstance(tensor, SparseTensor) else tensor)
     return TensorSource(
@@ -257,7 +257,7 @@ def _of_run(workspace: Workspace, target: TensorCandidate, value: Value) -> Tens
 def _why_nothing(workspace: Workspace, value: Value) -> str:
     results = workspace.results
     if results.is_awaited(value):
-        return "Not computed yet: the run has not come here. The numbers appear as soon as they are there."
+        return "Not computed yet: the run has not reached it. The numbers appear as soon as it is computed."
     if results.has(value):
         return "The value is nothing (an empty optional)."
     if results.current is None:
@@ -273,14 +273,14 @@ def _why_nothing(workspace: Workspace, value: Value) -> str:
         return f"Not computed, because {node.because.title or node.because.operator} failed, which it needs."
     if workspace.runs.is_paused:
         return "Not computed yet: the run waits. Step (F10) or continue it (F8)."
-    return "Not computed: the run did not come here. Press Run (F6)."
+    return "Not computed: the run did not reach it. Press Run (F6)."
 
 
 def hint_of(subject: TensorSource | None) -> str:
     """Return the notice where there is nothing to show."""
     if subject is None:
         return "Select a value, an initializer or a node to see its numbers."
-    return "Bringing the value…" if subject.waiting else subject.problem
+    return "Loading the value…" if subject.waiting else subject.problem
 
 
 def look_same(a: tuple[object, ...], b: tuple[object, ...]) -> bool:

@@ -91,7 +91,7 @@ class StartPage(QWidget):
         self.open_button.setDefault(True)
         self.open_button.clicked.connect(self.open_requested)
         self.new_button = QPushButton("New model…")
-        self.new_button.setToolTip("Begin with nothing but inputs and outputs (Ctrl+N)")
+        self.new_button.setToolTip("Create a model with inputs and outputs only (Ctrl+N)")
         self.new_button.clicked.connect(self.new_requested)
         self.sample_button = QPushButton("Open the sample model")
         self.sample_button.setToolTip("A small network that recognises handwritten digits")

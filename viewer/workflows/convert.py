@@ -76,9 +76,9 @@ class Trial:
         trial.
         """
         if self.before is None:
-            return Equivalence(None, reason="nothing that is computed changes")
+            return Equivalence(None, reason="the computation is unchanged")
         if not runs:
-            return Equivalence(None, reason="not asked for")
+            return Equivalence(None, reason="not requested")
         return check_transformed(
             self.before,
             self.after,
@@ -238,7 +238,7 @@ class _Conversions:
                 count = inline_calls(edit, [node for node in calls if node in part], self._progress)
         if before and (count or part is None):
             gone = before - len(model.functions)
-            without = f"; {plural(gone, 'function')} taken away" if gone else ""
+            without = f"; {plural(gone, 'function')} removed" if gone else ""
             report.changed(f"{plural(count, 'call')} inlined{without}", model)
         return report
 
@@ -282,7 +282,7 @@ class _Conversions:
         from onnx_workbench.model.edits.nodes import sort_nodes
 
         if self._others is not None:
-            raise ModelError("The order of nodes is that of whole graphs", "No selection has one of its own.")
+            raise ModelError("The order of nodes is that of whole graphs", "A selection has none of its own.")
         report, model = ConversionReport(), self._document.model
         with self._document.edit("Sort nodes") as edit:
             count = sum(sort_nodes(edit, root, self._progress) for root in model.root_graphs())
@@ -323,7 +323,7 @@ class _Conversions:
         from onnx_workbench.model.convert import claim_ir_version
 
         if self._others is not None:
-            raise ModelError("The IR version is that of the whole model", "No selection has one of its own.")
+            raise ModelError("The IR version applies to the whole model", "A selection has none of its own.")
         with self._document.edit("Set IR version") as edit:
             return claim_ir_version(edit, self._options.ir_version)
 
@@ -334,7 +334,7 @@ def _of_the_whole_model(report: ConversionReport, part: Collection[Node], after:
     changed = dict.fromkeys(display(p.title, 60) for p in places if isinstance(p, Node) and (p in part or p in after))
     named = ", ".join(list(changed)[:_MOST_NAMED]) + (" and others" if len(changed) > _MOST_NAMED else "")
     told = f"These selected nodes would change: {named}." if changed else "Nothing selected would change."
-    return ModelError("An operator set is that of the whole model", f"{told} Convert the whole model for that.")
+    return ModelError("The opset applies to the whole model", f"{told} Convert the whole model for that.")
 
 
 def _place(text: str) -> tuple[tuple[str, int], str]:
@@ -342,5 +342,5 @@ def _place(text: str) -> tuple[tuple[str, int], str]:
     place, _, name = text.rpartition("=")
     value, _, axis = place.rpartition(":")
     if not value or not axis.isdecimal() or len(axis) > _MOST_DIGITS or not name.strip():
-        raise ModelError(f"{text!r} names no dimension", "Write it as INPUT:AXIS=NAME, such as x:2=width.")
+        raise ModelError(f"{text!r} is not a dimension", "Write it as INPUT:AXIS=NAME, such as x:2=width.")
     return (value, int(axis)), name.strip()

@@ -53,8 +53,8 @@ def _offer_newer(
     workspace.navigation.reveal(graph.importer or workspace.model)
     workspace.messages.show(
         "info",
-        f"{name} needs version {operator.needs} of {domain}",
-        "The inspector shows the versions that are imported, to be changed there.",
+        f"{name} needs {domain} {operator.needs}",
+        "Change the imported version in the inspector.",
     )
 
 
@@ -69,13 +69,11 @@ def _use_converted(
     name = display(operator.op_type, 60)
     version = graph.opset_imports.get(operator.domain, 0)
     if not all(map(is_in_model, (graph, *places))):
-        detail = (
-            "What it was chosen for is gone: the conversion or an edit replaced it. Choose a place and add it again."
-        )
-        workspace.messages.show("warning", f"{name} has no place in the model as it is now", detail)
+        detail = "The selected node or value was replaced. Select another one and add the operator again."
+        workspace.messages.show("warning", f"{name} was not added", detail)
     elif version < operator.needs:
-        detail = f"It is of operator set {operator.needs}; after the conversion {version} is imported."
-        workspace.messages.show("warning", f"{name} is not there yet", detail)
+        detail = f"It needs opset {operator.needs}; the model imports {version}."
+        workspace.messages.show("warning", f"{name} is not available", detail)
     else:
         try:
             use(replace(operator, schema=schemas.find(operator.op_type, version, operator.domain), needs=0))
@@ -96,12 +94,12 @@ def caption(workspace: DocumentContext) -> str:
     """Describe where an operator would be inserted."""
     item = workspace.selection.current
     if isinstance(item, Value) and item.uses:
-        return f"Enter puts it on the edge {display(item.name, 40)}, Shift+Enter beside it, fed by the same value."
+        return f"Enter: on the edge {display(item.name, 40)}. Shift+Enter: beside it, with the same input."
     if isinstance(item, Value):
-        return f"It takes {display(item.name, 40)} as its input."
+        return f"Its input is {display(item.name, 40)}."
     if isinstance(item, Node):
-        return f"Enter connects it after {display(item.title, 40)}, Shift+Enter leaves it unconnected."
-    return f"It is added to {place_text(target_graph(workspace))}, unconnected."
+        return f"Enter: after {display(item.title, 40)}. Shift+Enter: unconnected."
+    return f"Enter: in {place_text(target_graph(workspace))}, unconnected."
 
 
 def insert(workspace: DocumentContext, operator: OperatorEntry, graph: Graph, *, aside: bool = False) -> Node:

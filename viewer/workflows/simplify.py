@@ -73,7 +73,7 @@ class Simplification:
         if not report.applied:
             agreement = Equivalence(None, reason="nothing was changed")
         elif not checks:
-            agreement = Equivalence(None, reason="not asked for")
+            agreement = Equivalence(None, reason="not requested")
         else:
             agreement = check_transformed(untouched, document.model, runs=checks, progress=progress)
         return SimplifyOutcome(report, agreement, _joined(self.copy.entries()), recording_of(self.copy))

@@ -76,7 +76,7 @@ def sniff(head: bytes, size: int) -> FileFormat:
     text = _as_text(head)
     found = _sniff_text(text) if text is not None else _sniff_binary(head, size)
     if found is None:
-        what = "text, but none of the forms of ONNX" if text is not None else "of an unknown kind"
+        what = "plain text" if text is not None else "of an unknown kind"
         _refuse(f"{what}", f"It begins with {_excerpt(head, text)}.")
     return found
 

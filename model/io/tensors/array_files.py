@@ -85,7 +85,9 @@ def read_tensor(path: str | os.PathLike[str], like: Tensor | None = None, member
         raise ModelError(f"{file.name} cannot be read", error.strerror or str(error), str(file)) from error
     except MemoryError as error:
         raise ModelError(f"{file.name} cannot be read", "It does not fit into memory.", str(file)) from error
-    raise ModelError(f"{file.name} is of no known kind", f"Tensors are read from {', '.join(SUFFIXES)}.", str(file))
+    raise ModelError(
+        f"{file.name} has an unsupported file type", f"Tensors are read from {', '.join(SUFFIXES)}.", str(file)
+    )
 
 
 def _require_beginning(found: bytes, suffix: str, file: Path) -> None:
@@ -96,7 +98,7 @@ def _require_beginning(found: bytes, suffix: str, file: Path) -> None:
         known = next((kind for kind, beginning in _BEGINNINGS.items() if found.startswith(beginning)), None)
         looks = f"It looks like a {known} file" if known else f"It begins with {found[:8]!r}"
         detail = f"{looks}; a {suffix} file begins with {_BEGINNINGS[suffix]!r}."
-        raise ModelError(f"{file.name} is no {suffix} file", detail, str(file))
+        raise ModelError(f"{file.name} is not a {suffix} file", detail, str(file))
 
 
 def _first_bytes(file: Path) -> bytes:
@@ -193,7 +195,7 @@ def _read_pb(file: Path) -> Tensor:
 def _read_raw(file: Path, like: Tensor | None) -> Tensor:
     kind = like.element_type if like is not None else None
     if like is None or not isinstance(kind, ElementType) or kind.bits == 0:
-        raise ModelError("Raw bytes need a type", "They are read into a tensor of numbers that is there already.")
+        raise ModelError("Raw bytes need a type", "They can only be read into an existing tensor.")
     data = file.read_bytes()
     if len(data) != like.nbytes:
         listed = "×".join(map(str, like.shape)) or "scalar"
@@ -258,7 +260,9 @@ def _read_png(file: Path) -> NDArray[Any]:
     except ModelError:
         raise
     except UnidentifiedImageError as error:
-        raise ModelError(f"{file.name} is damaged", "It begins like a PNG picture and is none.", str(file)) from error
+        raise ModelError(
+            f"{file.name} is damaged", "It begins like a PNG picture but is not valid.", str(file)
+        ) from error
     except (Image.DecompressionBombError, SyntaxError, ValueError) as error:
         raise ModelError(f"{file.name} is damaged", f"{error}.", str(file)) from error
 
@@ -283,7 +287,7 @@ def write_array(path: str | os.PathLike[str], tensor: Tensor) -> None:
     file = Path(path)
     suffix = file.suffix.lower()
     if suffix not in SUFFIXES and suffix not in _RAW:
-        raise ModelError(f"{file.name} is of no known kind", f"Tensors are written to {', '.join(SUFFIXES)}.")
+        raise ModelError(f"{file.name} has an unsupported file type", f"Tensors are written to {', '.join(SUFFIXES)}.")
     data = _encoded(tensor, suffix)
     partial = file.with_name(f".{file.name[:80]}.{os.getpid()}.part")
     try:
@@ -355,7 +359,7 @@ def _as_png(array: NDArray[Any]) -> bytes:
     from PIL import Image
 
     if array.dtype == object or array.dtype.kind == "c":
-        raise ModelError("This is no picture", "Only real numbers can be drawn.")
+        raise ModelError("Not a picture", "Only real numbers can be drawn.")
     while array.ndim > 2 and array.shape[0] == 1:
         array = array[0]
     if array.ndim == 3 and array.shape[0] in (3, 4) and array.shape[-1] not in (1, 3, 4):
@@ -364,7 +368,7 @@ def _as_png(array: NDArray[Any]) -> bytes:
         array = array[..., 0]
     if not array.size or array.ndim > 3 or (array.ndim == 3 and array.shape[-1] not in (3, 4)):
         shape = "×".join(map(str, array.shape))
-        raise ModelError("This is no picture", f"The shape is {shape}; a picture is H×W, H×W×3 or 3×H×W.")
+        raise ModelError("Not a picture", f"The shape is {shape}; a picture is H×W, H×W×3 or 3×H×W.")
     if array.ndim < 2:
         array = array.reshape(1, -1)
     if array.dtype != np.uint8:

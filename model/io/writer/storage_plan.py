@@ -184,7 +184,7 @@ class StoragePlan:
 
     def warnings(self) -> list[str]:
         """Return the warnings about tensors that were left as they are."""
-        return [f"The values of a tensor are not available and were left as they are: {r}" for r in self.unavailable]
+        return [f"The values of a tensor are not available and were left unchanged: {r}" for r in self.unavailable]
 
     def use(self, table: PayloadTable | None) -> None:
         """Allow payloads of this table in the messages."""

@@ -121,7 +121,7 @@ def _is_foldable(context: MatchContext, node: Node) -> bool:
         return False
     if not context.is_deterministic(node):
         if not node.inputs or any(v is not None for v in node.inputs):
-            context.refuse(FOLD, node, "it is random, or nobody here knows the operator")
+            context.refuse(FOLD, node, "it is random or an unknown operator")
         return False
     return _keeps_precision(context, node)
 
@@ -212,14 +212,14 @@ def _put(context: MatchContext, node: Node, tensors: list[Tensor | None], rewrit
 
 EXTRACT = Pass(
     "extract_constant_to_initializer", "Constant nodes to initializers",
-    "Turns Constant nodes into initializers, but for those a graph returns.", _extract,
+    "Turns Constant nodes into initializers, except graph outputs.", _extract,
 )  # fmt: skip
 DUPLICATES = Pass(
     "eliminate_duplicate_initializer", "Equal initializers",
-    "Keeps one of several initializers that hold the same.", _duplicates,
+    "Keeps one of several equal initializers.", _duplicates,
 )  # fmt: skip
 CONSTANTS = Pass(
     FOLD, "Constant folding",
-    "Computes nodes whose inputs never change. Not random ones, not dequantization, and nothing that makes the file "
-    "much larger.", _fold,
+    "Computes nodes with constant inputs, except random ones, dequantization and results that make the file much "
+    "larger.", _fold,
 )  # fmt: skip

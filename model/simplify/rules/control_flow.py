@@ -20,7 +20,7 @@ def _if_with_constant(context: MatchContext) -> Iterator[Match]:
         name = "then_branch" if bool(array.reshape(-1)[0]) else "else_branch"
         body = plain(node, name)
         if isinstance(body, Graph) and _can_inline(context, body, node.outputs):
-            yield Match(f"{describe(node)} always takes its {name}", (node,), partial(_inline_if, node, body))
+            yield Match(f"{describe(node)} always runs its {name}", (node,), partial(_inline_if, node, body))
 
 
 def _can_inline(context: MatchContext, body: Graph, targets: Sequence[Value | None]) -> bool:
@@ -65,7 +65,7 @@ PASSES = (
     Pass(
         "eliminate_if_with_const_cond",
         "If with a constant condition",
-        "Puts the branch that is always taken in its place.",
+        "Replaces If by the branch that always runs.",
         _if_with_constant,
     ),
 )

@@ -124,7 +124,7 @@ def _equal_sizes(context: MatchContext) -> Iterator[Match]:
             other = first.setdefault(key, value)
             if other is not value and other.producer is not None and context.can_replace(value, other):
                 yield Match(
-                    f"{describe(node)} holds the same sizes as {other.name}",
+                    f"{describe(node)} has the same value as {other.name}",
                     (node,),
                     partial(_replace, value, other),
                     (value, other),

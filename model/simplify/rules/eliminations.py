@@ -37,7 +37,7 @@ def _deadend(context: MatchContext) -> Iterator[Match]:
         if node.graph is None or node.device_configurations or not context.is_chosen(node) or not node.outputs:
             continue
         if not any(v is not None and (v.uses or context.is_protected(v)) for v in node.outputs):
-            yield Match(f"{describe(node)}: nobody uses its outputs", (node,), partial(_remove, node))
+            yield Match(f"{describe(node)}: its outputs are unused", (node,), partial(_remove, node))
 
 
 def _remove(node: Node, rewriter: GraphRewriter) -> None:
@@ -53,7 +53,7 @@ def _unused_initializer(context: MatchContext) -> Iterator[Match]:
         inputs = set(graph.inputs)
         for value in list(graph.initializers):
             if not value.uses and value not in inputs and not context.is_protected(value):
-                yield Match(f"{value.name}: nobody uses it", (), partial(_drop, value), (value,))
+                yield Match(f"{value.name}: unused", (), partial(_drop, value), (value,))
 
 
 def _drop(value: Value, rewriter: GraphRewriter) -> None:
@@ -63,7 +63,7 @@ def _drop(value: Value, rewriter: GraphRewriter) -> None:
 def _identity(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Identity"):
         source = node.inputs[0] if node.inputs else None
-        yield from bypass(context, node, source, "hands its input on")
+        yield from bypass(context, node, source, "returns its input")
 
 
 def _nop_cast(context: MatchContext) -> Iterator[Match]:
@@ -81,7 +81,7 @@ def _nop_cast(context: MatchContext) -> Iterator[Match]:
 def _nop_dropout(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Dropout"):
         if context.is_inference_dropout(node):
-            yield from bypass(context, node, node.inputs[0], "drops nothing outside training")
+            yield from bypass(context, node, node.inputs[0], "has no effect outside training")
         elif context.opset(node) >= 12:
             context.refuse("eliminate_nop_dropout", node, "it is in training mode, or may be")
 
@@ -129,7 +129,7 @@ def _nop_pad(context: MatchContext) -> Iterator[Match]:
     for node in context.nodes("Pad"):
         pads = pads_of(context, node)
         if pads is not None and not any(pads):
-            yield from bypass(context, node, node.inputs[0], "pads by nothing")
+            yield from bypass(context, node, node.inputs[0], "has zero pads")
 
 
 def _nop_transpose(context: MatchContext) -> Iterator[Match]:
@@ -197,7 +197,7 @@ def _nop_slice(context: MatchContext) -> Iterator[Match]:
         bounds = slice_bounds(context.facts, node, context.opset(node))
         dims = context.facts.dims(node.inputs[0])
         if bounds is not None and all(_is_whole(dims, *bound) for bound in bounds):
-            yield from bypass(context, node, node.inputs[0], "takes everything")
+            yield from bypass(context, node, node.inputs[0], "selects everything")
 
 
 def _is_whole(
@@ -360,7 +360,7 @@ def _where(context: MatchContext) -> Iterator[Match]:
         negation = context.producer(node.inputs[0], "Not")
         if negation is not None:
             yield Match(
-                f"{describe(node)}: chooses the other way round",
+                f"{describe(node)}: has a negated condition",
                 (negation, node),
                 partial(_swap, node, negation),
             )
@@ -386,7 +386,7 @@ def _nop_squeeze_unsqueeze(context: MatchContext) -> Iterator[Match]:
             continue
         wide = rank + len(theirs) if opposite == "Unsqueeze" else rank
         if sorted(a % wide for a in ours) == sorted(a % wide for a in theirs):
-            yield from bypass(context, node, before.inputs[0], f"takes {describe(before)} back")
+            yield from bypass(context, node, before.inputs[0], f"reverts {describe(before)}")
 
 
 def _zero_state(context: MatchContext) -> Iterator[Match]:
@@ -397,7 +397,7 @@ def _zero_state(context: MatchContext) -> Iterator[Match]:
             kept = [None if index in needless else value for index, value in enumerate(node.inputs)]
             while kept and kept[-1] is None:
                 kept.pop()
-            yield Match(f"{describe(node)} begins with zeros anyway", (node,), partial(_set_inputs, node, kept))
+            yield Match(f"{describe(node)} has zero initial states", (node,), partial(_set_inputs, node, kept))
 
 
 _STATES = (5, 6)  # initial_h, initial_c
@@ -428,10 +428,10 @@ def _pass(identifier: str, title: str, doc: str, find: _Find) -> Pass:
     return Pass(identifier, title, doc, find)
 
 
-DEADEND = _pass("eliminate_deadend", "Nodes without effect", "Removes nodes whose outputs nobody uses.", _deadend)
+DEADEND = _pass("eliminate_deadend", "Nodes without effect", "Removes nodes whose outputs are unused.", _deadend)
 UNUSED_INITIALIZER = _pass(
     "eliminate_unused_initializer", "Unused initializers",
-    "Removes initializers nobody uses. Graph inputs stay.", _unused_initializer,
+    "Removes unused initializers, except graph inputs.", _unused_initializer,
 )  # fmt: skip
 
 PASSES = (
@@ -442,23 +442,23 @@ PASSES = (
     _pass("eliminate_nop_transpose", "Transposes in order", "Removes Transpose that keeps the order.", _nop_transpose),
     _pass("eliminate_nop_flatten", "Flatten of a matrix", "Removes Flatten of a matrix along axis 1.", _nop_flatten),
     _pass("eliminate_nop_reshape", "Reshapes to the same shape", "Also where sizes are symbols.", _nop_reshape),
-    _pass("eliminate_nop_expand", "Expand and Tile by nothing", "Removes those that keep the shape.", _nop_expand),
+    _pass("eliminate_nop_expand", "No-op Expand and Tile", "Removes those that keep the shape.", _nop_expand),
     _pass("eliminate_nop_concat", "Concat of one", "Also Sum, Max, Min and Mean of one input.", _nop_concat),
     _pass("eliminate_nop_split", "Split into one", "Removes Split with one part.", _nop_split),
-    _pass("eliminate_nop_slice", "Full Slice", "Removes Slice that takes everything.", _nop_slice),
+    _pass("eliminate_nop_slice", "Full Slice", "Removes Slice that selects everything.", _nop_slice),
     _pass(
         "eliminate_nop_with_unit",
-        "Adding 0, multiplying by 1",
+        "Add 0, multiply by 1",
         "Removes arithmetic that changes neither values nor shape.",
         _nop_with_unit,
     ),
     _pass("eliminate_nop_reduce", "Reductions of single elements", "Axes of size 1 with keepdims.", _nop_reduce),
     _pass("eliminate_nop_resize", "Resizing by 1", "Removes Resize and Upsample with all scales 1.", _nop_resize),
-    _pass("eliminate_zero_state", "Zero initial states", "Leaves out first states that are zero anyway.", _zero_state),
+    _pass("eliminate_zero_state", "Zero initial states", "Removes initial states that are zero.", _zero_state),
     _pass(
         "eliminate_nop_monotone_argmax",
         "Softmax before ArgMax",
-        "Takes ArgMax in front of Softmax, LogSoftmax and Exp. Elements that rounding makes equal may differ.",
+        "Moves ArgMax before Softmax, LogSoftmax and Exp. Results may differ where rounding makes elements equal.",
         _monotone_argmax,
     ),
     _pass(
@@ -476,8 +476,8 @@ PASSES = (
     _pass(
         "eliminate_shape_gather",
         "Parts of a shape",
-        "Lets Shape give the wanted part itself (opset 15).",
+        "Sets start and end of Shape (opset 15).",
         _shape_gather,
     ),
-    _pass("rewrite_where", "Where of a negated condition", "Swaps the branches instead.", _where),
+    _pass("rewrite_where", "Where of a negated condition", "Swaps the inputs instead.", _where),
 )

@@ -207,11 +207,11 @@ def _hard_swish(context: MatchContext) -> Iterator[Match]:
 
 
 PASSES = (
-    Pass("fuse_gelu", "Gelu", "x·Φ(x), with erf or tanh, as Gelu. Needs operator set 20.", _gelu),
-    Pass("fuse_hard_swish", "HardSwish", "x·HardSigmoid(x), or x·Clip(x+3, 0, 6)/6, as HardSwish. Needs operator set "
+    Pass("fuse_gelu", "Gelu", "x·Φ(x), with erf or tanh, as Gelu. Needs opset 20.", _gelu),
+    Pass("fuse_hard_swish", "HardSwish", "x·HardSigmoid(x), or x·Clip(x+3, 0, 6)/6, as HardSwish. Needs opset "
          "14.", _hard_swish, is_default=False),
-    Pass("fuse_mish", "Mish", "x·Tanh(Softplus(x)) as Mish. Needs operator set 18.",
+    Pass("fuse_mish", "Mish", "x·Tanh(Softplus(x)) as Mish. Needs opset 18.",
          lambda context: _gated(context, "Mish", 18, "Tanh", "Softplus"), is_default=False),
-    Pass("fuse_swish", "Swish", "x·Sigmoid(x) as Swish. Needs operator set 24.",
+    Pass("fuse_swish", "Swish", "x·Sigmoid(x) as Swish. Needs opset 24.",
          lambda context: _gated(context, "Swish", 24, "Sigmoid"), is_default=False),
 )  # fmt: skip

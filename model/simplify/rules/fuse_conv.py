@@ -40,7 +40,7 @@ def _into_weights(context: MatchContext, op_types: Sequence[str], takers: Sequen
             affine = None if channels is None else affine_of(context, node, index, channels)
             if affine is not None and channels is not None and can_absorb(context, inner, affine):
                 yield Match(
-                    f"{describe(node)} goes into the weights of {describe(inner)}",
+                    f"{describe(node)} is folded into the weights of {describe(inner)}",
                     (inner, node),
                     partial(_absorb, context, inner, node, affine),
                 )
@@ -188,7 +188,7 @@ def _mul_before(context: MatchContext) -> Iterator[Match]:
             if factor is None or source is None or not np.isfinite(factor) or not _is_own(node.inputs[1], node):
                 continue
             if context.is_float(source, node.inputs[1]) and context.array(node.inputs[1]) is not None:
-                yield Match(f"{describe(before)} goes into the weights of {describe(node)}", (before, node),
+                yield Match(f"{describe(before)} is folded into the weights of {describe(node)}", (before, node),
                             partial(_scale_weights, context, node, source, factor))  # fmt: skip
                 break
 
@@ -248,7 +248,7 @@ def _pad_into(context: MatchContext, op_types: tuple[str, ...], *, lowest: bool)
         if node.op_type != "Conv" and (kernel is None or not _below_kernel(total, kernel)):
             continue
         yield Match(
-            f"{describe(pad)} goes into {describe(node)}",
+            f"{describe(pad)} is folded into {describe(node)}",
             (pad, node),
             partial(_set_pads, node, pad, total),
         )
@@ -297,20 +297,20 @@ def _finder(op_types: Sequence[str], takers: Sequence[str]) -> Callable[[MatchCo
 
 PASSES = (
     Pass("fuse_bn_into_conv", "BatchNormalization into Conv",
-         "Computes normalisation into the weights before it; also ConvTranspose.",
+         "Folds normalisation into the weights of Conv and ConvTranspose.",
          _finder(("BatchNormalization",), _CONVOLUTIONS)),
     Pass("fuse_bn_into_gemm", "BatchNormalization into Gemm",
-         "Computes normalisation into the matrix before it.", _finder(("BatchNormalization",), ("Gemm",))),
+         "Folds normalisation into the matrix.", _finder(("BatchNormalization",), ("Gemm",))),
     Pass("fuse_add_bias_into_conv", "Add into Conv", "Turns an addition per channel into the bias.",
          _finder(("Add", "Sub"), _CONVOLUTIONS)),
     Pass("fuse_add_into_gemm", "Add into Gemm", "Turns an addition per column into the bias.",
          _finder(("Add", "Sub"), ("Gemm",))),
-    Pass("fuse_mul_into_conv", "Mul into Conv and Gemm", "Computes a factor per channel into the weights.",
+    Pass("fuse_mul_into_conv", "Mul into Conv and Gemm", "Folds a factor per channel into the weights.",
          _finder(("Mul", "Div"), (*_CONVOLUTIONS, "Gemm"))),
-    Pass("fuse_preceding_mul_into_conv", "Mul before Conv and Gemm", "Computes a factor into the weights behind it.",
+    Pass("fuse_preceding_mul_into_conv", "Mul before Conv and Gemm", "Folds a factor into the weights after it.",
          _mul_before),
     Pass("fuse_pad_into_conv", "Pad into Conv", "Turns zero padding into the pads of the convolution.",
          _pad_into_conv),
     Pass("fuse_pad_into_pool", "Pad into pooling",
-         "Turns padding into the pads of a pool, where both say the same.", _pad_into_pool),
+         "Turns padding into the pads of a pool, if equivalent.", _pad_into_pool),
 )  # fmt: skip

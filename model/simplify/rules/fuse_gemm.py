@@ -54,7 +54,7 @@ def _transpose_into_gemm(context: MatchContext) -> Iterator[Match]:
             before = context.producer(node.inputs[index], "Transpose")
             if before is not None and ints(before, "perm") in ((1, 0), None):
                 yield Match(
-                    f"{describe(before)} goes into {describe(node)}", (before, node),
+                    f"{describe(before)} is folded into {describe(node)}", (before, node),
                     partial(_take_transpose, node, before, index, name),
                 )  # fmt: skip
 

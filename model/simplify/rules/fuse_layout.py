@@ -68,7 +68,7 @@ def _consecutive_concats(context: MatchContext) -> Iterator[Match]:
             if inner is None or context.sole_user(value) is not node or not _same_axis(context, inner, node):
                 continue
             index = node.inputs.index(value)
-            yield Match(f"{describe(inner)} goes into {describe(node)}", (inner, node),
+            yield Match(f"{describe(inner)} is folded into {describe(node)}", (inner, node),
                         partial(_splice, node, inner, index))  # fmt: skip
             break
 
@@ -359,7 +359,7 @@ PASSES = (
          "Turns a Transpose of axes of one element beside a Reshape into a Reshape.", _transpose_as_reshape),
     Pass("fuse_consecutive_reshapes", "Consecutive reshapes",
          "Of Reshape, Flatten, Squeeze and Unsqueeze after each other one Reshape is enough.", _consecutive_reshapes),
-    Pass("fuse_consecutive_concats", "Consecutive concats", "A Concat used by another along the same axis goes in.",
+    Pass("fuse_consecutive_concats", "Consecutive concats", "Merges a Concat into the Concat that uses it.",
          _consecutive_concats),
     Pass("fuse_consecutive_squeezes", "Consecutive squeezes", "Two become one.", _consecutive_squeezes),
     Pass("fuse_consecutive_unsqueezes", "Consecutive unsqueezes", "Two become one.", _consecutive_unsqueezes),

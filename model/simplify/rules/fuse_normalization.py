@@ -206,8 +206,8 @@ def _is_mask(context: MatchContext, mask: Value | None, scores: Value | None) ->
 PASSES = (
     Pass("fuse_layer_norm", "LayerNormalization", "Mean, deviation, scale and bias as LayerNormalization. Needs "
          "operator set 17.", _layer_norm),
-    Pass("fuse_rms_norm", "RMSNormalization", "Root mean square and scale as RMSNormalization. Needs operator set 23.",
+    Pass("fuse_rms_norm", "RMSNormalization", "Root mean square and scale as RMSNormalization. Needs opset 23.",
          _rms_norm),
     Pass("fuse_attention", "Attention", "Scaled products of queries and keys, mask, Softmax and values as Attention. "
-         "Needs operator set 23.", _attention, is_default=False),
+         "Needs opset 23.", _attention, is_default=False),
 )  # fmt: skip

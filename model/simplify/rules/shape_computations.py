@@ -44,7 +44,7 @@ def _known_values(context: MatchContext) -> Iterator[Match]:
         array = np.array(flat, kind.numpy_dtype).reshape(contents.shape)
         tensor = ArrayTensor(array)
         if context.can_hold(node, [tensor]):
-            title = f"{describe(node)} always gives {_shown(flat)}"
+            title = f"{describe(node)} is always {_shown(flat)}"
             yield Match(title, (node,), partial(_put, node, tensor), (value,))
 
 
@@ -167,13 +167,13 @@ def is_reshape_like(
 
 KNOWN_VALUES = Pass(
     "fold_shape_values", "Known sizes",
-    "Replaces what is computed from dimensions that are numbers.", _known_values,
+    "Computes values that depend on known dimensions only.", _known_values,
 )  # fmt: skip
 SYMBOLIC_SHAPES = Pass(
-    "fold_symbolic_shapes", "Shapes known but for one size",
-    "Gives Reshape and Expand a constant shape, with 0 and -1 for dimensions that stay free.", _symbolic_shapes,
+    "fold_symbolic_shapes", "Shapes with one unknown size",
+    "Makes shapes of Reshape and Expand constant, with 0 and -1 for open dimensions.", _symbolic_shapes,
 )  # fmt: skip
 SLICE_ENDS = Pass(
-    "fold_slice_ends", "Slices to the end", "Gives Slice a constant end where it goes to the end of an axis.",
+    "fold_slice_ends", "Slices to the end", "Makes the end of Slice constant if it is the end of an axis.",
     _slice_ends,
 )  # fmt: skip

@@ -77,7 +77,7 @@ def _loops(context: MatchContext, most: Callable[[_Trial], int]) -> Iterator[Mat
         if trial is None or not _can_take_place(context, trial) or trial.nodes_left() > most(trial):
             continue
         count = len(trial.iterations)
-        iterations = "no iteration" if not count else "one iteration" if count == 1 else f"{count} iterations"
+        iterations = "0 iterations" if not count else "1 iteration" if count == 1 else f"{count} iterations"
         yield Match(f"{describe(node)} runs {iterations}", (node,), partial(_unroll, context, trial))
 
 
@@ -275,13 +275,13 @@ PASSES = (
     Pass(
         "eliminate_loop_with_const_trip_count",
         "Loop with a constant trip count",
-        "Puts the iterations in its place where that makes no more nodes.",
+        "Replaces a Loop by its iterations if that adds no nodes.",
         lambda context: _loops(context, lambda trial: _count(trial.node)),
     ),
     Pass(
         "unroll_loop_with_const_trip_count",
         "Loop unrolled",
-        f"Puts the iterations of a Loop in its place even where these are more nodes, up to {_MOST_NODES}.",
+        f"Replaces a Loop by its iterations, adding up to {_MOST_NODES} nodes.",
         lambda context: _loops(context, lambda _: _MOST_NODES),
         is_default=False,
         may_grow=True,

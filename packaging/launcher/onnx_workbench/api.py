@@ -143,7 +143,7 @@ def _inferred_problems(model: Model, known: Sequence[Problem], progress: Progres
     for value, declared, found in disagreements(model, inferred):
         make = error if is_other_kind(declared, found) else warning
         message = f"{value.name} is declared {type_text(declared)}"
-        yield make("declared-type", message, value, f"From what feeds it, it will be {type_text(found)}.")
+        yield make("declared-type", message, value, f"Inferred from its inputs: {type_text(found)}.")
 
 
 def infer(

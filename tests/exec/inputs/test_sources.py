@@ -176,7 +176,7 @@ def test_tables_and_texts(tmp_path: Path) -> None:
     (tmp_path / "d.csv").write_text(f"{2**53 + 1}\n")
     assert read_value(tmp_path / "d.csv", vector).tolist() == [2**53 + 1]
     (tmp_path / "e.txt").write_text("1 2\n3 four\n")
-    with pytest.raises(ModelError, match="'four' is no number"):
+    with pytest.raises(ModelError, match="'four' is not a number"):
         read_value(tmp_path / "e.txt", vector)
 
 
@@ -325,7 +325,7 @@ def zipped(content: bytes, *names: str) -> bytes:
         ("a.npz", zipped(npy(np.zeros(2, [("a", "f4"), ("b", "i8")]))), "array 'a'.*no ONNX element type"),
         ("a.csv", b"a" * 200_000, "field"),
         ("a.pb", external_tensor(), "another file"),
-        ("a.pb", b"garbage", "its bytes are no tensor"),
+        ("a.pb", b"garbage", "its bytes are not a tensor"),
         (
             "a.pb",
             onnx.TensorProto(dims=[2], data_type=1, raw_data=b"1234").SerializeToString(),
@@ -390,8 +390,8 @@ def test_bounds_in_the_wrong_order_are_told_with_both_numbers(kind: str, source:
 @pytest.mark.parametrize(
     ("kind", "constant", "reason"),
     [
-        ("float", "hello", "'hello' is no number; declared float[2]"),
-        ("int64", "hello", "'hello' is no int64; declared int64[2]"),
+        ("float", "hello", "'hello' is not a number; declared float[2]"),
+        ("int64", "hello", "'hello' is not a valid int64; declared int64[2]"),
         ("float", {"a": 1}, "a number was expected; declared float[2]"),
         ("float", [[1, 2], [3]], "its rows have different lengths; declared float[2]"),
     ],

@@ -35,7 +35,7 @@ def test_what_is_random_or_lost_is_said():
     same, random = (builders.model(text.format(op)) for op in ("Relu", "RandomNormalLike"))
     assert compare_models(random, random).agrees is None
     lost = builders.model(text.format("Relu").replace(" y", " z"))
-    assert compare_models(same, lost).reason == "output y is gone"
+    assert compare_models(same, lost).reason == "output y is missing"
 
 
 def test_a_value_that_nothing_gives_is_the_reason():
@@ -44,7 +44,7 @@ def test_a_value_that_nothing_gives_is_the_reason():
     assert "nothing defines 'nowhere'" in compare_models(broken, whole).reason
     found = compare_models(whole, broken)
     assert (found.agrees, found.fails) == (False, True)
-    assert str(found) == "the model does not run any more (nothing defines 'nowhere')"
+    assert str(found) == "the model no longer runs (nothing defines 'nowhere')"
 
 
 def test_sizes_vary_from_run_to_run():
@@ -85,7 +85,7 @@ def test_what_takes_too_long_is_not_compared():
 def test_a_model_that_does_not_end_any_more_differs():
     text = '<ir_version: 10, opset_import: ["" : 22]> g (float[2] x) => (float[2] y) { y = Neg (x) }'
     found = compare_models(builders.model(text), builders.model(ENDLESS.replace("OP", "Neg")), time_limit=1)
-    assert (found.agrees, found.reason) == (False, "the model does not run any more (time limit)")
+    assert (found.agrees, found.reason) == (False, "the model no longer runs (time limit)")
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.5])

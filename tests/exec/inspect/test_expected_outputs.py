@@ -37,12 +37,12 @@ def test_every_expected_output_is_judged(tmp_path):
 
 
 def test_the_model_of_a_folder(tmp_path):
-    with pytest.raises(ModelError, match="Which model"):
+    with pytest.raises(ModelError, match="models in this folder"):
         model_in(tmp_path)
     (tmp_path / "other.onnx").touch()
     assert model_in(tmp_path).name == "other.onnx"
     (tmp_path / "third.onnx").touch()
-    with pytest.raises(ModelError, match="Which model"):
+    with pytest.raises(ModelError, match="models in this folder"):
         model_in(tmp_path)
     (tmp_path / "model.onnx").touch()
     assert model_in(tmp_path).name == "model.onnx"

@@ -345,7 +345,7 @@ def test_texts_are_taken_from_chosen_nodes():
     mul, relu, add, neg = document.model.graph.nodes
     with document.edit("Strip") as edit:
         report = strip(edit, ["doc", "metadata"], [relu])
-    assert dict(report.summary()) == {"description taken away": 1, "metadata taken away": 1}
+    assert dict(report.summary()) == {"description removed": 1, "metadata removed": 1}
     assert [bool(n.doc_string) for n in (mul, relu, add, neg)] == [True, False, True, True]
     assert document.model.doc_string == "whole"
     with pytest.raises(ModelError, match="whole model"), document.edit("Strip") as edit:

@@ -82,7 +82,7 @@ def test_the_body_of_a_function_has_no_texts_that_would_be_lost(document):
             lambda: properties.set_metadata(edit, body, "key", "lost"),
             lambda: properties.set_quantization_annotations(edit, body, ()),
         ):
-            with pytest.raises(ModelError, match="body of a function says nothing of itself"):
+            with pytest.raises(ModelError, match="body of a function has no properties"):
                 act()
 
 

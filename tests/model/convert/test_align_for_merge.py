@@ -46,7 +46,7 @@ def joined(other_text):
 def test_operator_sets_are_reconciled_and_other_functions_renamed():
     x, y, told = joined(OTHER % ("twist", "twist", "Exp"))
     assert np.allclose(y, np.exp(-x).sum(1))
-    assert "converted from operator set 11 to 21" in told
+    assert "converted from opset 11 to 21" in told
     assert "function twist is called twist_1, as its name is taken" in told
 
 
@@ -62,6 +62,6 @@ def test_what_the_version_cannot_say_is_refused_and_nothing_is_changed():
     other = Document(builders.model(text.replace("Round (v)", "Col2Im (v, v, v)")))
     with pytest.raises(ModelError, match="Col2Im") as caught:
         align(other, here.model.opset_imports, ())
-    assert caught.value.title == "What is to come in does not fit operator set 13"
-    assert caught.value.detail.endswith("Convert this model to operator set 21 first.")
+    assert caught.value.title == "The other model cannot be converted to opset 13"
+    assert caught.value.detail.endswith("Convert this model to opset 21 first.")
     assert not other.modified

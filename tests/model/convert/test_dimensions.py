@@ -24,7 +24,7 @@ def test_names_become_numbers_everywhere():
     with document.edit("Freeze") as edit:
         freeze(edit, {"N": 3})
     assert {str(v.type) for v in (builders.value(document, "x"), builders.value(document, "y"))} == {"float[3,4]"}
-    with pytest.raises(ModelError, match="No dimension is called N"), document.edit("Freeze") as edit:
+    with pytest.raises(ModelError, match="No dimension is named N"), document.edit("Freeze") as edit:
         freeze(edit, {"N": 1})
 
 
@@ -136,8 +136,8 @@ def test_texts_and_types_go():
             set_metadata(edit, item, "key", "text")
     with document.edit("Strip") as edit:
         report = strip(edit, ["doc", "metadata", "producer", "types"])
-    assert dict(report.summary())["description taken away"] == 3
-    assert dict(report.summary())["metadata taken away"] == 3
+    assert dict(report.summary())["description removed"] == 3
+    assert dict(report.summary())["metadata removed"] == 3
     assert not builders.node(document, "first").doc_string
     assert builders.value(document, "x").type is not None
     with pytest.raises(ModelError, match="no part 'nodes'"), document.edit("Strip") as edit:
@@ -157,5 +157,5 @@ def test_sizes_that_are_both_called_a_question_mark_are_two():
         free_dimensions(edit, document.model.graph, {("x", 0): "batch"})
     shapes = {name: builders.value(document, name).type.shape.dims for name in "xyz"}
     assert shapes == {"x": ("batch", "?"), "y": ("batch", "?"), "z": ("?",)}
-    with document.edit("Freeze") as edit, pytest.raises(ModelError, match="No dimension is called"):
+    with document.edit("Freeze") as edit, pytest.raises(ModelError, match="No dimension is named"):
         freeze(edit, {"?": 3})

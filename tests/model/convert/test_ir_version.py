@@ -52,10 +52,10 @@ def test_each_kind_of_thing_is_told_once_with_a_place():
     with document.edit("Claim") as edit:
         report = claim_ir_version(edit, 3)
     assert [remark.text for remark in report.warnings] == [
-        "The model has initializers that are not inputs, which came with IR version 4",
-        "The model has quantization annotations, which came with IR version 5",
-        "The model has metadata of functions, graphs, nodes and values, which came with IR version 10",
-        "The model has values of type int4, which came with IR version 10",
+        "The model has initializers that are not inputs, which requires IR version 4",
+        "The model has quantization annotations, which requires IR version 5",
+        "The model has metadata of functions, graphs, nodes and values, which requires IR version 10",
+        "The model has values of type int4, which requires IR version 10",
     ]
     assert report.warnings[0].place is document.model.graph.initializers[0]
     document.undo()

@@ -89,7 +89,7 @@ def refused(document: Document, version: int) -> str:
 def test_what_neither_can_do_is_told_with_both_reasons():
     said = refused(made(1, SPLIT), 13)
     assert "version 1 took its sizes as an input" in said
-    assert "Nor by onnx's version converter: it refuses the node: No Adapter" in said
+    assert "Nor by onnx's version converter: it rejects the node: No Adapter" in said
 
 
 def test_a_converter_that_hangs_is_ended_and_told(monkeypatch):
@@ -178,7 +178,7 @@ def test_onnx_is_not_asked_where_own_adapters_were_chosen(without_softmax, asked
 
 def test_where_onnx_gives_other_outputs_adapters_step_in():
     said = said_by(made(12, TWO), 13, "onnx", lambda _before, _after: "output o0 (by up to 3)")
-    assert NOT_BY_ONNX + "it gives other outputs: output o0 (by up to 3)" in said
+    assert NOT_BY_ONNX + "its outputs differ: output o0 (by up to 3)" in said
     assert BY_ONNX not in said
 
 

@@ -172,7 +172,7 @@ def test_sequences_cannot_be_cast():
 
 def test_operators_that_take_no_bfloat16_yet_are_told():
     text = "g (float[2] x) => (float[2] y) { a = Relu(x) b = Relu(a) y = Neg(b) }"
-    told = "3 nodes stay float: in operator set 11, Relu, Neg take no bfloat16"
+    told = "3 nodes stay float: in opset 11, Relu, Neg take no bfloat16"
     for opset, warnings in ((11, [told]), (13, [])):
         assert [remark.text for remark in to_precision(made(opset, text), BRAIN).warnings] == warnings
     assert not to_precision(made(13, text), BRAIN, keep=["Relu"]).warnings
@@ -196,7 +196,7 @@ def test_casts_that_the_operator_set_lacks_are_refused(version):
 
 def test_types_of_a_model_without_weights_are_reported():
     report = to_precision(made(21, "free (float[N] x) => (float[N] y) { y = Neg(x) }", 10), HALF, keep_interface=False)
-    assert dict(report.summary()) == {"declared types became float16": 2}
+    assert dict(report.summary()) == {"declared types changed to float16": 2}
 
 
 SUMMED = """g (uint8[2,1024] a, int8[1024,2] b) => (float[2,2] y) <float s = {0.0001}>
@@ -246,7 +246,7 @@ def test_functions_that_give_calls_different_types_are_refused(kinds):
         """)
     )
     state = snapshot(document.model)
-    with pytest.raises(ModelError, match="Calls of As decide of which types its values are") as refused:
+    with pytest.raises(ModelError, match="The types in As depend on the call") as refused:
         to_precision(document, HALF)
     assert refused.value.place is next(iter(document.model.functions))
     assert snapshot(document.model) == state
@@ -330,5 +330,5 @@ def test_loops_stay_where_they_let_no_such_values_through(version, kind):
     np.testing.assert_allclose(outputs(document.model, feeds)["z"], before, rtol=0.02)
     loop = next(node for node in document.model.graph.nodes if node.op_type == "Loop")
     assert infer(document.model).type_of(loop.outputs[0]).element_type is kind
-    told = "1 node stays float: in operator set 15, Loop takes no bfloat16"
+    told = "1 node stays float: in opset 15, Loop takes no bfloat16"
     assert [remark.text for remark in report.warnings] == [told] * (kind is FLOAT)

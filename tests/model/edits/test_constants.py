@@ -45,13 +45,13 @@ def test_what_is_written(text, name, kind, values):
         ("bias", "needs a name"),
         (": float[3]", "needs a name"),
         ("b: float[N]", "leaves dimensions open"),
-        ("b: seq(float)", "no type of a tensor"),
+        ("b: seq(float)", "not a tensor type"),
         ("b: float[2] = 1, 2, 3", "3 values for 2 elements"),
         ("b: int8[2] = 200", "200"),
         ("b: float[1000000,1000000]", "too large"),
         ("b: float[0,9000000000000000000,9000000000000000000]", "too large"),
         ("b: float[" + "1," * 70 + "1]", "too large"),
-        ("b: undefined[2]", "no type of a tensor"),
+        ("b: undefined[2]", "not a tensor type"),
         ("b = [[1, 2], [3, 4]]", "need a type"),
     ],
 )
@@ -111,7 +111,7 @@ def test_where_initializers_have_to_be_inputs_an_input_becomes_a_constant_node()
         ("x", "1, 2", "leaves dimensions open"),
         ("x", "float[1,4] = 1, 2", "2 values for 4 elements"),
         ("x", "float[1,4] = cat", "cat"),
-        ("a", "1", "takes no default"),
+        ("a", "1", "cannot have a default"),
     ],
 )
 def test_a_default_that_does_not_fit_is_refused(name, text, said):
@@ -124,5 +124,5 @@ def test_a_default_that_does_not_fit_is_refused(name, text, said):
 
 def test_inputs_of_bodies_and_functions_have_no_default():
     document = builders.document(builders.BRANCHES)
-    with pytest.raises(ModelError, match="takes no default"), document.edit("Default") as edit:
+    with pytest.raises(ModelError, match="cannot have a default"), document.edit("Default") as edit:
         give_default(edit, document.model.functions[0].body.inputs[0], "1")

@@ -73,7 +73,7 @@ def test_what_does_not_fit_is_refused(document, spec, said):
 
 def test_a_value_is_spread_once(document):
     put(document, SPEC)
-    with pytest.raises(ModelError, match="given already"):
+    with pytest.raises(ModelError, match="already listed"):
         put(document, ShardingSpec("a", (2,)), place=1)
 
 

@@ -329,7 +329,7 @@ def test_a_pair_is_added_with_both_sides(document):
         add_field(edit, path(W), "metadata_props", "made by = hand")
     added = at(onnx.ModelProto.FromString(to_bytes(document.model)), path(W)).metadata_props[-1]
     assert (added.key, added.value) == ("made by", "hand")
-    with pytest.raises(ModelError, match="is no pair"), document.edit("Add") as edit:
+    with pytest.raises(ModelError, match="is not a pair"), document.edit("Add") as edit:
         add_field(edit, path(W), "metadata_props", "alone")
 
 

@@ -196,9 +196,9 @@ def test_one_is_added_beside_others():
     ("number", "text", "said"),
     [
         ("7", "1", "is graph of ModelProto"),
-        ("0", "1", "no field number"),
-        ("19500", "1", "no field number"),
-        ("536870912", "1", "no field number"),
+        ("0", "1", "not a field number"),
+        ("19500", "1", "not a field number"),
+        ("536870912", "1", "not a field number"),
         ("many", "1", "not a whole number"),
         ("1007", "", "not a whole number"),
         ("1007", "bytes 0", "not bytes"),

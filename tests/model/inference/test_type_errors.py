@@ -38,7 +38,7 @@ def test_a_type_that_an_operator_does_not_take():
 
 def test_sizes_that_do_not_fit():
     problems, _ = told("a = Concat<axis = 0>(x, x) y = Add(a, x)")
-    assert facts(problems) == [("error", "shape", "Add cannot work on what it gets")]
+    assert facts(problems) == [("error", "shape", "Shape inference of Add failed")]
 
 
 def test_a_function_is_looked_at_for_each_signature_of_its_calls():
@@ -84,14 +84,14 @@ def test_a_branch_that_may_never_run_is_a_warning():
                        else_branch = e () => (u) { u = Abs(x) }>""",
         inputs="bool k, float[3] x",
     )
-    assert facts(problems) == [("warning", "shape", "Add cannot work on what it gets")]
+    assert facts(problems) == [("warning", "shape", "Shape inference of Add failed")]
 
 
 def test_a_call_in_a_branch_that_may_never_run_is_a_warning_too():
     branches = "<then_branch = t () => (s) { [maybe] s = f.Sum(x, w) }, else_branch = e () => (u) { u = Neg(x) }>"
     inputs = "bool k, float[3] x, float[4] w"
     problems, _ = told(f"y = If (k) {branches}", ADD, inputs=inputs, outputs="float[n] y")
-    message = "Add cannot work on what it gets in the call maybe"
+    message = "Shape inference of Add failed in the call maybe"
     assert facts(problems) == [("warning", "shape", message)]
     problems, _ = told(f"y = If (k) {branches} o = f.Sum(x, w)", ADD, inputs=inputs, outputs="float[n] y")
     assert facts(problems) == [("error", "shape", message)]  # another call runs for sure

@@ -58,7 +58,7 @@ def test_what_is_no_sharding_is_refused(text, said):
 
 
 def test_groups_and_devices_are_refused():
-    with pytest.raises(ModelError, match="no device group"):
+    with pytest.raises(ModelError, match="not a device group"):
         parse_groups("1, 2")
     with pytest.raises(ModelError, match="given twice"):
         parse_groups("-1 = 0; -1 = 1")

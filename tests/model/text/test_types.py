@@ -13,6 +13,7 @@ from onnx_workbench.model.ir.types import (
     TensorType,
 )
 from onnx_workbench.model.text.types import parse_type, type_source
+from onnx_workbench.viewer.style.formatting import type_text
 
 elements = st.sampled_from([e for e in ElementType if e])
 symbols = st.from_regex(r"[A-Za-z_][A-Za-z0-9_./+*x-]{0,8}", fullmatch=True) | st.text(min_size=1, max_size=8)
@@ -33,6 +34,18 @@ types = st.recursive(
 @given(types)
 def test_what_is_written_is_read_back(type_):
     assert parse_type(type_source(type_)) == type_
+
+
+plain_shapes = st.none() | st.builds(
+    lambda dims: Shape(tuple(dims)),
+    st.lists(st.none() | st.integers(0, 2**63 - 1) | st.sampled_from(["N", "batch", "past + 1"]), max_size=5),
+)
+
+
+@given(st.builds(TensorType, elements, plain_shapes) | st.builds(SparseTensorType, elements, plain_shapes))
+def test_what_is_shown_is_read_back(type_):
+    assert parse_type(type_text(type_)) == type_
+    assert parse_type(type_text(SequenceType(type_))) == SequenceType(type_)
 
 
 @pytest.mark.parametrize(

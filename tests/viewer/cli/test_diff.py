@@ -133,7 +133,7 @@ def test_git_goes_on_behind_a_file_that_is_no_model(pair, repository):
     shown = git(repository, "diff")
     assert "-error: This is an empty file, not an ONNX model" in shown
     assert "+error: This is a Git LFS pointer, not an ONNX model" in shown
-    assert "+error: This is text, but none of the forms of ONNX" in shown
+    assert "+error: This is plain text" in shown
     assert "+  [fourth] y = Softmax<axis=0>(c)" in shown
 
 

@@ -53,7 +53,7 @@ def test_check_compares_declared_types_with_inferred_ones(tmp_path, capsys):
     path = tmp_path / "wrong.onnx"
     path.write_bytes(proto.SerializeToString())
     assert main(["check", str(path)]) == 0
-    assert "y is declared float N×7. From what feeds it, it will be float N×4." in capsys.readouterr().out
+    assert "y is declared float N×7. Inferred from its inputs: float N×4." in capsys.readouterr().out
     assert main(["check", str(path), "--no-inference"]) == 0
     assert "declared" not in capsys.readouterr().out
 
@@ -116,7 +116,7 @@ def test_extract_cuts_nodes_out(chain, tmp_path, capsys):
     assert told[:2] == ["2 nodes of 4", "outputs agree on one random input, largest error 0"]
     assert any("onnx.checker" in line for line in told[2:])
     assert main(["extract", str(chain), "-o", str(out), "--nodes", "second", "--no-check"]) == 0
-    assert capsys.readouterr().out == "1 node of 4\nnot compared: not asked for\n"
+    assert capsys.readouterr().out == "1 node of 4\nnot compared: not requested\n"
 
 
 def test_a_part_that_computes_something_else_is_not_written(chain, tmp_path, capsys, monkeypatch):
@@ -181,7 +181,7 @@ def test_what_the_form_of_the_output_cannot_hold_is_told(chain, tmp_path, capsys
     recorded.write_text('{"format": "onnx-workbench edit script", "version": 1}\n')
     assert main(["edit", "--json", str(chain), str(recorded), "-o", str(out)]) == 0
     told = capsys.readouterr()
-    assert "warning: ONNX text has no words for metadata of nodes" in told.err
+    assert "warning: ONNX text cannot express metadata of nodes" in told.err
     assert json.loads(told.out)["output"] == str(out)
     assert main(["edit", str(chain), str(recorded), "-o", str(out.with_suffix(".onnx"))]) == 0
     assert capsys.readouterr().err == ""
@@ -321,7 +321,7 @@ def test_convert_takes_own_adapters_where_what_onnx_makes_differs(with_axes, tmp
     out = str(tmp_path / "out.onnx")
     assert main(["convert", str(with_axes), "--opset", "13", "--converter", "onnx", "-o", out]) == 0
     printed = capsys.readouterr().out
-    assert "not onnx's version converter: it gives other outputs: output o0 (by up to 3)" in printed
+    assert "not onnx's version converter: its outputs differ: output o0 (by up to 3)" in printed
     assert "was converted by onnx's" not in printed
 
 
@@ -339,7 +339,7 @@ def test_convert_compares_outputs(tmp_path, capsys):
     told = json.loads(capsys.readouterr().out)["check"]
     assert (told["agrees"], told["runs"]) == (True, 2)
     assert converted(tmp_path, "--opset", "11", "--no-check")[0] == 0
-    assert "not compared: not asked for" in capsys.readouterr().out
+    assert "not compared: not requested" in capsys.readouterr().out
     assert converted(tmp_path, "--strip", "doc")[0] == 0
     assert "compared" not in capsys.readouterr().out
 
@@ -354,10 +354,10 @@ def test_convert_writes_nothing_when_outputs_differ(tmp_path, capsys, monkeypatc
 
 
 def test_convert_writes_no_model_that_does_not_run_any_more(tmp_path, capsys, monkeypatch):
-    fails = Equivalence(agrees=False, reason="the model does not run any more (as Relu fails)", fails=True)
+    fails = Equivalence(agrees=False, reason="the model no longer runs (as Relu fails)", fails=True)
     monkeypatch.setattr("onnx_workbench.viewer.workflows.convert.check_transformed", lambda *_, **__: fails)
     assert converted(tmp_path, "--precision", "float16") == (1, None)
-    assert "\nthe model does not run any more" in capsys.readouterr().out
+    assert "\nthe model no longer runs" in capsys.readouterr().out
 
 
 def test_convert_frees_the_first_dimension_of_all_inputs(tmp_path):
@@ -422,7 +422,7 @@ def test_merge_connects_by_given_names_and_converts(chain, tmp_path, capsys):
     assert main(arguments) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["outputs"] == ["y", "sum_r"]
-    assert "converted from operator set 11 to 21" in told["changes"]
+    assert "converted from opset 11 to 21" in told["changes"]
     onnx.checker.check_model(str(out), full_check=True)
     assert main(["merge", str(chain), str(other), "-o", str(out), "--connect", "v"]) == 2
     assert main(["merge", str(chain), str(other), "-o", str(out), "--connect", "v=unusde"]) == 2
@@ -472,7 +472,7 @@ def test_convert_sorts_names_what_has_no_name_and_takes_unused_inputs_away(tmp_p
     said = capsys.readouterr().out
     assert "1 node moved" in said
     assert "1 unnamed node has a new name" in said
-    assert "unused input taken away" in said
+    assert "unused input removed" in said
     graph = load(out).graph
     assert [n.name for n in graph.nodes] == ["Abs_0", "last"]
     assert [v.name for v in graph.inputs] == ["x"]

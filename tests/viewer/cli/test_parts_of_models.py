@@ -55,7 +55,7 @@ def test_convert_freezes_what_nodes_meet_and_frees_what_they_come_from(run):
 def test_convert_says_which_nodes_another_operator_set_would_change(run):
     status, model, said = run("convert", "--opset", "13", "--nodes", "one", "two")
     assert (status, model) == (2, None)
-    assert "An operator set is that of the whole model" in said
+    assert "The opset applies to the whole model" in said
     assert "two" in said
     assert "one" not in said.replace("one-file", "")
     assert "Nothing selected would change" in run("convert", "--opset", "13", "--nodes", "one")[2]

@@ -51,7 +51,7 @@ def test_the_dialog_of_another_document_stays(desk, qtbot, action):
 
 def test_a_conversion_tried_out_ends_with_its_dialog(desk, qtbot):
     def trying():
-        return [task for task in desk.workspace.tasks.running if task.title == "Trying the conversion out"]
+        return [task for task in desk.workspace.tasks.running if task.title == "Preparing the preview"]
 
     desk.run("model.convert")
     dialog = desk.child(ConvertDialog)

@@ -72,7 +72,7 @@ def test_what_cannot_be_cut_is_said_until_it_can(desk):
     assert dialog.ok.isEnabled()
     desk.select(desk.value("a"))
     desk.qtbot.waitUntil(lambda: not dialog.ok.isEnabled())
-    assert "Nothing lies between" in dialog.error.text()
+    assert "No nodes in between" in dialog.error.text()
     dialog.way.setCurrentIndex(dialog.way.findData("split"))
     assert dialog.ok.isEnabled()
     dialog.close()
@@ -123,9 +123,9 @@ def begun(desk):
     desk.run("model.split")
     dialog = desk.child(ExtractDialog)
     dialog.ok.click()
-    assert dialog.state.text() == "Cutting out…"
+    assert dialog.state.text() == "Extracting…"
     assert not dialog.ok.isEnabled()
-    (task,) = (task for task in desk.workspace.tasks.running if task.title == "Cutting out")
+    (task,) = (task for task in desk.workspace.tasks.running if task.title == "Extracting")
     return dialog, task
 
 

@@ -79,11 +79,11 @@ def test_training_graphs_stay_behind_and_both_say_so(dialog, desk, heard):
     assert "training" not in dialog.preview.text()
     dialog._other.training_info = (TrainingInfo(Graph("start"), Graph("step")),)
     dialog.prefix.setText("b_")
-    assert "Stays behind: 2 training graphs." in dialog.preview.text()
+    assert "Not merged: 2 training graphs." in dialog.preview.text()
     told = heard(desk.workspace.messages.shown)
     dialog.try_merge()
     desk.qtbot.waitUntil(lambda: not isValid(dialog))
-    assert [message.detail for message in told] == ["Stays behind: 2 training graphs."]
+    assert [message.detail for message in told] == ["Not merged: 2 training graphs."]
 
 
 def test_a_wire_is_drawn_from_dot_to_dot(dialog):
@@ -112,7 +112,7 @@ def test_what_does_not_fit_is_said_while_dragging_and_refused(dialog):
     drag(dialog, y, q)
     assert "y cannot feed q" in dialog.hint.text()
     drag(dialog, y, port(dialog, "right", "s", gives=True))
-    assert "Both give a value" in dialog.hint.text()
+    assert "Both are outputs" in dialog.hint.text()
     drag(dialog, y, port(dialog, "right", "p", gives=False), release=False)
     assert dialog.hint.text() == "y float N×4 feeds p float N×4."
     QTest.keyClick(dialog.bay.lists["left"], Qt.Key.Key_Escape)
@@ -230,8 +230,8 @@ def test_constants_that_may_be_one_are_not_said_to_get_other_names(desk):
     other = builders.model(builders.CHAIN.replace("float[4] b = {0.5, 0.5, 0.5, 0.5}", "float[2] b = {0.5, 0.5}"))
     dialog = MergeDialog(desk.window, desk.workspace, desk.workspace.graph, other, "other.onnx")
     lines = dialog.preview.text().splitlines()
-    assert "Constants that come once if they are the same here: w" in lines
-    (clashing,) = (line for line in lines if line.startswith("Names already taken"))
+    assert "Shared constants, added once: w" in lines
+    (clashing,) = (line for line in lines if line.startswith("Names in use"))
     assert "b" in clashing.rpartition(": ")[2].split(", ")
     assert "w" not in clashing.rpartition(": ")[2].split(", ")
     dialog.deleteLater()

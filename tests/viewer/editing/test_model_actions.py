@@ -346,7 +346,7 @@ def test_merge_from_a_file_with_other_names_and_clashes(desk, tmp_path):
     dialog.bay.connect_ports(giver, next(port for port in right if port.name == "in_x"))
     dialog.keep.click()
     dialog.prefix.setText("b/")
-    assert "Names already taken here get the prefix" in dialog.preview.text()
+    assert "Names in use, changed by the prefix" in dialog.preview.text()
     merged(desk, dialog)
     assert builders.value(desk.document, "b/r").producer.op_type == "Relu"
     assert names(desk.workspace.graph.outputs) == ["y", "in_y"]
@@ -360,7 +360,7 @@ def test_a_model_of_another_operator_set_is_made_to_fit_first(desk, tmp_path):
     path.write_bytes(to_bytes(builders.model(text)))
     merge_file(desk.window.actions_binding.context, path)
     desk.qtbot.waitUntil(lambda: desk.window.findChild(MergeDialog) is not None, timeout=30_000)
-    assert desk.messages() == ["older.onnx was made to fit"]
+    assert desk.messages() == ["older.onnx was converted to match"]
     merged(desk, desk.child(MergeDialog))
     total = builders.value(desk.document, "total").producer
     assert total.inputs[0] is builders.value(desk.document, "y")
@@ -413,7 +413,7 @@ def test_an_action_offered_for_very_many_nodes_tells_that_none_is_meant(desk):
     desk.run("node.to_initializer")
     assert desk.messages()[-1] == "No Constant node is selected"
     desk.run("model.type_rule")
-    assert desk.messages()[-1] == "No node of a domain of its own is selected"
+    assert desk.messages()[-1] == "No custom operator is selected"
     assert desk.workspace.document.revision == before
 
 

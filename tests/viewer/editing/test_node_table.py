@@ -290,7 +290,7 @@ def test_what_is_no_table_is_refused(panel, desk, texts):
     select(panel, "group", 0)
     QApplication.clipboard().setText("x" * 200_000)  # more than a cell may hold
     panel.paste_cells()
-    assert "The clipboard holds no table" in panel.error.text()
+    assert "There is no table on the clipboard" in panel.error.text()
     assert texts() == before
 
 
@@ -444,5 +444,5 @@ def test_a_refusal_calls_a_node_by_the_name_it_has(desk):
     panel.table.selectionModel().select(cell, QItemSelectionModel.SelectionFlag.Select)
     panel.bulk.setText("renamed")
     desk.qtbot.mouseClick(panel.set_button, Qt.MouseButton.LeftButton)
-    assert "of first is not written as text" in panel.error.text()
+    assert "of first cannot be edited as text" in panel.error.text()
     assert cells(panel, "Name") == ["first"]

@@ -51,7 +51,7 @@ def test_a_click_on_another_node_tells_what_was_refused(desk, tree, texts):
     begin(desk, tree, "name", text="second")
     click_node(desk, "third")
     assert desk.workspace.selection.items == (desk.node("third"),)
-    assert any("second was not taken" in title for title in desk.messages())
+    assert any("second was not accepted" in title for title in desk.messages())
     assert texts() == before
 
 

@@ -163,9 +163,9 @@ def wait_for_end(desk):
         (paste, "Paste 2 nodes"),
         (replace_names, "Replace r by R"),
         (set_cells, "Set Name of 4 nodes"),
-        (mend_all, "Mend all problems"),
+        (mend_all, "Fix all problems"),
         (chosen("graph.make_output"), "Make 2 values outputs"),
-        (take_from_the_outputs, "Take 2 values from the outputs"),
+        (take_from_the_outputs, "Remove 2 values from the outputs"),
         (chosen_values("value.to_input", "w", "b"), "Make 2 values inputs"),
         (constant_nodes_to_inputs, "Make 2 values inputs"),
         (give_values, "Make 2 values constant"),
@@ -220,7 +220,7 @@ def test_the_dialog_says_what_was_replaced_until_it_is_undone(at_work):
     dialog.apply()
     wait_for_end(at_work)
     at_work.qtbot.waitUntil(lambda: not dialog._delay.isActive() and not dialog.is_searching)
-    assert dialog.status.text() == "2 places changed. Undo takes it back."
+    assert dialog.status.text() == "2 places changed."
     at_work.document.undo()
     at_work.qtbot.waitUntil(lambda: dialog.status.text() == "2 places would change.")
 
@@ -270,7 +270,7 @@ def test_deleting_twice_deletes_once_and_refuses_nothing(at_work):
     ("do", "again", "title"),
     [
         (chosen("graph.make_output"), "graph.make_output", "Make 2 values outputs"),
-        (take_from_the_outputs, "graph.remove_output", "Take 2 values from the outputs"),
+        (take_from_the_outputs, "graph.remove_output", "Remove 2 values from the outputs"),
         (chosen_values("value.to_input", "w", "b"), "value.to_input", "Make 2 values inputs"),
         (constant_nodes_to_inputs, "value.to_input", "Make 2 values inputs"),
     ],

@@ -146,7 +146,7 @@ def test_dropped_in_the_open_the_palette_offers_what_fits(desk):
     desk.qtbot.keyClicks(palette.field, "Softplus")
     assert palette.shown()[0].title == "Softplus"
     palette.field.setText("BitwiseNot")
-    assert [choice.reason for choice in palette.shown()] == ["It takes no float N×4."]
+    assert [choice.reason for choice in palette.shown()] == ["No input accepts float N×4."]
     palette.field.setText("Tanh")
     desk.qtbot.keyClick(palette.field, Qt.Key.Key_Return)
     node = desk.workspace.selection.nodes[0]

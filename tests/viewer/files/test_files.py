@@ -95,6 +95,20 @@ def test_a_file_opens_once_and_is_gone_to_after_that(window, qtbot, write_model)
     assert window.status.extent.text() == "3 nodes"
 
 
+def test_files_of_one_name_are_shown_with_their_folders(window, qtbot, tmp_path, write_model):
+    paths = []
+    for folder in ("first/best", "second/best"):
+        (tmp_path / folder).mkdir(parents=True)
+        paths.append(write_model("a.onnx").rename(tmp_path / folder / "model.onnx"))
+    first, _ = opened(window, qtbot, paths[0]), opened(window, qtbot, paths[1])
+    bar = window.area._tabs.tabBar()
+    assert [bar.tabText(i) for i in range(2)] == ["first/best/model.onnx", "second/best/model.onnx"]
+    assert window.windowTitle().startswith("second/best/model.onnx")
+    window.files.close(first)
+    assert bar.tabText(0) == "model.onnx"
+    assert window.windowTitle().startswith("model.onnx")
+
+
 def test_a_file_that_is_asked_for_again_while_it_is_read_opens_once(window, qtbot, write_model, monkeypatch):
     first, second = write_model("a.onnx"), write_model("b.onnx")
     free = hold_up(monkeypatch, read_model, "read")

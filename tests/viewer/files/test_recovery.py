@@ -325,7 +325,7 @@ def test_edits_during_which_a_program_ended_that_did_them_again_are_offered_with
     journal.rename(f"{journal}.trying-1")
     recovery.offer(window.files)
     (message,) = window.area.message_bar.messages
-    assert message.detail.endswith("The program ended while it did them again.")
+    assert message.detail.endswith("The program ended during the last recovery.")
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
         press(qtbot, window, "Recover")
     tab = window.tab

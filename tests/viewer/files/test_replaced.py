@@ -151,7 +151,7 @@ def test_what_another_program_replaced_is_offered_by_its_name(window, qtbot, tab
     recovery.offer(window.files)
     (message,) = window.area.message_bar.messages
     assert message.title == "Unsaved: m.onnx"
-    assert re.fullmatch(r"A model of \S+ \S+ was not saved. Its file did not hold it any more.", message.detail)
+    assert re.fullmatch(r"A model of \S+ \S+ was not saved. Its file was changed or removed.", message.detail)
     with qtbot.waitSignal(window.files.opened):
         dict(message.choices)["Recover"]()
     document = window.tab.workspace.document
@@ -229,7 +229,7 @@ def test_that_a_model_cannot_be_kept_is_told(window, qtbot, tab, another_program
     told = "A crash would lose edits"
     qtbot.waitUntil(lambda: told in [message.title for message in tab.message_bar.messages] and idle(window))
     assert [message.detail for message in tab.message_bar.messages if message.title == told] == [
-        "Their file is not there any more as it was, and the model is not being kept: No space left on device."
+        "The file was changed or removed, and the model is not kept for recovery: No space left on device."
     ]
     monkeypatch.undo()
 

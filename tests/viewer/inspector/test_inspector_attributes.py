@@ -157,7 +157,7 @@ def test_new_attributes_that_are_no_text_begin_plain_and_are_opened_then(qtbot, 
     editor.selectAll()
     qtbot.keyClicks(editor, "body: grpah")
     qtbot.keyClick(editor, Qt.Key.Key_Return)
-    assert "no kind of attribute" in panel.tree.fields.error_text
+    assert "not an attribute type" in panel.tree.fields.error_text
 
 
 def test_a_new_attribute_needs_a_value_and_a_free_name(qtbot, panel, workspace):
@@ -358,7 +358,7 @@ def test_an_attribute_is_described_and_its_kind_chosen(qtbot, net):
     write(qtbot, panel, "attributes", "axis", "kind", text="ints")
     assert concat.attributes["axis"].value == (2,)
     write(qtbot, panel, "attributes", "axis", "kind", text="number")
-    assert "no kind of attribute" in panel.tree.fields.error_text
+    assert "not an attribute type" in panel.tree.fields.error_text
 
 
 def test_a_list_of_types_is_written(qtbot, panel, workspace):

@@ -64,7 +64,7 @@ def test_what_does_not_fit_is_refused_at_its_field(qtbot, spread, workspace):
     write(qtbot, spread, *of, "+", text="x")
     for key, text, said in (
         ("devices", "0, 9", "no device 9"),
-        ("groups", "0, 1", "no device group"),
+        ("groups", "0, 1", "not a device group"),
         ("axes", "2: N in 2", "no axis 2"),
         ("axes", "rows in 2", "not understood"),
     ):

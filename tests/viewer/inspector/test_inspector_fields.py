@@ -151,7 +151,7 @@ def test_a_refused_text_is_told_when_something_else_is_shown(qtbot, panel, works
     qtbot.keyClicks(editor, "ten")
     before = workspace.model.ir_version
     workspace.selection.set([relu(workspace)])
-    assert "ten was not taken" in messages[0].title
+    assert "ten was not accepted" in messages[0].title
     assert "not a whole number" in messages[0].detail
     assert (workspace.model.ir_version, panel.tree.editor) == (before, None)
 

@@ -1,10 +1,12 @@
 """Values, graphs, functions and the model through the inspector's widgets."""
 
+import numpy as np
 from PySide6.QtCore import Qt
 
-from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.history.steps import SetField, SetInitializer
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_attribute
 from onnx_workbench.model.ir.graph import QuantizationAnnotation
+from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.style.formatting import type_text
 from tests.viewer.inspector.inspector_actions import choose, drag, index, press, relu, row, write
@@ -94,6 +96,18 @@ def test_graph_inputs_are_added_typed_moved_renamed_and_removed(qtbot, panel, wo
     write(qtbot, panel, "inputs", "input 1 zed", text="float")
     press(qtbot, panel, "inputs", "input 1 zed", title="Remove input")
     assert [v.name for v in graph.inputs] == ["x", "flag"]
+
+
+def test_inputs_with_defaults_are_listed_after_the_others(qtbot, panel, workspace):
+    graph = workspace.model.graph
+    with workspace.document.edit("Default") as edit:
+        edit.do(SetInitializer(graph, graph.inputs[0], ArrayTensor(np.zeros((1, 3), np.float32))))
+    workspace.selection.set([graph])
+    section = row(panel, "inputs")
+    assert (section.text, section.note) == ("1", "+ 1 with a default")
+    assert [child.key for child in section.rows()] == ["input 1 flag", "default inputs", "+"]
+    assert not row(panel, "inputs", "default inputs").expanded
+    assert row(panel, "inputs", "default inputs", "input 0 x").note == "has a default"
 
 
 def test_a_used_input_stays_and_says_why(qtbot, panel, workspace, heard):
@@ -305,7 +319,7 @@ def test_values_are_annotated_for_quantisation(qtbot, panel, workspace):
         ("SCALE_TENSOR", "x"),
         ("ZERO_POINT_TENSOR", "flag"),
     ]
-    for text, said in (("SCALE_TENSOR", "no parameter"), ("SCALE_TENSOR = nobody", "no value named nobody")):
+    for text, said in (("SCALE_TENSOR", "not a parameter"), ("SCALE_TENSOR = nobody", "no value named nobody")):
         write(qtbot, panel, "quantization", "annotation 0", text=text)
         assert said in panel.tree.fields.error_text
         qtbot.keyClick(panel.tree.editor, Qt.Key.Key_Escape)

@@ -24,7 +24,7 @@ def test_several_nodes_are_edited_as_one(qtbot, net):
     write(qtbot, panel, "attributes", "group", text="1")
     assert [n.attributes["strides"].value for n in everyone] == [(2, 2)] * 2
     assert [n.attributes["group"].value for n in everyone] == [1, 1]
-    press(qtbot, panel, "attributes", "group", title="Back to the default")
+    press(qtbot, panel, "attributes", "group", title="Reset to default")
     assert not any("group" in n.attributes for n in everyone)
     assert workspace.document.current.parent.parent.parent is before
 

@@ -360,10 +360,10 @@ def test_rows_of_before_an_edit_change_nothing(qtbot, wide):
         edit.do(RemoveNode(document.model.graph.nodes.first))
     qtbot.keyClick(wide.tree, Qt.Key.Key_Delete)
     assert len(document.model.graph.nodes) == 4999
-    assert "read anew" in wide.error.text()
+    assert "read again" in wide.error.text()
     wide.error.show_error(None)
     qtbot.keyClick(wide.tree, Qt.Key.Key_F2)
-    assert "read anew" in wide.error.text()
+    assert "read again" in wide.error.text()
     name = cell(wide, (*path, ("name", 0)))
     assert not wide.model.flags(name) & Qt.ItemFlag.ItemIsEditable
     qtbot.waitUntil(lambda: cell(wide, (*path, ("name", 0))).data() == "n701")

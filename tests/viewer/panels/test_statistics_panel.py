@@ -48,7 +48,7 @@ def test_formulas_until_dimensions_have_numbers(panel, qtbot):
     messages = []
     panel.workspace.messages.shown.connect(messages.append)
     panel.bindings.editingFinished.emit()
-    assert "gives no dimension" in messages[0].title
+    assert "does not set a dimension" in messages[0].title
 
 
 def test_a_selection_is_summed_up_by_itself(panel, qtbot):

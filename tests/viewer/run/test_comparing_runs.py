@@ -147,7 +147,7 @@ def test_fewer_bits_show_as_far_as_a_model_runs_that_fails(window, qtbot, net):
     found = compared(qtbot, panel, compare.with_precision(workspace, "float16", None))
     assert found["r"].max_abs > 0
     assert not {"m", "y"} & found.keys()
-    assert told[0].detail.startswith("The run in float16 did not come to its end. ReduceMean failed")
+    assert told[0].detail.startswith("The run in float16 did not finish. ReduceMean failed")
 
 
 def test_colours_that_are_not_of_a_comparison_stay_when_nothing_differs(window, qtbot, net):
@@ -324,15 +324,15 @@ def test_what_an_edit_did_is_no_error_of_fewer_bits(window, qtbot, net):
     told = []
     workspace.messages.shown.connect(told.append)
     panel = window.docks.open("compare")
-    assert pick(qtbot, panel, "What if all nodes were in float16") == {}
+    assert pick(qtbot, panel, "All nodes in float16") == {}
     assert [message.title for message in told] == ["The run is out of date"]
     workspace.document.undo()
     with workspace.document.edit("Rename") as transaction:
         rename_value(transaction, value(workspace, "r"), "renamed")
-    assert 0 < pick(qtbot, panel, "What if all nodes were in float16")[False, "renamed"] < 0.01
+    assert 0 < pick(qtbot, panel, "All nodes in float16")[False, "renamed"] < 0.01
 
 
-@pytest.mark.parametrize("choice", ["What if all nodes were in float16", ONNX_RUNTIME])
+@pytest.mark.parametrize("choice", ["All nodes in float16", ONNX_RUNTIME])
 def test_a_run_does_not_know_an_input_by_a_name_it_got_since(window, qtbot, net, choice):
     workspace = made_and_run(window, qtbot, net)
     with workspace.document.edit("Rename") as transaction:
@@ -382,7 +382,7 @@ def test_values_of_several_calls_are_told_apart(window, qtbot, tmp_path):
     workspace.runs.inputs.set_source("x", Constant(4.0))
     run(qtbot, workspace)
     panel = window.docks.open("compare")
-    pick(qtbot, panel, "The run before")
+    pick(qtbot, panel, "Previous run")
     let_readers_end(qtbot)
     rows = panel.table.model()
     names = [rows.index(row, 1).data() for row in range(rows.rowCount())]
@@ -415,7 +415,7 @@ def test_controls_and_what_came_out_lie_beside_each_other_in_a_small_window(wind
     docks = [window.findChild(QDockWidget, f"panel.{name}") for name in ("inspector", "compare")]
     window.resizeDocks(docks[:1], [600], Qt.Orientation.Horizontal)
     window.resizeDocks(docks[1:], [10], Qt.Orientation.Vertical)
-    assert pick(qtbot, panel, "What if all nodes were in bfloat16")
+    assert pick(qtbot, panel, "All nodes in bfloat16")
     lines = [panel.choose, panel.divergence, panel.relative.parentWidget(), panel.colour]
 
     def is_legible():
@@ -426,7 +426,7 @@ def test_controls_and_what_came_out_lie_beside_each_other_in_a_small_window(wind
     qtbot.waitUntil(is_legible)
 
 
-@pytest.mark.parametrize("choice", ["What if all nodes were in float16", "The open model other.onnx"])
+@pytest.mark.parametrize("choice", ["All nodes in float16", "The open model other.onnx"])
 def test_what_is_computed_for_a_comparison_comes_between_runs(window, qtbot, net, tmp_path, monkeypatch, choice):
     """In this process a session is used by one thread at a time."""
     workspace, other = run_beside_another(window, qtbot, net, tmp_path)

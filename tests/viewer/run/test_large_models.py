@@ -223,7 +223,7 @@ def test_a_model_is_read_twice_side_by_side(window, qtbot, tmp_path, workspace):
     assert other.results.is_current
 
 
-@pytest.mark.parametrize("choice", ["What if all nodes were in float16", ONNX_RUNTIME])
+@pytest.mark.parametrize("choice", ["All nodes in float16", ONNX_RUNTIME])
 def test_a_comparison_can_be_stopped_while_a_model_is_read(qtbot, window, workspace, choice):
     run(qtbot, workspace)
     edit(workspace, "v7", "alpha", 0.25)

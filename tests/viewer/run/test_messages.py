@@ -67,7 +67,7 @@ def test_what_lacks_a_value_that_nothing_defines_is_told(window, qtbot, workspac
     edit(workspace, "relu", "alpha", 0.25)
     run(qtbot, workspace)
     workspace.document.undo()
-    back = "Values of an earlier run are back: 3 nodes not computed: nothing defines 'l'"
+    back = "Showing values of an earlier run: 3 nodes not computed: nothing defines 'l'"
     qtbot.waitUntil(lambda: workspace.run_state == back)
 
 
@@ -114,7 +114,7 @@ def test_what_was_not_looked_at_is_told_until_a_search_looks(window, qtbot, tmp_
     make_bad(workspace)
     run(qtbot, workspace)
     alarm = next(m for m in workspace.parent().message_bar.messages if m.title == "NaN in z")
-    assert alarm.detail.endswith("Every value before it is finite, but values inside bodies were not looked at.")
+    assert alarm.detail.endswith("Every value before it is finite, but values inside bodies were not searched.")
 
 
 def test_values_that_are_finite_again_take_the_warning_back(qtbot, workspace):
@@ -156,7 +156,7 @@ def test_an_undo_in_live_says_that_the_values_of_before_are_back(qtbot, workspac
     ran = workspace.run_state
     assert ran.startswith("Ran ")
     workspace.document.undo()
-    assert workspace.run_state == "Values of an earlier run are back"
+    assert workspace.run_state == "Showing values of an earlier run"
     workspace.document.redo()
     assert workspace.run_state == ran
 
@@ -168,7 +168,7 @@ def test_an_undo_in_live_takes_back_the_failure_that_the_edit_made(qtbot, worksp
     failed = workspace.run_state
     assert "failed" in failed
     workspace.document.undo()
-    assert workspace.run_state == "Values of an earlier run are back"
+    assert workspace.run_state == "Showing values of an earlier run"
     assert bars(workspace) == []
     workspace.document.redo()
     assert workspace.run_state == failed
@@ -182,7 +182,7 @@ def test_inputs_of_before_in_live_bring_their_values_back_without_a_run(qtbot, w
         workspace.runs.inputs.set_source("x", Constant(2.0))
     idle(qtbot, workspace)
     make_finite(workspace)
-    assert workspace.run_state == "Values of an earlier run are back"
+    assert workspace.run_state == "Showing values of an earlier run"
     assert not workspace.runs.is_running
 
 
@@ -221,7 +221,7 @@ def test_a_value_that_a_run_could_not_compute_says_why(window, qtbot, workspace)
     edit(workspace, "mean", "axes", [2, 3])
     workspace.runs.run_to(node(workspace, "relu"))
     idle(qtbot, workspace)
-    assert shown_instead(window, qtbot, workspace, "y") == "Not computed: the run did not come here. Press Run (F6)."
+    assert shown_instead(window, qtbot, workspace, "y") == "Not computed: the run did not reach it. Press Run (F6)."
     run(qtbot, workspace, "run.step")
     assert "the run waits" in shown_instead(window, qtbot, workspace, "y")
 

@@ -125,7 +125,7 @@ def test_no_run_that_waits_is_ended_for_it(window, qtbot, open_text):
     qtbot.waitUntil(lambda: bool(messages), timeout=20_000)
     idle(qtbot, workspace)
     assert workspace.runs.is_paused
-    assert "values inside bodies were not looked at" in messages[0].detail
+    assert "values inside bodies were not searched" in messages[0].detail
 
 
 def test_where_all_is_finite_every_turn_was_looked_at(window, qtbot, open_text):
@@ -168,7 +168,7 @@ def test_the_way_of_an_element_leads_into_bodies_and_out_of_them(window, qtbot, 
     panel = window.docks.open("element")
     qtbot.waitUntil(lambda: panel.trace is not None and panel.trace.value == 6.0)
     assert not panel.trace.origins
-    assert panel.value.text() == "= 6, as the node around gave it for the last turn"
+    assert panel.value.text() == "= 6, passed by the outer node in the last iteration"
 
 
 #: Values far below zero stand for the mask of an attention until `open_masked` makes them -inf. Then a row that is
@@ -206,7 +206,7 @@ def test_a_mask_of_infinities_does_not_end_the_hunt_and_next_goes_on(window, qtb
     assert hunt(qtbot, masked) == ("weights", (1, 0))
     assert causes(window, qtbot, "weights") == [("scores", -np.inf)]
     assert hunt(qtbot, masked, "run.next_non_finite") == ("log", (0, 0))
-    assert told(qtbot, masked, "run.next_non_finite") == "No further NaN or infinity begins in the last run"
+    assert told(qtbot, masked, "run.next_non_finite") == "No further NaN or infinity in the last run"
     assert hunt(qtbot, masked, "run.next_non_finite") == ("weights", (1, 0))  # from the beginning
 
 
@@ -215,7 +215,7 @@ def test_nan_alone_is_a_choice_that_is_remembered(window, qtbot, masked):
     assert window.settings.get(NAN_ALONE)
     run(qtbot, masked)
     assert hunt(qtbot, masked, "run.next_non_finite") == ("weights", (1, 0))
-    assert told(qtbot, masked, "run.next_non_finite") == "No further NaN begins in the last run"
+    assert told(qtbot, masked, "run.next_non_finite") == "No further NaN in the last run"
     masked.trigger("run.nan_alone")
     assert not window.docks.open("element").nan_alone.isChecked()
     assert not window.settings.get(NAN_ALONE)
@@ -228,7 +228,7 @@ def test_next_goes_through_the_turns_of_a_body(window, qtbot, open_text):
     assert causes(window, qtbot, "l") == [("s1", -0.5)]
     assert hunt(qtbot, workspace, "run.next_non_finite") == ("l", (0,))
     assert causes(window, qtbot, "l") == [("s1", -1.5)]
-    assert told(qtbot, workspace, "run.next_non_finite") == "No further NaN or infinity begins in the last run"
+    assert told(qtbot, workspace, "run.next_non_finite") == "No further NaN or infinity in the last run"
     assert not workspace.runs.is_paused
 
 
@@ -242,7 +242,7 @@ def test_infinities_that_are_given_are_told_where_nothing_begins(qtbot, open_tex
     workspace.messages.shown.connect(messages.append)
     run(qtbot, workspace)
     assert not messages
-    assert told(qtbot, workspace, "run.first_non_finite") == "Infinities are only passed on"
+    assert told(qtbot, workspace, "run.first_non_finite") == "No node produces an infinity"
     assert "that has an infinity is x." in messages[0].detail
 
 

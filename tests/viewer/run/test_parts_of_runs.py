@@ -31,7 +31,7 @@ def is_told_missing(window, qtbot, workspace, name):
     """Wait until the Tensor panel says in place of a value that it was not computed."""
     notice = window.docks.open("tensor").pane.notice
     workspace.selection.set([value(workspace, name)])
-    qtbot.waitUntil(lambda: notice.text() == "Not computed: the run did not come here. Press Run (F6).")
+    qtbot.waitUntil(lambda: notice.text() == "Not computed: the run did not reach it. Press Run (F6).")
     return notice.isVisible()
 
 
@@ -49,7 +49,7 @@ def test_undo_brings_back_what_a_run_to_a_node_gave(window, qtbot, workspace):
     assert workspace.results.current is part
     assert workspace.results.is_current
     assert names_with_values(workspace) == known
-    assert workspace.run_state == "Values of an earlier run are back: of some nodes only"
+    assert workspace.run_state == "Showing values of an earlier run: of some nodes only"
     assert is_told_missing(window, qtbot, workspace, "y")
     assert not workspace.runs.is_running
 

@@ -54,7 +54,7 @@ def test_an_array_of_an_archive_is_chosen_for_an_input(window, qtbot, workspace,
         ("_mean", "0.5; 0.4", "0.5; 0.4 is no mean"),
         ("_mean", "nan", "nan is no mean"),
         ("_std", "wide", "wide is no deviation"),
-        ("_std", "1, 0, 1", "A deviation is not zero"),
+        ("_std", "1, 0, 1", "The deviation must not be 0"),
     ],
 )
 def test_what_is_no_option_of_a_picture_stays_in_its_field_and_is_told(

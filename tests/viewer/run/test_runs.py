@@ -469,7 +469,7 @@ def test_overlays_follow_the_run_and_come_from_files(window, qtbot, net, tmp_pat
     (tmp_path / "n.csv").write_text("conv,3\nr,four\n")
     overlays.load(tmp_path / "n.csv")
     idle(qtbot, workspace)
-    assert told[1:] == [("info", "1 entry in n.csv is no number", "r: four")]
+    assert told[1:] == [("info", "1 entry in n.csv is not a number", "r: four")]
     assert overlays.title == "n"
     (tmp_path / "n.csv").write_text("conv,3\nr,4\nconv,5\n")
     overlays.load(tmp_path / "n.csv")
@@ -487,7 +487,7 @@ def test_the_profile_tells_what_was_held_of_a_run_that_computed_it_all(window, q
     let_readers_end(qtbot)
     qtbot.waitUntil(lambda: profile.summary.text().endswith(" held"))
     run(qtbot, workspace)  # all values are kept
-    qtbot.waitUntil(lambda: "partly of earlier runs" in profile.summary.text())
+    qtbot.waitUntil(lambda: "partly from earlier runs" in profile.summary.text())
     assert "held" not in profile.summary.text()
 
 

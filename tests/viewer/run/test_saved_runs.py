@@ -270,10 +270,10 @@ def test_what_was_compared_says_so_when_another_run_is_shown(window, qtbot, net)
     panel.compare_before()
     idle(qtbot, workspace)
     told, overlays = panel.summary.text(), workspace.runs.overlays
-    assert told.startswith("The run before: ")
+    assert told.startswith("Previous run: ")
     assert panel.again.isHidden()
     run(qtbot, workspace)
-    assert panel.summary.text() == f"Of an earlier run: {told}"
+    assert panel.summary.text() == f"Earlier run: {told}"
     assert "earlier run" in overlays.title
     panel.again.click()
     idle(qtbot, workspace)
@@ -311,7 +311,7 @@ def test_a_run_of_another_state_of_the_model_shows_what_is_still_there(window, q
     idle(qtbot, workspace)
     assert workspace.results.value_of(value(workspace, "even")) is None
     assert workspace.results.value_of(value(workspace, "y")) is not None
-    assert told == [("warning", "Without a place in it: 1 value of run.npz. The others are shown.")]
+    assert told == [("warning", "Not in this model: 1 value of run.npz. The others are shown.")]
 
 
 @pytest.mark.parametrize(

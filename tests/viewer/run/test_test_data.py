@@ -51,7 +51,7 @@ def test_a_set_may_give_inputs_that_have_a_default(window, qtbot, folder):
 def test_a_set_that_expects_nothing_does_not_pass(window, qtbot, folder):
     put(folder, input_0=X)
     workspace = opened(window, qtbot, folder.parent / "model.onnx")
-    assert problems_of(qtbot, workspace) == ["it says of no output what is expected"]
+    assert problems_of(qtbot, workspace) == ["it has no expected outputs"]
     assert workspace.run_state == "0 of 1 outputs as expected"
 
 

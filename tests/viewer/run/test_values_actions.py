@@ -54,7 +54,7 @@ def test_a_view_of_nothing_says_that_nothing_is_selected(window, qtbot, workspac
     told = []
     workspace.messages.shown.connect(told.append)
     do(qtbot, window, workspace, "Values as Feature maps")
-    assert [message.title for message in told] == ["There are no numbers to look at"]
+    assert [message.title for message in told] == ["No tensor is selected"]
 
 
 def test_a_view_that_does_not_fit_is_not_forced(window, qtbot, workspace):
@@ -64,9 +64,9 @@ def test_a_view_that_does_not_fit_is_not_forced(window, qtbot, workspace):
     workspace.messages.shown.connect(told.append)
     do(qtbot, window, workspace, "Values as Attention")
     assert panel.pane.view == before
-    do(qtbot, window, workspace, "Difference From the Run Before")
+    do(qtbot, window, workspace, "Difference From the Previous Run")
     assert [message.title for message in told] == [
-        "There is no view Attention of this", "There is no value of the run before",
+        "There is no view Attention of this", "There is no value of the previous run",
     ]  # fmt: skip
 
 
@@ -77,8 +77,8 @@ def test_before_and_difference_and_pinning(window, qtbot, workspace):
     workspace.results.fetch(value(workspace, "r"), before=True)
     idle(qtbot, workspace)
     for title, mode in (
-        ("Values of the Run Before", 1),
-        ("Difference From the Run Before", 2),
+        ("Values of the Previous Run", 1),
+        ("Difference From the Previous Run", 2),
         ("Values of This Run", 0),
     ):
         do(qtbot, window, workspace, title)
@@ -98,26 +98,26 @@ def test_comparing_with_the_run_before_and_fewer_bits(window, qtbot, workspace):
     edit(workspace, "relu", "alpha", 0.25)
     edit(workspace, "conv", "pads", [0, 0, 0, 0])
     run(qtbot, workspace)
-    do(qtbot, window, workspace, "Compare With the Run Before")
+    do(qtbot, window, workspace, "Compare With the Previous Run")
     panel = window.docks.panel("compare")
     assert panel.first.name == "c"
     do(qtbot, window, workspace, "First Divergence")
     assert workspace.selection.current is value(workspace, "c")
     workspace.selection.set([node(workspace, "relu")])
-    do(qtbot, window, workspace, "What If in bfloat16")
+    do(qtbot, window, workspace, "Compare With This Run in bfloat16")
     assert {row.name for row in panel.rows if row.difference.max_abs} <= {"r", "m", "y"}
 
 
 def test_nothing_is_coloured_where_nothing_differs(window, qtbot, workspace):
     run(qtbot, workspace, "run.fresh")
-    do(qtbot, window, workspace, "Compare With the Run Before")
+    do(qtbot, window, workspace, "Compare With the Previous Run")
     assert "agree" in window.docks.panel("compare").summary.text()
     assert workspace.runs.overlays.numbers == {}
 
 
 def test_there_is_no_run_before_the_first(window, qtbot, workspace):
-    do(qtbot, window, workspace, "Compare With the Run Before")
-    assert [m.title for m in workspace.parent().message_bar.messages] == ["There is no run before"]
+    do(qtbot, window, workspace, "Compare With the Previous Run")
+    assert [m.title for m in workspace.parent().message_bar.messages] == ["There is no previous run"]
 
 
 def test_conditions_are_switches(window, qtbot, workspace):
@@ -129,7 +129,7 @@ def test_conditions_are_switches(window, qtbot, workspace):
     for refused in ("", "-1", "nan", "many"):
         dialog.fields[0].setText(refused)
         dialog.try_accept()
-        assert dialog.error.text().startswith("That is no limit")
+        assert dialog.error.text().startswith("Invalid limit")
     dialog.fields[0].setText("250")
     dialog.try_accept()
     do(qtbot, window, workspace, "Break When a Value Is Not Finite")
@@ -204,7 +204,7 @@ def test_an_element_follows_a_new_name_and_tells_where_nothing_is_upstream(windo
     element = window.docks.open("element")
     workspace.selection.set([value(workspace, "x")])
     idle(qtbot, workspace)
-    assert element.value.text().endswith("as given: no node computes it")
+    assert element.value.text().endswith("not computed by a node")
     with workspace.document.edit("Rename") as edit:
         edit.do(SetField(value(workspace, "x"), "name", "image"))
     assert element.name.text() == "image"

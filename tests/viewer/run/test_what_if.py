@@ -42,7 +42,7 @@ def choose(qtbot, window, workspace, name, precision="float16"):
     panel = window.docks.open("compare")
     panel.rows = []
     panel.menu.aboutToShow.emit()
-    next(a for a in panel.menu.actions() if a.text() == f"What if the node selected was in {precision}").trigger()
+    next(a for a in panel.menu.actions() if a.text() == f"Selected node in {precision}").trigger()
     qtbot.waitUntil(lambda: not workspace.tasks.running, timeout=30_000)
     return panel
 
@@ -63,4 +63,4 @@ def test_what_has_no_floats_is_refused_with_the_reason(window, qtbot, workspace)
     messages = []
     workspace.messages.shown.connect(messages.append)
     assert choose(qtbot, window, workspace, "whole").rows == []
-    assert [m.title for m in messages] == ["Nothing to keep in fewer bits"]
+    assert [m.title for m in messages] == ["Nothing to round"]

@@ -180,7 +180,7 @@ def test_an_edit_runs_live_and_before_and_after_are_seen(window, workspace, keys
     idle(keys.qtbot, workspace)
     assert workspace.results.current is not first
     pane = window.docks.open("tensor").pane
-    for title, mode in (("Values of the Run Before", 1), ("Difference From the Run Before", 2)):
+    for title, mode in (("Values of the Previous Run", 1), ("Difference From the Previous Run", 2)):
         keys.wait(lambda: pane.mode_box.isVisible() and not workspace.tasks.running)
         keys.call(title)
         assert pane.mode_box.currentIndex() == mode
@@ -201,14 +201,14 @@ def test_the_origin_of_a_nan_is_found_and_followed(window, workspace, keys):
     keys.press("Return")
     keys.wait(lambda: panel.place[0] is value(workspace, "c"))
     idle(keys.qtbot, workspace)
-    keys.call("Back to the element before", "Element panel")
+    keys.call("Back to the previous element", "Element panel")
     keys.wait(lambda: panel.place[0] is value(workspace, "l"))
 
 
 def test_values_are_compared_watched_and_profiled(window, workspace, keys):
     make_finite(workspace)
     run(keys, workspace)
-    keys.call("What If in int8")
+    keys.call("Compare With This Run in int8")
     panel = window.docks.panel("compare")
     keys.wait(lambda: bool(panel.rows) and not workspace.tasks.running)
     let_readers_end(keys.qtbot)

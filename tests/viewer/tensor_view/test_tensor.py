@@ -242,7 +242,7 @@ def test_a_refused_text_is_told_of_when_the_person_goes_elsewhere(qtbot, panel, 
     assert editor.isVisible()
     assert editor.text() == "300"
     panel.pane.view_box.setFocus()
-    assert "300 was not taken" in told[0].title
+    assert "300 was not accepted" in told[0].title
     assert "0 to 255" in told[0].detail
     assert value.initializer.numpy().tolist() == [1, 2]
 
@@ -255,7 +255,7 @@ def test_a_wrong_shape_is_refused_in_the_line_that_asks(qtbot, panel, chain):
     qtbot.keyClicks(ask.field, "two by three")
     qtbot.keyClick(ask.field, Qt.Key.Key_Return)
     assert ask.isVisible()
-    assert "This is no shape" in ask.error.text()
+    assert "Not a shape" in ask.error.text()
     ask.field.clear()
     qtbot.keyClicks(ask.field, "2x-1")
     qtbot.keyClick(ask.field, Qt.Key.Key_Return)

@@ -553,7 +553,7 @@ def test_a_value_that_is_long_on_its_way_is_said_to_be_and_then_seen_in_the_same
     gate.clear()
     run(2.0)
     qtbot.waitUntil(lambda: panel.pane.stack.currentWidget() is panel.pane.notice)
-    assert panel.pane.notice.text() == "Bringing the value…"
+    assert panel.pane.notice.text() == "Loading the value…"
     assert visible_spins(panel) == []
     gate.set()
     qtbot.waitUntil(lambda: panel.pane.stack.currentWidget() is panel.pane.table)
@@ -568,7 +568,7 @@ def test_going_to_another_plane_meanwhile_does_not_let_old_values_stand_for_the_
     channel(panel).setValue(1)
     assert panel.pane.table.cells.index(0, 0).data() == "-1"
     qtbot.waitUntil(panel.pane.notice.isVisible)
-    assert panel.pane.notice.text() == "Bringing the value…"
+    assert panel.pane.notice.text() == "Loading the value…"
 
 
 def test_neither_does_a_picture_of_them_that_is_ready_meanwhile(qtbot, far, monkeypatch):
@@ -581,6 +581,6 @@ def test_neither_does_a_picture_of_them_that_is_ready_meanwhile(qtbot, far, monk
     free.set()
     qtbot.waitUntil(lambda: not any(task.title == "Drawing a tensor" for task in panel.workspace.tasks.running))
     qtbot.waitUntil(panel.pane.notice.isVisible)
-    assert panel.pane.notice.text() == "Bringing the value…"
+    assert panel.pane.notice.text() == "Loading the value…"
     gate.set()
     qtbot.waitUntil(panel.pane.picture.isVisible)

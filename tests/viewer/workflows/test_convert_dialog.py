@@ -53,7 +53,7 @@ def test_preview_then_one_edit_then_undo(dialog, qtbot):
     assert not dialog.ok.isEnabled()
     dialog.precision.setCurrentText("float16")
     settled(dialog, qtbot)
-    assert "2 × weights became float16" in lines(dialog)
+    assert "2 × weights converted to float16" in lines(dialog)
     assert snapshot(document.model) == before
     dialog.ok.click()
     converted(dialog, qtbot)
@@ -80,8 +80,8 @@ def test_the_outcome_of_a_choice_that_was_changed_meanwhile_does_not_come(dialog
     dialog.precision.setCurrentText("bfloat16")
     go_on.set()
     settled(dialog, qtbot)
-    assert "2 × weights became bfloat16" in lines(dialog)
-    assert "2 × weights became float16" not in lines(dialog)
+    assert "2 × weights converted to bfloat16" in lines(dialog)
+    assert "2 × weights converted to float16" not in lines(dialog)
 
 
 def stop(dialog, qtbot, began):
@@ -100,7 +100,7 @@ def test_stop_while_it_is_tried_out_leaves_the_choice(dialog, qtbot, monkeypatch
         settled(dialog, qtbot)
     assert dialog.state.text().startswith("Stopped")
     dialog.ok.click()
-    qtbot.waitUntil(lambda: "2 × weights became float16" in lines(dialog), timeout=30_000)
+    qtbot.waitUntil(lambda: "2 × weights converted to float16" in lines(dialog), timeout=30_000)
 
 
 def test_stop_while_outputs_are_compared_leaves_the_model_and_the_choice(dialog, qtbot, monkeypatch):
@@ -127,7 +127,7 @@ def test_what_cannot_be_done_is_said(dialog, qtbot):
     dialog.freeze.setText("Q=1")
     dialog.freeze.textEdited.emit("Q=1")
     settled(dialog, qtbot)
-    assert "No dimension is called Q" in dialog.error.text()
+    assert "No dimension is named Q" in dialog.error.text()
     assert not dialog.ok.isEnabled()
 
 
@@ -215,7 +215,7 @@ def test_what_is_that_of_the_whole_model_is_refused_for_a_selection(dialog, qtbo
     assert dialog.options().ir_version is None
     dialog.opset.setCurrentText("13")
     settled(dialog, qtbot)
-    assert "An operator set is that of the whole model" in dialog.error.text()
+    assert "The opset applies to the whole model" in dialog.error.text()
     assert not dialog.ok.isEnabled()
 
 

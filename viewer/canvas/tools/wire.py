@@ -153,7 +153,7 @@ class WireTool(Tool):
 
     def _input(self, node: Node, index: int, point: tuple[float, float] | None = None) -> WireTarget:
         if (node, index) == self.taken:
-            return WireTarget("Leave it here", point=point)
+            return WireTarget("No change", point=point)
         reason = self._refusal(node)
         where = f"{display(node.title, 40)} · {display(input_name(node, index), 30)}"
         if reason:
@@ -194,7 +194,7 @@ class WireTool(Tool):
     def _node(self, node: Node) -> WireTarget:
         """A node as a whole: its free inputs, those whose type fits before the others."""
         if self.taken is not None and self.taken[0] is node:
-            return WireTarget("Leave it here")
+            return WireTarget("No change")
         reason = self._refusal(node)
         if reason:
             return WireTarget(reason, refused=True)
@@ -212,7 +212,7 @@ class WireTool(Tool):
         assert self.taken is not None
         node, index = self.taken
         if value is self.value:
-            return WireTarget("Leave it here")
+            return WireTarget("No change")
         reason = _told(why_not_connect(node, value))
         if reason:
             return WireTarget(reason, refused=True)
@@ -321,8 +321,8 @@ class WireTool(Tool):
         palette.choose_for(
             graph,
             chosen,
-            caption=f"What takes {display(value.name, 40)} ({type_text(known)})?",
-            why_not=lambda operator: "" if operator.takes(known) else f"It takes no {type_text(known)}.",
+            caption=f"Operator for {display(value.name, 40)} ({type_text(known)})",
+            why_not=lambda operator: "" if operator.takes(known) else f"No input accepts {type_text(known)}.",
             at=self.view.mapToGlobal(self._position.toPoint()),
         )
 
