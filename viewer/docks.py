@@ -252,14 +252,15 @@ class Docks(QObject):
             panel.activate()
         return panel
 
-    def offer(self, panel_id: str) -> None:
-        """Open a panel without focus, once per window; never one that the user closed."""
+    def offer(self, panel_id: str) -> bool:
+        """Open a panel without focus, once per window; never one that the user closed. Returns whether this was it."""
         if panel_id in self._offered or not self._are_shown:
-            return
+            return False
         self._offered.add(panel_id)
         if not self.is_open(panel_id) and panel_id not in self._settings.get(CLOSED_PANELS):
             self._docks[panel_id].show()
             self._docks[panel_id].raise_()
+        return True
 
     def _remember_closed(self, panel_id: str) -> None:
         known = self._settings.get(CLOSED_PANELS)

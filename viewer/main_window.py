@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QCloseEvent,
+    QContextMenuEvent,
     QDragEnterEvent,
     QDropEvent,
     QGuiApplication,
     QKeyEvent,
+    QKeySequence,
     QMouseEvent,
     QPaintEvent,
+    QShortcut,
 )
 from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QApplication,
     QMainWindow,
     QToolBar,
 )
@@ -27,7 +32,7 @@ from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.viewer import preload
 from onnx_workbench.viewer.actions import MenuContext, action
 from onnx_workbench.viewer.actions.binding import ActionBinding
-from onnx_workbench.viewer.core.settings import THEME, Settings
+from onnx_workbench.viewer.core.settings import LAST_FOLDER, THEME, Settings
 from onnx_workbench.viewer.docks import Docks
 from onnx_workbench.viewer.files.document_area import DocumentArea
 from onnx_workbench.viewer.files.document_tab import DocumentTab
@@ -47,6 +52,8 @@ if TYPE_CHECKING:
 
 _FIRST_SIZE = QSize(1280, 800)
 _MOUSE_BUTTONS = {Qt.MouseButton.BackButton: "go.back", Qt.MouseButton.ForwardButton: "go.forward"}
+_ARRAYS = (".npy", ".npz")
+_SHOWN_SAVED = 5000  # ms
 _AFTER_OPENING = 1500  # ms from the first model to the import of what running one needs
 
 
@@ -93,6 +100,8 @@ class MainWindow(QMainWindow):
         self.files.opened.connect(self._do_wanted)
         self.files.opened.connect(self._preload_runs, Qt.ConnectionType.SingleShotConnection)
         self.files.operator_set_opened.connect(partial(self.actions_binding.run, "model.operator_sets"))
+        QShortcut(QKeySequence("Shift+F10"), self, self._open_menu_of_focus)
+        self.files.saver.saved.connect(lambda text: self.status.showMessage(text, _SHOWN_SAVED))
         self._connect_start_page()
         self._connect_area()
         self._restore()
@@ -181,6 +190,8 @@ class MainWindow(QMainWindow):
         """Bring everything around the graph in line with the document in front."""
         tab = self.tab
         workspace = None if tab is None else tab.workspace
+        if tab is not None and tab.path is not None:  # file dialogs start beside the model
+            self.settings.set(LAST_FOLDER, str(tab.path.parent))
         self.docks.set_shown(shown=tab is not None or self.files.is_waiting)
         self.docks.follow(workspace)
         self.status.follow(workspace)
@@ -195,7 +206,8 @@ class MainWindow(QMainWindow):
             self.setWindowTitle("ONNX Workbench")
         else:
             name = display(tab.workspace.label, 80).replace("[*]", "[*][*]")
-            self.setWindowTitle(f"{name}[*] – ONNX Workbench")
+            read_only = " (read-only)" if tab.is_read_only else ""
+            self.setWindowTitle(f"{name}[*]{read_only} – ONNX Workbench")
         self.setWindowModified(tab is not None and tab.modified)  # which a title must have room for
 
     def expect(self, documents: bool) -> None:
@@ -240,8 +252,12 @@ class MainWindow(QMainWindow):
             self.actions_binding.run(action_id)
 
     def _offer(self, workspace: Workspace, panel_id: str) -> None:
-        if workspace is self.workspace:
-            self.docks.offer(panel_id)
+        """Open a panel for what is new in it; for the first run its inputs too, and the first output."""
+        if workspace is not self.workspace or not self.docks.offer(panel_id) or panel_id != "tensor":
+            return
+        self.docks.offer("run")
+        if not workspace.selection.items:
+            workspace.selection.set(workspace.model.graph.outputs[:1])
 
     def _open_panel_of(self, item: object) -> None:
         """A double-click on something without an inside: its values, its fields, or the one field it is."""
@@ -266,6 +282,18 @@ class MainWindow(QMainWindow):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         if not menu.isEmpty():
             menu.popup(position)
+
+    def _open_menu_of_focus(self) -> None:
+        """Open the context menu of what has the focus: of the current row of a list, else of the whole."""
+        widget = QApplication.focusWidget()
+        if isinstance(widget, QAbstractItemView):
+            position = widget.visualRect(widget.currentIndex()).center()
+            widget = widget.viewport()
+        elif widget is not None:
+            position = widget.rect().center()
+        if widget is not None:
+            reason = QContextMenuEvent.Reason.Keyboard
+            QApplication.sendEvent(widget, QContextMenuEvent(reason, position, widget.mapToGlobal(position)))
 
     def _offer_conversion(
         self, workspace: Workspace, opset: int, purpose: str, then: Callable[[], object] | None
@@ -319,7 +347,36 @@ class MainWindow(QMainWindow):
     def dropEvent(self, event: QDropEvent) -> None:
         paths = [Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile()]
         event.acceptProposedAction()
-        self.files.open(paths)
+        arrays = [path for path in paths if path.suffix.lower() in _ARRAYS] if self.workspace is not None else []
+        for path in arrays:
+            self._take_arrays(path)
+        self.files.open(path for path in paths if path not in arrays)
+
+    def _take_arrays(self, path: Path) -> None:
+        """Take the inputs of a run from an .npz file, and the selected weight or the only input from an .npy file."""
+        workspace = self.workspace
+        assert workspace is not None
+        current, inputs = workspace.selection.current, workspace.model.graph.required_inputs
+        if path.suffix.lower() == ".npy" and isinstance(current, Value) and current.initializer is not None:
+            from onnx_workbench.viewer.tensor_view.panel import TensorPanel
+
+            panel = self.docks.open("tensor")
+            if isinstance(panel, TensorPanel):
+                panel.pane.menu.import_file(path)
+        elif path.suffix.lower() == ".npy" and len(inputs) != 1:
+            detail = "Select an initializer first, or drop the file on the File field of an input in the Run panel."
+            workspace.messages.show("info", f"{display(path.name, 60)} was not used", detail)
+        elif path.suffix.lower() == ".npy":
+            from onnx_workbench.exec.inputs.sources import File
+
+            self.docks.open("run")
+            workspace.runs.inputs.set_source(inputs[0].name, File(path))
+        else:
+            from onnx_workbench.viewer.run_panel.panel import RunPanel
+
+            panel = self.docks.open("run")
+            if isinstance(panel, RunPanel):
+                panel.take_file(path)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Close if nothing can be lost; otherwise finish pending saves, and ask first."""

@@ -1,9 +1,10 @@
-"""Parse new constants from text: ``bias: float[4]``, ``axes = 0, 2``, ``scale: float16[2,2] = 0.5``."""
+"""Parse new constants from text: ``bias: float[4]``, ``axes = 0, 2``, ``scale: float16[2,2] = 0.5``, ``[1, -1]``."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 from typing import Any
@@ -29,6 +30,9 @@ _HOW = "Write name = 1, 2, 3 or name: float[2,3], or both: name: float[2,3] = 0.
 _WRITTEN = re.compile(r"\s*[^\s=:][^=]*?(=\s*\S|:\s*[a-z])")
 
 _TYPED = re.compile(r"\s*([a-z]\w*\s*(?:\[[^\]=]*\])?)\s*=(.*)", re.DOTALL)
+
+_LITERAL = re.compile(r"\s*(\[|[-−]?\.?[0-9])")
+_POINT = re.compile(r"(?<=[0-9])\.(?![0-9])")  # "1." is no number of JSON
 
 _KINDS = {
     AttributeKind.INT: ElementType.INT64,
@@ -57,6 +61,35 @@ def add_constant(edit: Transaction, graph: Graph, text: str) -> Value:
     if name in names_taken(graph):
         raise ModelError(f"There is a value named {name} already", "Choose another name.", graph)
     return add_initializer(edit, graph, tensor, name)
+
+
+def reads_as_literal(text: str) -> bool:
+    """Return whether a text is a number, or begins like a list of numbers: ``3``, ``0.5``, ``[1, -1]``."""
+    return _LITERAL.match(text) is not None
+
+
+def parse_literal(text: str, kinds: Sequence[ElementType]) -> ArrayTensor:
+    """Parse a number or a list, which may be nested: ``3``, ``[1, -1]``, ``[[0.5, 1], [2, 3]]``.
+
+    Its element type is the first of `kinds` that holds the numbers as written. ModelError when the text is malformed,
+    rows have different lengths, or no type fits.
+    """
+    try:
+        found = json.loads(_POINT.sub(r"\g<0>0", text.replace("−", "-")))
+        values = np.array(found)
+    except (ValueError, RecursionError):
+        raise ModelError(f"{text[:60]!r} is not a list of numbers", "Write 3, [1, -1] or [[1, 2], [3, 4]].") from None
+    if values.dtype.kind not in "iufb" or values.ndim > _MOST_DIMENSIONS:
+        raise ModelError(f"{text[:60]!r} is not a list of numbers", "Write 3, [1, -1] or [[1, 2], [3, 4]].")
+    if not values.size:
+        values = values.astype(np.int64)  # no element needs a fraction
+    for kind in kinds:
+        if (values.dtype.kind == "f" and kind.is_integer) or (values.dtype.kind == "b") != (kind is ElementType.BOOL):
+            continue
+        if values.size and kind.is_integer and not np.array_equal(values.astype(kind.numpy_dtype), values):
+            continue
+        return ArrayTensor(values.astype(kind.numpy_dtype), kind)
+    raise ModelError(f"{text[:60]!r} does not fit {', '.join(kind.text for kind in kinds)}", _HOW)
 
 
 def give_default(edit: Transaction, value: Value, text: str) -> None:

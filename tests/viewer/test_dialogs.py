@@ -93,6 +93,7 @@ def test_the_question_about_changes(qtbot, button, expected):
     answers = []
     box = ask_to_save(None, "a\nb.onnx", lambda: answers.append("save"), lambda: answers.append("discard"))
     assert "a\\nb.onnx" in box.text()
+    assert box.button(getattr(QMessageBox.StandardButton, button)).text() == f"&{button}"
     box.button(getattr(QMessageBox.StandardButton, button)).click()
     qtbot.wait(1)
     assert answers == expected

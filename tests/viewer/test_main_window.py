@@ -7,7 +7,7 @@ from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.actions import actions
 from onnx_workbench.viewer.actions.binding import ActionBinding
-from onnx_workbench.viewer.core.settings import DIRECTION, RESTORE_VIEW, SHOW_NAMES, THEME, Settings
+from onnx_workbench.viewer.core.settings import DIRECTION, LAST_FOLDER, RESTORE_VIEW, SHOW_NAMES, THEME, Settings
 from onnx_workbench.viewer.files.read_model import sample_model
 from onnx_workbench.viewer.main_window import MainWindow
 from onnx_workbench.viewer.style.icons import icon
@@ -307,6 +307,49 @@ def test_the_context_menu_has_what_fits(window, qtbot, write_model):
     popup = QApplication.activePopupWidget()
     assert popup is not None
     popup.close()
+
+
+def test_shift_f10_opens_the_context_menu_of_what_has_the_focus(window, qtbot, write_model):
+    tab = opened(window, qtbot, write_model())
+    tab.workspace.selection.set([next(iter(tab.workspace.graph.nodes))])
+    for widget in (tab.view, window.docks.open("outline").tree):
+        widget.setFocus()
+        window._open_menu_of_focus()
+        popup = QApplication.activePopupWidget()
+        assert popup is not None
+        popup.close()
+
+
+def test_a_save_is_told_in_the_status_line(window, qtbot, write_model):
+    tab = opened(window, qtbot, write_model("a.onnx"))
+    rename(tab, "other")
+    run(window, "file.save")
+    qtbot.waitUntil(lambda: window.status.currentMessage() == f"Saved {tab.path}", timeout=20_000)
+
+
+def test_a_file_that_may_not_be_written_to_is_named_so_at_once(window, qtbot, monkeypatch, write_model):
+    monkeypatch.setattr("os.access", lambda *_: False)
+    opened(window, qtbot, write_model("a.onnx"))
+    assert window.windowTitle().startswith("a.onnx")
+    assert "(read-only)" in window.windowTitle()
+
+
+def test_home_shows_the_beginning_at_the_present_zoom(window, qtbot, write_model):
+    tab = opened(window, qtbot, write_model())
+    tab.view.centre_at(0.35, 4000.0, 4000.0)
+    run(window, "view.beginning")
+    assert tab.view.zoom == pytest.approx(0.35)
+    left, top, right, bottom = tab.view.viewport.area
+    x, y, width, height = tab.view.scene.rect(0)
+    assert left < x + width / 2 < right
+    assert top < y + height / 2 < bottom
+
+
+def test_file_dialogs_start_beside_the_model_in_front(window, qtbot, write_model, tmp_path):
+    (tmp_path / "deep").mkdir()
+    path = write_model("a.onnx").rename(tmp_path / "deep" / "a.onnx")
+    opened(window, qtbot, path)
+    assert window.settings.get(LAST_FOLDER) == str(tmp_path / "deep")
 
 
 @pytest.mark.parametrize("one", actions(), ids=lambda one: one.id)

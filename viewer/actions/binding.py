@@ -19,6 +19,7 @@ from onnx_workbench.viewer.popups.command_palette import PaletteEntry
 from onnx_workbench.viewer.property_tree.editors import take_from
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import themes
+from onnx_workbench.viewer.style.tooltips import wrapped
 
 
 class ActionBinding(QObject):
@@ -206,7 +207,7 @@ def tooltip(one: Action) -> str:
     """Return title, shortcut and tip."""
     keys = shortcut_text(one)
     title = f"{one.plain_title} ({keys})" if keys else one.plain_title
-    return f"{title}\n{one.tip}" if one.tip else title
+    return wrapped(f"{title}\n{one.tip}" if one.tip else title)
 
 
 def _enter_typed() -> None:

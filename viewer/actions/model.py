@@ -13,6 +13,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model
 from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, Submenu, always, with_document
 from onnx_workbench.viewer.actions.targets import graph_in_view, has_node, has_several, has_several_documents
+from onnx_workbench.viewer.core.settings import LAST_FOLDER
 from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside, show_for
 from onnx_workbench.viewer.style.formatting import display, lost_text, plural
 
@@ -47,7 +48,7 @@ def _save_with_options(context: MenuContext, *, copy: bool = False) -> None:
     if tab is None:
         return
 
-    path = tab.path or Path(f"{tab.workspace.title}.onnx").absolute()
+    path = tab.path or Path(context.settings.get(LAST_FOLDER), f"{tab.workspace.title}.onnx").absolute()
     suggestion = path.with_name(f"{path.stem}-copy{path.suffix}") if copy else path
     save = partial(context.files.saver.save_with, tab)
     selection = tab.workspace.selection

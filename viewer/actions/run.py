@@ -148,6 +148,20 @@ def _test(context: MenuContext) -> None:
     context.docks.open("run")
 
 
+def _has_inputs(context: MenuContext) -> bool:
+    workspace = context.workspace
+    return workspace is not None and bool(workspace.model.graph.required_inputs)
+
+
+def _inputs_from_file(context: MenuContext) -> None:
+    from onnx_workbench.viewer.run_panel.panel import ARRAY_FILES, RunPanel
+
+    path = ask_file(context.window, context.settings, "Inputs from file", ARRAY_FILES)
+    panel = context.docks.open("run") if path is not None else None
+    if path is not None and isinstance(panel, RunPanel):
+        panel.take_file(path)
+
+
 def _save_run(context: MenuContext) -> None:
     from onnx_workbench.viewer.run.saved_runs import write_run
 
@@ -270,6 +284,16 @@ ACTIONS = (
         section=6,
         tip="Each test_data_set_* folder beside the model: pass or fail per output.",
         words="expected outputs verify check",
+    ),
+    Action(
+        id="run.inputs",
+        title="&Inputs from File…",
+        run=_inputs_from_file,
+        enabled=_has_inputs,
+        menu=Menu.RUN,
+        section=6,
+        tip="Take the inputs that an .npz file has arrays for from that file, by name.",
+        words="feeds arrays npz data",
     ),
     Action(
         id="run.save",

@@ -26,7 +26,7 @@ MOUSE = (
     ("Connect", "Drag from port to port; drop on the background to add an operator"),
     ("Open a body or function", "Double-click"),
     ("Go to where an outer value is made", "Double-click its dashed pill"),
-    ("Menu of an item", "Right-click"),
+    ("Context menu", "Right-click, Shift+F10"),
     ("Back and forward between places", "Side buttons of the mouse"),
 )
 

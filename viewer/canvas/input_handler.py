@@ -17,6 +17,7 @@ from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
 from onnx_workbench.viewer.canvas.tools import TOOLS, Press, Tool
 from onnx_workbench.viewer.canvas.tooltip_text import tip_of
 from onnx_workbench.viewer.core.settings import WHEEL_ZOOMS
+from onnx_workbench.viewer.style.tooltips import wrapped
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.canvas.graph_view import GraphView
@@ -211,7 +212,9 @@ class InputHandler:
         text = tip_of(view.scene, hit, view.type_of) if view.scene is not None and hit is not None else ""
         if text:
             # Escaped, so that a name with angle brackets is read and not rendered.
-            QToolTip.showText(event.globalPos(), f"<qt>{html.escape(text).replace(chr(10), '<br>')}</qt>", view)
+            QToolTip.showText(
+                event.globalPos(), f"<qt>{html.escape(wrapped(text)).replace(chr(10), '<br>')}</qt>", view
+            )
         else:
             QToolTip.hideText()
 

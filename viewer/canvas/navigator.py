@@ -86,8 +86,8 @@ class Navigator(QObject):
         self._jump(self._surface.fit)
 
     def to_beginning(self) -> None:
-        """Show where the graph starts, in a readable size."""
-        self._jump(self._surface.show_beginning)
+        """Show where the graph starts, at the present zoom."""
+        self._jump(lambda: self._surface.show_beginning(self._surface.viewport.scale))
 
     def to_selection(self) -> None:
         """Show what is selected as large as it fits."""

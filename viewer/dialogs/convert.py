@@ -33,7 +33,7 @@ from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, plural
-from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.viewer.style.tooltips import plain_tip, wrapped
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 from onnx_workbench.viewer.widgets.scope_box import ScopeBox
 from onnx_workbench.viewer.workflows.apply_edits import apply_edits
@@ -121,7 +121,9 @@ class ConvertDialog(QDialog):
         self.scope = ScopeBox(self._workspace)
         self.opset = self._make_opset()
         self.converter = QComboBox()
-        self.converter.setToolTip("How nodes are converted to another opset. The preview says which converter was used")
+        self.converter.setToolTip(
+            wrapped("How nodes are converted to another opset. The preview says which converter was used")
+        )
         for name, title in CONVERTERS.items():
             self.converter.addItem(title, name)
         self.precision = QComboBox()
@@ -130,12 +132,14 @@ class ConvertDialog(QDialog):
             self.precision.addItem(name, name)
         self.keep = QLineEdit()
         self.keep.setPlaceholderText("Softmax, */attention/*")
-        self.keep.setToolTip("Operators, or patterns of node names, that are left unchanged")
+        self.keep.setToolTip(wrapped("Operators, or patterns of node names, that are left unchanged"))
         self.keep_interface = QCheckBox("Inputs and outputs keep their type")
         self.keep_interface.setChecked(True)
         self.freeze = QLineEdit()
         self.free = QLineEdit()
-        self.free.setToolTip("A name for the first dimension of all inputs and outputs, or INPUT:AXIS=NAME for one")
+        self.free.setToolTip(
+            wrapped("A name for the first dimension of all inputs and outputs, or INPUT:AXIS=NAME for one")
+        )
 
     def _make_form(self, holder: QWidget) -> None:
         form = QFormLayout(holder)
@@ -193,7 +197,7 @@ class ConvertDialog(QDialog):
         model = self._workspace.model
         self.functions = QComboBox()
         self.functions.setToolTip(
-            "Replace calls by the nodes of their functions, or repeated blocks by calls of a function"
+            wrapped("Replace calls by the nodes of their functions, or repeated blocks by calls of a function")
         )
         for title, choice in (
             ("unchanged", None), ("inline calls", "inline"), ("repeated blocks become functions", "extract"),

@@ -193,6 +193,7 @@ class DocumentArea(QWidget):
             title = f"{title} •" if tab.modified else title
             if title != self._tabs.tabText(index):  # else the whole row of tabs is laid out and painted again
                 self._tabs.setTabText(index, title)
-            tip = plain_tip(display(str(tab.path or workspace.title), 500))
+            read_only = " (read-only)" if tab.is_read_only else ""
+            tip = plain_tip(display(str(tab.path or workspace.title), 500) + read_only)
             self._tabs.setTabToolTip(index, tip)
         self.titles_changed.emit()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -115,6 +116,11 @@ class DocumentTab(QWidget):
     def modified(self) -> bool:
         """Return whether closing would lose something."""
         return self.workspace.document.modified or bool(self.workspace.tasks.making("edit"))
+
+    @property
+    def is_read_only(self) -> bool:
+        """Return whether the file may not be written to, which the disk is asked."""
+        return self.path is not None and self.path.exists() and not os.access(self.path, os.W_OK)
 
     def _show_types(self) -> None:
         self.view.scenes.set_types(self.workspace.types.type_of)

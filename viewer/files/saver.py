@@ -20,6 +20,7 @@ from onnx_workbench.viewer.files.document_tab import DocumentTab
 from onnx_workbench.viewer.files.file_watcher import FileWatcher
 from onnx_workbench.viewer.popups.questions import ask_to_replace_truncated
 from onnx_workbench.viewer.property_tree.editors import take_typed
+from onnx_workbench.viewer.style.formatting import display
 
 if TYPE_CHECKING:  # how models are written is not needed before the first paint
     from onnx_workbench.model.io.writer.save import Saved, Saving
@@ -37,6 +38,7 @@ class Saver(QObject):
     A save passes `_begin`, `_write` and `_finish` in this order.
     """
 
+    saved = Signal(str)  # what was saved where, for the status line; other outcomes are messages
     ended = Signal(object)  # DocumentTab whose save has ended, whatever the outcome
 
     def __init__(self, area: DocumentArea, settings: Settings, watcher: FileWatcher) -> None:
@@ -212,6 +214,8 @@ class Saver(QObject):
             elsewhere = (("Save as…", partial(self.save_as, tab)),) if saved.left_out else ()
             detail = "\n".join((*saved.left_out, *saved.warnings))
             tab.workspace.messages.show("warning", title, detail, choices=elsewhere, topic=_SAVING)
+        else:
+            self.saved.emit(f"Saved {display(str(saved.path), 200)}")
         unused_data.offer(tab.workspace, saved)
 
     def _warn_before_overwriting(self, save: Save) -> None:

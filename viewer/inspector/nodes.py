@@ -215,7 +215,7 @@ def _input_field(workspace: Workspace, node: Node, index: int, name: str) -> Pro
         lambda: "" if value is None else value.name,
         source.connect,
         suggest=ValueSuggestions(workspace, source.visible, judge).suggest,
-        hint="a value, or w: float[3] = 1",
+        hint="a value, [1, -1], or w: float[3] = 1",
     )
 
 

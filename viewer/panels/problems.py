@@ -26,7 +26,7 @@ from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import theme
-from onnx_workbench.viewer.style.tooltips import for_role, plain_tip
+from onnx_workbench.viewer.style.tooltips import for_role, plain_tip, wrapped
 from onnx_workbench.viewer.tables.row_model import Column, Index, RowModel
 from onnx_workbench.viewer.tables.row_table import RowTable
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
@@ -91,8 +91,10 @@ class ProblemsPanel(Panel):
         self.fix_button.setToolTip("Fix the selected problem; can be undone")
         self.fix_all_button = QPushButton("Fix all", self)
         self.fix_all_button.setToolTip(
-            "Apply all safe fixes, also of notes: remove unused initializers and nodes, and outputs that no node "
-            "computes. One edit; can be undone"
+            wrapped(
+                "Apply all safe fixes, also of notes: remove unused initializers and nodes, and outputs that no node "
+                "computes. One edit; can be undone"
+            )
         )
         self.lay_out(self.table, self.summary, self.fix_button, self.fix_all_button)
         self.table.activated.connect(self._go)

@@ -28,6 +28,7 @@ from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.run.value_paths import name_in_run
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, number_text, plural
+from onnx_workbench.viewer.style.tooltips import wrapped
 from onnx_workbench.viewer.tables.number_table import MadeRows, NumberCell, NumberColumn, NumberRow, NumberTable
 from onnx_workbench.viewer.tables.sorting import Key
 from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, labelled
@@ -79,7 +80,7 @@ class RunComparisonPanel(Panel):
         self.summary.setWordWrap(True)
         self.summary.setMinimumWidth(40)
         self.divergence = QPushButton("First divergence")
-        self.divergence.setToolTip("Go to the first value, in execution order, that is outside the tolerances")
+        self.divergence.setToolTip(wrapped("Go to the first value, in execution order, that is outside the tolerances"))
         self.again = QPushButton("Compare again")
         self.again.setToolTip("Compare the current run in the same way")
         self.again.hide()

@@ -19,6 +19,7 @@ from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import number_text, plural, shape_text
 from onnx_workbench.viewer.style.labels import name_of
+from onnx_workbench.viewer.style.tooltips import wrapped
 from onnx_workbench.viewer.tables.number_table import NumberCell, NumberColumn, NumberRow, NumberTable
 
 _COLUMNS = (
@@ -44,7 +45,7 @@ class WatchPanel(Panel):
         self.hint = QLabel()
         self.hint.setTextFormat(Qt.TextFormat.PlainText)
         self.pin_button = QPushButton("Pin selected")
-        self.pin_button.setToolTip("Watch the selected values, or the outputs of the selected nodes")
+        self.pin_button.setToolTip(wrapped("Watch the selected values, or the outputs of the selected nodes"))
         self.unpin_button = QPushButton("Unpin")
         self.unpin_button.setToolTip("Remove the selected rows")
         self.lay_out(self.table, self.hint, self.pin_button, self.unpin_button)

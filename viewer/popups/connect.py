@@ -19,12 +19,18 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.ir.name_index import NameIndex, comes_before
+from onnx_workbench.model.ir.types import ElementType, TensorType
+from onnx_workbench.model.schemas.schema import Parameter
 from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
 from onnx_workbench.viewer.style.formatting import display, type_text
 
 _MOST_LISTED: Final = 2000  # nodes of a graph whose values are all listed
 _MOST_NAMED: Final = 60
+_LITERAL_TYPES: Final = (
+    ElementType.INT64, ElementType.FLOAT, ElementType.INT32, ElementType.FLOAT16, ElementType.DOUBLE,
+    ElementType.BFLOAT16, ElementType.UINT8, ElementType.INT8, ElementType.BOOL,
+)  # fmt: skip
 
 
 def input_name(node: Node, index: int) -> str:
@@ -103,7 +109,7 @@ def choose_value(window: QWidget, workspace: DocumentContext, node: Node, index:
     popup.open(
         choices.listed(),
         caption=f"What feeds {display(input_name(node, index), 40)} of {display(node.title, 60)}?",
-        placeholder="Value, or a new constant such as w: float[3,3] = 0.5",
+        placeholder="Value, or a new constant such as [1, -1] or w: float[3,3] = 0.5",
         nothing="There is no visible value of that name.",
         others=choices.typed,
     )
@@ -170,17 +176,44 @@ class InputSource:
         return misfit(self._workspace, self._node, self._index, value)
 
     def is_new_constant(self, text: str) -> bool:
-        """Return whether a text defines a constant and is no value's name."""
-        from onnx_workbench.model.edits.constants import reads_as_constant  # late: it loads numpy
+        """Return whether a text defines a constant, or is a number or list, and is no value's name."""
+        from onnx_workbench.model.edits.constants import reads_as_constant, reads_as_literal  # late: they load numpy
 
-        return reads_as_constant(text) and text not in self.visible.by_name
+        return (reads_as_constant(text) or reads_as_literal(text)) and text not in self.visible.by_name
+
+    def _literal_types(self) -> list[ElementType]:
+        """Return the element types for a number or list, the likeliest first.
+
+        The type of the present value or of inputs that must have the same type, else those that the operator accepts.
+        """
+        schema = signature_of(self._node)
+
+        def formal(index: int) -> Parameter | None:
+            return schema.input(index) if schema is not None else None
+
+        own = formal(self._index)
+        variable = own.type_name if own is not None else None
+
+        def is_bound(index: int) -> bool:
+            other = formal(index)
+            return index == self._index or (other is not None and other.type_name == variable)
+
+        bound = [value for index, value in enumerate(self._node.inputs) if value is not None and is_bound(index)]
+        known = (self._workspace.types.type_of(value) for value in bound)
+        likely = [kind.element_type for kind in known if isinstance(kind, TensorType)]
+        accepted = [kind for kind in _LITERAL_TYPES if own is None or own.allows(TensorType(kind))]
+        return [kind for kind in likely if isinstance(kind, ElementType)][:1] or accepted
 
     def connect(self, edit: Transaction, source: Value | str | None) -> None:
         """Connect a value, the one of a name or the constant that a text defines; None or empty: disconnect."""
-        from onnx_workbench.model.edits.constants import add_constant
+        from onnx_workbench.model.edits.constants import add_constant, parse_literal, reads_as_literal
+        from onnx_workbench.model.edits.initializers import add_initializer
 
         if isinstance(source, str) and source:
-            if self.is_new_constant(source):
+            if self.is_new_constant(source) and reads_as_literal(source):
+                name = f"{self._node.title}_{input_name(self._node, self._index)}"
+                source = add_initializer(edit, self._graph, parse_literal(source, self._literal_types()), name)
+            elif self.is_new_constant(source):
                 source = add_constant(edit, self._graph, source)
             else:
                 source = find_value(self._graph, source)

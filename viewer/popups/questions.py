@@ -37,6 +37,8 @@ def ask_to_save(
     buttons = QMessageBox.StandardButton
     box.setStandardButtons(buttons.Save | buttons.Discard | buttons.Cancel)
     box.setDefaultButton(buttons.Save)
+    for button, text in ((buttons.Save, "&Save"), (buttons.Discard, "&Discard"), (buttons.Cancel, "&Cancel")):
+        box.button(button).setText(text)  # not every platform's own texts have a key
     without_icons(box.buttons())
 
     def answered(result: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,17 +27,22 @@ from onnx_workbench.exec.inputs.sources import (
     symbols,
 )
 from onnx_workbench.exec.inspect.statistics import describe
+from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetField, SetGraphInputs
+from onnx_workbench.model.io.tensors.array_files import npz_members
 from onnx_workbench.model.ir.graph import Graph, Value, Values
 from onnx_workbench.model.ir.types import ElementType, TensorType, Type
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.settings import Option
+from onnx_workbench.viewer.style.formatting import display
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.session import Session
     from onnx_workbench.exec.worker.client import WorkerSession
     from onnx_workbench.model.history.document import Change
     from onnx_workbench.viewer.run.workspace import Workspace
+
+_MOST_LISTED = 8  # names in a message
 
 #: What the panel offers; a data set is one source for all inputs at once.
 SourceKind = Literal["random", "constant", "range", "file"]
@@ -103,6 +108,23 @@ class RunInputs(QObject):
             self.sources[name] = source
             self.given.pop(name, None)
             self._tell()
+
+    def set_file(self, path: Path) -> None:
+        """Take every input that an archive has an array for from it: by name, else all in the order of the arrays.
+
+        ModelError when the archive cannot be read, or has arrays for none.
+        """
+        arrays, wanted = npz_members(path), [value.name for value in self.inputs()]
+        found = {name: name for name in wanted if name in arrays}
+        if not found and len(arrays) == len(wanted):
+            found = dict(zip(wanted, arrays, strict=True))
+        if not found:
+            detail = f"Arrays: {_listed(arrays)}. Inputs: {_listed(wanted)}."
+            raise ModelError(f"{display(path.name, 60)} has no array for an input", detail)
+        self.sources |= {name: File(path, array) for name, array in found.items()}
+        self.given = {name: value for name, value in self.given.items() if name not in found}
+        self.data_set = None
+        self._tell()
 
     def set_size(self, symbol: str, size: int) -> None:
         """Choose how large a symbolic dimension is."""
@@ -250,6 +272,10 @@ def _as_declared(value: Any, declared: Type | None) -> Any:
         converted = value.astype(kind.numpy_dtype, copy=False)
     is_lost = kind.is_integer and not np.array_equal(converted.astype(value.dtype), value)
     return value if is_lost else converted
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(display(name, 60) for name in names[:_MOST_LISTED]) + (", …" if names[_MOST_LISTED:] else "")
 
 
 def _stamp(source: InputSource | None) -> Hashable:

@@ -35,7 +35,7 @@ from onnx_workbench.viewer.run_panel.controls import Combo, line
 from onnx_workbench.viewer.style.formatting import display, type_text
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import theme
-from onnx_workbench.viewer.style.tooltips import plain_tip
+from onnx_workbench.viewer.style.tooltips import plain_tip, wrapped
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
 from onnx_workbench.viewer.widgets.number_edit import NumberEdit
 
@@ -364,7 +364,7 @@ class _ImageEditor(QWidget):
         self._mean = _line(f"Mean of {name}", "0")
         self._std = _line(f"Deviation of {name}", "1")
         self._preset = QPushButton("ImageNet")
-        self._preset.setToolTip("Mean and deviation of ImageNet, size 224×224 if none is declared")
+        self._preset.setToolTip(wrapped("Mean and deviation of ImageNet, size 224×224 if none is declared"))
         self.problem = QLabel()
         self.problem.setTextFormat(Qt.TextFormat.PlainText)
         self.problem.setWordWrap(True)

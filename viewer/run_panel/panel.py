@@ -19,7 +19,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from onnx_workbench.model.errors import ModelError
 from onnx_workbench.viewer.panel import Panel
+from onnx_workbench.viewer.popups.file_dialogs import ask_file
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.run_panel.breakpoints import BreakpointSection
 from onnx_workbench.viewer.run_panel.controls import Combo, Section, Spin, muted
@@ -31,6 +33,8 @@ from onnx_workbench.viewer.style.theme import themes
 
 _MEGABYTE = 1_000_000
 _MOST_INPUTS, _MOST_SIZES = 200, 100
+_ARCHIVE = "archive"  # all inputs from one file
+ARRAY_FILES = ("Arrays (*.npz)", "All files (*)")
 
 
 class RunPanel(Panel):
@@ -68,7 +72,7 @@ class RunPanel(Panel):
         layout.setSpacing(14)
         self._inputs_section = Section("Inputs")
         self._whole = Combo("Source of all inputs", [])
-        self._whole.activated.connect(lambda _: self.inputs.set_data_set(self._whole.currentData()))
+        self._whole.activated.connect(self._on_whole)
         self._sizes_section = Section("Symbolic dimensions")
         self._sizes: dict[str, Spin] = {}
         self.outcome = OutcomeSection(self.workspace)
@@ -171,6 +175,24 @@ class RunPanel(Panel):
         self._rebuild_sizes()
         self._refresh()
 
+    def _on_whole(self, _index: int) -> None:
+        """Take all inputs from a data set or an archive, or each from its own source."""
+        chosen = self._whole.currentData()
+        if chosen != _ARCHIVE:
+            self.inputs.set_data_set(chosen)
+            return
+        path = ask_file(self, self.workspace.settings, "Inputs from file", ARRAY_FILES)
+        if path is not None:
+            self.take_file(path)
+        self._refresh()
+
+    def take_file(self, path: Path) -> None:
+        """Take the inputs from an archive of arrays; why that is not possible becomes a message."""
+        try:
+            self.inputs.set_file(path)
+        except ModelError as error:
+            self.workspace.messages.report(error)
+
     def _rebuild_sizes(self) -> None:
         section = self._sizes_section
         section.clear()
@@ -216,10 +238,12 @@ class RunPanel(Panel):
     def _refresh(self) -> None:
         """Show the current choices."""
         inputs = self.inputs
-        whole: list[tuple[str, Path | None]] = [("Per input", None)]
+        whole: list[tuple[str, Path | str | None]] = [("Per input", None)]
         whole += [(folder.name, folder) for folder in inputs.data_sets()]
         if inputs.data_set is not None and inputs.data_set not in [folder for _, folder in whole]:
             whole.append((inputs.data_set.name, inputs.data_set))
+        if len(self.rows) > 1:
+            whole.append(("From a file (.npz)…", _ARCHIVE))
         self._whole.clear()
         for text, folder in whole:
             self._whole.addItem(text, folder)

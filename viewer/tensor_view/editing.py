@@ -106,6 +106,12 @@ class TensorEditing:
 
         edit_ahead(self._workspace, title, put)
 
+    def _replace(self, title: str, place: TensorLocation, made: Held) -> None:
+        """Set a new tensor in place of the present one, if there still is one."""
+        held = tensors.tensor_at(place)
+        if held is not None:
+            self._put(title, place, held, made)
+
     def name(self) -> str:
         """Return the tensor's name for the history."""
         subject = self.subject
@@ -264,30 +270,48 @@ class TensorEditing:
     def import_file(self, path: Path, member: str, confirm: Confirm, refused: Refused | None = None) -> None:
         """Import values from a file, with its shape and element type; `member` names an array of an archive.
 
-        If those change, `confirm(report, go_on)` is called first.
+        Floating-point values are converted to the floating-point type of the tensor, as a node that gets a double
+        beside floats is invalid. If shape or type change, `confirm(report, go_on)` is called first.
         """
         place, held = self._held()
+        kind = tensors.kind_of(held.values if isinstance(held, SparseTensor) else held)
 
-        def work() -> Held:
+        def made_of(read: Tensor) -> Held:
             if isinstance(held, SparseTensor):
-                return sparse_tensors.from_dense(held, read_tensor(path, _outline(held), member))
-            made = read_tensor(path, held, member)
-            return tensors.remade(held, made.numpy(), tensors.kind_of(made))
+                return sparse_tensors.from_dense(held, read)
+            return tensors.remade(held, read.numpy(), tensors.kind_of(read))
+
+        def work() -> tuple[Held | None, Held | None]:
+            """The new tensor, None if it is equal; and the one as it was read, if that was converted."""
+            read = read_tensor(path, _outline(held) if isinstance(held, SparseTensor) else held, member)
+            if tensors.kind_of(read) is kind or not (kind.is_float and tensors.kind_of(read).is_float):
+                return _unless_equal(held, made_of(read)), None
+            converted = made_of(tensors.remade(read, _cast(read.numpy(), kind), kind))
+            return _unless_equal(held, converted), made_of(read)
 
         title = f"Import {display(path.name, 40)} into {self.name()}"
 
-        def done(made: Held | None) -> None:
+        def done(results: tuple[Held | None, Held | None]) -> None:
+            made, unconverted = results
             if made is None:
                 told = f"{self.name()} has the values of {display(path.name, 40)} already"
                 self._workspace.messages.show("info", told, "Nothing was changed.")
             elif change := change_text(held, made):
-                confirm(f"{display(path.name, 40)} has {change}.", lambda: self._put(title, place, held, made))
+                confirm(f"{display(path.name, 40)} has {change}.", lambda: put(made, unconverted))
             else:
-                self._put(title, place, held, made)
+                put(made, unconverted)
+
+        def put(made: Held, unconverted: Held | None) -> None:
+            self._put(title, place, held, made)
+            if unconverted is not None:
+                old = element_type_text(unconverted.element_type)
+                told = f"{display(path.name, 40)} was converted from {old} to {kind.text}"
+                keep = (f"Keep {old}", partial(self._replace, title, place, unconverted))
+                self._workspace.messages.show("info", told, choices=(keep,))
 
         self._workspace.tasks.start(
             f"Import {path.name}",
-            lambda _: _unless_equal(held, work()),
+            lambda _: work(),
             done=done,
             failed=partial(self._refuse, refused),
             lane="mutate",

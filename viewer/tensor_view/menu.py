@@ -143,9 +143,9 @@ class TensorMenu(QMenu):
         filters = ("Tensors (*.npy *.npz *.pb *.raw *.bin *.csv *.png)", "All files (*)")
         path = ask_file(self._pane, self._pane.workspace.settings, "Import values", filters)
         if path is not None:
-            self._import(path)
+            self.import_file(path)
 
-    def _import(self, path: Path) -> None:
+    def import_file(self, path: Path) -> None:
         """Import values from a file; prompts for one of several arrays of an archive."""
         pane = self._pane
         try:

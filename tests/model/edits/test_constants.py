@@ -5,7 +5,13 @@ import pytest
 
 from onnx_workbench.model.checks import check_model
 from onnx_workbench.model.edits import interface
-from onnx_workbench.model.edits.constants import give_default, parse_constant, reads_as_constant
+from onnx_workbench.model.edits.constants import (
+    give_default,
+    parse_constant,
+    parse_literal,
+    reads_as_constant,
+    reads_as_literal,
+)
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import to_bytes
@@ -64,6 +70,33 @@ def test_what_is_refused(text, said):
 @pytest.mark.parametrize("text", ["w: float[3,3]", "w:float[3] = 1", "axes=1", "a/b:0 = 2", "x : int8[2]"])
 def test_what_reads_as_a_constant(text):
     assert reads_as_constant(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds", "kind", "values"),
+    [
+        ("[1,-1]", (E.INT64, E.FLOAT), E.INT64, [1, -1]),
+        ("0.5", (E.INT64, E.FLOAT), E.FLOAT, 0.5),
+        ("3", (E.FLOAT16,), E.FLOAT16, 3),
+        ("-1.", (E.DOUBLE,), E.DOUBLE, -1),
+        ("[[1, 2], [3, 4]]", (E.FLOAT,), E.FLOAT, [[1, 2], [3, 4]]),
+        ("[-1, 300]", (E.UINT8, E.INT32), E.INT32, [-1, 300]),
+        ("[true, false]", (E.INT64, E.BOOL), E.BOOL, [True, False]),
+        ("[]", (E.INT64,), E.INT64, []),
+    ],
+)
+def test_numbers_and_lists_become_tensors_of_a_type_that_holds_them(text, kinds, kind, values):
+    tensor = parse_literal(text, kinds)
+    assert reads_as_literal(text)
+    assert (tensor.element_type, tensor.numpy().tolist()) == (kind, values)
+
+
+@pytest.mark.parametrize(
+    "text", ["[1, 2", "[[1], [2, 3]]", "[1, x]", "0.5", "[" * 500, "99999999999999999999", '["a"]']
+)
+def test_what_is_no_list_of_numbers_is_refused(text):
+    with pytest.raises(ModelError):
+        parse_literal(text, (E.INT64,))
 
 
 @pytest.mark.parametrize("text", ["", "x", "conv:0", "a/b.weight", "= 3", "name =", ":float"])

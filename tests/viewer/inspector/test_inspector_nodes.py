@@ -7,6 +7,7 @@ from onnx_workbench.model.edits import initializers, nodes
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.devices import DeviceConfiguration
 from onnx_workbench.model.ir.tensors import ArrayTensor
+from onnx_workbench.model.ir.types import ElementType
 from tests.viewer.inspector.inspector_actions import begin, press, relu, row, shown, write
 
 
@@ -71,6 +72,17 @@ def test_a_constant_is_written_straight_into_an_input(qtbot, net):
     assert (made.name, made.initializer.numpy().tolist()) == ("bias", [0.5] * 4)
 
 
+def test_a_list_of_numbers_in_an_input_becomes_a_constant_of_the_type_that_fits(qtbot, net):
+    panel, workspace, conv, _, _ = net
+    workspace.selection.set([conv])
+    write(qtbot, panel, "inputs", "input 2", text="[1, -1]")
+    bias = conv.inputs[2]
+    assert (bias.name, bias.initializer.element_type) == ("conv_B", ElementType.FLOAT), "as X and W are"
+    assert bias.initializer.numpy().tolist() == [1, -1]
+    write(qtbot, panel, "inputs", "input 2", text="[[1], [2, 3]]")
+    assert "not a list of numbers" in panel.tree.fields.error_text
+
+
 def test_variadic_inputs_grow_and_shrink(qtbot, net):
     panel, workspace, _, _, concat = net
     workspace.selection.set([concat])
@@ -104,7 +116,7 @@ def test_outputs_are_renamed_added_and_left_out(qtbot, workspace):
     workspace.selection.set([node])
     write(qtbot, panel, "outputs", "output 0", text="best")
     assert node.outputs[0].name == "best"
-    press(qtbot, panel, "outputs", "output 1", title="Leave out")
+    press(qtbot, panel, "outputs", "output 1", title="Omit")
     assert len(node.outputs) == 1
     write(qtbot, panel, "outputs", "output 1", text="where")
     assert [v.name for v in node.outputs] == ["best", "where"]

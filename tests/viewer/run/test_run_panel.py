@@ -3,7 +3,8 @@
 import numpy as np
 import onnx
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDropEvent
 from PySide6.QtWidgets import QAbstractButton, QFileDialog, QScrollArea
 
 from onnx_workbench.exec.inputs.images import ImageOptions
@@ -44,16 +45,80 @@ def test_an_array_of_an_archive_is_chosen_for_an_input(window, qtbot, workspace,
     np.testing.assert_array_equal(workspace.results.value_of(value(workspace, "x")), 2 * ones)
 
 
+@pytest.fixture
+def two_inputs(window, qtbot, tmp_path):
+    text = "<ir_version: 8, opset_import: ['' : 17]> g (float[2] a, float[2] b) => (float[2] y) { y = Add(a, b) }"
+    onnx.save(onnx.parser.parse_model(text.replace("'", '"')), tmp_path / "two.onnx")
+    return opened(window, qtbot, tmp_path / "two.onnx")
+
+
+def dropped(window, *paths):
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    buttons, keys = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    window.dropEvent(QDropEvent(QPointF(5, 5), Qt.DropAction.CopyAction, data, buttons, keys))
+
+
+@pytest.mark.parametrize("way", ["panel", "menu", "drop"])
+def test_all_inputs_come_from_one_archive(window, qtbot, two_inputs, monkeypatch, tmp_path, way):
+    path = tmp_path / "both.npz"
+    np.savez(path, b=np.ones(2, np.float32), a=np.zeros(2, np.float32), more=np.zeros(3))
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(path), ""))
+    if way == "panel":
+        box = window.docks.open("run")._whole
+        assert box.isVisible()
+        box.setCurrentIndex(box.findText("From a file (.npz)…"))
+        box.activated.emit(box.currentIndex())
+    elif way == "menu":
+        window.actions_binding.run("run.inputs")
+    else:
+        dropped(window, path)
+    assert window.docks.is_open("run")
+    assert two_inputs.runs.inputs.sources == {"a": File(path, "a"), "b": File(path, "b")}
+
+
+def test_an_archive_without_names_of_inputs_gives_them_in_order_or_says_what_it_has(
+    window, qtbot, two_inputs, heard, tmp_path
+):
+    messages = heard(two_inputs.messages.shown)
+    np.savez(tmp_path / "ordered.npz", np.zeros(2, np.float32), np.ones(2, np.float32))
+    dropped(window, tmp_path / "ordered.npz")
+    keys = {name: source.key for name, source in two_inputs.runs.inputs.sources.items()}
+    assert keys == {"a": "arr_0", "b": "arr_1"}
+    np.savez(tmp_path / "other.npz", z=np.zeros(2, np.float32))
+    dropped(window, tmp_path / "other.npz")
+    assert messages[-1].title == "other.npz has no array for an input"
+    assert messages[-1].detail == "Arrays: z. Inputs: a, b."
+
+
+def test_an_array_that_is_dropped_goes_to_the_selected_weight_or_the_only_input(window, qtbot, tmp_path):
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "weight.onnx")
+    workspace = opened(window, qtbot, tmp_path / "weight.onnx")
+    weight = next(iter(workspace.model.graph.initializers))
+    np.save(tmp_path / "w.npy", np.full(2, 7, np.float32))
+    np.save(tmp_path / "x.npy", np.ones(2, np.float32))
+    workspace.selection.set([weight])
+    window.docks.open("tensor")
+    idle(qtbot, workspace)
+    dropped(window, tmp_path / "w.npy")
+    qtbot.waitUntil(lambda: weight.initializer.numpy().min() == 7)
+    workspace.selection.clear()
+    dropped(window, tmp_path / "x.npy")
+    assert workspace.runs.inputs.source("x") == File(tmp_path / "x.npy")
+
+
 @pytest.mark.parametrize(
     ("field", "typed", "refusal"),
     [
-        ("_size", "big", "big is no size"),
-        ("_size", "0×8", "0×8 is no size"),
-        ("_size", "2.5", "2.5 is no size"),
-        ("_size", "1e400", "1e400 is no size"),
-        ("_mean", "0.5; 0.4", "0.5; 0.4 is no mean"),
-        ("_mean", "nan", "nan is no mean"),
-        ("_std", "wide", "wide is no deviation"),
+        ("_size", "big", "big is not a size"),
+        ("_size", "0×8", "0×8 is not a size"),
+        ("_size", "2.5", "2.5 is not a size"),
+        ("_size", "1e400", "1e400 is not a size"),
+        ("_mean", "0.5; 0.4", "0.5; 0.4 is not a mean"),
+        ("_mean", "nan", "nan is not a mean"),
+        ("_std", "wide", "wide is not a deviation"),
         ("_std", "1, 0, 1", "The deviation must not be 0"),
     ],
 )

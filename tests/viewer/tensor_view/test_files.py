@@ -143,6 +143,21 @@ def test_a_sparse_tensor_takes_the_type_and_shape_of_a_file_when_that_is_wanted(
     assert found.values.numpy().tolist() == [7, 9]
 
 
+def test_floats_are_converted_to_the_type_of_the_tensor(qtbot, panel, value, messages, monkeypatch, tmp_path):
+    """A double beside floats made a Conv invalid."""
+    path = tmp_path / "wide.npy"
+    np.save(path, np.full((2, 3), 0.1))
+    answer(monkeypatch, "getOpenFileName", path)
+    from_menu(qtbot, panel, "Import…")
+    assert (value.initializer.element_type, value.initializer.numpy()[0, 0]) == (ElementType.FLOAT, np.float32(0.1))
+    assert messages[-1].title == "wide.npy was converted from double to float"
+    ((title, keep),) = messages[-1].choices
+    assert title == "Keep double"
+    keep()
+    qtbot.waitUntil(lambda: value.initializer.element_type is ElementType.DOUBLE)
+    assert value.initializer.numpy()[0, 0] == 0.1
+
+
 def test_another_shape_is_taken_only_when_that_is_wanted(qtbot, panel, value, monkeypatch, tmp_path):
     path = tmp_path / "wide.npy"
     np.save(path, np.ones((4, 5), np.float32))

@@ -262,8 +262,8 @@ class Surface(QWidget):
         """The point of the scene in the middle of the widget."""
         return self.viewport.to_scene(self.width() / 2, self.height() / 2)
 
-    def show_beginning(self) -> None:
-        """Show the beginning of the graph at a readable size."""
+    def show_beginning(self, scale: float | None = None) -> None:
+        """Show the beginning of the graph, at a readable size unless a scale is given."""
         scene = self.scene
         first = keyboard_navigation.first_box(scene) if scene is not None else -1
         if scene is None or first < 0:
@@ -271,10 +271,10 @@ class Surface(QWidget):
         left, top, width, height = scene.rect(first)
         viewport = self.viewport
         if scene.drawing.options.direction == "down":
-            viewport.scale = min(max((self.width() - 48) / max(scene.width, 1.0), READABLE), 1.0)
+            viewport.scale = scale or min(max((self.width() - 48) / max(scene.width, 1.0), READABLE), 1.0)
             viewport.put(left + width / 2, top, self.width() / 2, 32.0)
         else:
-            viewport.scale = min(max((self.height() - 48) / max(scene.height, 1.0), READABLE), 1.0)
+            viewport.scale = scale or min(max((self.height() - 48) / max(scene.height, 1.0), READABLE), 1.0)
             viewport.put(left, top + height / 2, 32.0, self.height() / 2)
         self._moved()
         self.zoom_changed.emit(viewport.scale)
