@@ -197,7 +197,7 @@ class ExtractDialog(QDialog):
         self.state.setText("Extracting…")
         model, rules = self._workspace.model, dict(self._workspace.types.rules)
         self._cutting = self._workspace.tasks.start(
-            "Cutting out",
+            "Extracting",
             lambda progress: checked_parts(model, cuts, rules, progress),
             done=self._hand_over,
             failed=self._refuse,
