@@ -1,4 +1,4 @@
-"""Operators of which onnx's own inference tells wrong types in some versions, and what is asked instead.
+"""Operators of which onnx's own inference tells wrong types in some versions or crashes, and what is asked instead.
 
 Each entry is a test in tests/model/inference/test_doubtful.py, which fails when onnx's inference becomes right.
 """
@@ -14,6 +14,10 @@ from onnx_workbench.model.schemas import traits
 _SORTS_AXES_SINCE = 11  # Squeeze takes its axes for sorted before
 _CUTS_SYMBOLS_SINCE = 11  # Slice keeps the name of an axis that it cuts before
 _BEARS_INDICES_SINCE = 11  # OneHot refuses negative indices before, which only stand for no value then
+#: Of these onnx's inference crashes where the type of the first input is not known.
+CRASH_UNTYPED = frozenset(
+    {("", "EyeLike"), ("", "RegexFullMatch"), ("ai.onnx.ml", "DictVectorizer"), ("ai.onnx.ml", "LabelEncoder")}
+)
 _CUTS_WINDOWS_SINCE = 22  # pooling with ceil_mode counts windows that begin in the padding at the end before
 
 
@@ -30,7 +34,7 @@ def doubtful_nodes(root: Any, imports: Mapping[str, int]) -> Iterator[Any]:
                 _sort_axes(node)
             elif node.op_type == "STFT" and _is_standard(node):
                 _write_default(node)
-            elif _asked_as(node, version) != version:
+            elif _asked_as(node, version) != version or _key(node) in CRASH_UNTYPED:
                 yield node
 
 
@@ -54,6 +58,10 @@ def _asked_as(node: Any, version: int) -> int:
 
 def _is_standard(node: Any) -> bool:
     return node.domain in ("", "ai.onnx")
+
+
+def _key(node: Any) -> tuple[str, str]:
+    return "" if _is_standard(node) else node.domain, node.op_type
 
 
 def _sort_axes(node: Any) -> None:

@@ -4,6 +4,7 @@ import onnx
 import pytest
 
 from onnx_workbench.model.inference import infer
+from onnx_workbench.model.inference.doubtful import CRASH_UNTYPED
 from tests.model import builders
 
 SLICE = "(float[M, 6] x) => (float[a, b] y) <int64[1] st = {0}, int64[1] en = {1}> { y = Slice (x, st, en) }"
@@ -52,3 +53,15 @@ def test_onnx_is_still_wrong(body, opset, is_right):
         return
     dims = tuple(d.dim_param or d.dim_value for d in output.type.tensor_type.shape.dim)
     assert not is_right(dims)
+
+
+@pytest.mark.parametrize(("domain", "operator"), sorted(CRASH_UNTYPED))
+def test_inputs_of_unknown_types_crash_nothing(domain, operator):
+    """onnx's inference dereferences the type of the first input without looking."""
+    model = builders.model(f"""<ir_version: 8, opset_import: ["" : 20, "ai.onnx.ml" : 1, "custom" : 1]>
+        g (float[2] x) => (float[2] z) {{
+            u = custom.Strange (x) y = {domain + "." if domain else ""}{operator} <dtype = 1, pattern = "a"> (u)
+            z = Relu (x) s = Shape (z) }}""")
+    found = infer(model)
+    assert found.problem == ""
+    assert str(found.types[builders.value(model, "s")]) == "int64[1]"
