@@ -25,7 +25,7 @@ from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetAttribute, SetField
-from onnx_workbench.model.ir.attributes import AttributeKind
+from onnx_workbench.model.ir.attributes import AttributeKind, make_attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.schemas.schema import Schema
@@ -40,6 +40,8 @@ Converter = Literal["auto", "own", "onnx"]
 #: Attributes of the first versions that never affected the result.
 _DEAD = ("consumed_inputs",)
 
+
+_RESHAPES_TO_EMPTY_SINCE = 14  # Reshape has allowzero
 
 #: Versions below which an operator means something that no adapter can express: it is expanded as if missing.
 _OTHER_BELOW = {"GroupNormalization": 21}
@@ -130,7 +132,16 @@ def _write_out_missing(conversion: OpsetConversion, version: int, progress: Prog
                 inner = [copy, *(n for body in copy.bodies for g in body.walk() for n in g.nodes)]
                 for made in inner:
                     _convert_node(NodeEditor(quiet, made), known, current)
+                    if version >= _RESHAPES_TO_EMPTY_SINCE:
+                        _keep_empty(conversion.rewriter.edit, made)
     return count
+
+
+def _keep_empty(edit: Transaction, node: Node) -> None:
+    """Let a Reshape of a function body take sizes of 0 as they are, where it gives the shape of a tensor."""
+    shape = node.inputs[1] if node.op_type == "Reshape" and len(node.inputs) > 1 else None
+    if shape is not None and shape.producer is not None and shape.producer.op_type == "Shape":
+        edit.do(SetAttribute(node, "allowzero", make_attribute("allowzero", 1)))
 
 
 def _declare_bodies(edit: Transaction, type_of: TypeOf) -> None:

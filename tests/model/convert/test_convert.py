@@ -130,6 +130,13 @@ def test_a_size_of_zero_that_reshape_13_cannot_express_is_warned_of():
     assert not to_opset(document, 13).warnings
 
 
+def test_what_is_written_out_bears_a_size_of_zero():
+    document = made(17, "g (float[2,N,5] x, float[5] s) => (float[2,N,5] y) { y = LayerNormalization (x, s) }")
+    to_opset(document, 16)
+    feeds = {"x": np.zeros((2, 0, 5), np.float32), "s": np.ones(5, np.float32)}
+    assert outputs(document.model, feeds)["y"].shape == (2, 0, 5)
+
+
 QKV = "g (float[1,2,3,4] q, float[1,2,5,4] k, float[1,2,5,4] v) => (float[1,2,3,4] y)"
 GROUPS = "g (float[2,4,3] x, float[4] s, float[4] b) => (float[2,4,3] y)"
 WRITTEN_OUT = [
