@@ -11,13 +11,12 @@ from shiboken6 import isValid
 
 from onnx_workbench.model import schemas
 from onnx_workbench.model.checks import Problem
-from onnx_workbench.model.edits import properties
 from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.viewer.core.event_loop import Debounce
 from onnx_workbench.viewer.core.model_signals import is_in_model
 from onnx_workbench.viewer.core.selection import Item
-from onnx_workbench.viewer.inspector.common import name_of
+from onnx_workbench.viewer.dialogs.opset_question import ask_about_opset
 from onnx_workbench.viewer.inspector.graphs import graph_rows
 from onnx_workbench.viewer.inspector.list_window import ListWindow
 from onnx_workbench.viewer.inspector.models import function_rows, model_rows
@@ -28,18 +27,15 @@ from onnx_workbench.viewer.inspector.run_rows import run_rows
 from onnx_workbench.viewer.inspector.tensors import TensorNumbers
 from onnx_workbench.viewer.inspector.values import owner_text, value_rows
 from onnx_workbench.viewer.panel import Panel
-from onnx_workbench.viewer.popups.questions import ask_to_convert
 from onnx_workbench.viewer.property_tree.rows import Help, PropertyRow
 from onnx_workbench.viewer.property_tree.tree import PropertyTree
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import display, plural
+from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import node_category, theme, themes
 from onnx_workbench.viewer.style.tooltips import plain_tip
 
 _MOST_BACK = 10
-_MOST_OPERATORS = 10
-_MOST_NAMES = 4
 _LONGEST_HELP = 200_000
 
 
@@ -241,27 +237,7 @@ class InspectorPanel(Panel):
         window.show()
 
     def _ask_opset(self, target: Model | Function, domain: str, version: int, changed: Sequence[Node]) -> None:
-        """Offer a conversion instead of a new opset number that changes what nodes mean."""
-        from onnx_workbench.viewer.dialogs.convert import OLDEST_OPSET
-
-        workspace = self.workspace
-        name = display(domain or "ai.onnx", 60)
-
-        def change() -> None:
-            if not is_in_model(target):
-                return
-            with workspace.document.edit(f"Set opset {name} of {name_of(target)}") as edit:
-                properties.set_opset(edit, target, domain, version)
-
-        can_convert = not domain and OLDEST_OPSET <= version <= schemas.newest_opset()
-        box = ask_to_convert(
-            self.window(),
-            f"Opset {version} of {name} defines {plural(len(changed), 'node')} differently.",
-            _by_operator(changed),
-            change,
-            (lambda: workspace.conversion_requested.emit(version, "", None)) if can_convert else None,
-        )
-        workspace.closed.connect(box.reject)
+        ask_about_opset(self.window(), self.workspace, target, domain, version, changed)
 
     # -- documentation ---------------------------------------------------------------------------------------
 
@@ -412,21 +388,6 @@ class _HelpView(QWidget):
             self.text.document().setMarkdown(text, features.MarkdownDialectGitHub | features.MarkdownNoHTML)
         else:
             self.text.setPlainText(text)
-
-
-def _by_operator(nodes: Sequence[Node]) -> str:
-    """List nodes by operator type, one line each, some by name."""
-    by_type: dict[str, list[Node]] = {}
-    for node in nodes:
-        by_type.setdefault(node.op_type, []).append(node)
-    lines = []
-    for op_type, found in list(by_type.items())[:_MOST_OPERATORS]:
-        names = ", ".join(name_of(node) for node in found[:_MOST_NAMES])
-        more = f" and {len(found) - _MOST_NAMES} more" if len(found) > _MOST_NAMES else ""
-        lines.append(f"{display(op_type, 60)}: {names}{more}")
-    if len(by_type) > _MOST_OPERATORS:
-        lines.append(f"and {plural(len(by_type) - _MOST_OPERATORS, 'other operator')}")
-    return "\n".join(lines)
 
 
 def _button(parent: QWidget, title: str) -> QToolButton:

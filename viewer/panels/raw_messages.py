@@ -9,6 +9,7 @@ from PySide6.QtCore import QModelIndex, Qt, QTimer
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLabel, QTreeView, QVBoxLayout, QWidget
 
+from onnx_workbench.model.edits import properties
 from onnx_workbench.model.edits.raw_fields import place_of, set_field
 from onnx_workbench.model.edits.raw_paths import path_of, plain_path
 from onnx_workbench.model.errors import ModelError
@@ -16,7 +17,9 @@ from onnx_workbench.model.io.message_fields import Path
 from onnx_workbench.model.io.raw_view import Branches, RawContents, contents_of, long_branches
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.text.attributes import parse_int
 from onnx_workbench.viewer.core.readers import ModelReader
+from onnx_workbench.viewer.dialogs.opset_question import ask_about_opset
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.panels.raw_menu import RawMenu
@@ -218,8 +221,25 @@ class RawMessagesPanel(Panel):
             if self._stale and not self._is_unchanged(path):
                 self.model.is_outdated = False  # or the editor could not be reopened with the typed text
                 raise ModelError("The message has changed", "Press Esc to show its current value.")
+            if self._asks_about_opset(path, text):
+                return
             with self.workspace.document.edit(self.title("Set", name, path)) as edit:
                 set_field(edit, path, text)
+
+    def _asks_about_opset(self, path: Path, text: str) -> bool:
+        """Ask whether to convert, where another number of an opset import changes what nodes mean."""
+        place = place_of(self.workspace.model, path)
+        names = () if place is None else tuple(name for name, _ in place.rest)
+        if place is None or names != ("opset_import", "version") or not isinstance(place.target, (Model, Function)):
+            return False
+        target = place.target
+        domain = list(target.opset_imports)[place.rest[0][1]]
+        version = parse_int(text)
+        properties.check_opset_version(version, target)
+        changed = properties.nodes_changed_by_opset(target, domain, version)
+        if changed:
+            ask_about_opset(self.window(), self.workspace, target, domain, version, changed)
+        return bool(changed)
 
     def title(self, verb: str, name: str, path: Path) -> str:
         """Return the history title of an edit of a field, with the object that it belongs to."""

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QMessageBox
 
 from onnx_workbench.viewer.dialogs.convert import ConvertDialog
 from onnx_workbench.viewer.inspector.panel import InspectorPanel
+from onnx_workbench.viewer.panels.raw_messages import RawMessagesPanel
 from tests.viewer.inspector.inspector_actions import write
 
 SOFTMAX_9 = """<ir_version: 7, opset_import: ["" : 9]> g (float[2,3,4] x) => (float[2,3,4] y) {
@@ -125,3 +126,27 @@ def test_the_question_goes_with_its_document(desk):
     write_opset(desk, "13")
     desk.window.area.remove_tab(tab)
     desk.qtbot.waitUntil(lambda: questions(desk) == [])
+
+
+@pytest.mark.parametrize("path", [(("opset_import", 0),), (("functions", 0), ("opset_import", 0))])
+def test_the_raw_messages_ask_too(desk, path):
+    desk.open(FUNCTION)
+    desk.window.docks.open("raw")
+    panel = desk.child(RawMessagesPanel)
+    desk.qtbot.waitUntil(lambda: "would be saved" in panel.status.text())
+    index = panel.model.index_of((*path, ("version", 0))).siblingAtColumn(2)
+    panel.tree.setCurrentIndex(index)
+    panel.tree.edit(index)
+    field = panel.tree.itemDelegateForColumn(2).editor
+    field.selectAll()
+    desk.qtbot.keyClicks(field, "13")
+    desk.qtbot.keyClick(field, Qt.Key.Key_Return)
+    target = desk.workspace.model if len(path) == 1 else desk.workspace.model.functions[0]
+    if len(path) == 1:  # the model itself holds a call alone
+        desk.qtbot.waitUntil(lambda: target.opset_imports[""] == 13)
+        assert questions(desk) == []
+    else:
+        desk.qtbot.waitUntil(lambda: bool(questions(desk)))
+        assert target.opset_imports[""] == 12
+        answer(desk, "Change Number Only")
+        assert target.opset_imports[""] == 13
