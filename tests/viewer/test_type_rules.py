@@ -39,7 +39,7 @@ def test_a_rule_for_the_selected_operator_makes_what_follows_known(window, qtbot
 
     dialog.fields[0].setText("whatever")
     dialog.try_accept()
-    assert "is no rule" in dialog.error.text()
+    assert "is not a rule" in dialog.error.text()
 
     dialog.fields[0].setText("same as input 0")
     dialog.try_accept()

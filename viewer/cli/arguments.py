@@ -16,7 +16,7 @@ _MOST_DIGITS = 18  # what surely fits 64 bits
 def natural(text: str) -> int:
     """A whole number from 0 on, for argparse."""
     if not text.isdecimal() or len(text) > _MOST_DIGITS:
-        msg = f"{text!r} is not a whole number from 0 on"
+        msg = f"{text!r} is not a non-negative integer"
         raise argparse.ArgumentTypeError(msg)
     return int(text)
 
@@ -28,21 +28,25 @@ def seconds(text: str) -> float:
     except ValueError:
         found = math.nan
     if not 0 < found < math.inf:
-        msg = f"{text!r} is not a number of seconds above 0"
+        msg = f"{text!r} is not a positive number of seconds"
         raise argparse.ArgumentTypeError(msg)
     return found
 
 
 def add_picture_arguments(parser: argparse.ArgumentParser) -> None:
     """How pictures become tensors; see `picture_options`."""
-    group = parser.add_argument_group("pictures", "Each element is (value × scale − mean) / std.")
-    group.add_argument("--picture-size", type=height_and_width, metavar="HxW", help="resize to it (declared)")
-    group.add_argument("--picture-fit", choices=("stretch", "crop", "pad"), default="stretch", help="how (stretch)")
-    group.add_argument("--picture-layout", choices=("NCHW", "NHWC"), help="order of axes (declared)")
-    group.add_argument("--picture-channels", choices=("RGB", "BGR", "L", "RGBA"), help="their order (declared)")
-    group.add_argument("--picture-scale", type=number, default=1 / 255, metavar="S", help="(1/255)")
+    group = parser.add_argument_group("images", "Each element of the tensor is (value × scale − mean) / std.")
+    group.add_argument("--picture-size", type=height_and_width, metavar="HxW", help="height and width (as declared)")
+    group.add_argument(
+        "--picture-fit", choices=("stretch", "crop", "pad"), default="stretch", help="how to reach the size (stretch)"
+    )
+    group.add_argument("--picture-layout", choices=("NCHW", "NHWC"), help="order of axes (as declared)")
+    group.add_argument(
+        "--picture-channels", choices=("RGB", "BGR", "L", "RGBA"), help="order of channels (as declared)"
+    )
+    group.add_argument("--picture-scale", type=number, default=1 / 255, metavar="S", help="scale (1/255)")
     for name, default in (("mean", 0.0), ("std", 1.0)):
-        text = f"one number, or one for each channel as in 0.5,0.4,0.3 ({default:g})"
+        text = f"{name}: one number, or one for each channel such as 0.5,0.4,0.3 ({default:g})"
         group.add_argument(f"--picture-{name}", type=numbers, default=(default,), metavar="X,…", help=text)
 
 
@@ -61,7 +65,7 @@ def height_and_width(text: str) -> tuple[int, int]:
     """Two whole numbers as in ``224x224``, or one for both, for argparse."""
     found = re.fullmatch(r"(\d{1,9})(?:[x×](\d{1,9}))?", text)
     if found is None:
-        msg = f"{text!r} is no height and width such as 224x224"
+        msg = f"{text!r} is not a height and width such as 224x224"
         raise argparse.ArgumentTypeError(msg)
     return int(found[1]), int(found[2] or found[1])
 
@@ -74,7 +78,7 @@ def number(text: str) -> float:
     except (ValueError, ZeroDivisionError):
         found = math.nan
     if not math.isfinite(found):
-        msg = f"{text!r} is no number"
+        msg = f"{text!r} is not a number"
         raise argparse.ArgumentTypeError(msg)
     return found
 
@@ -83,7 +87,7 @@ def tolerance(text: str) -> float:
     """A finite number from 0 on, for argparse."""
     found = number(text)
     if found < 0:
-        msg = f"{text!r} is below 0"
+        msg = f"{text!r} is negative"
         raise argparse.ArgumentTypeError(msg)
     return found
 
@@ -95,7 +99,7 @@ def numbers(text: str) -> tuple[float, ...]:
 
 def add_check_arguments(parser: argparse.ArgumentParser, *, runs: int) -> None:
     """On how many random inputs outputs are compared before something is written."""
-    text = f"random inputs to compare outputs on ({runs})"
+    text = f"number of random inputs for the comparison ({runs})"
     parser.add_argument("--check", type=natural, default=runs, metavar="N", help=text)
-    text = "write without a comparison; it takes the time of the runs and about a second"
+    text = "write without a comparison"
     parser.add_argument("--no-check", action="store_const", const=0, dest="check", help=text)

@@ -1,6 +1,6 @@
-"""Every problem of a model with its place: rules of the specification, signatures, inferred types.
+"""List the problems of a model: rules of the specification, operator signatures, inferred types.
 
-Exit status 1 when there is an error; warnings and remarks alone are fine.
+The exit status is 1 when there is an error, 0 when there are only warnings and notes.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from onnx_workbench.viewer.style.labels import name_of
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, and how much to say."""
     parser.add_argument("model", metavar="MODEL", help="file to read; - reads standard input")
-    parser.add_argument("--errors", action="store_true", help="leave out warnings and remarks")
-    parser.add_argument("--no-inference", action="store_true", help="go by declared types alone")
+    parser.add_argument("--errors", action="store_true", help="list only errors")
+    parser.add_argument("--no-inference", action="store_true", help="check only declared types")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         print_table([_row(p) for p in problems])
         errors = sum(p.severity == "error" for p in problems)
-        print(f"{plural(errors, 'error')}, {plural(len(problems) - errors, 'other remark')}")
+        print(f"{plural(errors, 'error')}, {plural(len(problems) - errors, 'warning or note', 'warnings and notes')}")
     return EXIT_FOUND if any(p.severity == "error" for p in problems) else EXIT_OK
 
 

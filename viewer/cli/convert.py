@@ -1,8 +1,8 @@
-"""Convert a model: another form, operator set, precision or IR version; dimensions frozen or freed; parts stripped.
+"""Convert a model: format, opset, precision, IR version, dimensions, names; functions inlined, parts removed.
 
-What changed is printed, and what a person should look at; when something cannot be done, nothing is written. Where it
-changes what is computed, outputs are compared with those before on random inputs: a difference, but for one that comes
-with another precision, or a model that does not run or load any more writes nothing and is exit status 1.
+Changes and warnings are printed; when something cannot be converted, nothing is written. Where results may change,
+outputs are compared with those of the original on random inputs. When they differ by more than the new precision
+explains, or the model does not run or load any more, nothing is written and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 #: What --nodes means for each conversion.
 _PART = """\
 with --nodes:
-  --precision     other nodes keep theirs, with casts between; an input of the model turns when all that uses it does
-  --freeze        only names that sizes at these nodes depend on; each becomes the number wherever it stands
-  --free          only inputs that these nodes are computed from; all that follows from them is freed with them
+  --precision     other nodes keep theirs, with casts between; inputs are converted when all their users are
+  --freeze        only names that sizes at these nodes depend on; each is replaced wherever it occurs
+  --free          only inputs that these nodes depend on; shapes that depend on them follow
   --functions     inline calls among these nodes; extract blocks that are repeated among them
-  --rename        names of these nodes, of what they make, of initializers they take
-  --strip         from these nodes, their bodies, what they make and initializers they take; not the producer
-  --external      where initializers that these nodes take go; others stay where they are
-  --opset         refused, as an operator set is that of the whole model; says which of these nodes would change
+  --rename        names of these nodes, of their outputs and of the initializers they read
+  --strip         from these nodes, their bodies, outputs and initializers; not the producer
+  --external      where initializers that these nodes read are stored; others stay where they are
+  --opset         refused, as an opset is that of the whole model; lists which of these nodes would change
   --ir-version    refused, as is --sort
 """
 
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="IN", help="file to read; - reads standard input")
     _add_meaning_arguments(parser)
     _add_form_arguments(parser)
-    add_nodes_argument(parser, "convert these alone")
+    add_nodes_argument(parser, "convert only these")
     parser.epilog = _PART
     add_check_arguments(parser, runs=3)
     add_output_arguments(parser)
@@ -55,23 +55,25 @@ def _add_meaning_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--opset", type=int, metavar="N", help="convert to this version of ai.onnx")
     parser.add_argument(
         "--converter", choices=tuple(CONVERTERS), default="auto",
-        help="with --opset: own adapters and where they cannot onnx's version converter (auto), own adapters alone, or "
-        "onnx's converter and own adapters where it fails or is wrong; what is printed says which way nodes went",
+        help="with --opset: auto (own adapters, where they cannot onnx's version converter), own (adapters only), or "
+        "onnx (its converter, where it fails own adapters)",
     )  # fmt: skip
     parser.add_argument(
-        "--ir-version", type=int, metavar="N", help="claim this IR version; what the model has that is newer is told"
+        "--ir-version", type=int, metavar="N", help="declare this IR version; newer features of the model are reported"
     )
-    parser.add_argument("--precision", choices=("float32", "float16", "bfloat16"), help="of weights and computing")
+    parser.add_argument(
+        "--precision", choices=("float32", "float16", "bfloat16"), help="precision of weights and computation"
+    )
     parser.add_argument(
         "--keep", action="append", default=[], metavar="WHAT",
-        help="with --precision: an operator, or a pattern of node names, that stays as it is; inputs-outputs for those",
+        help="with --precision: operator or pattern of node names to leave unchanged, or inputs-outputs",
     )  # fmt: skip
     parser.add_argument(
-        "--freeze", action="append", default=[], metavar="NAME=SIZE", help="give a named dimension a number"
+        "--freeze", action="append", default=[], metavar="NAME=SIZE", help="replace a named dimension by a number"
     )
     parser.add_argument(
         "--free", action="append", default=[], metavar="[INPUT:AXIS=]NAME",
-        help="give one dimension of an input this name, or the first one of all inputs and outputs; the rest follows",
+        help="name a dimension of an input, or the first one of all inputs and outputs; dependent shapes follow",
     )  # fmt: skip
 
 
@@ -79,20 +81,17 @@ def _add_form_arguments(parser: argparse.ArgumentParser) -> None:
     """What is written differently and means the same."""
     parser.add_argument(
         "--strip", action="append", default=[], metavar="PART",
-        help="take away: doc, metadata, producer, types or inputs (those that nothing uses)",
+        help="remove doc, metadata, producer, types or inputs (unused ones)",
     )  # fmt: skip
     parser.add_argument(
         "--functions", choices=("inline", "extract"),
-        help="replace all calls by what the functions do, or what the model repeats by calls of functions",
+        help="inline all functions, or extract repeated blocks as functions",
     )  # fmt: skip
     parser.add_argument(
         "--rename", action="append", default=[], choices=tuple(RENAMED),
-        help="give these new names: nodes, or those without one, by operator and number, values and initializers "
-        "after their nodes",
+        help="rename nodes, or unnamed ones, by operator and number; values and initializers after their nodes",
     )  # fmt: skip
-    parser.add_argument(
-        "--sort", action="store_true", help="bring nodes into an order in which each comes after what it needs"
-    )
+    parser.add_argument("--sort", action="store_true", help="sort nodes topologically")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -130,7 +129,7 @@ def _print(converted: Converted) -> None:
     for remark in (remark for report in converted.reports for remark in report.warnings):
         print(shorten(f"warning: {remark.text}", 500, elide="end"))
     if converted.reports and not converted.is_changed:
-        print("there was nothing to change")
+        print("nothing to change")
     elif converted.is_comparable:
         warns = converted.agreement.agrees is False and converted.is_applied
         print_agreement(converted.agreement, "warning: " if warns else "")

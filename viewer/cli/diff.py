@@ -1,7 +1,7 @@
-"""What differs between two models: nodes, attributes, types, texts, weights, down to numbers.
+"""List the differences of two models: nodes, attributes, types, texts and weights.
 
-Exit status 0 when nothing does, 1 when something does. With --summary one model alone is printed as text whose lines
-stay when nothing about them changes, for git's textconv; of a file that is no model, what is wrong with it.
+The exit status is 0 when there are none, 1 when there are some. With --summary one model is printed as text, in lines
+that stay the same as long as what they describe does, for git's textconv; of a file that is not a model, the reason.
 """
 
 from __future__ import annotations
@@ -42,11 +42,13 @@ _SIGNS = {"added": "+", "removed": "-", "changed": "~", "renamed": "=", "moved":
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The models, and what to leave out."""
-    parser.add_argument("old", metavar="A", help="file to compare; - reads standard input")
-    parser.add_argument("new", metavar="B", nargs="?", help="file to compare it with")
-    parser.add_argument("--no-weights", action="store_true", help="compare weights by type and shape alone")
-    parser.add_argument("--ignore", action="append", default=[], choices=("renamed", "moved"), help="leave out a kind")
-    add_nodes_argument(parser, "compare whole models, and tell what differs at these nodes of either")
+    parser.add_argument("old", metavar="A", help="old model; - reads standard input")
+    parser.add_argument("new", metavar="B", nargs="?", help="new model")
+    parser.add_argument("--no-weights", action="store_true", help="compare only types and shapes of weights")
+    parser.add_argument(
+        "--ignore", action="append", default=[], choices=("renamed", "moved"), help="leave out differences of this kind"
+    )
+    add_nodes_argument(parser, "list only differences at these, of either model")
     parser.add_argument("--summary", action="store_true", help="print one model as text (for git textconv)")
 
 
@@ -56,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
         _print_summary(options)
         return EXIT_OK
     if options.new is None:
-        raise ModelError("There is only one model", "Give two files to compare, or --summary for one.")
+        raise ModelError("There is only one model", "Name two models, or use --summary.")
     # Git gives /dev/null for the side where a file does not exist.
     old, new = (Model() if name == "/dev/null" else read_model(options, name) for name in (options.old, options.new))
     nodes = chosen_nodes(options.nodes, old, new)
@@ -90,7 +92,7 @@ def _print(comparison: Comparison) -> None:
         print(shorten(f"{_SIGNS[difference.kind]} {sentence(difference)}", 400, elide="end"))
     counts = Counter(d.kind for d in comparison.differences)
     said = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
-    print(f"{plural(len(comparison.differences), 'difference')}: {said}" if said else "no difference")
+    print(f"{plural(len(comparison.differences), 'difference')}: {said}" if said else "no differences")
 
 
 def sentence(difference: Difference) -> str:

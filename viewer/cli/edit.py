@@ -1,4 +1,4 @@
-"""Do the edits of a recorded script to a model and write the result."""
+"""Apply a recorded edit script to a model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, the script and the file to write."""
     parser.add_argument("model", metavar="IN", help="file to read; - reads standard input")
     parser.add_argument(
-        "script", metavar="SCRIPT", help="edit script, from Edit > Export Edit Script; - reads standard input"
+        "script", metavar="SCRIPT", help="edit script, as written by Edit > Export Edit Script; - reads standard input"
     )
     add_output_arguments(parser)
 
@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"output": str(options.output), "edits": [e.title for e in list(document.entries())[1:]]})
     else:
-        print(f"{plural(count, 'edit')} done")
+        print(f"{plural(count, 'edit')} applied")
     return EXIT_OK
 
 

@@ -1,7 +1,7 @@
-"""Cut out a part of a model: what computes some values from others, or some nodes.
+"""Extract a part of a model: what computes some values from others, or some nodes.
 
-The part is compared with the model on random inputs before it is written; a difference writes nothing and is exit
-status 1.
+The part is compared with the model on random inputs before it is written. When it differs, nothing is written and the
+exit status is 1.
 """
 
 from __future__ import annotations
@@ -26,16 +26,18 @@ from onnx_workbench.viewer.workflows.cut_parts import check_part
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, the boundary, and the file to write."""
     add_cut_arguments(parser)
-    parser.add_argument("--inputs", nargs="+", default=None, metavar="VALUE", help="values to become inputs")
+    parser.add_argument("--inputs", nargs="+", default=None, metavar="VALUE", help="values that become inputs")
     parser.add_argument("--outputs", nargs="+", default=None, metavar="VALUE", help="values to compute")
-    parser.add_argument("--nodes", nargs="+", default=None, metavar="NODE", help="nodes to cut out, instead of both")
+    parser.add_argument(
+        "--nodes", nargs="+", default=None, metavar="NODE", help="nodes to extract, instead of --inputs and --outputs"
+    )
     add_check_arguments(parser, runs=1)
 
 
 def add_cut_arguments(parser: argparse.ArgumentParser) -> None:
     """What cutting takes, wherever it cuts: the model, the graph in it, and the file to write."""
     parser.add_argument("model", metavar="IN", help="file to read; - reads standard input")
-    parser.add_argument("--graph", metavar="NAME", default="", help="a body or function by its name")
+    parser.add_argument("--graph", metavar="NAME", default="", help="name of a body or function")
     add_output_arguments(parser)
 
 

@@ -1,4 +1,4 @@
-"""Infer types and shapes of all values and write them into the model, or those of what some nodes make."""
+"""Infer types and shapes and write them into a model: of all values, or of the outputs of some nodes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="IN", help="file to read; - reads standard input")
     parser.add_argument(
         "--rule", action="append", default=[], metavar="DOMAIN::OP=RULE",
-        help='types of an unknown operator, such as "my.domain::Quant=same as input 0"',
+        help='output types of an unknown operator, such as "my.domain::Quant=same as input 0"',
     )  # fmt: skip
-    add_nodes_argument(parser, "write the types of what these make alone")
+    add_nodes_argument(parser, "write only types of the outputs of these")
     add_output_arguments(parser)
 
 
@@ -47,6 +47,6 @@ def _rules(given: list[str]) -> dict[str, str]:
     for text in given:
         operator, equals, rule = text.partition("=")
         if not equals:
-            raise ModelError(f"{text!r} is no rule", 'Write it as "my.domain::Operator=same as input 0".')
+            raise ModelError(f"{text!r} is not a rule", 'Write it as "my.domain::Operator=same as input 0".')
         rules[operator] = rule
     return rules

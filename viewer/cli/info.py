@@ -1,6 +1,6 @@
-"""What is in a model: format, operator sets, inputs and outputs, nodes by operator, size of the weights.
+"""Show what is in a model: format, opsets, inputs and outputs, operators, number and size of parameters.
 
-Reads no weights, so it is quick for a file of any size. Exit status 1 when the file ends early.
+Weights are not read, so it is quick for files of any size. The exit status is 1 when the file ends early.
 """
 
 from __future__ import annotations
@@ -37,38 +37,38 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, and whether to list everything."""
     parser.add_argument("model", metavar="MODEL", help="file to read; - reads standard input")
-    parser.add_argument("--all", action="store_true", help="list every operator, function and initializer")
-    parser.add_argument("--statistics", action="store_true", help="multiply-adds, activations and parameters too")
-    parser.add_argument("--csv", action="store_true", help="with --statistics: print those alone, as CSV")
+    parser.add_argument("--all", action="store_true", help="list all operators and initializers")
+    parser.add_argument("--statistics", action="store_true", help="print multiply-adds, activations and parameters too")
+    parser.add_argument("--csv", action="store_true", help="with --statistics: print only these, as CSV")
     parser.add_argument(
         "--by",
         choices=("operator", "scope", "node"),
         default="operator",
-        help="with --statistics: what is summed up (operator)",
+        help="with --statistics: sum up by operator, scope or node (operator)",
     )
     parser.add_argument(
         "--levels",
         type=int,
         default=1,
         metavar="N",
-        help="with --by scope: how many levels of names are told apart (1)",
+        help="with --by scope: number of name levels (1)",
     )
     parser.add_argument(
         "--bind",
         action="append",
         default=[],
         metavar="NAME=SIZE",
-        help="with --statistics: a size for a named dimension",
+        help="with --statistics: size of a named dimension",
     )
-    add_nodes_argument(parser, "with --statistics: sum up these alone")
+    add_nodes_argument(parser, "with --statistics: sum up only these")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the facts."""
     if options.nodes is not None and not options.statistics:
-        raise ModelError("--nodes cannot be used like this", "It goes with --statistics.")
+        raise ModelError("--nodes cannot be used alone", "It goes with --statistics.")
     if options.csv and (options.json or not options.statistics):
-        raise ModelError("--csv cannot be used like this", "It goes with --statistics, and not with --json.")
+        raise ModelError("--csv cannot be used like this", "It goes with --statistics and without --json.")
     model = read_model(options, salvage=True)
     facts = gather(model, everything=options.all)
     if options.statistics:
@@ -178,7 +178,7 @@ def _number(amount: AnySize) -> int | str:
 def _print_costs(told: dict[str, Any], by: str) -> None:
     print("\nstatistics")
     keys = ("nodes", "parameters", "macs", "activations", "unknown")
-    header = (by, "nodes", "parameters", "multiply-adds", "activations", "not known")
+    header = (by, "nodes", "parameters", "multiply-adds", "activations", "unknown")
     told_of = [*told[f"{by}s"].items(), ("all", told["model"])]
     rows = [(shorten(name, 60) or "(no scope)", *(_cell(total[key]) for key in keys)) for name, total in told_of]
     print_table([header, *rows], indent="  ")
@@ -229,7 +229,7 @@ def _print(facts: dict[str, Any]) -> None:
     rows = [
         ("format", facts["format"]),
         ("IR version", str(facts["ir_version"])),
-        ("operator sets", ", ".join(f"{domain} {version}" for domain, version in facts["opset_imports"].items())),
+        ("opsets", ", ".join(f"{domain} {version}" for domain, version in facts["opset_imports"].items())),
         ("producer", facts["producer"]),
         ("domain", facts["domain"]),
         ("model version", str(facts["model_version"] or "")),

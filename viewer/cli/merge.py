@@ -1,6 +1,6 @@
-"""Bring another model into one: its inputs are fed by values here, what is left becomes inputs and outputs.
+"""Merge another model into a model: values of the model feed its inputs; its other inputs and its outputs are added.
 
-Where the models import other operator sets, the one that comes in is converted; names that clash get a prefix.
+Where opsets differ, the other model is converted. Names that clash get a prefix or a number.
 """
 
 from __future__ import annotations
@@ -18,15 +18,13 @@ from onnx_workbench.viewer.style.formatting import plural
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Both models, how they are connected, and the file to write."""
     parser.add_argument("model", metavar="IN", help="file to read; - reads standard input")
-    parser.add_argument("other", metavar="OTHER", help="the model to bring in")
+    parser.add_argument("other", metavar="OTHER", help="model to merge into IN; - reads standard input")
     parser.add_argument(
         "--connect", action="append", metavar="INPUT=VALUE",
-        help="feed an input of OTHER by a value of IN; without this, by values of equal names whose types fit",
+        help="feed an input of OTHER by a value of IN (values of equal names and fitting types)",
     )  # fmt: skip
-    parser.add_argument("--prefix", default="", help="put before names of OTHER that are taken; otherwise a number")
-    parser.add_argument(
-        "--close", action="store_true", help="outputs of IN that feed OTHER do not stay outputs of the whole"
-    )
+    parser.add_argument("--prefix", default="", help="prefix of names of OTHER that clash (a number is added)")
+    parser.add_argument("--close", action="store_true", help="remove outputs of IN that feed OTHER")
     add_output_arguments(parser)
 
 
@@ -57,6 +55,6 @@ def connections(given: Sequence[str]) -> dict[str, str]:
     for text in given:
         name, equals, value = text.partition("=")
         if not equals or not name or not value:
-            raise ModelError(f"{text!r} connects nothing", "Write it as INPUT=VALUE.")
+            raise ModelError(f"{text!r} is not a connection", "Write it as INPUT=VALUE.")
         found[name] = value
     return found

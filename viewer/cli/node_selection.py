@@ -13,7 +13,7 @@ def add_nodes_argument(parser: argparse.ArgumentParser, what: str) -> None:
     """Which nodes a command is limited to."""
     parser.add_argument(
         "--nodes", nargs="+", default=None, metavar="NODE",
-        help=f"{what}, by name, with their bodies and constants; they may be nodes of bodies and functions",
+        help=f"{what} nodes, by name, with their bodies and constants; nodes in bodies and functions too",
     )  # fmt: skip
 
 

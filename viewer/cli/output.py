@@ -22,13 +22,16 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     """OUT and the storage of tensors."""
     parser.add_argument(
         "-o", "--output", metavar="OUT", type=Path, required=True,
-        help="file to write; .onnx, .onnxtxt, .textproto, .pbtxt or .json says in which form; other names are binary",
+        help="file to write; the extension chooses the format: .onnx, .onnxtxt, .textproto, .pbtxt or .json (binary)",
     )  # fmt: skip
     parser.add_argument(
-        "--external", choices=get_args(api.External), default="keep", help="where the values of tensors go (keep)"
+        "--external",
+        choices=get_args(api.External),
+        default="keep",
+        help="where the values of tensors are stored (keep)",
     )
     parser.add_argument(
-        "--threshold", type=natural, default=1024, metavar="BYTES", help="smaller tensors stay in the model (1024)"
+        "--threshold", type=natural, default=1024, metavar="BYTES", help="least size of external tensors (1024)"
     )
 
 

@@ -1,4 +1,4 @@
-"""Draw a model into a PNG, SVG or PDF file, by the extension of OUT. Needs no display."""
+"""Draw a model as a PNG, SVG or PDF file, by the extension of OUT. No display is needed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, the file to write, and how to draw."""
     parser.add_argument("model", metavar="MODEL", help="file to read; - reads standard input")
     parser.add_argument("-o", "--output", metavar="OUT", type=Path, required=True, help="file to write")
-    parser.add_argument("--graph", metavar="NAME", default="", help="a body, function or training graph by its name")
-    parser.add_argument("--direction", choices=("down", "right"), default="down", help="which way the graph runs")
+    parser.add_argument("--graph", metavar="NAME", default="", help="name of a body, function or training graph")
+    parser.add_argument("--direction", choices=("down", "right"), default="down", help="direction of the graph (down)")
     parser.add_argument(
-        "--groups", choices=tuple(_GROUPS), default="large", help="which graphs to draw as their groups; default: large"
+        "--groups",
+        choices=tuple(_GROUPS),
+        default="large",
+        help="draw scopes and repeated blocks as groups (large: in large graphs)",
     )
-    parser.add_argument("--theme", choices=("light", "dark"), default="light", help="colours to draw in")
+    parser.add_argument("--theme", choices=("light", "dark"), default="light", help="colors (light)")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,7 +1,7 @@
-"""Simplify a model: constant folding, removal of what does nothing, fusions. Inputs and outputs stay as they are.
+"""Simplify a model: fold constants, remove what has no effect, fuse operators. Inputs and outputs stay unchanged.
 
 The result is compared with the original on random inputs before it is written, and loaded by ONNX Runtime, where that
-is installed, and onnx.checker; a difference writes nothing and is exit status 1.
+is installed, and onnx.checker. When it differs, nothing is written and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="IN", help="file to read; - reads standard input")
     names = "\n".join(f"  {p.id}{'' if p.is_default else ' (off)'}: {p.title} – {p.doc}" for p in PASSES)
     parser.epilog = f"passes:\n{names}"
-    parser.add_argument("--only", metavar="PASS,…", help="run these passes alone")
-    parser.add_argument("--skip", metavar="PASS,…", default="", help="leave these out")
-    parser.add_argument("--also", metavar="PASS,…", default="", help="run these too, which are off by default")
-    add_nodes_argument(parser, "simplify these alone")
+    parser.add_argument("--only", metavar="PASS,…", help="run only these passes")
+    parser.add_argument("--skip", metavar="PASS,…", default="", help="do not run these passes")
+    parser.add_argument("--also", metavar="PASS,…", default="", help="also run these passes, which are off by default")
+    add_nodes_argument(parser, "simplify only these")
     add_check_arguments(parser, runs=3)
     parser.add_argument(
         "--tensor-limit",
         type=natural,
         default=1024,
         metavar="KIB",
-        help="how much larger one folded tensor may be (1024)",
+        help="largest growth by one folded tensor (1024)",
     )
     parser.add_argument(
-        "--growth-limit", type=natural, default=1024, metavar="KIB", help="how much larger all of them may be (1024)"
+        "--growth-limit", type=natural, default=1024, metavar="KIB", help="largest growth by all folded tensors (1024)"
     )
     add_output_arguments(parser)
 

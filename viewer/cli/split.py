@@ -1,9 +1,9 @@
-"""Cut a model in two at values: OUT-1 computes them, OUT-2 goes on from there.
+"""Split a model in two at values: OUT-1 computes them, OUT-2 continues from them.
 
-What else is computed before the cut and used behind it is passed on too; inputs, constants and functions that nothing
-uses are in the first part. Merged again (merge --close), the parts are the model that was split; training graphs, which
-are in neither, come back then. Where they are too large to be remembered, that is said. The parts are compared with the
-model on random inputs before they are written; a difference writes nothing and is exit status 1.
+Other values that are computed before the cut and used after it are passed on too; unused inputs, constants and
+functions are in the first part. Merged again (merge --close), the parts are the model that was split; training graphs
+return then, unless they are too large, which is said. The parts are compared with the model on random inputs before
+they are written. When they differ, nothing is written and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from onnx_workbench.viewer.workflows.cut_parts import check_part
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, where to cut, and the files to write."""
     add_cut_arguments(parser)
-    parser.add_argument("--at", nargs="+", required=True, metavar="VALUE", help="values to cut at")
+    parser.add_argument("--at", nargs="+", required=True, metavar="VALUE", help="values to split at")
     add_check_arguments(parser, runs=1)
 
 

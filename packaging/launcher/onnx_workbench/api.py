@@ -175,7 +175,7 @@ def infer(
 
     for operator, rule in (rules or {}).items():
         if "::" not in operator or user_rule(rule) is None:
-            raise ModelError(f"'{operator}={rule}' is no rule", 'Write it as "my.domain::Operator=same as input 0".')
+            raise ModelError(f"'{operator}={rule}' is not a rule", 'Write it as "my.domain::Operator=same as input 0".')
     document = _document(model)
     inferred = infer_types(document.model, rules, progress)
     if inferred.problem:

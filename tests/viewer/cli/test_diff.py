@@ -40,7 +40,7 @@ def test_text_and_status(pair, capsys):
         "2 differences: 1 renamed, 1 changed",
     ]
     assert main(["diff", pair[0], pair[0]]) == 0
-    assert capsys.readouterr().out == "no difference\n"
+    assert capsys.readouterr().out == "no differences\n"
     assert main(["diff", pair[0], "nowhere.onnx"]) == 2
     assert main(["diff", pair[0]]) == 2
 

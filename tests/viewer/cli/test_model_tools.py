@@ -69,7 +69,7 @@ def test_infer_writes_what_it_finds(chain, tmp_path, capsys):
 def test_a_rule_that_is_none_is_refused(chain, tmp_path, capsys):
     out = tmp_path / "out.onnx"
     assert main(["infer", str(chain), "-o", str(out), "--rule", "nonsense"]) == 2
-    assert "is no rule" in capsys.readouterr().err
+    assert "is not a rule" in capsys.readouterr().err
     assert not out.exists()
 
 
@@ -170,7 +170,7 @@ def test_edit_does_what_a_script_says(chain, tmp_path, capsys):
     recorded.write_text(edit_script.export(document))
     assert main(["edit", str(chain), str(recorded), "-o", str(out)]) == 0
     assert builders.node(load(out), "fourth").attributes["axis"].value == 0
-    assert capsys.readouterr().out == "1 edit done\n"
+    assert capsys.readouterr().out == "1 edit applied\n"
 
 
 def test_what_the_form_of_the_output_cannot_hold_is_told(chain, tmp_path, capsys):
@@ -329,7 +329,7 @@ def test_convert_says_when_there_is_nothing_to_do(tmp_path, capsys):
     status, model = converted(tmp_path, "--functions", "extract")
     assert status == 0
     assert model.functions == ()
-    assert capsys.readouterr().out == "there was nothing to change\n"
+    assert capsys.readouterr().out == "nothing to change\n"
 
 
 def test_convert_compares_outputs(tmp_path, capsys):
@@ -393,7 +393,7 @@ def test_split_and_merge_again(chain, tmp_path, capsys):
     assert main(["merge", first, second, "-o", str(whole), "--close"]) == 0
     assert "2 nodes added; outputs: y" in capsys.readouterr().out
     assert main(["diff", str(chain), str(whole)]) == 0
-    assert capsys.readouterr().out == "no difference\n"
+    assert capsys.readouterr().out == "no differences\n"
 
 
 def test_what_parts_cannot_remember_is_told(tmp_path, capsys, monkeypatch):
