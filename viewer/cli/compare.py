@@ -47,10 +47,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "reference", metavar="B|FILE.npz|ort", help="the reference: a model, values by name, or ONNX Runtime"
     )
     add_input_arguments(parser)
-    parser.add_argument("--rtol", type=tolerance, help="relative tolerance (by element type)")
-    parser.add_argument("--atol", type=tolerance, help="absolute tolerance (by element type and scale)")
-    parser.add_argument("--outputs", action="store_true", help="compare the outputs of the model alone")
-    parser.add_argument("--differing", action="store_true", help="list the values that are not close alone")
+    parser.add_argument("--rtol", type=tolerance, help="relative tolerance (by element type; 0 with --atol)")
+    parser.add_argument("--atol", type=tolerance, help="absolute tolerance (by element type and scale; 0 with --rtol)")
+    parser.add_argument("--outputs", action="store_true", help="compare only the outputs of the model")
+    parser.add_argument("--differing", action="store_true", help="list only values that differ")
     parser.add_argument("--time-limit", type=seconds, metavar="S", help="time limit of each run in seconds")
 
 

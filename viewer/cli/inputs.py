@@ -30,7 +30,7 @@ def add_input_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--input", action="append", default=[], metavar="NAME=VALUE",
-        help="value of one input, before that in --inputs: a file (.npy .npz .pb .json .csv .tsv .txt or an image), "
+        help="value of one input, overrides --inputs: a file (.npy .npz .pb .json .csv .tsv .txt or an image), "
         "numbers such as [[1, 2.5]], or normal, uniform or range",
     )  # fmt: skip
     parser.add_argument("--seed", type=natural, default=0, metavar="N", help="seed of random inputs and operators (0)")

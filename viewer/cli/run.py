@@ -51,8 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--print", action="store_true", help="print the elements of the values")
     parser.add_argument("--stats", action="store_true", help="print minimum, maximum, mean, deviation and zeros")
     parser.add_argument("--expect", type=Path, metavar="FILE.npz", help="compare values with those in a file")
-    parser.add_argument("--rtol", type=tolerance, help="with --expect: relative tolerance (by element type)")
-    parser.add_argument("--atol", type=tolerance, help="with --expect: absolute tolerance (by element type and scale)")
+    parser.add_argument("--rtol", type=tolerance, help="with --expect: relative tolerance, as in compare")
+    parser.add_argument("--atol", type=tolerance, help="with --expect: absolute tolerance, as in compare")
     parser.add_argument(
         "--fail-on-nonfinite", action="store_true", help="fail where a node makes NaN or infinities; name the first one"
     )
