@@ -114,8 +114,8 @@ def _print(
         made = f" ({operator} {node!r})" if node and node != operator else f" ({operator})" if operator else ""
         title = colored("first divergence", 1, sys.stdout)
         print(f"{title}: {shorten(f'{first.name}{made}: {difference_text(first)}', 500)}")
-    different, values = sum(not row.is_close for row in rows), plural(len(rows), "value")
-    print(f"{different:,} of {values} differ" if different else f"{values} agree")
+    different = sum(not row.is_close for row in rows)
+    print(f"{plural(len(rows), 'value')} compared, {different or 'none'} of them different")
 
 
 def _cells(found: NumericComparison, row: ComparedValue) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ def test_models_that_agree(save, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", save("a.onnx", MODEL), save("b.onnx", MODEL)]) == 0
     told = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in told[1:4]] == [["ok", "x"], ["ok", "a"], ["ok", "y"]]
-    assert told[-1] == "3 values agree"
+    assert told[-1] == "3 values compared, none of them different"
 
 
 def test_the_first_divergence_is_named(save, capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,7 +42,7 @@ def test_the_first_divergence_is_named(save, capsys: pytest.CaptureFixture[str])
     assert told[-2].startswith(
         "first divergence: a (Exp 'first'): at [0, 2] got 7.389056, expected -0.4161468; largest"
     )
-    assert told[-1] == "2 of 3 values differ"
+    assert told[-1] == "3 values compared, 2 of them different"
     assert main([*compare, "--differing", "--json"]) == 1
     facts = json.loads(capsys.readouterr().out)
     assert (facts["agrees"], facts["first_divergence"]["node"]) == (False, "first")
@@ -87,7 +87,7 @@ def test_with_onnx_runtime(capsys: pytest.CaptureFixture[str]) -> None:
         pytest.skip("ONNX Runtime is not installed")
     model = RealModels() / "finn-base__model" / "model.onnx"
     assert main(["compare", str(model), "ort"]) == 0
-    assert capsys.readouterr().out.endswith("11 values agree\n")
+    assert capsys.readouterr().out.endswith("11 values compared, none of them different\n")
 
 
 def test_texts_of_the_models_cannot_steer_the_terminal(save, capsys: pytest.CaptureFixture[str]) -> None:
