@@ -67,13 +67,21 @@ class TensorEditing:
         return place, held
 
     def _apply(
-        self, title: str, place: TensorLocation, held: Held, work: Callable[[], Held], refused: Refused | None
+        self,
+        title: str,
+        place: TensorLocation,
+        held: Held,
+        work: Callable[[], Held],
+        refused: Refused | None,
+        then: Callable[[], object] | None = None,
     ) -> None:
-        """Compute the new tensor, then set it as one edit, unless it is the same."""
+        """Compute the new tensor, then set it as one edit, unless it is the same, and call `then`."""
 
         def done(made: Held | None) -> None:
             if made is not None:
                 self._put(title, place, held, made)
+            if then is not None:
+                then()
 
         failed = partial(self._refuse, refused)
         if _cost(held) <= _AT_ONCE:
@@ -157,10 +165,14 @@ class TensorEditing:
         lost: list[int] = []
         part = " on a part of" if regions else " on"
         title = f"Apply {display(text, 40)}{part} {self.name()}"
-        self._apply(title, place, held, lambda: _changed(held, compute), refused)
-        if lost:
-            detail = f"{plural(lost[0], 'result')} rounded to whole numbers."
-            self._workspace.messages.show("info", f"{self.name()} was changed", detail)
+        name = self.name()  # another tensor may be shown when a large one is computed
+
+        def tell() -> None:
+            if lost:
+                detail = f"{plural(lost[0], 'result')} rounded to whole numbers."
+                self._workspace.messages.show("info", f"{name} was changed", detail)
+
+        self._apply(title, place, held, lambda: _changed(held, compute), refused, tell)
 
     def paste(
         self,

@@ -143,6 +143,15 @@ def test_a_sparse_tensor_takes_the_type_and_shape_of_a_file_when_that_is_wanted(
     assert found.values.numpy().tolist() == [7, 9]
 
 
+@pytest.mark.parametrize("size", [6, 1 << 18])
+def test_rounding_is_told_for_tensors_of_any_size(qtbot, panel, chain, messages, size):
+    """Large ones are computed by a task, before whose end nothing was known to be rounded."""
+    select(qtbot, panel, put(chain, np.ones(size, np.int64)))
+    panel.pane.editing.compute([], "x*0.7")
+    qtbot.waitUntil(lambda: bool(messages))
+    assert messages[-1].detail == f"{size:,} results rounded to whole numbers."
+
+
 def test_floats_are_converted_to_the_type_of_the_tensor(qtbot, panel, value, messages, monkeypatch, tmp_path):
     """A double beside floats made a Conv invalid."""
     path = tmp_path / "wide.npy"

@@ -25,6 +25,8 @@ _SMALL_BYTES = 256
 _TEXT_LIMIT = 80
 _SYMBOL_LIMIT = 10
 _MOST_CONSUMERS = 50
+#: The ends of 64 bits, which stand for "to the end" of an axis.
+_LIMITS = {(1 << 63) - 1: "max", -1 << 63: "min"}
 #: Lists that count as left out when every element is this number ("if not present, 1 along each axis").
 _IMPLIED = {"dilations": 1, "strides": 1, "pads": 0, "output_padding": 0}
 
@@ -94,7 +96,7 @@ def _list_text(kind: AttributeKind, values: tuple[object, ...]) -> str:
     shown = [_element_text(kind.element, value) for value in values[:8]]
     if len(values) > len(shown):
         shown.append(f"… {number_text(len(values))} values")
-    return "[]" if not shown else display(", ".join(shown), _TEXT_LIMIT, elide="end")
+    return f"[{display(', '.join(shown), _TEXT_LIMIT - 2, elide='end')}]"
 
 
 def _element_text(kind: AttributeKind, value: object) -> str:
@@ -104,7 +106,7 @@ def _element_text(kind: AttributeKind, value: object) -> str:
         case float():
             return number_text(value, 6)
         case int():
-            return str(value) if abs(value) < 10**18 else f"{value:.6g}"
+            return _LIMITS.get(value) or (str(value) if abs(value) < 10**18 else f"{value:.6g}")
         case Tensor() | SparseTensor():
             return tensor_text(value)
         case None:
@@ -146,7 +148,7 @@ def _scalar_text(value: object) -> str:
     if isinstance(value, float):
         return number_text(value, 5)
     if isinstance(value, int):
-        return str(value) if abs(value) < 10**10 else f"{value:.4g}"
+        return _LIMITS.get(value) or (str(value) if abs(value) < 10**10 else f"{value:.4g}")
     return display(str(value), 24, elide="end")
 
 

@@ -151,7 +151,7 @@ def test_rows_without_room_lay_out_again_and_keep_the_box_where_it_was(show, qtb
             edit.do(SetAttribute(conv, name, make_attribute(name, [1, 2, 1, 1])))
     wait(qtbot, view)
     assert view.scene is not scene
-    assert texts(view, conv)["pads"] == "1, 2, 1, 1"
+    assert texts(view, conv)["pads"] == "[1, 2, 1, 1]"
     left, top, *_ = view.scene.rect(view.scene.drawing.boxes_of(conv)[0])
     assert view.viewport.to_widget(left, top) == pytest.approx(before, abs=1.5)
 
