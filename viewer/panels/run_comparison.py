@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import isnan
+from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import ReferenceType, ref
 
@@ -21,7 +23,7 @@ from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.panel import Panel
-from onnx_workbench.viewer.popups.file_dialogs import ask_file
+from onnx_workbench.viewer.popups.file_dialogs import ask_file, ask_save
 from onnx_workbench.viewer.run import compare
 from onnx_workbench.viewer.run.compare import ComparisonOutcome, Prepare, start_comparison
 from onnx_workbench.viewer.run.results import RunRecord
@@ -55,6 +57,9 @@ _INVITATION = "Compare the values of the last run with another."
 
 _TOPIC = "compare"  # of its messages
 
+_CSV = ("value", "operator", "matched with", "error", "largest difference", "largest relative difference", "cosine",
+        "snr", "worst element", "problem")  # fmt: skip
+
 #: Legend title of the overlay.
 _ERROR, _OLD_ERROR = "Max error (log₁₀)", "Max error of an earlier run (log₁₀)"
 
@@ -66,6 +71,7 @@ class RunComparisonPanel(Panel):
         super().__init__(workspace, parent)
         self.rows: list[Compared] = []
         self._asked: tuple[str, Prepare] | None = None  # the comparison that gave the rows
+        self._awaiting: tuple[str, Prepare] | None = None  # the comparison to make after the first run
         self._compared: ReferenceType[RunRecord] | None = None  # the document whose values they are
         self._verdict: tuple[Compared | None, int] = None, 0  # the first difference, and the number of differences
         self._is_old = False  # whether it is of another run than the one shown
@@ -91,13 +97,19 @@ class RunComparisonPanel(Panel):
         self.colour = QCheckBox("Colour graph")
         self.colour.setToolTip("Colour the nodes by the error of their outputs")
         self.colour.setChecked(True)
+        self.only = QCheckBox("Differing only")
+        self.only.setToolTip("List only values outside the tolerances")
+        self.save_button = QPushButton("Save as CSV…")
         self.table = self.entry = NumberTable("Compared values", _COLUMNS)
         self._lay_out()
         self.divergence.clicked.connect(self.go_to_divergence)
         self.again.clicked.connect(self.compare_again)
         self.colour.toggled.connect(lambda _: self._colour())
+        self.only.toggled.connect(lambda _: self._show())
+        self.save_button.clicked.connect(self._save)
         self.table.chosen.connect(self._go)
         workspace.results.changed.connect(self._on_results)
+        workspace.results.run_finished.connect(self._on_run_finished)
         workspace.closed.connect(self._judging.stop)
         workspace.closed.connect(self._heating.stop)
         self._show()
@@ -108,7 +120,7 @@ class RunComparisonPanel(Panel):
         row = FlowLayout(6)
         row.setContentsMargins(6, 4, 6, 4)
         tolerances = labelled("relative", self.relative), labelled("absolute", self.absolute)
-        for widget in (self.choose, self.again, self.divergence, *tolerances, self.colour):
+        for widget in (self.choose, self.again, self.divergence, *tolerances, self.colour, self.only, self.save_button):
             row.addWidget(widget)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -137,7 +149,6 @@ class RunComparisonPanel(Panel):
         menu, workspace = self.menu, self.workspace
         menu.clear()
         results = workspace.results
-        ready = results.current is not None
         before = results.previous
         self._offer("Previous run", compare.with_run_before(workspace) if before is not None else None)
         earlier = [r for r in results.records if r not in (results.current, before)]
@@ -158,8 +169,6 @@ class RunComparisonPanel(Panel):
         menu.addSeparator()
         for precision in ("float16", "bfloat16", "int8"):
             self._offer(*self._rounded(precision))
-        for action in menu.actions():
-            action.setEnabled(action.isEnabled() and ready)
 
     def _rounded(self, precision: Precision) -> tuple[str, Prepare]:
         """Return the title of a reduced-precision trial, and its work."""
@@ -200,16 +209,26 @@ class RunComparisonPanel(Panel):
             self.compare(path.name, compare.with_npz(self.workspace, path))
 
     def compare(self, title: str, prepare: Prepare, *_: object) -> None:
-        """Compare the last run with a reference, in the background."""
+        """Compare the last run with a reference, in the background; the model is run first if it was not yet."""
         record = self.workspace.results.current
         if record is None:
-            first = "The run is not finished." if self.workspace.results.is_running else "Run the model first."
-            self.workspace.messages.show("info", "Nothing to compare yet", first)
+            self._awaiting = title, prepare
+            self.summary.setText("Running…")
+            if not self.workspace.results.is_running:
+                self.workspace.runs.run()
             return
         self.summary.setText(f"Comparing: {display(title, 80)}…")
         self.workspace.messages.withdraw(_TOPIC)
         done = partial(self._take, title, prepare, record)
         self._comparison = start_comparison(self.workspace, record, prepare, done, self._finish)
+
+    def _on_run_finished(self) -> None:
+        """Make the comparison that waits for the first run."""
+        awaiting, self._awaiting = self._awaiting, None
+        if awaiting is not None and self.workspace.results.current is not None:
+            self.compare(*awaiting)
+        elif awaiting is not None:
+            self._tell()
 
     def _finish(self) -> None:
         if self._comparison is not None and self._comparison.finished:  # else another one has begun
@@ -237,17 +256,19 @@ class RunComparisonPanel(Panel):
     def _show(self) -> None:
         rows, (rtol, atol) = self.rows, self._tolerances()
         self._judging.start(
-            lambda progress: [row for row in progress.paced(rows) if not row.difference.within(rtol, atol)],
+            lambda progress: [i for i, row in enumerate(progress.paced(rows)) if not row.difference.within(rtol, atol)],
             self._show_judged,
         )
 
-    def _show_judged(self, differing: list[Compared]) -> None:
-        first, off = next(iter(differing), None), len(differing)
-        self.divergence.setEnabled(first is not None)
-        self._verdict = first, off
-        self._tell()
+    def _show_judged(self, differing: list[int]) -> None:
         rows = self.rows
-        self.table.set_rows(MadeRows(range(len(rows)), partial(self._row, rows), _keys(rows), rows.__getitem__))
+        first = rows[differing[0]] if differing else None
+        self.divergence.setEnabled(first is not None)
+        self.save_button.setEnabled(bool(rows))
+        self._verdict = first, len(differing)
+        self._tell()
+        shown = differing if self.only.isChecked() else range(len(rows))
+        self.table.set_rows(MadeRows(shown, partial(self._row, rows), _keys(rows), rows.__getitem__))
         self._colour()
 
     @property
@@ -355,6 +376,33 @@ class RunComparisonPanel(Panel):
             if row.key[0]:
                 self.workspace.results.show_call(row.key[0])
             self.workspace.navigation.reveal(value)
+
+    def _save(self) -> None:
+        path = ask_save(
+            self, self.workspace.settings, "Save as CSV", Path("comparison.csv"), ("Table (*.csv)",), "table"
+        )
+        if path is not None:
+            self.save(path)
+
+    def save(self, path: Path) -> None:
+        """Write all rows in execution order, with full numbers."""
+        try:
+            with path.open("w", newline="", encoding="utf-8") as file:
+                writer = csv.writer(file)
+                writer.writerow(_CSV)
+                for row in self.rows:
+                    value, found = self.workspace.results.value_by_number(row.key[1]), row.difference
+                    node = value.producer if value is not None else None
+                    numbers = (found.tolerance, found.max_abs, found.max_rel, found.cosine, found.snr)
+                    writer.writerow(
+                        [
+                            self._named(row), node.op_type if node is not None else "", row.other,
+                            *([""] * len(numbers) if found.problem else map(repr, map(float, numbers))),
+                            " ".join(map(str, found.worst)), found.problem,
+                        ]
+                    )  # fmt: skip
+        except OSError as error:
+            self.workspace.messages.report(ModelError(f"{path.name} cannot be written", str(error)))
 
     def go_to_divergence(self) -> None:
         """Go to the first divergence."""

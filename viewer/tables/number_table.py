@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, overload
 
 from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QFontDatabase, QResizeEvent, QShowEvent
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QFontDatabase,
+    QGuiApplication,
+    QKeyEvent,
+    QKeySequence,
+    QResizeEvent,
+    QShowEvent,
+)
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
@@ -27,6 +36,7 @@ from onnx_workbench.viewer.tables.sorting import Key
 
 Thing = TypeVar("Thing")
 
+_MOST_COPIED = 10_000  # rows
 _KEPT = 500  # rows that were made, beyond what a window shows
 _LEAST = 22  # characters of a column that takes the rest
 _PADDING = 18  # px
@@ -234,6 +244,15 @@ class NumberTable(RowTable):
         KeptSelection(self, self.source.target)
         self.activated.connect(self._choose)
         self.clicked.connect(self._choose)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Copy the selected rows as text, with tabs between the cells."""
+        if event.matches(QKeySequence.StandardKey.Copy):
+            rows = sorted(index.row() for index in self.selectionModel().selectedRows())
+            lines = ("\t".join(cell.text for cell in self.source.row(row).cells) for row in rows[:_MOST_COPIED])
+            QGuiApplication.clipboard().setText("\n".join(lines))
+            return
+        super().keyPressEvent(event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The columns go by the room there is."""

@@ -25,6 +25,7 @@ from onnx_workbench.viewer.style.theme import themes
 from onnx_workbench.viewer.style.tooltips import plain_tip
 
 _COLUMN_WIDTH = 560
+_ROW_HEIGHT = 28
 
 
 class StartPage(QWidget):
@@ -136,6 +137,7 @@ class StartPage(QWidget):
             shortcut = f" (Ctrl+{number})" if number <= 9 else ""
             item.setToolTip(plain_tip(display(str(path), 1000) + shortcut))
             item.setData(Qt.ItemDataRole.UserRole, str(path))
+            item.setSizeHint(QSize(0, _ROW_HEIGHT))
             self._list.addItem(item)
         self._heading.setVisible(self._list.count() > 0)
         self._list.setVisible(self._list.count() > 0)

@@ -7,6 +7,7 @@ import numpy as np
 import onnx
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDockWidget
 
 from onnx_workbench.exec.inputs.sources import Constant, Random
@@ -127,7 +128,7 @@ def test_of_another_open_model_that_fails_midway_what_it_computed_is_compared(wi
     assert not {"m", "y"} & found.keys()
     assert (found["c"].max_abs, panel.first.name) == (0, "r")
     assert [message.title for message in told] == ["Not every value could be compared"]
-    assert "other.onnx did not come to its end" in told[0].detail
+    assert "other.onnx did not finish" in told[0].detail
     assert "ReduceMean" in told[0].detail
     bar = workspace.parent().message_bar
     assert [message.title for message in bar.messages] == ["Not every value could be compared"]
@@ -162,7 +163,7 @@ def test_colours_that_are_not_of_a_comparison_stay_when_nothing_differs(window, 
     compared(qtbot, panel, same)
     assert overlays.kind == "memory"
     compared(qtbot, panel, compare.with_run_before(workspace))
-    assert overlays.title.startswith("Error")
+    assert overlays.title.startswith("Max error")
     compared(qtbot, panel, same)
     assert overlays.kind == ""
 
@@ -293,6 +294,29 @@ def pick(qtbot, panel, text):
     qtbot.waitUntil(lambda: not panel.workspace.tasks.running)
     let_readers_end(qtbot)
     return {(bool(row.key[0]), row.name): row.difference.max_abs for row in panel.rows}
+
+
+def test_a_comparison_before_the_first_run_runs_the_model(window, qtbot, net, tmp_path):
+    workspace = opened(window, qtbot, net)
+    panel = window.docks.open("compare")
+    panel.menu.aboutToShow.emit()
+    next(a for a in panel.menu.actions() if a.text() == "All nodes in float16").trigger()
+    qtbot.waitUntil(lambda: bool(panel.rows), timeout=60_000)
+    let_readers_end(qtbot)
+    assert workspace.results.current is not None
+    panel.save(tmp_path / "rows.csv")
+    header, *lines = (tmp_path / "rows.csv").read_text(encoding="utf-8").splitlines()
+    assert header.startswith("value,operator,matched with,error,")
+    assert len(lines) == len(panel.rows)
+    panel.absolute.setText("10")
+    panel.absolute.editingFinished.emit()
+    panel.only.setChecked(True)
+    qtbot.waitUntil(lambda: panel.table.targets() == [])
+    panel.only.setChecked(False)
+    qtbot.waitUntil(lambda: len(panel.table.targets()) == len(panel.rows))
+    panel.table.selectRow(0)
+    qtbot.keyClick(panel.table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert QGuiApplication.clipboard().text().split("\t")[1] == panel.table.targets()[0].name
 
 
 @needs_onnx_runtime
