@@ -15,11 +15,11 @@ from onnx_workbench.exec.inputs.feeds import Feeds, normalise
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import Path, ValueKey
+from onnx_workbench.model.budget import cache_budget, value_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.ir.types import TensorType
-from onnx_workbench.model.process_memory import physical_memory
 from onnx_workbench.model.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Runs:
             values=wanted_keys(asked.get("values", "all")),
             until=None if until is None else (asked.get("path", ()), until.id),
             seed=asked.get("seed", 0),
-            memory_limit=default_memory_limit() if memory_limit is None else memory_limit,
+            memory_limit=value_limit() if memory_limit is None else memory_limit,
             time_limit=asked.get("time_limit"),
             fresh=asked.get("fresh", False) or bool(asked.get("breakpoints")),
             watched=bool(asked.get("breakpoints")),
@@ -103,14 +103,14 @@ class Session(Runs):
     """Runs one graph of a model in this process and remembers what it computed.
 
     A later run computes only what an edit or another feed changed. `budget` is how many bytes of values are kept
-    (see default_budget); what does not fit leaves a summary and is computed again on demand. Values in results are
+    (see `cache_budget`); what does not fit leaves a summary and is computed again on demand. Values in results are
     those that later runs go on from: copy one before changing it.
     Use from one thread at a time; the model is read by `request`, `run` and `steps`, on the calling thread.
     """
 
     def __init__(self, model: Model | Document, *, graph: Graph | None = None, budget: int | None = None) -> None:
         super().__init__(model, graph)
-        self.engine = Engine(default_budget() if budget is None else budget)
+        self.engine = Engine(cache_budget() if budget is None else budget)
 
     def make_inputs(self, recipe: Recipe, progress: Progress = SILENT) -> dict[str, RuntimeValue]:
         """Values for the inputs by name. ModelError when one cannot be made. Any thread that may wait."""
@@ -177,13 +177,3 @@ def feeds_by_id(graph: Graph, feeds: Mapping[Any, Any]) -> Feeds:
             declared = TensorType(value.initializer.element_type)
         given[value.id] = normalise(content, declared, value.name)
     return given
-
-
-def default_budget() -> int:
-    """Return the default budget of a session's values in bytes: a quarter of the machine's memory, at most 8 GB."""
-    return min(physical_memory() // 4, 8 << 30)
-
-
-def default_memory_limit() -> int:
-    """Return the default limit of a single value in bytes."""
-    return physical_memory() // 2

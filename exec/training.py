@@ -17,7 +17,7 @@ from onnx_workbench.exec.inputs.feeds import normalise
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.values import MISSING
-from onnx_workbench.exec.session import default_budget, default_memory_limit
+from onnx_workbench.model.budget import cache_budget, value_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model, TrainingInfo, Value
 from onnx_workbench.model.ir.types import TensorType
@@ -37,7 +37,7 @@ class Trainer:
         self.model = model
         self.info: TrainingInfo = model.training_info[index]
         self.parameters: dict[str, RuntimeValue] = {}
-        self._engine = Engine(default_budget() if budget is None else budget)
+        self._engine = Engine(cache_budget() if budget is None else budget)
         self._snapshots = SnapshotCache(model)
         main = self._snapshots.take()
         self._start = self._of(main, self.info.initialization)
@@ -103,7 +103,7 @@ class Trainer:
     ) -> RunResult:
         given = {v.id: value for v, value in self._given(feeds)}
         bound = {self._initializers[n].id: v for n, v in self.parameters.items()}
-        options = RunOptions(seed=seed, memory_limit=default_memory_limit())
+        options = RunOptions(seed=seed, memory_limit=value_limit())
         stepper = self._engine.start(Request(snapshot, bound | given, options), progress=progress)
         stepper.go_on()
         result = stepper.result()

@@ -64,5 +64,19 @@ class Progress:
         return self._cancelled
 
 
+class Deadline(Progress):
+    """Progress of work that may take so many seconds from now: then `check` raises `Cancelled`. None: any time."""
+
+    def __init__(self, seconds: float | None, listener: Report | None = None) -> None:
+        super().__init__(listener)
+        self._end = None if seconds is None else time.monotonic() + seconds
+
+    def check(self) -> None:
+        """Raise `Cancelled` after `cancel`, or when the time is over."""
+        if self._end is not None and time.monotonic() > self._end:
+            self.cancel()
+        super().check()
+
+
 #: For callers that neither listen nor cancel.
 SILENT = Progress()

@@ -22,6 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from onnx_workbench.model.budget import HELPER_MEMORY, HELPER_SECONDS
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.sandbox_child import IDLE_SECONDS, read_message, write_message
@@ -41,8 +42,8 @@ def run_isolated(
     payload: bytes,
     *,
     what: str = "The helper",
-    memory: int = 4 * GIB,
-    seconds: int = 120,
+    memory: int = HELPER_MEMORY,
+    seconds: int = HELPER_SECONDS,
     threads: int = 1,
     progress: Progress = SILENT,
     in_background: bool = False,

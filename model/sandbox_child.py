@@ -6,6 +6,7 @@ import faulthandler
 import importlib
 import json
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from onnx_workbench.model.errors import ModelError
 IDLE_SECONDS = 60  # until a child without a call ends
 _GIB = 1 << 30
 _LENGTH_BYTES = 8
+_PARENT_SECONDS = 1.0  # between looks whether the program is there
 
 #: Only functions of this package run in a child, whatever a caller passes.
 _PACKAGE = "onnx_workbench."
@@ -58,6 +60,7 @@ def child_main() -> None:
     calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)  # a library that prints does not disturb the answers
+    threading.Thread(target=_end_with_parent, name="watch", daemon=True).start()
     with suppress(OSError):  # Windows keeps it until this process has ended
         Path.cwd().rmdir()  # an interpreter that starts would not without it
     while True:
@@ -127,11 +130,35 @@ def _limit(memory: int, seconds: int) -> None:
             resource.setrlimit(what, (amount if hard == resource.RLIM_INFINITY else min(amount, hard), hard))
 
 
+if sys.platform == "win32":
+
+    def _end_with_parent() -> None:
+        """End this process when the program is gone; while a library holds the interpreter, its time limit does."""
+        import ctypes
+
+        synchronize, for_ever = 0x0010_0000, 0xFFFF_FFFF
+        kernel = ctypes.WinDLL("kernel32")
+        kernel.OpenProcess.restype = ctypes.c_void_p
+        parent = kernel.OpenProcess(synchronize, False, os.getppid())
+        if parent:
+            kernel.WaitForSingleObject(ctypes.c_void_p(parent), for_ever)
+        os._exit(1)
+
+else:
+
+    def _end_with_parent() -> None:
+        """End this process when the program is gone, unless a library holds the interpreter: see `_end_with_input`."""
+        parent = os.getppid()
+        while os.getppid() == parent:
+            time.sleep(_PARENT_SECONDS)
+        os._exit(1)
+
+
 def _end_with_input(calls: IO[bytes], *, is_on: bool) -> None:
     """Have the system end this process when the other end of its input closes, as when the program is killed.
 
-    A signal does that while a library holds the interpreter too. Without such signals, as on Windows, the process
-    ends once its call is done. The program sends nothing while it waits for an answer.
+    A signal does that while a library holds the interpreter too. Without such signals, as on Windows, the time limit
+    of the call does. The program sends nothing while it waits for an answer.
     """
     try:
         import fcntl

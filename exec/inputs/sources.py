@@ -28,6 +28,7 @@ from onnx_workbench.exec.inspect.statistics import nbytes
 from onnx_workbench.exec.kernels.allocation import Array, SparseArray
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.npz_files import read_array, read_arrays
+from onnx_workbench.model.budget import default_input_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.source import require_regular
 from onnx_workbench.model.ir.attributes import AttributeKind
@@ -42,7 +43,6 @@ from onnx_workbench.model.ir.types import (
     TensorType,
     Type,
 )
-from onnx_workbench.model.process_memory import physical_memory
 from onnx_workbench.model.progress import SILENT, Progress
 
 #: Symbols and positions whose usual size is one.
@@ -108,16 +108,6 @@ class DataSet:
     name: str
     inputs: dict[str, RuntimeValue] = field(default_factory=dict)
     outputs: dict[str, RuntimeValue] = field(default_factory=dict)
-
-
-def default_input_limit() -> int:
-    """Bytes that all inputs of a run may take where nothing was chosen: a quarter of the machine's memory."""
-    return physical_memory() // 4
-
-
-def input_limit(memory_limit: int | None) -> int:
-    """Bytes that all inputs of a run may take where its largest value may have `memory_limit`, if one is chosen."""
-    return max(memory_limit or 0, default_input_limit())
 
 
 # --- from declared shapes --------------------------------------------------------------------------------------

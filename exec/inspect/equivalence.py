@@ -20,21 +20,21 @@ from onnx_workbench.exec.inspect.compare import ValueDifference, compare_values,
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.kernels.threads import allowed_cores
 from onnx_workbench.exec.results.run_result import RunResult
-from onnx_workbench.exec.session import Runs, default_budget, default_memory_limit
+from onnx_workbench.exec.session import Runs
 from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
 from onnx_workbench.exec.worker.snapshot_protocol import SnapshotReceiver, SnapshotSender
 from onnx_workbench.model.analysis.node_constants import constant_tensor
+from onnx_workbench.model.budget import COMPARISON_SECONDS, cache_budget, value_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model
 from onnx_workbench.model.ir.types import ElementType, TensorType, Type
-from onnx_workbench.model.process_memory import physical_memory
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.sandbox import run_isolated
 from onnx_workbench.model.schemas import traits
 
-#: Seconds for all runs of a comparison; those a process of its own needs to begin; and how many times as long as before
-#: a model may run before that is a difference.
-SECONDS, _STARTING, _SLOWER = 15.0, 5, 10
+#: Seconds that a process of its own needs to begin, and how many times as long as before a model may run before that is
+#: a difference.
+_STARTING, _SLOWER = 5, 10
 
 #: Bytes of the largest value in a process of its own: so many, and for each byte of the weights.
 _LARGEST_VALUE, _OF_WEIGHTS = 256 << 20, 4
@@ -85,7 +85,7 @@ def compare_models(
     runs: int = 3,
     seed: int = 0,
     feeding: Model | None = None,
-    time_limit: float = SECONDS,
+    time_limit: float = COMPARISON_SECONDS,
     progress: Progress = SILENT,
 ) -> Equivalence:
     """Run both on the same random inputs and compare outputs by name. Reads both models: their thread only.
@@ -99,7 +99,7 @@ def compare_models(
     """
     if _is_random(before):
         return Equivalence(None, reason=_RANDOM)
-    comparison = _comparison(before, after, runs, seed, feeding, time_limit, default_memory_limit())
+    comparison = _comparison(before, after, runs, seed, feeding, time_limit, value_limit())
     return _compare(comparison, progress)
 
 
@@ -110,7 +110,7 @@ def compare_isolated(
     runs: int = 3,
     feeding: Model | None = None,
     is_part: bool = False,
-    time_limit: float = SECONDS,
+    time_limit: float = COMPARISON_SECONDS,
     progress: Progress = SILENT,
 ) -> Equivalence:
     """`compare_models` in a process of its own with limits of memory and time, as it runs models of strangers.
@@ -120,7 +120,7 @@ def compare_isolated(
     """
     if _is_random(before):
         return Equivalence(None, reason=_RANDOM)
-    largest = min(_LARGEST_VALUE + _OF_WEIGHTS * max(map(weights, (before, after))), default_memory_limit())
+    largest = min(_LARGEST_VALUE + _OF_WEIGHTS * max(map(weights, (before, after))), value_limit())
     comparison = _comparison(before, after, runs, 0, feeding, time_limit, largest)
     if is_part:
         taken = [value.name for value in after.graph.required_inputs]
@@ -135,7 +135,7 @@ def compare_isolated(
             f"{__name__}:compare_in_child",
             pickle.dumps((exchange.folder, replace(comparison, sides=sides))),
             what="Comparing the outputs",
-            memory=physical_memory() // 2,
+            memory=value_limit(),
             seconds=int(time_limit) + _STARTING,
             threads=allowed_cores(),
             progress=progress,
@@ -238,7 +238,7 @@ class _Deadline:
 
     def __init__(self, comparison: _Comparison, progress: Progress) -> None:
         self._comparison, self._progress = comparison, progress
-        self._engines = [Engine(default_budget()) for _ in comparison.sides]
+        self._engines = [Engine(cache_budget()) for _ in comparison.sides]
         self._end = time.monotonic() + comparison.time_limit
 
     def run(self, side: int, feeds: Mapping[str, RuntimeValue]) -> RunResult:

@@ -15,12 +15,8 @@ from onnx_workbench.exec.inputs.recipe import value_of
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.worker.parent_watch import end_with_parent
 from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
+from onnx_workbench.model.budget import OVERHEAD, RUNTIME_SECONDS, limit_memory, value_limit
 from onnx_workbench.model.errors import ModelError, errors_to
-from onnx_workbench.model.process_memory import OVERHEAD, limit_memory, physical_memory
-
-#: Time limit of a run in seconds.
-PATIENCE = 600.0
-
 
 #: Numpy dtypes by ONNX Runtime's names.
 _OF_NUMPY = {"float", "double", "float16", "complex64", "complex128", "bool", "string"} | {
@@ -34,7 +30,7 @@ def available() -> bool:
 
 
 def run_onnxruntime(
-    path: Path, feeds: Mapping[str, RuntimeValue], seconds: float = PATIENCE
+    path: Path, feeds: Mapping[str, RuntimeValue], seconds: float = RUNTIME_SECONDS
 ) -> dict[str, RuntimeValue]:
     """Compute the values of a model file by name: every non-constant intermediate; types numpy lacks as floats.
 
@@ -46,7 +42,7 @@ def run_onnxruntime(
     exchange = SharedMemoryExchange.create()
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    memory = physical_memory() // 2 + OVERHEAD
+    memory = value_limit() + OVERHEAD
     sent = {name: exchange.put(value) for name, value in feeds.items()}
     process = context.Process(target=_serve, args=(theirs, exchange.folder, str(path), sent, memory), daemon=True)
     process.start()

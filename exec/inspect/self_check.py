@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from onnx_workbench.exec.inspect import load_child
-from onnx_workbench.exec.inspect.equivalence import SECONDS, Equivalence, compare_isolated, weights
+from onnx_workbench.exec.inspect.equivalence import Equivalence, compare_isolated, weights
 from onnx_workbench.exec.inspect.load_child import ONNX_CHECKER, ONNX_RUNTIME
+from onnx_workbench.model.budget import COMPARISON_SECONDS
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
@@ -37,7 +38,7 @@ def check_transformed(
     feeding: Model | None = None,
     meant: Collection[Change] = (),
     part_of: Graph | None = None,
-    time_limit: float = SECONDS,
+    time_limit: float = COMPARISON_SECONDS,
     progress: Progress = SILENT,
 ) -> Equivalence:
     """Compare interfaces, then outputs as `compare_isolated` does, then have ONNX Runtime and onnx load the new file.

@@ -15,7 +15,9 @@ import numpy as np
 
 from onnx_workbench.exec.kernels.allocation import Array, SparseArray
 from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.model.budget import made_limit
 from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.progress import SILENT, Progress
 
 
 def read_array(file: IO[bytes], size: int) -> Array:
@@ -40,10 +42,6 @@ def read_array(file: IO[bytes], size: int) -> Array:
     return array
 
 
-#: Arrays of so many bytes are read however well they are packed; larger ones that grow up to so many times.
-_UNPACKED, _MOST_PACKED = 64 << 20, 100
-
-
 def read_arrays(path: Path, limit: int, key: str = "") -> Iterator[tuple[str, Array]]:
     """The arrays of an .npz file by name, of no more bytes than `limit` in all; what zipfile and read_array raise.
 
@@ -57,8 +55,8 @@ def read_arrays(path: Path, limit: int, key: str = "") -> Iterator[tuple[str, Ar
             msg = f"its arrays have {total:,} bytes; at most {limit:,} are read"
             raise ValueError(msg)
         packed = sum(member.compress_size for member in members)
-        if total > max(_UNPACKED, _MOST_PACKED * packed):
-            msg = f"its arrays have {total:,} bytes, packed into {packed:,}; at most {_MOST_PACKED} times that is read"
+        if total > made_limit(packed):
+            msg = f"its arrays have {total:,} bytes, packed into {packed:,}; at most {made_limit(packed):,} are read"
             raise ValueError(msg)
         for member in members:
             name = member.filename.removesuffix(".npy")
@@ -83,8 +81,9 @@ _LONGEST_KEY = 65_000
 class NpzArchive:
     """An .npz file that is being written; see `writing`."""
 
-    def __init__(self, file: zipfile.ZipFile) -> None:
+    def __init__(self, file: zipfile.ZipFile, progress: Progress = SILENT) -> None:
         self._file = file
+        self._progress = progress
         self._taken: set[str] = set()
         self.keys: list[str] = []
 
@@ -123,8 +122,21 @@ class NpzArchive:
         self._taken.add(found)
         self.keys.append(found)
         with self._file.open(f"{found}.npy", "w", force_zip64=True) as file:
-            np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
+            np.lib.format.write_array(_PolledFile(file, self._progress), np.asanyarray(array), allow_pickle=False)
         return found
+
+
+class _PolledFile:
+    """A file to which numpy writes some megabytes at a time, with a check before each."""
+
+    def __init__(self, file: IO[bytes], progress: Progress) -> None:
+        self._file = file
+        self._progress = progress
+
+    def write(self, data: bytes) -> int:
+        """Check, then write."""
+        self._progress.check()
+        return self._file.write(data)
 
 
 def stored_value(arrays: Mapping[str, Array], stored: Stored, depth: int = 0) -> RuntimeValue:
@@ -146,14 +158,14 @@ def stored_value(arrays: Mapping[str, Array], stored: Stored, depth: int = 0) ->
 
 
 @contextlib.contextmanager
-def writing(path: Path, *, compress: bool = False) -> Iterator[NpzArchive]:
-    """An .npz file to add values to, one at a time; it is whole at the end, or not there."""
+def writing(path: Path, *, compress: bool = False, progress: Progress = SILENT) -> Iterator[NpzArchive]:
+    """An .npz file to add values to, one at a time; it is whole at the end, or not there, as when it is cancelled."""
     target = path.resolve()
     regular = target.is_file() or not target.exists()
     partial = target.with_name(f".{target.name[:80]}.{os.getpid()}.part") if regular else target
     try:
         with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED) as file:
-            yield NpzArchive(file)
+            yield NpzArchive(file, progress)
         if regular:
             partial.replace(target)
     finally:
@@ -161,10 +173,10 @@ def writing(path: Path, *, compress: bool = False) -> Iterator[NpzArchive]:
             partial.unlink(missing_ok=True)
 
 
-def write_npz(path: Path, values: Iterable[tuple[str, RuntimeValue]]) -> list[str]:
+def write_npz(path: Path, values: Iterable[tuple[str, RuntimeValue]], progress: Progress = SILENT) -> list[str]:
     """Write values by name as `Archive.add` does; returns the keys. One value at a time is held."""
-    with writing(path) as archive:
-        for name, value in values:
+    with writing(path, progress=progress) as archive:
+        for name, value in progress.paced(values, 1):
             archive.add(name, value)
     return archive.keys
 

@@ -23,14 +23,14 @@ from onnx_workbench.exec.results.node_table import Failure, NodeResult, NodeTabl
 from onnx_workbench.exec.results.run_result import RunNumber, RunResult
 from onnx_workbench.exec.results.slot_map import Path, SlotMap, Steps, ValueKey
 from onnx_workbench.exec.results.values import MISSING
-from onnx_workbench.exec.session import RunQuestion, Runs, default_budget
+from onnx_workbench.exec.session import RunQuestion, Runs
 from onnx_workbench.exec.worker.process import Process, WorkerDied, raise_answer
 from onnx_workbench.exec.worker.result_protocol import ResultTables
 from onnx_workbench.exec.worker.snapshot_protocol import same_ends
+from onnx_workbench.model.budget import OVERHEAD, cache_budget, process_budget
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Graph, Model, Node
-from onnx_workbench.model.process_memory import OVERHEAD, process_budget
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 
 #: Seconds a cancelled run gets to stop by itself before the worker is killed.
@@ -65,7 +65,7 @@ class WorkerSession(Runs):
         memory: int | None = None,
     ) -> None:
         super().__init__(model, graph)
-        self._budget = default_budget() if budget is None else budget
+        self._budget = cache_budget() if budget is None else budget
         self._memory = process_budget() + OVERHEAD if memory is None else memory
         self._process: Process | None = None
         self._starting = threading.Lock()

@@ -32,8 +32,8 @@ from onnx_workbench.exec.worker.result_protocol import DeltaEncoder, ResultHead,
 from onnx_workbench.exec.worker.run_lock import YieldToRun
 from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
 from onnx_workbench.exec.worker.snapshot_protocol import SnapshotReceiver
+from onnx_workbench.model.budget import limit_memory
 from onnx_workbench.model.errors import ModelError, errors_to
-from onnx_workbench.model.process_memory import limit_memory
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 
 #: How far the worker stands back (see nice(2)): on a busy machine the window comes first.

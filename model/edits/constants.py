@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.model.analysis.scoping import names_taken
+from onnx_workbench.model.budget import WINDOW_TENSOR
 from onnx_workbench.model.edits.initializers import add_initializer, put_constant, set_tensor
 from onnx_workbench.model.edits.tensors import fill, paste
 from onnx_workbench.model.errors import ModelError
@@ -23,7 +24,6 @@ from onnx_workbench.model.ir.types import ElementType, TensorType, Type
 from onnx_workbench.model.text.attributes import parse_any, parse_attribute
 from onnx_workbench.model.text.types import parse_type, type_source
 
-_MOST = 1 << 30  # limit in bytes for data that a few characters expand to
 _MOST_DIMENSIONS = 64  # of a numpy array
 _HOW = "Write name = 1, 2, 3 or name: float[2,3], or both: name: float[2,3] = 0.5."
 
@@ -140,7 +140,8 @@ def _typed(text: str, values: str, *, given: bool) -> ArrayTensor:
 
 
 def _is_small(element_type: ElementType, dims: tuple[int, ...]) -> bool:
-    return len(dims) <= _MOST_DIMENSIONS and prod(max(d, 1) for d in dims) * max(1, element_type.bits // 8) <= _MOST
+    size = prod(max(d, 1) for d in dims) * max(1, element_type.bits // 8)
+    return len(dims) <= _MOST_DIMENSIONS and size <= WINDOW_TENSOR
 
 
 def zeros(element_type: ElementType, dims: tuple[int, ...]) -> ArrayTensor:

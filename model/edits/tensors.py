@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from onnx_workbench.model.analysis.node_constants import constant_tensor
+from onnx_workbench.model.budget import made_limit
 from onnx_workbench.model.edits.initializers import RoundingReport, convert, set_constant_tensor, set_tensor
 from onnx_workbench.model.edits.tensor_expressions import TensorExpression
 from onnx_workbench.model.errors import ModelError
@@ -24,7 +25,7 @@ from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetAttribute, SetField
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor
+from onnx_workbench.model.ir.tensors import ArrayTensor, SparseTensor, Tensor, element_count
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.model.text.elements import fit, parse_element, with_points
 
@@ -37,7 +38,6 @@ Region = tuple[int | slice, ...]
 _BLOCK = 1 << 18
 _GROUPED = re.compile(r"\s*[-+−]?\d{1,3}(,\d{3})+\.\d+\s*")  # as spreadsheets show numbers, thousands apart
 _WHOLE_OR_DECIMAL = re.compile(r"[-+−]?\d+(?:,\d+)?(?:[eE][-+]?\d+)?")
-_MOST_DENSE = 1 << 31  # limit in bytes for the dense form of a sparse tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,11 +362,13 @@ def linear_indices(tensor: SparseTensor) -> NDArray[np.int64]:
 
 
 def to_dense(tensor: SparseTensor) -> ArrayTensor:
-    """Convert to a dense tensor; ModelError when that takes more than 2 GiB."""
+    """Convert to a dense tensor; ModelError when that takes more than the budget, see `made_limit`."""
     kind = kind_of(tensor.values)
     dtype = kind.numpy_dtype
-    if prod(tensor.shape) * dtype.itemsize > _MOST_DENSE:
-        raise ModelError("The tensor is too large", f"Dense, {list(tensor.shape)} needs more than 2 GiB.")
+    needed, limit = element_count(tensor.shape) * dtype.itemsize, made_limit(tensor.nbytes)
+    if needed > limit:
+        detail = f"Dense, {list(tensor.shape)} needs {needed:,} bytes; at most {limit:,} are made of {tensor.nbytes:,}."
+        raise ModelError("The tensor is too large", detail)
     array = (
         np.full(prod(tensor.shape), "", object) if kind is ElementType.STRING else np.zeros(prod(tensor.shape), dtype)
     )

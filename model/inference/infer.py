@@ -10,6 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from onnx_workbench.model.analysis.value_types import declared_type
+from onnx_workbench.model.budget import HELPER_SECONDS
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.inference.protocol import TypeFault, decode
 from onnx_workbench.model.inference.type_lattice import refined
@@ -117,7 +118,7 @@ def answer(
     progress: Progress = SILENT,
     before: InferredTypes | None = None,
     *,
-    seconds: int = 120,
+    seconds: int = HELPER_SECONDS,
     in_background: bool = False,
 ) -> InferredTypes:
     """Run the inference of a request; returns `before` itself if the result is the same.

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from onnx_workbench.exec.inspect.equivalence import SECONDS
+from onnx_workbench.model.budget import COMPARISON_SECONDS
 from tests.attack.hostile_files import HostileFile
 
 HANG = 10.0  # seconds of the processor that no command may take for one of these files
@@ -110,7 +110,8 @@ class Attack:
         self._server.stdin.flush()
         answer: dict[str, Any] = json.loads(self._server.stdout.readline())
         told = self._told(words, hostile, answer)
-        limit = HANG + (SECONDS if words[0] in ("convert", "simplify") else 0)  # which run endless models for so long
+        runs_it = words[0] in ("convert", "simplify")  # endless models too, for so long
+        limit = HANG + (COMPARISON_SECONDS if runs_it else 0)
         if answer["code"] is None or answer["busy"] > limit:
             figures.hangs.append(told)
         elif answer["code"] < 0:

@@ -141,9 +141,12 @@ class Monkey:
         self.peak = max(self.peak, held()["memory"])
 
     def _wait(self, seconds: float) -> None:
+        from PySide6.QtCore import QEvent
+
         end = time.monotonic() + seconds
         while True:
             self.application.processEvents()
+            self.application.sendPostedEvents(None, QEvent.Type.DeferredDelete)  # which wait for an event loop else
             if time.monotonic() >= end:
                 return
             time.sleep(0.002)
@@ -347,6 +350,7 @@ def main() -> int:
     options = parser.parse_args()
     print(f"--seed {options.seed}", flush=True)
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    faulthandler.enable()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         os.environ["ONNX_WORKBENCH_STATE"] = str(folder / "state")

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
+from onnx_workbench.model.budget import limit_memory
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.process_memory import limit_memory
 
 
 class Child:

@@ -50,7 +50,8 @@ def make_inputs(
 
     Arrays that the model does not take are left out with a warning. ModelError: a value cannot be read or does not fit.
     """
-    from onnx_workbench.exec.inputs.sources import contradictions, input_limit, make_feeds, make_value, read_inputs
+    from onnx_workbench.exec.inputs.sources import contradictions, make_feeds, make_value, read_inputs
+    from onnx_workbench.model.budget import input_limit
 
     limit, graph = input_limit(memory_limit), model.graph
     given = dict(known or {})

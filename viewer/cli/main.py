@@ -84,8 +84,8 @@ def _open_windows(models: list[str], *, sample: bool, alone: bool) -> int:
 
 
 def _run_command(name: str, arguments: Sequence[str]) -> int:
+    from onnx_workbench.model.budget import OVERHEAD, limit_memory, process_budget
     from onnx_workbench.model.errors import ModelError
-    from onnx_workbench.model.process_memory import OVERHEAD, limit_memory, process_budget
     from onnx_workbench.model.progress import Cancelled
 
     module, parser = command_module(name), command_parser(name)

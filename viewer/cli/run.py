@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.writer.targets import check_target
+from onnx_workbench.model.io.writer.targets import check_target, is_same_file
 from onnx_workbench.viewer.cli.arguments import seconds, tolerance
 from onnx_workbench.viewer.cli.inputs import add_input_arguments, make_inputs
 from onnx_workbench.viewer.cli.terminal import (
@@ -61,8 +61,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-tensor", type=size, metavar="SIZE", help="memory limit of each tensor, such as 512M or 4G"
     )
     parser.add_argument(
-        "--time-limit", type=seconds, metavar="S", help="time limit in seconds, reading the model and inputs included"
-    )
+        "--time-limit", type=seconds, metavar="S",
+        help="time limit in seconds, reading the model and inputs included; writing may take as long again",
+    )  # fmt: skip
 
 
 def size(text: str) -> int:
@@ -85,6 +86,7 @@ def run(options: argparse.Namespace) -> int:
     model = read_model(options)
     if options.output not in (None, "-"):
         check_target(Path(options.output), "run", others=[model])
+        _check_not_read(Path(options.output), options)
     expected = read_npz(options.expect) if options.expect is not None else None
     session = Session(model)
     with progress(f"Running {options.model}") as running:
@@ -103,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
     compared, unmatched = _compared(model, result, expected, options)
     bad = _first_non_finite(result) if options.fail_on_nonfinite else None
     if options.output is not None:
-        _write(options.output, result, names)
+        _write(options.output, result, names, options.time_limit)
     if options.json:
         facts = _facts(result, names, missing, options)
         if expected is not None:
@@ -155,19 +157,33 @@ def _kept(options: argparse.Namespace) -> Any:
     return "all" if options.fail_on_nonfinite or options.expect is not None else _wanted(options.values)
 
 
-def _write(output: str, result: RunResult, names: list[str]) -> None:
-    from onnx_workbench.exec.results.npz_files import write_npz
+def _check_not_read(output: Path, options: argparse.Namespace) -> None:
+    """Refuse to write over a file that values are read from."""
+    texts = [text.partition("=")[2] for text in options.input]
+    for name in filter(None, [options.inputs, options.expect, *texts]):
+        if is_same_file(output, Path(name)):
+            detail = "Writing there would replace it. Choose another name."
+            raise ModelError(f"{output.name} is read by this run", detail, str(output))
 
+
+def _write(output: str, result: RunResult, names: list[str], seconds: float | None) -> None:
+    from onnx_workbench.exec.results.npz_files import write_npz
+    from onnx_workbench.model.progress import Cancelled, Deadline
+
+    writing = Deadline(seconds)
     values = ((name, result.values[name]) for name in names)
     try:
         if output != "-":
-            write_npz(Path(output), values)
+            write_npz(Path(output), values, writing)
             return
         with tempfile.TemporaryDirectory() as folder:  # a pipe cannot be written like a file
             path = Path(folder) / "values.npz"
-            write_npz(path, values)
+            write_npz(path, values, writing)
             with path.open("rb") as file:
                 shutil.copyfileobj(file, sys.stdout.buffer)
+    except Cancelled:
+        detail = f"Writing them took longer than the time limit of {seconds} s."
+        raise ModelError("The values were not written", detail, output) from None
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QStackedWidget, QTabBar, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QStackedWidget, QTabBar, QToolButton, QVBoxLayout, QWidget
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.viewer.core.messages import Message
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.files.document_tab import DocumentTab
     from onnx_workbench.viewer.files.side_by_side import SideBySide
     from onnx_workbench.viewer.run.workspace import Workspace
+
+_MOST_POPUPS = 8  # in one another
 
 
 class DocumentArea(QWidget):
@@ -129,6 +131,7 @@ class DocumentArea(QWidget):
 
     def remove_tab(self, tab: DocumentTab) -> None:
         """Take a document out of the window; the caller made sure that nothing is lost."""
+        _close_popups()
         self.views.remember(tab)
         self.tab_removed.emit(tab)
         tab.close_workspace()
@@ -197,3 +200,12 @@ class DocumentArea(QWidget):
             tip = plain_tip(display(str(tab.path or workspace.title), 500) + read_only)
             self._tabs.setTabToolTip(index, tip)
         self.titles_changed.emit()
+
+
+def _close_popups() -> None:
+    """Close menus and popups: what they offer may belong to a document that goes, as one that is read again."""
+    for _ in range(_MOST_POPUPS):
+        popup = QApplication.activePopupWidget()
+        if popup is None:
+            return
+        popup.close()

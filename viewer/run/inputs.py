@@ -21,12 +21,12 @@ from onnx_workbench.exec.inputs.sources import (
     InputSource,
     Random,
     Range,
-    input_limit,
     settle,
     sizes_of,
     symbols,
 )
 from onnx_workbench.exec.inspect.statistics import describe
+from onnx_workbench.model.budget import input_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetField, SetGraphInputs
 from onnx_workbench.model.io.tensors.array_files import npz_members

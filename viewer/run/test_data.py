@@ -11,8 +11,8 @@ from PySide6.QtCore import QObject, Signal
 
 from onnx_workbench.exec.engine.stepper import Request
 from onnx_workbench.exec.inputs.recipe import Recipe, interface_of
-from onnx_workbench.exec.inputs.sources import input_limit
 from onnx_workbench.exec.inspect.expected_outputs import OutputCheck, check_folder
+from onnx_workbench.model.budget import input_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.readers import read_model

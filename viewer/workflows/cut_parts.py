@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from onnx_workbench.exec.inspect.equivalence import SECONDS, Equivalence
+from onnx_workbench.exec.inspect.equivalence import Equivalence
 from onnx_workbench.exec.inspect.self_check import check_transformed
 from onnx_workbench.model.analysis.value_types import TypeOf
+from onnx_workbench.model.budget import COMPARISON_SECONDS
 from onnx_workbench.model.edits.declare_types import is_shapeless
 from onnx_workbench.model.edits.extract import Extraction, cut_out, require_types
 from onnx_workbench.model.errors import ModelError
@@ -47,7 +48,7 @@ def check_part(
     graph: Graph,
     *,
     runs: int = 1,
-    time_limit: float = SECONDS,
+    time_limit: float = COMPARISON_SECONDS,
     progress: Progress = SILENT,
 ) -> Equivalence:
     """Check that a part computes from the values at its cut what the whole model does, and that its file is accepted.

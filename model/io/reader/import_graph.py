@@ -47,7 +47,8 @@ from onnx_workbench.model.progress import SILENT, Progress
 #: More nodes and tensors are taken for an attack: their objects would exhaust the memory.
 MOST_ELEMENTS: Final = 1_000_000
 _MOST_PROBLEMS = 200
-_MOST_PORTS = 100_000  # inputs and outputs of one node
+_MOST_PORTS, _MOST_ATTRIBUTES = 100_000, 2_000  # inputs and outputs, and attributes, of one node
+_MOST_IMPORTS = 2_000  # of operator sets
 _SPELT_OUT = "ai.onnx"  # a second spelling of the standard domain, the empty string
 _BETWEEN_CHECKS = 4096
 
@@ -245,13 +246,8 @@ class ModelBuilder:
                 inputs.append(value)
             node.inputs = tuple(inputs)
             node.outputs = self._outputs_of(node, proto, scope)
-            if len(inputs) + len(node.outputs) > _MOST_PORTS:
-                raise ModelError(
-                    "A node has too many inputs or outputs",
-                    f"Node {number} ({text(proto.op_type)[:60]!r}) has {len(inputs):,} inputs and "
-                    f"{len(node.outputs):,} outputs, more than {_MOST_PORTS:,} in all, which no real model has.",
-                    f"node[{number}] of graph {scope.graph.name[:60]!r}",
-                )
+            if len(inputs) + len(node.outputs) > _MOST_PORTS or len(proto.attribute) > _MOST_ATTRIBUTES:
+                raise _too_large(number, proto, scope.graph)
             if _describe(node, proto):
                 self._is_spelt_out = True
             node._decoder = decoder
@@ -388,8 +384,14 @@ class ModelBuilder:
         self._graph(proto, graph, state)
         return graph
 
-    def _opsets(self, imports: Iterable[OperatorSetIdProto]) -> Mapping[str, int]:
+    def _opsets(self, imports: Sequence[OperatorSetIdProto]) -> Mapping[str, int]:
         found: dict[str, int] = {}
+        if len(imports) > _MOST_IMPORTS:
+            raise ModelError(
+                "The model imports too many operator sets",
+                f"opset_import has {len(imports):,} entries; at most {_MOST_IMPORTS:,} can be handled.",
+                "opset_import",
+            )
         for entry in imports:
             domain = normal_domain(text(entry.domain))
             if found.setdefault(domain, entry.version) != entry.version:
@@ -430,6 +432,16 @@ class ModelBuilder:
             self.problems.append(words)
         elif len(self.problems) == _MOST_PROBLEMS:
             self.problems.append("There are more problems of this kind than are listed")
+
+
+def _too_large(number: int, proto: NodeProto, graph: Graph) -> ModelError:
+    return ModelError(
+        "A node has too many inputs, outputs or attributes",
+        f"Node {number} ({text(proto.op_type)[:60]!r}) has {len(proto.input):,} inputs, {len(proto.output):,} outputs "
+        f"and {len(proto.attribute):,} attributes. At most {_MOST_PORTS:,} inputs and outputs and {_MOST_ATTRIBUTES:,} "
+        "attributes can be handled.",
+        f"node[{number}] of graph {graph.name[:60]!r}",
+    )
 
 
 def read_opsets(entries: Iterable[OperatorSetIdProto]) -> dict[str, int]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from onnx_workbench.model.budget import made_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.protobuf import DecodeError, TensorProto, utf8
 from onnx_workbench.model.io.tensors.packing import pack, unpack
@@ -35,7 +36,6 @@ SUFFIXES: Final = (".npy", ".npz", ".pb", ".raw", ".csv", ".png")
 
 _MOST_BYTES = 1 << 33
 _MOST_TEXT = 1 << 28
-_MOST_PIXELS = 200_000_000
 _RAW = frozenset({".raw", ".bin"})
 _LONGEST_NAME: Final = 1000  # characters, in an archive
 _BEGINNINGS = {".npy": b"\x93NUMPY", ".npz": b"PK", ".png": b"\x89PNG"}
@@ -168,8 +168,10 @@ def _read_npz(file: Path, member: str) -> NDArray[Any]:
         raise ModelError(f"{file.name} has no array {name}", f"It has: {', '.join(names[:12])}.", str(file))
     with zipfile.ZipFile(file) as archive:
         info = archive.getinfo(f"{name}.npy")
-        if info.file_size > _MOST_BYTES:
-            raise ModelError("The array is too large", f"{info.file_size:,} bytes.", str(file))
+        limit = min(_MOST_BYTES, made_limit(info.compress_size))
+        if info.file_size > limit:
+            detail = f"{info.file_size:,} bytes, packed into {info.compress_size:,}; at most {limit:,} are read."
+            raise ModelError("The array is too large", detail, str(file))
         try:
             data = archive.read(info)
         except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
@@ -253,7 +255,7 @@ def _read_png(file: Path) -> NDArray[Any]:
     _require_beginning(_first_bytes(file), ".png", file)
     try:
         with Image.open(file, formats=["PNG"]) as picture:
-            if picture.width * picture.height > _MOST_PIXELS:
+            if 4 * picture.width * picture.height > made_limit(file.stat().st_size):
                 raise ModelError("The picture is too large", f"{picture.width} × {picture.height} pixels.", str(file))
             shown = picture if picture.mode in ("L", "RGB", "RGBA", "I;16") else picture.convert("RGB")
             return np.array(shown)

@@ -72,7 +72,15 @@ def check_target(
     for model in others:
         if model is not own:
             _check_read_by(model, path, progress, is_own=False)
-    if suffix not in _SUFFIXES[kind] and not (kind == "model" and _is_model(path)):
+    found = _message_in(path)
+    if kind != "model" and found == "ModelProto":
+        raise ModelError(
+            f"{path.name} holds a model",
+            f"What would be written is {_NAMES[kind]}. Choose another name, or remove it first.",
+            str(path),
+        )
+    is_unclear = suffix not in _SUFFIXES[kind] or (kind == "model" and suffix == ".json")
+    if is_unclear and not (kind == "model" and found):
         raise ModelError(
             f"{path.name} is not {_NAMES[kind]}",
             "Writing there would replace a file that holds something else. Choose another name, or remove it first.",
@@ -87,7 +95,7 @@ def _check_read_by(model: Model, path: Path, progress: Progress, *, is_own: bool
         raise ModelError(
             f"{path.name} is open", "Writing there would replace it. Choose another name, or close it first.", str(path)
         )
-    if any(_is_same(path, file) for file in data_files(model, progress)):
+    if any(is_same_file(path, file) for file in data_files(model, progress)):
         raise ModelError(
             f"{path.name} holds weights of {name}",
             f"Writing there would destroy them. Choose another name, or first save {name} with its weights elsewhere.",
@@ -97,21 +105,21 @@ def _check_read_by(model: Model, path: Path, progress: Progress, *, is_own: bool
 
 def _is_file_of(model: Model, path: Path) -> bool:
     source = model.source if isinstance(model.source, ModelSource) else None
-    return source is not None and source.path is not None and _is_same(path, source.path)
+    return source is not None and source.path is not None and is_same_file(path, source.path)
 
 
-def _is_same(path: Path, other: Path) -> bool:
+def is_same_file(path: Path, other: Path) -> bool:
+    """Return whether both names lead to one file that is there."""
     with suppress(OSError, ValueError):  # missing, or a name that no system takes
         return path.samefile(other)
     return False
 
 
-def _is_model(path: Path) -> bool:
-    """Whether the head of a file is that of some form of ONNX."""
+def _message_in(path: Path) -> str:
+    """Return the message of ONNX that the head of a file is of, in whatever form; "" if it is something else."""
     with suppress(OSError, ModelError), path.open("rb") as file:
-        sniff(file.read(HEAD_BYTES), path.stat().st_size)
-        return True
-    return False
+        return sniff(file.read(HEAD_BYTES), path.stat().st_size).message
+    return ""
 
 
 def data_files(model: Model, progress: Progress = SILENT) -> set[Path]:

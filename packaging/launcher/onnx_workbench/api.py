@@ -650,14 +650,15 @@ def _run_onnxruntime(
     """Values of a model by name, from ONNX Runtime. The model is written to a folder that is removed again."""
     import shutil
 
-    from onnx_workbench.exec.inspect.reference import PATIENCE, run_onnxruntime
+    from onnx_workbench.exec.inspect.reference import run_onnxruntime
+    from onnx_workbench.model.budget import RUNTIME_SECONDS
     from onnx_workbench.model.sandbox import make_own_folder
 
     folder = make_own_folder()
     try:
         path = folder / "model.onnx"
         save(model, path, progress=progress)
-        return run_onnxruntime(path, feeds, PATIENCE if time_limit is None else time_limit)
+        return run_onnxruntime(path, feeds, RUNTIME_SECONDS if time_limit is None else time_limit)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

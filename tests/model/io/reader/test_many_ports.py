@@ -22,6 +22,21 @@ def test_a_node_of_more_inputs_than_any_real_one_is_refused_by_name() -> None:
     assert "node[0]" in str(refused.value.place)
 
 
+def test_so_is_one_of_very_many_attributes() -> None:
+    node = helper.make_node("Neg", ["x"], ["y"], **{f"a{i}": i for i in range(2_001)})
+    with pytest.raises(ModelError, match="attributes") as refused:
+        load(helper.make_model(helper.make_graph([node], "g", [], [])).SerializeToString())
+    assert "2,001 attributes" in refused.value.detail
+
+
+def test_so_is_a_model_of_very_many_operator_sets() -> None:
+    imports = [helper.make_opsetid(f"d{i}", 1) for i in range(2_001)]
+    model = helper.make_model(helper.make_graph([], "g", [], []), opset_imports=imports)
+    with pytest.raises(ModelError, match="operator sets") as refused:
+        load(model.SerializeToString())
+    assert "2,001" in refused.value.detail
+
+
 def test_the_first_of_very_many_undefined_inputs_are_named_and_the_rest_counted() -> None:
     found = [p.message for p in check_model(load(_sum_of(1_000))) if p.rule == "undefined-value"]
     assert len(found) == 101

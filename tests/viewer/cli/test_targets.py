@@ -1,0 +1,74 @@
+"""What commands do not replace: data files of the models they read, inputs of a run, files of another kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, save
+
+from onnx_workbench.viewer.cli.main import main
+from tests.model.io.saved_models import proto_of
+
+_VALUES = np.arange(1000, dtype=np.float32)
+
+COMMANDS = (
+    "convert m.onnx", "convert m.onnx --strip doc", "simplify m.onnx --check 0", "infer m.onnx", "render m.onnx",
+    "extract m.onnx --outputs w", "merge m.onnx other.onnx", "edit m.onnx edits.jsonl", "run m.onnx --values all",
+)  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """m.onnx with weights in w.bin, other.onnx, and edits.jsonl."""
+    monkeypatch.chdir(tmp_path)
+    Path("w.bin").write_bytes(_VALUES.tobytes())
+    Path("m.onnx").write_bytes(proto_of({"w": _VALUES}, external="w.bin").SerializeToString())
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("p", "q"))
+    graph = helper.make_graph([helper.make_node("Neg", ["p"], ["q"])], "g", [x], [y])
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), "other.onnx")
+    Path("edits.jsonl").write_text("", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_command_writes_over_the_data_of_its_model(
+    folder: Path, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (folder / "w.bin").read_bytes()
+    assert main([*command.split(), "-o", "w.bin"]) == 2
+    assert (folder / "w.bin").read_bytes() == before
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_nor_over_a_file_of_another_kind(folder: Path, command: str) -> None:
+    for name in ("table.csv", "config.json", "notes"):
+        (folder / name).write_text('{"of": "the user"}\n', encoding="utf-8")
+        assert main([*command.split(), "-o", name]) == 2
+        assert (folder / name).read_text(encoding="utf-8") == '{"of": "the user"}\n'
+
+
+def test_a_run_does_not_replace_a_model_nor_its_own_inputs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez("in.npz", p=np.ones(2, np.float32))
+    before = (folder / "in.npz").read_bytes()
+    assert main(["run", "other.onnx", "--inputs", "in.npz", "-o", "in.npz"]) == 2
+    assert "in.npz is read by this run" in capsys.readouterr().err
+    assert main(["run", "other.onnx", "--input", "p=in.npz", "-o", "in.npz"]) == 2
+    assert (folder / "in.npz").read_bytes() == before
+    assert main(["run", "other.onnx", "-o", "m.onnx"]) == 2
+    assert main(["run", "other.onnx", "-o", "out.npz"]) == 0
+    assert np.load(folder / "out.npz")["q"].shape == (2,)
+
+
+def test_values_that_take_too_long_to_write_are_not_there(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from onnx_workbench.model.progress import Deadline
+
+    monkeypatch.setattr(Deadline, "cancelled", property(lambda _: True))
+    monkeypatch.setattr(Deadline, "check", lambda self: (self.cancel(), super(Deadline, self).check()))
+    assert main(["run", "other.onnx", "-o", "out.npz", "--time-limit", "60"]) == 2
+    assert "The values were not written" in capsys.readouterr().err
+    assert [path.name for path in folder.iterdir() if "out" in path.name] == []
