@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import threading
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from typing import Any
@@ -17,9 +18,17 @@ _NAME = "onnx_cpp2py_export"
 _MODULE = f"onnx.{_NAME}"
 
 
-@cache
+_lock = threading.Lock()  # else a second thread would be given the module while it is being loaded
+
+
 def library() -> Any:
-    """Return the compiled library; by the ordinary import where it is no file beside `onnx/__init__.py`."""
+    """Return the compiled library; by the ordinary import where it is no file beside `onnx/__init__.py`. Any thread."""
+    with _lock:
+        return _load()
+
+
+@cache
+def _load() -> Any:
     from onnx_workbench.model.io.protobuf import package_folders
 
     paths = (folder / f"{_NAME}{suffix}" for folder in package_folders() for suffix in EXTENSION_SUFFIXES)

@@ -580,3 +580,28 @@ def test_sizes_taken_from_a_matrix_of_sizes_are_not_those_of_a_list(sizes):
         }}""")
     (result,) = [kind for value, kind in infer(model).types.items() if value.is_output and value.graph is model.graph]
     assert result.shape is None or result.shape.rank == 2
+
+
+def test_the_library_is_given_to_no_thread_while_another_loads_it():
+    """Schemas were asked of a library without functions, and the checks of a model never began."""
+    code = """
+        import threading
+        from importlib.machinery import ExtensionFileLoader
+        from onnx_workbench.model.schemas.compiled_library import library
+
+        load, found = ExtensionFileLoader.exec_module, []
+
+        def load_while_another_asks(loader, module):
+            if module.__name__.startswith("onnx."):
+                thread.start()
+                thread.join(0.2)
+            load(loader, module)
+
+        thread = threading.Thread(target=lambda: found.append(hasattr(library().defs, "get_schema")))
+        ExtensionFileLoader.exec_module = load_while_another_asks
+        library()
+        thread.join()
+        assert found == [True], found
+    """
+    ended = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
