@@ -1,25 +1,19 @@
-"""Marks of many objects: found over several turns of the event loop, and right whatever happens meanwhile."""
+"""Marks of objects in the scene that is shown, and in those that follow."""
 
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QCoreApplication
 
-from onnx_workbench.viewer.canvas import highlighter
 from onnx_workbench.viewer.canvas.paint import highlights
 from onnx_workbench.viewer.style.theme import theme
 from tests.viewer.canvas.graphs import long_chain, settle
 from tests.viewer.held import let_background_work_run
 
-PER_TURN = 7
-
 
 @pytest.fixture
-def view(show, monkeypatch):
+def view(show):
     view = show(long_chain(40).model())
     settle(view)
-    monkeypatch.setattr(highlighter, "_AT_ONCE", PER_TURN)
-    monkeypatch.setattr(highlighter, "_CHUNK", PER_TURN)
     return view
 
 
@@ -35,21 +29,18 @@ def shown(view, kind):
     return view.marks.boxes[kind].tolist() if kind in view.marks.boxes else []
 
 
-def test_many_marks_replace_those_of_before_together(view, qtbot):
+def test_marks_replace_those_of_before(view):
     nodes = nodes_of(view)
     view.highlighter.mark("matches", nodes[:2])
-    first = shown(view, "matches")
-    assert first == boxes_of(view, nodes[:2])
+    assert shown(view, "matches") == boxes_of(view, nodes[:2])
     view.highlighter.mark("matches", nodes)
-    seen = []
-    qtbot.waitUntil(lambda: seen.append(shown(view, "matches")) or seen[-1] == boxes_of(view, nodes))
-    assert {tuple(boxes) for boxes in seen} == {tuple(first), tuple(boxes_of(view, nodes))}
+    assert shown(view, "matches") == boxes_of(view, nodes)
 
 
-def test_what_is_named_twice_is_marked_once(view, qtbot):
+def test_what_is_named_twice_is_marked_once(view):
     nodes = nodes_of(view)
     view.highlighter.mark("stale", [*nodes, *nodes])
-    qtbot.waitUntil(lambda: shown(view, "stale") == boxes_of(view, nodes))
+    assert shown(view, "stale") == boxes_of(view, nodes)
     view.highlighter.unmark("stale", nodes[1:])
     assert shown(view, "stale") == boxes_of(view, nodes[:1])
 
@@ -61,37 +52,16 @@ def test_all_but_a_long_trace_is_dimmed_at_once(view):
     assert not view.highlighter.is_traced
 
 
-def test_values_are_marked_with_their_edges(view, qtbot):
+def test_values_are_marked_with_their_edges(view):
     values = [node.outputs[0] for node in nodes_of(view)]
     view.highlighter.mark("changed", values)
     edges = {edge for value in values for edge in view.scene.drawing.edges_of(value)}
-    qtbot.waitUntil(lambda: set(view.marks.edges.get("changed", ())) == edges)
-
-
-def test_marks_taken_off_while_the_others_are_found_stay_off(view, qtbot):
-    nodes = nodes_of(view)
-    view.highlighter.mark("stale", nodes)
-    QCoreApplication.processEvents()
-    view.highlighter.unmark("stale", [*nodes[:3], *nodes[-3:]])  # some have been found, some not
-    left = boxes_of(view, nodes[3:-3])
-    qtbot.waitUntil(lambda: shown(view, "stale") != [])
-    assert shown(view, "stale") == left
-
-
-def test_marks_that_follow_while_those_of_before_are_found_are_shown_alone(view, qtbot):
-    nodes = nodes_of(view)
-    view.highlighter.mark("stale", nodes)
-    view.highlighter.mark("errors", nodes[10:30])
-    QCoreApplication.processEvents()
-    view.highlighter.mark("stale", nodes[:1])
-    qtbot.waitUntil(lambda: shown(view, "errors") == boxes_of(view, nodes[10:30]))
-    assert shown(view, "stale") == boxes_of(view, nodes[:1])
+    assert set(view.marks.edges["changed"]) == edges
 
 
 def test_a_scene_that_follows_is_marked_at_once(view, qtbot):
     nodes = nodes_of(view)
     view.highlighter.mark("stale", nodes)
-    QCoreApplication.processEvents()
     view.set_scene(view.scene)
     assert shown(view, "stale") == boxes_of(view, nodes)
     view.highlighter.mark("stale", [*nodes[1:], *nodes[1:]])
@@ -104,19 +74,16 @@ def test_a_scene_that_follows_is_marked_at_once(view, qtbot):
     assert view.marks is None
 
 
-@pytest.mark.parametrize("at_once", [PER_TURN, 100])
-def test_a_closed_group_is_marked_until_the_last_of_its_nodes_is_not(show, qtbot, monkeypatch, at_once):
+def test_a_closed_group_is_marked_until_the_last_of_its_nodes_is_not(show, qtbot):
     view = show(long_chain(40, scopes=2).model())
     view.expansion.set_grouped(True)
     qtbot.waitUntil(lambda: not view.scenes.is_busy)
-    monkeypatch.setattr(highlighter, "_AT_ONCE", at_once)
-    monkeypatch.setattr(highlighter, "_CHUNK", PER_TURN)
     nodes = nodes_of(view)
     groups = boxes_of(view, nodes)
     assert len(groups) == 2
     view.highlighter.mark("stale", nodes)
     view.highlighter.unmark("stale", nodes[:20])
-    qtbot.waitUntil(lambda: shown(view, "stale") == groups[1:])
+    assert shown(view, "stale") == groups[1:]
     view.highlighter.unmark("stale", nodes[:30])
     view.highlighter.unmark("stale", nodes[31:])
     assert shown(view, "stale") == groups[1:]

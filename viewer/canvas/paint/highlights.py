@@ -48,11 +48,8 @@ class SceneHighlights:
     _counts: dict[str, Ids] = field(default_factory=dict)  # how many of the marked objects each of the boxes shows
 
     def set(self, kind: str, items: Iterable[object]) -> None:
-        """Find what is marked."""
-        self.put(kind, *self.find(items))
-
-    def put(self, kind: str, boxes: list[int], edges: list[int]) -> None:
-        """Show marks on what `find` found."""
+        """Mark the boxes and edges that show some objects. About 0.2 µs a node, 0.8 µs a value."""
+        boxes, edges = self._find(items)
         self.boxes[kind], self._counts[kind] = np.unique(np.array(boxes, np.intp), return_counts=True)
         self.edges[kind] = edges
 
@@ -64,8 +61,8 @@ class SceneHighlights:
         counts[at_box] -= times[at_gone]
         self.boxes[kind], self._counts[kind] = boxes[counts > 0], counts[counts > 0]
 
-    def find(self, items: Iterable[object]) -> tuple[list[int], list[int]]:
-        """The boxes and the edges that show some objects, in no order. About 0.2 µs a node."""
+    def _find(self, items: Iterable[object]) -> tuple[list[int], list[int]]:
+        """The boxes and the edges that show some objects, in no order."""
         drawing, items = self.scene.drawing, list(items)
         are_nodes = set(map(type, items)) == {Node}  # there may be many
         nodes = cast("list[Node]", items) if are_nodes else [item for item in items if isinstance(item, Node)]
