@@ -34,7 +34,7 @@ from onnx_workbench.viewer.style.formatting import plural
 
 if TYPE_CHECKING:
     from onnx_workbench.api import NumericComparison
-    from onnx_workbench.exec.inspect.compare import ComparedValue
+    from onnx_workbench.exec.inspect.compare import ComparedValue, ValueDifference
     from onnx_workbench.model.ir.graph import Model
 
 _MOST_NAMES = 12
@@ -50,6 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rtol", type=tolerance, help="relative tolerance (by element type; 0 with --atol)")
     parser.add_argument("--atol", type=tolerance, help="absolute tolerance (by element type and scale; 0 with --rtol)")
     parser.add_argument("--outputs", action="store_true", help="compare only the outputs of the model")
+    parser.add_argument(
+        "--local", action="store_true", help="of a quantized model, also show the loss of each layer on float inputs"
+    )
     parser.add_argument("--differing", action="store_true", help="list only values that differ")
     parser.add_argument("--time-limit", type=seconds, metavar="S", help="time limit of each run in seconds")
 
@@ -64,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
         feeds = make_inputs(model, options, comparing, known=_inputs_in(options.reference, model) if is_file else None)
         found = api.compare(
             model, reference, inputs=feeds, seed=options.seed, rtol=options.rtol, atol=options.atol,
-            time_limit=options.time_limit, progress=comparing,
+            local=options.local, time_limit=options.time_limit, progress=comparing,
         )  # fmt: skip
     rows = list(found.values)
     if options.outputs:
@@ -106,7 +109,7 @@ def _print(
 ) -> None:
     listed = [row for row in rows if not (options.differing and row.is_close)]
     if listed:
-        lines = [("", "value", "operator", "max error", "of scale", "SNR", "allowed")]
+        lines = [("", "value", "operator", "max error", "of scale", "SNR", *_local(found, "alone"), "allowed")]
         print_table([*lines, *(_cells(found, row) for row in listed)])
         print()
     if first is not None:
@@ -124,13 +127,24 @@ def _cells(found: NumericComparison, row: ComparedValue) -> tuple[str, ...]:
     operator = shorten(found.operators.get(row.key, ("", ""))[0], 40)
     verdict = "ok" if row.is_close else "DIFFERS"
     if difference.problem:
-        return verdict, shorten(name, 60), operator, shorten(difference.problem, 100), "", "", ""
+        return verdict, shorten(name, 60), operator, shorten(difference.problem, 100), "", "", *_local(found, ""), ""
     part = f"{difference.max_abs / difference.scale:.2g}" if difference.scale else ""
     snr = "exact" if not difference.unequal else f"{difference.snr:.0f} dB"
     limit = f"{allowed.rtol:g}·|b| + {allowed.atol:.2g}" if allowed.rtol else f"{allowed.atol:g}"
     if allowed.snr < math.inf:
         limit += f" or {allowed.snr:.0f} dB"
-    return verdict, shorten(name, 60), operator, f"{difference.max_abs:.3g}", part, snr, limit
+    loss = _loss_of(found, row)
+    alone = _local(found, "" if loss is None else f"{loss.snr:.0f} dB")
+    return verdict, shorten(name, 60), operator, f"{difference.max_abs:.3g}", part, snr, *alone, limit
+
+
+def _local(found: NumericComparison, text: str) -> tuple[str, ...]:
+    """The cell of the layer's own loss, where there is such a column."""
+    return (text,) if found.local else ()
+
+
+def _loss_of(found: NumericComparison, row: ComparedValue) -> ValueDifference | None:
+    return found.local.get(row.name) or found.local.get(row.other)
 
 
 def difference_text(row: ComparedValue) -> str:
@@ -177,7 +191,9 @@ def facts(row: ComparedValue) -> dict[str, Any]:
 
 def _facts(found: NumericComparison, row: ComparedValue) -> dict[str, Any]:
     operator, node = found.operators.get(row.key, ("", ""))
-    return facts(row) | {"operator": operator, "node": node}
+    loss = _loss_of(found, row)
+    local = {} if loss is None else {"local_snr": _finite(loss.snr), "local_max_abs": _finite(loss.max_abs)}
+    return facts(row) | {"operator": operator, "node": node} | local
 
 
 def _finite(number: float) -> float | str:

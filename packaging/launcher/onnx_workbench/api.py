@@ -17,7 +17,7 @@ from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from onnx_workbench.exec.inspect.compare import ComparedValue
+    from onnx_workbench.exec.inspect.compare import ComparedValue, ValueDifference
     from onnx_workbench.exec.inspect.equivalence import Equivalence
     from onnx_workbench.exec.kernels.context import RuntimeValue
     from onnx_workbench.exec.results.run_result import RunResult
@@ -550,12 +550,14 @@ class NumericComparison:
     """Values of a run beside a reference, in run order, each with the `tolerance` that it was held to.
 
     `missing` says why values could not be compared: outputs of the reference that the run does not have, failures.
-    `operators` are the nodes that computed the values, as operator and name, by the `key` of the value.
+    `operators` are the nodes that computed the values, as operator and name, by the `key` of the value. `local` is what
+    each quantized layer loses by itself, by the name of its result in the float model.
     """
 
     values: tuple[ComparedValue, ...]
     missing: tuple[str, ...] = ()
     operators: Mapping[ValueKey, tuple[str, str]] = field(default_factory=dict)
+    local: Mapping[str, ValueDifference] = field(default_factory=dict)
 
     @property
     def first_divergence(self) -> ComparedValue | None:
@@ -576,6 +578,7 @@ def compare(
     seed: int = 0,
     rtol: float | None = None,
     atol: float | None = None,
+    local: bool = False,
     time_limit: float | None = None,
     progress: Progress = SILENT,
 ) -> NumericComparison:
@@ -588,7 +591,8 @@ def compare(
     those that replace them, as X with DequantizeLinear(X); arrays also by shape where that is unambiguous.
 
     Elements are close within `atol` + `rtol`·|reference|. Where neither is given, the tolerance of each value follows
-    from the precision it was computed in, relative to the scale of its tensor. Runs end after `time_limit` seconds.
+    from the precision it was computed in, relative to the scale of its tensor. With `local`, a quantized model is run
+    once more, each layer on the values of the float model. Runs end after `time_limit` seconds.
     Cost: a run of each model, all of whose values are kept in memory.
 
     Returns every compared value in run order with its difference; `first_divergence` is where it begins. ModelError:
@@ -601,11 +605,14 @@ def compare(
     """
     from onnx_workbench.exec.inputs.sources import make_feeds
     from onnx_workbench.exec.inspect import model_comparison as comparison
+    from onnx_workbench.exec.inspect.local_loss import local_losses
     from onnx_workbench.exec.results.run_file import load_run
     from onnx_workbench.exec.session import Session
+    from onnx_workbench.model.analysis.quantized_values import is_quantized
     from onnx_workbench.model.history.document import Document
 
     first = _model(model)
+    losses: Mapping[str, ValueDifference] = {}
     second = _model(reference) if isinstance(reference, (Model, Document)) else None
     known: dict[tuple[str, ...], RuntimeValue] = {}
     is_run = False
@@ -626,7 +633,12 @@ def compare(
             seed=seed, time_limit=time_limit, progress=progress,
         )  # fmt: skip
         missing += [f"in the reference, {text}" for text in _missing_outputs(theirs)]
-        rows = comparison.compare_models(ours, comparison.ModelRun(second, theirs))
+        other = comparison.ModelRun(second, theirs)
+        rows = comparison.compare_models(ours, other)
+        if local and is_quantized(first.graph) != is_quantized(second.graph):
+            precise, layers = (other, first) if is_quantized(first.graph) else (ours, second)
+            fed = comparison.feeds_of(first.graph, layers.graph, feeds, seed)
+            losses = local_losses(precise, layers, fed, seed=seed, time_limit=time_limit, progress=progress)
         compared = {row.other for row in rows}
         alone = [
             v.name for v in second.graph.outputs if v.name not in compared and v.name not in theirs.missing_outputs
@@ -640,7 +652,7 @@ def compare(
     else:
         rows = comparison.compare_arrays(ours, {at[0]: value for at, value in known.items() if at[0] not in feeds})
     return NumericComparison(
-        tuple(comparison.with_tolerance(rows, rtol, atol)), tuple(missing), comparison.operators_of(result)
+        tuple(comparison.with_tolerance(rows, rtol, atol)), tuple(missing), comparison.operators_of(result), losses
     )
 
 

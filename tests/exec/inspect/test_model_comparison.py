@@ -130,3 +130,23 @@ def test_a_tolerance_that_is_given_counts_for_every_value() -> None:
 def test_the_nodes_that_made_the_values_are_named() -> None:
     found = ow.compare(model(FUNCTION), model(FUNCTION), inputs={"x": X})
     assert [found.operators.get(value.key, ("", ""))[0] for value in found.values] == ["", "Exp", "Add"]
+
+
+def test_the_loss_of_each_layer_leaves_out_that_of_earlier_ones() -> None:
+    coarse = QDQ.replace("float sx = {0.008}", "float sx = {0.2}")
+    for first, second in ((FLOAT, coarse), (coarse, FLOAT)):
+        found = ow.compare(model(first), model(second), inputs={"x": X}, local=True)
+        assert set(found.local) == {"b"}
+        accumulated = next(value for value in found.values if {value.name, value.other} == {"b", "bd"})
+        assert found.local["b"].snr - accumulated.difference.snr < 1, "the quantization of x is a loss of this layer"
+    two = FLOAT.replace("y = Neg (b)", "c = MatMul (b, v)  y = Neg (c)").replace(
+        "<float", "<float[2,2] v = {1, 2, 3, 4}, float"
+    )
+    chain = coarse.replace(
+        "y = Neg (bd)",
+        "c = MatMul (bd, v)  cq = QuantizeLinear (c, t, z)  cd = DequantizeLinear (cq, t, z)  y = Neg (cd)",
+    )
+    chain = chain.replace("<float", "<float[2,2] v = {1, 2, 3, 4}, float t = {0.05}, float")
+    found = ow.compare(model(two), model(chain), inputs={"x": X}, local=True)
+    accumulated = next(value for value in found.values if value.name == "c")
+    assert found.local["c"].snr > accumulated.difference.snr + 10

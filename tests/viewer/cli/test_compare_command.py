@@ -104,3 +104,18 @@ def test_texts_of_the_models_cannot_steer_the_terminal(save, capsys: pytest.Capt
     assert main(["compare", path, path + "b"]) == 1
     captured = capsys.readouterr()
     assert "\x1b" not in captured.out + captured.err
+
+
+def test_the_loss_of_quantized_layers_has_a_column(save, capsys: pytest.CaptureFixture[str]) -> None:
+    quantized = """g (float[n,3] x) => (float[n,3] y) <float s = {0.1}, uint8 z = {0}> {
+      a = Exp (x)  q = QuantizeLinear (a, s, z)  d = DequantizeLinear (q, s, z)  y = Neg (d) }"""
+    compare = ["compare", save("a.onnx", MODEL), save("b.onnx", quantized)]
+    assert main([*compare, "--local", "--json"]) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["values"]}
+    assert rows["a"]["reference"] == "d"
+    assert rows["a"]["local_snr"] == "inf"
+    assert "local_snr" not in rows["y"]
+    assert main([*compare, "--local"]) == 0
+    assert " alone " in capsys.readouterr().out
+    assert main(compare) == 0
+    assert " alone " not in capsys.readouterr().out
