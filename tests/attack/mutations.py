@@ -18,6 +18,11 @@ def mutated(content: bytes, rng: random.Random) -> bytes:
     """A file with a few changes."""
     if len(content) <= _LARGEST and rng.random() < 0.6:
         return _with_other_fields(content, rng)
+    return mutated_bytes(content, rng)
+
+
+def mutated_bytes(content: bytes, rng: random.Random) -> bytes:
+    """Content with a few bytes changed, removed, doubled or cut off."""
     made = bytearray(content)
     for _ in range(rng.randrange(1, _MOST_CHANGES)):
         at, length = rng.randrange(len(made) or 1), rng.choice([1, 1, 2, 8, 100])

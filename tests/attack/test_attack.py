@@ -1,6 +1,7 @@
-"""The commands under attack: a few files of each kind with a fresh seed, which is printed; thousands with `-m slow`.
+"""The program under attack: a few cases of each kind with a fresh seed, which is printed; thousands with `-m slow`.
 
-ATTACK_SEED does again what a seed did, ATTACK_FILES says how many files the long run tries.
+ATTACK_SEED does again what a seed did, ATTACK_FILES says how many files the long run tries, ATTACK_MINUTES how long
+random hands use the window. `python -m tests.attack.monkey` and `python -m tests.attack.stalls` run by themselves.
 """
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ from pathlib import Path
 
 import pytest
 
+from onnx_workbench.viewer.files.single_instance import OpenMessage
 from tests.attack.attack import Attack
+from tests.attack.faults import convert_on_small_disk, save_with_fault
 from tests.attack.hostile_files import HostileFile, hostile_files
-from tests.attack.mutations import mutated
+from tests.attack.journals import recover_damaged, write_journal
+from tests.attack.mutations import mutated, mutated_bytes
 from tests.real_models import RealModels
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the commands run in forked processes with limits")
@@ -109,3 +113,74 @@ def test_a_kill_at_any_moment_leaves_a_whole_file(tmp_path: Path, seed: int) -> 
 @pytest.mark.timeout(0)
 def test_two_hundred_kills_leave_a_whole_file(tmp_path: Path, seed: int) -> None:
     killed(tmp_path, seed, 200)
+
+
+def test_a_failing_call_leaves_a_whole_file(tmp_path: Path, seed: int) -> None:
+    assert faulted(tmp_path, seed, 20, 1) == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(0)
+def test_a_thousand_failing_calls_leave_a_whole_file(tmp_path: Path, seed: int) -> None:
+    assert faulted(tmp_path, seed, 1000, 30) == []
+
+
+def faulted(folder: Path, seed: int, saves: int, conversions: int) -> list[str]:
+    """Save a real model so often while calls fail, and convert it on a disk that is full; what was corrupt then."""
+    rng = random.Random(seed)
+    models = [path for path in RealModels().files() if path.stat().st_size < 1 << 20]
+    found = []
+    for number in range(saves + conversions):
+        path = folder / "model.onnx"
+        path.write_bytes(rng.choice(models).read_bytes())
+        attempt = save_with_fault if number < saves else convert_on_small_disk
+        found.append(attempt(path, rng))
+        left = sorted(p.name for p in folder.iterdir() if p.suffix not in (".onnx", ".data"))
+        for other in folder.iterdir():
+            other.unlink()
+        if len(left) > 1:
+            found.append(f"left over: {left}")
+    return list(filter(None, found))
+
+
+def test_damaged_journals_recover_up_to_the_damage(tmp_path: Path, seed: int, dead: None) -> None:
+    damage(tmp_path, seed, 40)
+
+
+@pytest.mark.slow
+def test_thousands_of_damaged_journals_recover_up_to_the_damage(tmp_path: Path, seed: int, dead: None) -> None:
+    damage(tmp_path, seed, 3000)
+
+
+def damage(folder: Path, seed: int, times: int) -> None:
+    rng = random.Random(seed)
+    (folder / "whole").mkdir()
+    write_journal(folder / "whole")
+    for _ in range(times):
+        recover_damaged(folder / "whole", folder / "damaged", rng)
+
+
+def test_no_message_from_another_process_is_more_than_files_to_open(seed: int) -> None:
+    rng = random.Random(seed)
+    good = OpenMessage(("/a.onnx", "/b.onnx"), "token").to_bytes()
+    for _ in range(3000):
+        message = OpenMessage.from_bytes(mutated_bytes(good, rng))
+        assert message is None or all(name.startswith("/") and "\0" not in name for name in message.files)
+
+
+def monkey(seed: int, *options: str) -> None:
+    """Random hands in the window, in a process of its own."""
+    command = [sys.executable, "-m", "tests.attack.monkey", "--seed", str(seed), *options]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False)
+    print(done.stdout[-4000:])
+    assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
+
+
+def test_random_hands_find_nothing(seed: int) -> None:
+    monkey(seed, "--steps", "60")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(0)
+def test_random_hands_find_nothing_in_twenty_minutes(seed: int) -> None:
+    monkey(seed, "--minutes", os.environ.get("ATTACK_MINUTES", "20"))
