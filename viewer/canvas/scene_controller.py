@@ -11,13 +11,12 @@ from PySide6.QtCore import QObject, Signal
 from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.ir.graph import Graph, Value
 from onnx_workbench.model.ir.types import Type
-from onnx_workbench.viewer.canvas.layout import Direction
+from onnx_workbench.viewer.canvas.layout import Direction, Layout
 from onnx_workbench.viewer.canvas.paint.surface import READABLE, Surface
 from onnx_workbench.viewer.canvas.picker import Picker
-from onnx_workbench.viewer.canvas.scene.builder import initial_expansion
 from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions
 from onnx_workbench.viewer.canvas.scene.scene import Scene
-from onnx_workbench.viewer.canvas.scene_loader import SceneLoader, nearest_box
+from onnx_workbench.viewer.canvas.scene_loader import SceneLoader, SceneRequest, nearest_box
 from onnx_workbench.viewer.canvas.scene_updater import SceneUpdater
 from onnx_workbench.viewer.canvas.view_state import Anchor, GraphViewState
 from onnx_workbench.viewer.core.context import DocumentContext
@@ -64,6 +63,7 @@ class SceneController(QObject):
         self._types: TypeOf | None = None
         self._shown_first: tuple[float, float, float] | None = None
         self._loader = SceneLoader(context, surface.fonts, self.type_of, self)
+        self._loader.groups_opened.connect(self._on_groups_opened)
         self._loader.scene_ready.connect(self._show_scene)
         self._loader.state_changed.connect(surface.update)
         self._updater = SceneUpdater(self, self._loader, surface, context)
@@ -138,7 +138,7 @@ class SceneController(QObject):
         self._updater.forget()
         if scene is not None and not first and scene.drawing.options == self.options:
             previous = scene.layout
-        self._loader.load(self._graph, self.options, self._expanded, previous=previous)
+        self._loader.load(self._request(previous))
 
     def reload(self, *, fit: bool = False) -> None:
         """Draw the graph again; the middle of the view and the selection stay where they are."""
@@ -148,7 +148,7 @@ class SceneController(QObject):
     def relayout(self) -> None:
         """Lay out from scratch."""
         self._pending.anchor = self._find_anchor()
-        self._loader.load(self._graph, self.options, self._expanded)
+        self._loader.load(self._request(None))
 
     def keep_position(self, box: int | None = None) -> None:
         """In the next scene a box, or what is in the middle or selected, stays where it is now."""
@@ -157,14 +157,14 @@ class SceneController(QObject):
         else:
             self._pending.anchor = self._pending.anchor or self._find_anchor()
 
-    def _expanded(self) -> set[Hashable]:
-        """Return the expanded groups; called once the groups are known, which decide the initial ones."""
-        state, grouping = self.state, self._context.grouping
-        if state.is_new and self.options.are_grouped(self._graph):
-            state.is_new = False
-            if not grouping.has_blocks(self._graph):
-                state.expanded |= initial_expansion(grouping.tree(self._graph))
-        return state.expanded
+    def _request(self, previous: Layout | None) -> SceneRequest:
+        state = self.state
+        return SceneRequest(self._graph, self.options, frozenset(state.expanded), state.is_new, previous)
+
+    def _on_groups_opened(self, expanded: frozenset[Hashable]) -> None:
+        state = self.state
+        state.expanded |= expanded
+        state.is_new = state.is_new and not self.options.are_grouped(self._graph)
 
     # -- the position in a new scene -------------------------------------------------------------------------
 

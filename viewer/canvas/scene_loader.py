@@ -1,4 +1,4 @@
-"""Brings a graph onto the canvas: draws it up in chunks, lays it out in a task, and hands over the scene.
+"""Brings a graph onto the canvas: one task finds its groups, draws it and lays it out, and gives the scene.
 
 Small graphs are done at once. After an edit the layout starts from the one before, so that the rest stays in place.
 """
@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import ctypes
 import sys
-import time
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Hashable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from onnx_workbench.model import schemas
 from onnx_workbench.model.analysis.value_types import TypeOf
@@ -21,18 +22,21 @@ from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.viewer.canvas.layout import Layout, layout, relayout
 from onnx_workbench.viewer.canvas.paint.fonts import Fonts
 from onnx_workbench.viewer.canvas.scene.box_factory import BoxFactory
-from onnx_workbench.viewer.canvas.scene.builder import DrawingBuilder, Ids
+from onnx_workbench.viewer.canvas.scene.builder import DrawingBuilder, Ids, initial_expansion, inner_graphs
 from onnx_workbench.viewer.canvas.scene.drawing import Drawing, DrawingOptions, Kind
 from onnx_workbench.viewer.canvas.scene.patch_drawing import DrawingPatch, patch, patched, retyped
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
 from onnx_workbench.viewer.canvas.scene.update_drawing import restructured
 from onnx_workbench.viewer.core.context import DocumentContext
-from onnx_workbench.viewer.core.event_loop import CHUNK_SECONDS
+from onnx_workbench.viewer.core.event_loop import run_at_once, run_in_chunks
 from onnx_workbench.viewer.core.model_signals import ChangeSet, is_large
+from onnx_workbench.viewer.core.readers import read_model
 from onnx_workbench.viewer.core.tasks import Task
 from onnx_workbench.viewer.style.formatting import plural
 
-#: Up to so many boxes a layout takes less time than a person notices, and is not worth a thread.
+T = TypeVar("T")
+
+#: Up to so many boxes a layout takes less time than a user notices, and is not worth a thread.
 AT_ONCE = 150
 
 _LARGE = 20_000
@@ -40,18 +44,29 @@ _FEW_RESIZED = 16  # boxes: each costs a pass over all edges
 
 
 @dataclass(frozen=True, eq=False)
-class _Wanted:
-    """Request of the next scene."""
+class SceneRequest:
+    """A graph to draw and lay out. `is_new`: the groups that are open at first are still to be determined."""
 
     graph: Graph
     options: DrawingOptions
-    expanded: Callable[[], Iterable[Hashable]]
+    expanded: frozenset[Hashable]
+    is_new: bool
+    previous: Layout | None = None  # the one that the layout may start from
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedScene:
+    """A scene, and the groups, bodies and functions that are open in it."""
+
+    scene: Scene
+    expanded: frozenset[Hashable]
 
 
 class SceneLoader(QObject):
     """Makes scenes for one canvas; the newest request wins. GUI thread only."""
 
     scene_ready = Signal(object)  # Scene
+    groups_opened = Signal(object)  # before it: the keys of all open groups of the graph, where it was loaded
     state_changed = Signal()
 
     def __init__(
@@ -63,87 +78,116 @@ class SceneLoader(QObject):
         self._type_of = type_of
         self._ids = Ids()
         self._cards: BoxFactory | None = None
-        self._steps: Iterator[None] | None = None
-        self._builder: DrawingBuilder | None = None
-        self._task: Task[Scene] | None = None
-        self._layout: Layout | None = None  # the one a new layout may start from
-        self._drawing = QTimer(self, interval=0)
-        self._drawing.timeout.connect(self._go_on)
-        self._waiting: _Wanted | None = None
+        self._task: Task[Any] | None = None
         self.state = ""  # notice while there is no scene yet
+        workspace.tasks.progressed.connect(self._on_progress)
 
     @property
     def is_busy(self) -> bool:
         """Return whether a scene is being made."""
-        under_way = (self._steps, self._task, self._waiting)
-        return self._workspace.grouping.is_searching or any(part is not None for part in under_way)
+        return self._task is not None
 
-    def load(
-        self,
-        graph: Graph,
-        options: DrawingOptions,
-        expanded: Callable[[], Iterable[Hashable]],
-        *,
-        previous: Layout | None = None,
-    ) -> None:
-        """Draw a graph and lay it out; `scene_ready` follows, at once for a small one.
+    def load(self, request: SceneRequest) -> None:
+        """Draw a graph and lay it out; `groups_opened` and `scene_ready` follow, at once for a small one."""
+        self.stop()
+        if self._cards is None or self._cards.options != request.options:
+            self._cards = BoxFactory(self._fonts, request.options)
+        if self._is_small(request):
+            self._show_loaded(self._make_small_scene(request, self._cards))
+        else:
+            notice = f"Drawing {plural(len(request.graph.nodes), 'node')} …"
+            self._start(partial(self._make_scene, request, self._cards), self._show_loaded, notice)
 
-        `expanded` is called for the open groups once the groups are known.
+    def _is_small(self, request: SceneRequest) -> bool:
+        """Return whether a scene takes less time than a user notices, and is not worth a thread."""
+        graph, is_grouped = request.graph, request.options.are_grouped(request.graph)
+        inside = [key[1] for key in request.expanded if isinstance(key, tuple) and isinstance(key[1], Node)]
+        count = len(graph.nodes) + sum(len(g.nodes) for node in inside for g in inner_graphs(node))
+        is_found = not is_grouped or self._workspace.grouping.is_found(graph, asked=request.options.groups is True)
+        return count <= AT_ONCE and is_found and schemas.is_loaded()
+
+    def _make_scene(self, request: SceneRequest, cards: BoxFactory, progress: Progress) -> LoadedScene:
+        """Find the groups of a graph, draw it and lay it out. On the thread of a task."""
+        schemas.preload()
+        expanded = read_model(partial(self._find_groups, request), progress)
+        builder = run_in_chunks(self._draw(request, expanded, cards), progress)
+        drawing = builder.drawing
+        progress.report(0, 0, f"Laying out {plural(len(drawing.boxes), 'node')} …")
+        return LoadedScene(place(drawing, request.previous, progress), expanded)
+
+    def _make_small_scene(self, request: SceneRequest, cards: BoxFactory) -> LoadedScene:
+        expanded = self._find_groups(request, SILENT)
+        builder = run_at_once(self._draw(request, expanded, cards))
+        return LoadedScene(place(builder.drawing, request.previous), expanded)
+
+    def _find_groups(self, request: SceneRequest, progress: Progress) -> frozenset[Hashable]:
+        """Make the groups of a graph known, and return the open ones. Reads the model."""
+        graph, options, grouping = request.graph, request.options, self._workspace.grouping
+        if not options.are_grouped(graph):
+            return request.expanded
+        tree = grouping.find(graph, progress, asked=options.groups is True)
+        is_first = request.is_new and not grouping.has_blocks(graph)
+        return request.expanded | initial_expansion(tree) if is_first else request.expanded
+
+    def _draw(
+        self, request: SceneRequest, expanded: frozenset[Hashable], cards: BoxFactory
+    ) -> Generator[None, None, DrawingBuilder]:
+        """Draw a graph, pausing every few milliseconds. On the GUI thread, as texts are measured."""
+        tree_of = self._workspace.grouping.tree
+        builder = DrawingBuilder(request.graph, request.options, expanded, self._ids, cards, self._type_of, tree_of)
+        yield from builder.steps()
+        return builder
+
+    def load_drawing(self, drawing: Drawing, previous: Layout, resized: int = 0) -> None:
+        """Lay out what is drawn already; `scene_ready` follows, at once for a small step.
+
+        `resized` is how many boxes may have another size than in the layout before.
         """
         self.stop()
-        self._layout = previous
-        wanted = self._waiting = _Wanted(graph, options, expanded)
-        if not schemas.is_loaded():
-            self._workspace.tasks.start(
-                "Load operator signatures",
-                lambda _progress: schemas.preload(),
-                finished=lambda: self._find_groups(wanted),
-            )
+        boxes = len(drawing.boxes)
+        if boxes <= AT_ONCE or (resized <= _FEW_RESIZED and _is_small_step(previous, boxes)):
+            self._show(place(drawing, previous))
         else:
-            self._find_groups(wanted)
+            self._start(partial(place, drawing, previous), self._show, f"Laying out {plural(boxes, 'node')} …")
 
-    def _find_groups(self, wanted: _Wanted) -> None:
-        if self._waiting is not wanted:
-            return
-        if wanted.options.are_grouped(wanted.graph):
-            self._workspace.grouping.when_ready(wanted.graph, lambda: self._find_blocks(wanted))
-        else:
-            self._draw(wanted)
-
-    def _find_blocks(self, wanted: _Wanted) -> None:
-        if self._waiting is not wanted:
-            return
-        grouping, graph = self._workspace.grouping, wanted.graph
-        asked = wanted.options.groups is True
-        if grouping.prepare(graph, asked=asked, ready=lambda: grouping.when_ready(graph, lambda: self._draw(wanted))):
-            self._set_state("Looking for blocks that repeat …")
-        else:
-            self._draw(wanted)
-
-    def _draw(self, wanted: _Wanted) -> None:
-        if self._waiting is not wanted:
-            return
-        self._waiting = None
-        graph, options = wanted.graph, wanted.options
-        if self._cards is None or self._cards.options != options:
-            self._cards = BoxFactory(self._fonts, options)
-        expanded = frozenset(wanted.expanded())
-        tree_of = self._workspace.grouping.tree
-        self._builder = DrawingBuilder(graph, options, expanded, self._ids, self._cards, self._type_of, tree_of)
-        self._steps = self._builder.steps()
-        self._set_state(f"Drawing {plural(len(graph.nodes), 'node')} …")
-        self._go_on()
-        if self._steps is not None:
-            self._drawing.start()
+    def load_patched(self, scene: Scene, change: DrawingPatch) -> None:
+        """Lay out what is drawn with some boxes of other sizes; `scene_ready` follows, at once for a small step."""
+        self.load_drawing(patched(scene.drawing, change), scene.layout, len(change.boxes))
 
     def stop(self) -> None:
         """Cancel the pending scene."""
-        self._drawing.stop()
-        self._steps = self._builder = self._waiting = None
-        self._workspace.grouping.stop()
-        if self._task is not None:
-            self._task.cancel()
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+
+    def _start(self, work: Callable[[Progress], T], show: Callable[[T], object], notice: str) -> None:
+        self._set_state(notice)
+        task = self._task = self._workspace.tasks.start(
+            "Lay out graph", work, done=show, finished=lambda: self._on_finished(task)
+        )
+
+    def _on_progress(self, task: Task[Any]) -> None:
+        if task is self._task and task.text:
+            self._set_state(task.text)
+
+    def _on_finished(self, task: Task[Any]) -> None:
+        if self._task is task:
             self._task = None
+            self._set_state("The layout was stopped. Press L to lay the graph out again.")
+
+    def _show_loaded(self, loaded: LoadedScene) -> None:
+        self.groups_opened.emit(loaded.expanded)
+        self._show(loaded.scene)
+
+    def _show(self, scene: Scene) -> None:
+        self._task = None
+        self._set_state("")
+        self.scene_ready.emit(scene)
+
+    def _set_state(self, state: str) -> None:
+        if state != self.state:
+            self.state = state
+            self.state_changed.emit()
 
     def forget(self, nodes: Collection[Node], values: Collection[Value] = ()) -> None:
         """Invalidate the boxes of changed objects. Of very many all are, which takes no longer than one."""
@@ -174,67 +218,11 @@ class SceneLoader(QObject):
             return None
         return retyped(scene.drawing, indices, self._cards, self._type_of)
 
-    def load_patched(self, scene: Scene, change: DrawingPatch) -> None:
-        """Lay out what is drawn with some boxes of other sizes; `scene_ready` follows, at once for a small step."""
-        self.load_drawing(patched(scene.drawing, change), scene.layout, len(change.boxes))
-
     def restructured(self, drawing: Drawing, touched: ChangeSet, options: DrawingOptions) -> Drawing | None:
         """The drawing after an edit of its structure, if that can be had by drawing only what the edit touched."""
         if self._cards is None or not self._cards.options == drawing.options == options:
             return None
         return restructured(drawing, touched, self._cards, self._ids, self._type_of)
-
-    def load_drawing(self, drawing: Drawing, previous: Layout, resized: int = 0) -> None:
-        """Lay out what is drawn already; `scene_ready` follows, at once for a small step.
-
-        `resized` is how many boxes may have another size than in the layout before.
-        """
-        self.stop()
-        self._layout = previous
-        self._lay_out(drawing, resized)
-
-    def _go_on(self) -> None:
-        steps, builder = self._steps, self._builder
-        if steps is None or builder is None:
-            return
-        end = time.perf_counter() + CHUNK_SECONDS
-        for _ in steps:
-            if time.perf_counter() > end:
-                return
-        self._drawing.stop()
-        self._steps = self._builder = None
-        self._lay_out(builder.drawing)
-
-    def _lay_out(self, drawing: Drawing, resized: int = 0) -> None:
-        previous = self._layout
-        is_small_step = resized <= _FEW_RESIZED and _is_small_step(previous, len(drawing.boxes))
-        if len(drawing.boxes) <= AT_ONCE or is_small_step:
-            self._finish(place(drawing, previous))
-            return
-        self._set_state(f"Laying out {plural(len(drawing.boxes), 'node')} …")
-        task = self._workspace.tasks.start(
-            "Lay out graph",
-            lambda progress: place(drawing, previous, progress),
-            done=self._finish,
-            finished=lambda: self._on_finished(task),
-        )
-        self._task = task
-
-    def _on_finished(self, task: Task[Scene]) -> None:
-        if self._task is task:
-            self._task = None
-            if task.cancelled:
-                self._set_state("The layout was stopped. Press L to lay the graph out again.")
-
-    def _finish(self, scene: Scene) -> None:
-        self._task = None
-        self._set_state("")
-        self.scene_ready.emit(scene)
-
-    def _set_state(self, state: str) -> None:
-        if state != self.state:
-            self.state = state
-            self.state_changed.emit()
 
 
 def place(drawing: Drawing, previous: Layout | None = None, progress: Progress = SILENT) -> Scene:

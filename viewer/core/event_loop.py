@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Generator, Iterator
 from time import perf_counter
 from typing import Generic, TypeVar
 
 from PySide6.QtCore import QObject, QTimer
 
-from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.errors import ModelError, errors_to
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.core.threads import POLL_SECONDS, post
 
 T = TypeVar("T")
 
@@ -91,3 +94,44 @@ class ChunkedIteration(QObject, Generic[T]):
             if perf_counter() > deadline:
                 return False
         return True
+
+
+def run_in_chunks(steps: Generator[None, None, T], progress: Progress) -> T:
+    """Return what a generator returns, gone through on the GUI thread in chunks. From a task.
+
+    Raises what the generator raises, and `Cancelled` after the current chunk where the task is stopped.
+    """
+    results: list[T] = []
+    errors: list[BaseException] = []
+    ended = threading.Event()
+
+    def run_chunk() -> None:
+        deadline = perf_counter() + CHUNK_SECONDS
+        with errors_to(errors.append, BaseException):
+            try:
+                while perf_counter() < deadline:
+                    progress.check()
+                    next(steps)
+            except StopIteration as stop:
+                results.append(stop.value)
+        if results or errors:
+            ended.set()
+        else:
+            post(run_chunk)
+
+    post(run_chunk)
+    while not ended.wait(POLL_SECONDS):
+        progress.check()
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+def run_at_once(steps: Generator[None, None, T]) -> T:
+    """Return what a generator returns."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result

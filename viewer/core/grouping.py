@@ -10,12 +10,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
+from shiboken6 import isValid
 
 from onnx_workbench.model.analysis.name_scopes import ScopeTree, scope_tree
 from onnx_workbench.model.ir.graph import Graph
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.viewer.core.model_signals import ModelSignals
 from onnx_workbench.viewer.core.readers import ModelReader
+from onnx_workbench.viewer.core.threads import post
 
 if TYPE_CHECKING:
     from onnx_workbench.model.analysis.block_tree import Blocks
@@ -27,7 +29,7 @@ AT_ONCE = 4000
 class Grouping(QObject):
     """Keeps the trees of graphs as they are now, and the blocks of each: no block comes or goes by an edit.
 
-    GUI thread only.
+    GUI thread only, but for `tree` and `find`.
     """
 
     regrouped = Signal(object)  # Graph whose groups changed without an edit
@@ -36,7 +38,6 @@ class Grouping(QObject):
         super().__init__(parent)
         self._blocks: dict[Graph, Blocks | None] = {}  # None: it has name scopes, or blocks were not worth it
         self._asked: set[Graph] = set()  # graphs whose blocks are shown, worthwhile or not
-        self._search = ModelReader(self)
         self._trees: dict[Graph, ScopeTree] = {}
         self._making: dict[Graph, tuple[ModelReader, list[Callable[[], object]]]] = {}
         changes.structure_changed.connect(self._forget)
@@ -44,11 +45,11 @@ class Grouping(QObject):
 
     # -- trees -----------------------------------------------------------------------------------------------
 
-    def tree(self, graph: Graph) -> ScopeTree:
-        """Return the current groups of a graph; computed at once unless `prepare` did."""
+    def tree(self, graph: Graph, progress: Progress = SILENT) -> ScopeTree:
+        """Return the current groups of a graph; computed at once unless they are known. Reads the model; any thread."""
         tree = self._trees.get(graph)
         if tree is None:
-            tree = self._trees[graph] = self._make(graph)
+            tree = self._trees[graph] = self._make(graph, progress)
         return tree
 
     def is_ready(self, graph: Graph) -> bool:
@@ -67,9 +68,9 @@ class Grouping(QObject):
     def _start(self, graph: Graph, calls: list[Callable[[], object]]) -> None:
         reader = ModelReader(self)
         self._making[graph] = reader, calls
-        reader.start(partial(self._make, graph), partial(self._made, graph), failed=partial(self._failed, graph))
+        reader.start(partial(self.tree, graph), partial(self._made, graph), failed=partial(self._failed, graph))
 
-    def _make(self, graph: Graph, progress: Progress = SILENT) -> ScopeTree:
+    def _make(self, graph: Graph, progress: Progress) -> ScopeTree:
         blocks = self._blocks.get(graph)
         if blocks is None:
             return scope_tree(graph, progress)
@@ -77,10 +78,9 @@ class Grouping(QObject):
 
         return block_tree(graph, blocks, progress)
 
-    def _made(self, graph: Graph, tree: ScopeTree) -> None:
+    def _made(self, graph: Graph, _tree: ScopeTree) -> None:
         reader, calls = self._making.pop(graph)
         reader.deleteLater()
-        self._trees[graph] = tree
         for call in calls:
             call()
 
@@ -96,7 +96,6 @@ class Grouping(QObject):
             self._trees.pop(graph, None)
             if graph in self._making:
                 self._making[graph][0].restart()
-        self._search.restart()
 
     # -- blocks ----------------------------------------------------------------------------------------------
 
@@ -104,46 +103,37 @@ class Grouping(QObject):
         """Return whether the groups of a graph are blocks, and not name scopes."""
         return self._blocks.get(graph) is not None
 
-    @property
-    def is_searching(self) -> bool:
-        """Return whether blocks are being searched."""
-        return self._search.running
+    def is_found(self, graph: Graph, *, asked: bool) -> bool:
+        """Return whether `find` takes no time."""
+        is_searched = graph in self._blocks and (self.has_blocks(graph) or not asked or graph in self._asked)
+        return is_searched and self.is_ready(graph)
 
-    def prepare(self, graph: Graph, *, asked: bool, ready: Callable[[], object]) -> bool:
-        """Search for blocks in the background if necessary; then `ready` is called. False: `tree` is up to date.
+    def find(self, graph: Graph, progress: Progress, *, asked: bool) -> ScopeTree:
+        """Return the current groups of a graph after a search for blocks where names give none.
 
-        `asked`: the user wants groups, so any result will do. Call when the tree is ready.
+        `asked`: the user wants groups, so any blocks will do. Reads the model; any thread.
         """
-        if graph in self._blocks and (self._blocks[graph] is not None or not asked or graph in self._asked):
-            return False
-        if self.tree(graph).root.children:
+        tree = self.tree(graph, progress)
+        if self.is_found(graph, asked=asked):
+            return tree
+        if tree.root.children:
             self._blocks[graph] = None
-            return False
+            return tree
+        from onnx_workbench.model.analysis.block_tree import find_blocks  # brings numpy
 
-        def done(blocks: Blocks) -> None:
-            if asked:
-                self._asked.add(graph)
-            if asked or blocks.are_worthwhile:
-                self._blocks[graph] = blocks
-                self._trees.pop(graph, None)
-                self.when_ready(graph, lambda: self.regrouped.emit(graph))
-            else:
-                self._blocks[graph] = None
-            ready()
-
-        def failed(error: Exception) -> None:
+        progress.report(0, 0, "Looking for blocks that repeat …")
+        blocks = find_blocks(graph, progress)
+        if asked:
+            self._asked.add(graph)
+        if not asked and not blocks.are_worthwhile:
             self._blocks[graph] = None
-            ready()
-            raise error
+            return tree
+        self._blocks[graph] = blocks
+        self._trees.pop(graph, None)
+        tree = self.tree(graph, progress)
+        post(partial(self._notify, graph))
+        return tree
 
-        def search(progress: Progress) -> Blocks:
-            from onnx_workbench.model.analysis.block_tree import find_blocks  # brings numpy
-
-            return find_blocks(graph, progress)
-
-        self._search.start(search, done, failed=failed)
-        return True
-
-    def stop(self) -> None:
-        """Cancel a search that is no longer needed."""
-        self._search.stop()
+    def _notify(self, graph: Graph) -> None:
+        if isValid(self):
+            self.regrouped.emit(graph)

@@ -460,7 +460,7 @@ def test_who_looks_at_the_whole_while_it_is_drawn_anew_goes_on_doing_so(show, qt
     seen = []
     connection = view.workspace.tasks.started.connect(lambda _task: (seen.append(view.scenes.notice), view.fit()))
     view.workspace.settings.set(SHOW_NAMES, True)
-    qtbot.waitUntil(lambda: any("Laying out" in notice for notice in seen))
+    qtbot.waitUntil(lambda: any("Drawing" in notice for notice in seen))
     view.workspace.tasks.started.disconnect(connection)
     wait(qtbot, view)
     _, top, _, bottom = view.viewport.area

@@ -394,6 +394,14 @@ def build(
     return builder.drawing
 
 
+def inner_graphs(node: Node) -> tuple[Graph, ...]:
+    """Return the graphs that are drawn inside a node when it is open: its bodies, or that of the function it calls."""
+    if node.bodies or node.graph is None or node.graph.model is None:
+        return node.bodies
+    function = node.graph.model.function(*node.operator)
+    return () if function is None else (function.body,)
+
+
 def inner_graph(subject: object, model: Model | None) -> Graph | None:
     """Return the graph to enter from an object: a graph itself, a node's first body, the function a node calls."""
     if isinstance(subject, Graph):
