@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,114 +23,114 @@ _PATIENCE = 300  # ms before the user is shown that a tab waits for its save to 
 _CLOSING = "closing"  # topic of messages, of which the last one counts
 
 
+@dataclass(frozen=True, eq=False)
+class _Request:
+    """A tab to be closed; or without one the window, whose `close_window` is called when no tab holds changes."""
+
+    tab: DocumentTab | None
+    close_window: Callable[[], object] | None = None
+
+
 class Closing:
-    """Closer of a window's documents, which may wait for saves. GUI thread only."""
+    """Closer of a window's documents, which may wait for saves. GUI thread only.
+
+    What is being written is finished before, so that nothing chosen to be written is missing. After a save a tab stays
+    open where a warning or an error came meanwhile, as of an edit that could not be made.
+    """
 
     def __init__(self, area: DocumentArea, files: Documents) -> None:
         self._area = area
         self._files = files
-        self._waiting: dict[DocumentTab, Callable[[], object]] = {}  # until all is written
-        self._once_shown: Callable[[], object] | None = None  # every model that is being kept for recovery
+        #: What waits until all of a tab is written, and under None until every model shows that is kept for recovery.
+        self._waiting: dict[DocumentTab | None, _Request] = {}
 
-    def close(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
-        """Close a tab, asking first when it holds changes. `then` is called once it is closed.
+    def close(self, tab: DocumentTab) -> None:
+        """Close a tab, asking first when it holds changes."""
+        self._advance(_Request(tab))
 
-        What is being written is finished before, so that nothing chosen to be written is missing. After a save it
-        stays open where a warning or an error came meanwhile, as of an edit that could not be made.
-        """
+    def close_all(self, close_window: Callable[[], object]) -> None:
+        """Close every tab that holds changes, asking about each; `close_window` is called when none is left."""
+        self._advance(_Request(None, close_window))
+
+    def _advance(self, request: _Request) -> None:
+        """Go through the steps of closing: again from the first one after each wait, question and save."""
         take_typed(self._area.window())
-        if self._files.saver.is_writing(tab):
-            self._close_when_written(tab, partial(self.close, tab, then), "The tab")
-            return
+        tabs = self._area.tabs() if request.tab is None else [request.tab]
+        writing = next(filter(self._files.saver.is_writing, tabs), None)
+        modified = next((tab for tab in tabs if tab.modified), None)
+        if writing is not None:
+            self._wait(writing, request)
+        elif request.tab is None and self._files.keeping:
+            self._wait(None, request)
+        elif modified is not None:
+            self._ask(modified, request)
+        elif request.tab is not None:
+            self._files.forget(request.tab)
+        elif request.close_window is not None:
+            request.close_window()
+
+    def _ask(self, tab: DocumentTab, request: _Request) -> None:
+        self._area.activate(tab)
+        told = tab.message_bar.messages
+
+        def saved() -> None:
+            if all(message.severity == "info" or message in told for message in tab.message_bar.messages):
+                self._advance(request)
 
         def discard() -> None:
             self._files.forget(tab)
-            if then is not None:
-                then()
+            if request.tab is None:
+                self._advance(request)
 
-        def again() -> None:  # it may have been edited while it was written
-            if all(message.severity == "info" or message in told for message in tab.message_bar.messages):
-                self.close(tab, then)
-
-        if not tab.modified:
-            discard()
-            return
-        self._area.activate(tab)
-        told = tab.message_bar.messages
         coming = [task.title for task in tab.workspace.tasks.making("edit")]
         holds_less = tab.path.name if tab.path is not None and tab.workspace.document.left_out else ""
-        save = partial(self._files.saver.save, tab, again)
+        save = partial(self._files.saver.save, tab, saved)
         ask_to_save(self._area, tab.workspace.title, save, discard, coming, holds_less)
 
-    def close_all(self, then: Callable[[], object]) -> None:
-        """Close every tab that holds changes, asking about each; `then` is called when none is left.
+    # -- waiting for what is being written -------------------------------------------------------------------
 
-        What is being written is finished before, and models that are being kept for recovery show.
-        """
-        writing = next(filter(self._files.saver.is_writing, self._area.tabs()), None)
-        if writing is not None:
-            self._close_when_written(writing, partial(self.close_all, then), "The window")
-            return
-        if self._files.keeping:
-            self._close_when_shown(partial(self.close_all, then))
-            return
-        modified = [tab for tab in self._area.tabs() if tab.modified]
-        if modified:
-            self.close(modified[0], partial(self.close_all, then))
-        else:
-            then()
+    def _wait(self, tab: DocumentTab | None, request: _Request) -> None:
+        """Go on when all of a tab is written, or all models are kept, and say so where that takes a while."""
+        self._waiting[tab] = request
+
+        def show() -> None:
+            if self._waiting.get(tab) is request:
+                self._show_keeping() if tab is None else self._show_writing(tab, request)
+
+        QTimer.singleShot(_PATIENCE, self._area if tab is None else tab, show)
 
     def follow(self, tab: DocumentTab) -> None:
         """Go on closing a new tab, where that waits, once a task that writes something of it has ended."""
-        tab.workspace.tasks.ended.connect(partial(self._task_ended, tab))
+        tab.workspace.tasks.ended.connect(partial(self._on_task_ended, tab))
 
-    def _task_ended(self, tab: DocumentTab, task: Task[Any]) -> None:
+    def _on_task_ended(self, tab: DocumentTab, task: Task[Any]) -> None:
         if task.makes == "file":
-            QTimer.singleShot(0, tab, partial(self.go_on, tab))  # after the notification that it is written
+            QTimer.singleShot(0, tab, partial(self.on_written, tab))  # after the notification that it is written
 
-    def go_on(self, tab: DocumentTab) -> None:
-        """Something of a tab was written, or will not be: close it now if that is what it waited for."""
+    def on_written(self, tab: DocumentTab) -> None:
+        """Something of a tab was written, or will not be: go on if that is what closing waited for."""
         if not self._files.saver.is_writing(tab):
             tab.workspace.messages.withdraw(_CLOSING)
-            waiting = self._waiting.pop(tab, None)
-            if waiting is not None:
-                waiting()
+            self._stop_waiting(tab)
 
-    def go_on_shown(self) -> None:
-        """A model shows that was kept for recovery: close the window now if it waited for that, and for no other."""
+    def on_shown(self) -> None:
+        """A model shows that was kept for recovery: go on if closing waited for that, and for no other."""
         if not self._files.keeping:
             self._area.message_bar.withdraw(_CLOSING)
-            waiting, self._once_shown = self._once_shown, None
-            if waiting is not None:
-                waiting()
+            self._stop_waiting(None)
 
-    def _close_when_shown(self, call: Callable[[], object]) -> None:
-        """Call it when all models show that are being kept for recovery, and say so where that takes a while."""
-        self._once_shown = call
+    def _stop_waiting(self, tab: DocumentTab | None) -> None:
+        request = self._waiting.pop(tab, None)
+        if request is not None:
+            self._advance(request)
 
-        def stay_open() -> None:
-            self._once_shown = None
+    def _show_keeping(self) -> None:
+        title, detail = f"{self._files.keeping[0]}: still at it", "The window closes once that is done."
+        choices = (("Keep it open", partial(self._waiting.pop, None, None)),)
+        self._area.show_message(Message("info", title, detail, choices=choices, topic=_CLOSING))
 
-        def tell() -> None:
-            if self._once_shown is call:
-                title, then = f"{self._files.keeping[0]}: still at it", "The window closes once that is done."
-                choices = (("Keep it open", stay_open),)
-                self._area.show_message(Message("info", title, then, choices=choices, topic=_CLOSING))
-
-        QTimer.singleShot(_PATIENCE, self._area, tell)
-
-    def _close_when_written(self, tab: DocumentTab, call: Callable[[], object], what: str) -> None:
-        """Call it when all that is being written has ended, and say so where that takes a while."""
-        self._waiting[tab] = call
-
-        def tell() -> None:
-            if self._waiting.get(tab) is call:
-                self._area.activate(tab)
-                self._tell_what_is_written(tab, f"{what} closes once that is done.")
-
-        QTimer.singleShot(_PATIENCE, tab, tell)
-
-    def _tell_what_is_written(self, tab: DocumentTab, detail: str) -> None:
+    def _show_writing(self, tab: DocumentTab, request: _Request) -> None:
+        self._area.activate(tab)
         save, tasks = self._files.saver.save_of(tab), tab.workspace.tasks.making("file")
 
         def stop() -> None:
@@ -141,5 +142,6 @@ class Closing:
         titles = [] if save is None else [f"{save.options.path.name} is still being saved"]
         titles += [f"{task.title}: still at it" for task in tasks]
         if titles:
+            detail = f"The {'window' if request.tab is None else 'tab'} closes once that is done."
             choices = (("Keep it open", partial(self._waiting.pop, tab, None)), ("Stop saving", stop))
             tab.workspace.messages.show("info", "; ".join(titles), detail, choices=choices, topic=_CLOSING)

@@ -63,7 +63,7 @@ class Documents(QObject):
         self.watcher.changed.connect(self._on_file_changed)
         self.saver = Saver(area, settings, self.watcher)
         self._closing = Closing(area, self)
-        self.saver.ended.connect(self._closing.go_on)
+        self.saver.ended.connect(self._closing.on_written)
 
     # -- opening ---------------------------------------------------------------------------------------------
 
@@ -179,7 +179,7 @@ class Documents(QObject):
                 self._tell_unopened()
         for call in request.waiting:
             call()
-        self._closing.go_on_shown()
+        self._closing.on_shown()
 
     @property
     def pending(self) -> list[str]:
@@ -335,13 +335,13 @@ class Documents(QObject):
 
     # -- closing ---------------------------------------------------------------------------------------------
 
-    def close(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
-        """Close a tab, asking first when it holds changes. `then` is called once it is closed."""
-        self._closing.close(tab, then)
+    def close(self, tab: DocumentTab) -> None:
+        """Close a tab, asking first when it holds changes."""
+        self._closing.close(tab)
 
-    def close_all(self, then: Callable[[], object]) -> None:
-        """Close every tab that holds changes, asking about each; `then` is called when none is left."""
-        self._closing.close_all(then)
+    def close_all(self, close_window: Callable[[], object]) -> None:
+        """Close every tab that holds changes, asking about each; `close_window` is called when none is left."""
+        self._closing.close_all(close_window)
 
     def forget(self, tab: DocumentTab) -> None:
         """Close a tab without asking: what it holds is saved or given up. Nothing happens if it is closed already."""
