@@ -107,7 +107,7 @@ def test_a_wire_is_drawn_from_dot_to_dot(dialog):
 def test_what_does_not_fit_is_said_while_dragging_and_refused(dialog):
     y, q = port(dialog, "left", "y", gives=True), port(dialog, "right", "q", gives=False)
     drag(dialog, y, q, release=False)
-    assert "q takes int64 [2]" in dialog.hint.text()
+    assert "q expects int64 [2]" in dialog.hint.text()
     QTest.mouseRelease(dialog.bay.lists["left"].viewport(), Qt.MouseButton.LeftButton)
     drag(dialog, y, q)
     assert "y cannot feed q" in dialog.hint.text()
@@ -139,7 +139,7 @@ def test_it_feeds_an_input_here_as_one_edit(dialog, desk, texts):
     before = texts()
     drag(dialog, port(dialog, "right", "s", gives=True), port(dialog, "left", "x", gives=False))
     assert dialog.feeding() == {"x": "s"}
-    assert "no inputs: x." in dialog.preview.text()
+    assert "Replaces inputs: x." in dialog.preview.text()
     dialog.findChild(QDialogButtonBox).button(QDialogButtonBox.StandardButton.Ok).click()
     assert not dialog.ok.isEnabled()
     desk.qtbot.waitUntil(lambda: not isValid(dialog))
