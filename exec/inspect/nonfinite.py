@@ -6,7 +6,7 @@ Passing on the -inf of a mask is no origin, nor are infinities in inputs and con
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Literal
 from weakref import WeakValueDictionary
@@ -19,6 +19,7 @@ from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import Path, StepLayout, ValueKey
 from onnx_workbench.exec.results.values import MISSING
+from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.schemas import traits
 
 #: Kinds of non-finite values, as bits.
@@ -32,13 +33,16 @@ Sought = Literal["all", "beginnings", "nan"]
 class NonFiniteValue:
     """A value with non-finite elements: the first index, its value, and the count.
 
-    For sequences and maps the index is empty and the value that of their first such element.
+    For sequences and maps the index is empty and the value that of their first such element. `operator` is that of the
+    node that made it, and `cause` why; empty where inputs of the node are not finite or the cause is not known.
     """
 
     key: ValueKey
     index: tuple[int, ...]
     value: float
     count: int
+    operator: str = ""
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,34 @@ def beginning(operator: str, given: int, gives: int, sought: Sought) -> int:
     return begins & NAN if sought == "nan" or traits.find(operator).value_attributes else begins
 
 
+#: Why operators give NaN, and infinities, for finite inputs.
+_UNDEFINED = {
+    "Log": "logarithm of a negative number", "Sqrt": "square root of a negative number", "Div": "0 divided by 0",
+    "Pow": "root of a negative number", "Asin": "argument outside −1 to 1", "Acos": "argument outside −1 to 1",
+    "Acosh": "argument below 1", "Atanh": "argument outside −1 to 1",
+}  # fmt: skip
+_POLES = {
+    "Log": "logarithm of 0", "Div": "division by 0 or a very small number",
+    "Reciprocal": "division by 0 or a very small number", "Atanh": "argument of −1 or 1",
+}  # fmt: skip
+_SUMMING = frozenset((
+    "Add", "AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "CumSum", "Einsum", "Gemm",
+    "GlobalAveragePool", "LayerNormalization", "MatMul", "Mean", "ReduceMean", "ReduceSum", "ReduceSumSquare", "Sub", "Sum",
+))  # fmt: skip
+_LARGEST = {ElementType.FLOAT16: "65504", ElementType.BFLOAT16: "3.39e38", ElementType.FLOAT: "3.40e38",
+            ElementType.DOUBLE: "1.80e308"}  # fmt: skip
+
+
+def cause_of(operator: str, number: float, element_type: ElementType | int | None) -> str:
+    """Describe why an operator gives NaN or an infinity for finite inputs: ``sum exceeds 65504``; empty if unknown."""
+    is_sum = operator in _SUMMING
+    largest = _LARGEST.get(element_type) if isinstance(element_type, ElementType) else None
+    known = (_UNDEFINED if number != number else _POLES).get(operator, "")
+    if known or largest is None or (number != number and not is_sum):
+        return known
+    return f"{'sum' if is_sum else 'result'} exceeds {largest}"
+
+
 def non_finite_values(result: RunResult, most: int = 1000, sought: Sought = "all") -> NonFiniteSearch:
     """Yield kept values with non-finite elements: of the main graph in run order, then of subgraphs.
 
@@ -110,7 +142,8 @@ def non_finite_values(result: RunResult, most: int = 1000, sought: Sought = "all
         if not kinds:
             continue
         if sieve.takes(key, kinds):
-            found.append(_bad(key, value, sought))
+            bad = _bad(key, value, sought)
+            found.append(bad if let_go else sieve.explained(bad, info.element_type))
             if len(found) >= most:
                 break
         elif passed is None:
@@ -159,6 +192,17 @@ class _Sieve:
         # checked late: operators must be looked up, and few nodes get here
         begins = beginning("", given, kinds, self._wanted)
         return bool(begins and beginning(self._operator(maker), given, kinds, self._wanted))
+
+    def explained(self, found: NonFiniteValue, element_type: ElementType | int | None) -> NonFiniteValue:
+        """Return a value that was taken with the operator that made it, and with the cause if all inputs are finite."""
+        slot = self._result.layout.slots.get(found.key)
+        maker = self._makers.get(slot) if self._makers is not None and slot is not None else None
+        if maker is None:
+            return found
+        operator = self._operator(maker)
+        is_finite = not any(self._kinds.get(read, 0) for read in maker.reads)
+        cause = cause_of(operator, found.value, element_type) if is_finite else ""
+        return replace(found, operator=operator, cause=cause)
 
     def _anywhere(self) -> int:
         kinds = 0

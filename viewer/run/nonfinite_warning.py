@@ -12,7 +12,7 @@ from onnx_workbench.exec.inspect.nonfinite import NonFiniteSearch, Sought, non_f
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.viewer.core.settings import NAN_ALONE
 from onnx_workbench.viewer.run.results import RunRecord
-from onnx_workbench.viewer.style.formatting import plural
+from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.style.labels import name_of
 
 if TYPE_CHECKING:
@@ -68,7 +68,12 @@ class NonFiniteWarning(QObject):
             self._told = value
             what = "NaN" if isnan(bad.value) else "An infinity"
             at = ", ".join(map(str, bad.index))
-            detail = f"{plural(bad.count, 'element')}, the first at [{at}]. {passed(search, sought_in(workspace))}."
+            maker = value.producer
+            made = f"{bad.operator} {display(maker.name, 60)}".rstrip() if maker is not None else bad.operator
+            cause = f"{made}: {bad.cause}. " if bad.cause else ""
+            detail = (
+                f"{cause}{plural(bad.count, 'element')}, the first at [{at}]. {passed(search, sought_in(workspace))}."
+            )
             show = ("Show", lambda: workspace.trigger("run.first_non_finite"))
             workspace.messages.show("warning", f"{what} in {name_of(value)}", detail, choices=(show,), topic=_TOPIC)
 

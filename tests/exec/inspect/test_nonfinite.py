@@ -41,6 +41,27 @@ def found(session: Session, feeds: Any, sought: Sought) -> list[str]:
     return [result.layout.name(bad.key[1]) for bad in non_finite_values(result, sought=sought).found]
 
 
+def test_the_cause_is_told_where_the_inputs_are_finite() -> None:
+    found = non_finite_values(masked().run(GIVEN), sought="beginnings").found
+    assert [(bad.operator, bad.cause) for bad in found] == [("Softmax", ""), ("Log", "logarithm of 0")]
+
+
+@pytest.mark.parametrize(
+    ("text", "x", "cause"),
+    [
+        ("y = MatMul (x, x)", 300.0, "sum exceeds 65504"),
+        ("y = Mul (x, x)", 300.0, "result exceeds 65504"),
+        ("y = Sqrt (x)", -1.0, "square root of a negative number"),
+        ("y = Reciprocal (x)", 0.0, "division by 0 or a very small number"),
+        ("y = Div (x, x)", 0.0, "0 divided by 0"),
+    ],
+)
+def test_causes(text: str, x: float, cause: str) -> None:
+    session = Session(parse(f"g (float16[2,2] x) => (float16[2,2] y) {{ {text} }}"))
+    (bad,) = non_finite_values(session.run({"x": np.full((2, 2), x, np.float16)}), sought="beginnings").found
+    assert bad.cause == cause
+
+
 @pytest.mark.parametrize(
     ("sought", "expected"),
     [

@@ -387,10 +387,10 @@ def test_after_the_conversion_the_operator_is_added_where_it_was_asked_for(desk,
     while way[0].inputs[0].producer is not None:
         way.insert(0, way[0].inputs[0].producer)
     assert [node.op_type for node in way] == wired
-    assert desk.messages()[-1] == "Converted to operator set 20"
+    assert desk.messages()[-1] == "Converted to opset 20"
     assert desk.document.undo_title == "Add Gelu"
     desk.run("edit.undo")
-    assert (ops(desk), desk.document.undo_title) == (["Relu", "Neg"], "Convert to operator set 20")
+    assert (ops(desk), desk.document.undo_title) == (["Relu", "Neg"], "Convert to opset 20")
     desk.run("edit.undo")
     assert desk.workspace.model.opset_imports[""] == 18
 
