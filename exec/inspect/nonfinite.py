@@ -103,7 +103,8 @@ _POLES = {
 }  # fmt: skip
 _SUMMING = frozenset((
     "Add", "AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "CumSum", "Einsum", "Gemm",
-    "GlobalAveragePool", "LayerNormalization", "MatMul", "Mean", "ReduceMean", "ReduceSum", "ReduceSumSquare", "Sub", "Sum",
+    "GlobalAveragePool", "LayerNormalization", "MatMul", "Mean", "ReduceMean", "ReduceSum",
+    "ReduceSumSquare", "Sub", "Sum",
 ))  # fmt: skip
 _LARGEST = {ElementType.FLOAT16: "65504", ElementType.BFLOAT16: "3.39e38", ElementType.FLOAT: "3.40e38",
             ElementType.DOUBLE: "1.80e308"}  # fmt: skip

@@ -163,7 +163,10 @@ def _add_metadata(texts: Texts) -> PropertyRow:
             raise ModelError(f"Key {key} already exists", "Metadata keys are unique.")
         texts.set_entry(edit, key, value.strip())
 
-    return add_row("Add entry", PropertyField(f"Add metadata to {texts.owner}", str, add, hint="key = text"))
+    title = f"Add metadata to {texts.owner}"
+    row = add_row("Add entry", PropertyField(title, str, add, hint="key = text"))
+    row.label_field = PropertyField(title, str, add, hint="key")  # its text is then written beside it
+    return row
 
 
 # -- sections and lists ---------------------------------------------------------------------------------------

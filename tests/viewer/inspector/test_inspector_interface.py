@@ -168,6 +168,15 @@ def test_an_input_is_given_a_default(qtbot, panel, workspace):
     assert workspace.document.undo_title == "Give x a default"
 
 
+def test_an_entry_of_metadata_is_written_in_two_cells_or_in_one(qtbot, panel, workspace):
+    model = workspace.model
+    workspace.selection.set([model])
+    write(qtbot, panel, "metadata", "+", text="author", column=0)
+    write(qtbot, panel, "metadata", "metadata author", text="me")
+    write(qtbot, panel, "metadata", "+", text="license = MIT")
+    assert {key: model.metadata[key] for key in ("author", "license")} == {"author": "me", "license": "MIT"}
+
+
 def test_a_models_fields(qtbot, panel, workspace):
     model = workspace.model
     workspace.selection.set([model])

@@ -98,7 +98,7 @@ def test_stop_while_it_is_tried_out_leaves_the_choice(dialog, qtbot, monkeypatch
         dialog.precision.setCurrentText("float16")
         stop(dialog, qtbot, began)
         settled(dialog, qtbot)
-    assert dialog.state.text().startswith("Stopped")
+    assert dialog.state.text().startswith("Preview stopped")
     dialog.ok.click()
     qtbot.waitUntil(lambda: "2 × weights converted to float16" in lines(dialog), timeout=30_000)
 
@@ -114,7 +114,7 @@ def test_stop_while_outputs_are_compared_leaves_the_model_and_the_choice(dialog,
         dialog.ok.click()
         stop(dialog, qtbot, began)
         settled(dialog, qtbot)
-    assert dialog.state.text().startswith("Stopped")
+    assert dialog.state.text().startswith("Preview stopped")
     assert dialog.form.isEnabled()
     assert snapshot(document.model) == before
     dialog.ok.click()
