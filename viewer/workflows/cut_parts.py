@@ -57,7 +57,7 @@ def check_part(
     run; see `check_transformed`.
     """
     if not runs:
-        return Equivalence(None, reason="not asked for")
+        return Equivalence(None, reason="not requested")
     return check_transformed(model, part, runs=runs, part_of=graph, time_limit=time_limit, progress=progress)
 
 

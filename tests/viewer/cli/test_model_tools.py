@@ -456,7 +456,7 @@ def test_convert_inlines_extracts_and_renames(tmp_path, capsys):
     assert [n.op_type for n in load(out).graph.nodes] == ["Block"] * 3
     new_names = ["--rename", "nodes", "--rename", "values", "--rename", "initializers"]
     assert main(["convert", str(out), "-o", str(back), "--functions", "inline", *new_names]) == 0
-    assert "3 calls inlined; 1 function taken away" in capsys.readouterr().out
+    assert "3 calls inlined; 1 function removed" in capsys.readouterr().out
     model = load(back)
     assert [n.name for n in model.graph.nodes][:4] == ["Mul_0", "Relu_0", "Add_0", "Mul_1"]
     assert [v.name for v in model.graph.initializers] == ["Mul_0_B"]
