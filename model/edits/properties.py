@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from onnx_workbench.model import schemas
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetField
@@ -34,30 +33,6 @@ def set_opset(edit: Transaction, target: Model | Function, domain: str, version:
         check_opset_version(version, target)
         imports[domain] = version
     edit.do(SetField(target, "opset_imports", imports))
-
-
-def nodes_changed_by_opset(target: Model | Function, domain: str, version: int) -> list[Node]:
-    """Return the nodes that another version of an imported domain defines differently. Calls of functions are not."""
-    current = target.opset_imports.get(domain)
-    model = target if isinstance(target, Model) else target.model
-    if current is None or current == version:
-        return []
-    if isinstance(target, Function):
-        roots = [target.body]
-    else:
-        roots = [graph for graph in target.root_graphs() if not isinstance(graph.owner, Function)]
-    local = set() if model is None else {function.key for function in model.functions}
-    nodes = (node for root in roots for graph in root.walk() for node in graph.nodes)
-    by_type: dict[str, list[Node]] = {}
-    for node in nodes:
-        if node.domain == domain and node.operator not in local:
-            by_type.setdefault(node.op_type, []).append(node)
-    return [
-        node
-        for op_type, found in by_type.items()
-        if schemas.has_changed(op_type, domain, current, version)
-        for node in found
-    ]
 
 
 def check_opset_version(version: int, place: object) -> None:

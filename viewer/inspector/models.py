@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from onnx_workbench.model import schemas
+from onnx_workbench.model.convert.changed_nodes import nodes_changed_by_opset
 from onnx_workbench.model.edits import functions, properties
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
@@ -126,7 +127,7 @@ def _opset_row(workspace: Workspace, target: Model | Function, domain: str, vers
     def apply(edit: Transaction, text: str) -> None:
         number = parse_int(text)
         properties.check_opset_version(number, target)
-        changed = properties.nodes_changed_by_opset(target, domain, number)
+        changed = nodes_changed_by_opset(target, domain, number)
         if changed:
             ask(target, domain, number, changed)
         else:

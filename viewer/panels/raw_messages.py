@@ -9,6 +9,7 @@ from PySide6.QtCore import QModelIndex, Qt, QTimer
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLabel, QTreeView, QVBoxLayout, QWidget
 
+from onnx_workbench.model.convert.changed_nodes import nodes_changed_by_opset
 from onnx_workbench.model.edits import properties
 from onnx_workbench.model.edits.raw_fields import place_of, set_field
 from onnx_workbench.model.edits.raw_paths import path_of, plain_path
@@ -236,7 +237,7 @@ class RawMessagesPanel(Panel):
         domain = list(target.opset_imports)[place.rest[0][1]]
         version = parse_int(text)
         properties.check_opset_version(version, target)
-        changed = properties.nodes_changed_by_opset(target, domain, version)
+        changed = nodes_changed_by_opset(target, domain, version)
         if changed:
             ask_about_opset(self.window(), self.workspace, target, domain, version, changed)
         return bool(changed)

@@ -113,11 +113,11 @@ def test_for_a_version_without_converter_the_number_alone_is_offered(desk):
 
 
 def test_many_nodes_are_listed_by_operator(desk):
-    rows = "\n".join(f"[n{i}] v{i + 1} = Relu (v{i})" for i in range(30))
+    rows = "\n".join(f"[n{i}] v{i + 1} = Softmax (v{i})" for i in range(30))
     desk.open(f'<ir_version: 7, opset_import: ["" : 9]> g (float[2] v0) => (float[2] v30) {{ {rows} }}')
     write_opset(desk, "13")
     (box,) = questions(desk)
-    assert "Relu: n0, n1, n2, n3 and 26 more\n" in box.informativeText()
+    assert "Softmax: n0, n1, n2, n3 and 26 more\n" in box.informativeText()
     answer(desk, "Cancel")
 
 
@@ -133,7 +133,7 @@ def test_the_raw_messages_ask_too(desk, path):
     desk.open(FUNCTION)
     desk.window.docks.open("raw")
     panel = desk.child(RawMessagesPanel)
-    desk.qtbot.waitUntil(lambda: "would be saved" in panel.status.text())
+    desk.qtbot.waitUntil(lambda: panel.model.index_of((*path, ("version", 0))).isValid())
     index = panel.model.index_of((*path, ("version", 0))).siblingAtColumn(2)
     panel.tree.setCurrentIndex(index)
     panel.tree.edit(index)
@@ -150,3 +150,20 @@ def test_the_raw_messages_ask_too(desk, path):
         assert target.opset_imports[""] == 12
         answer(desk, "Change Number Only")
         assert target.opset_imports[""] == 13
+
+
+WIDENED = """<ir_version: 8, opset_import: ["" : 18]> g (float[2] x, bool f) => (float[2] y) {
+    [rect] r = Relu (x)
+    [choose] y = If (f) <then_branch: graph = a () => (float[2] p) { p = Neg (r) },
+        else_branch: graph = b () => (float[2] q) { q = Abs (r) }>
+}"""
+
+
+def test_versions_that_only_allow_more_types_are_no_question(desk):
+    desk.open(WIDENED)
+    write_opset(desk, "19")
+    assert questions(desk) == []
+    assert desk.workspace.model.opset_imports[""] == 19
+    write_opset(desk, "18")  # which allows fewer
+    assert "If: choose" in questions(desk)[0].informativeText()
+    answer(desk, "Cancel")
