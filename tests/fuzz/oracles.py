@@ -547,6 +547,10 @@ def is_valid(case: Case) -> str:
 _ORT_ERRS = frozenset({"StringSplit"})
 
 
+def _are_bits(found: Any, value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind == "V" and np.asarray(found).dtype == np.uint8
+
+
 def as_onnx_runtime(case: Case) -> str:
     if any(node.op_type in _ORT_ERRS for node in case.proto.graph.node):
         return ""
@@ -556,6 +560,8 @@ def as_onnx_runtime(case: Case) -> str:
         found = ORT.run(case.data, feeds)
         if isinstance(found, dict):
             for name, value in expected.items():
+                if _are_bits(found[name], value):
+                    continue  # it gives its 8-bit floats as integers
                 if told := difference(value, found[name]):
                     return f"output {name}: {told}"
     if not case.runs and not isinstance(ORT.run(case.data, feeds_of(case.proto, SIZES[0], case.rng)), str):
@@ -574,6 +580,8 @@ def as_reference(case: Case) -> str:
     for node in case.proto.graph.node:
         if node.op_type in _REFERENCE_ERRS or any(a.name == "activations" for a in node.attribute):
             return ""  # its recurrent operators do not heed all activations
+        if any(a.name == "ceil_mode" and a.i for a in node.attribute):
+            return ""  # its MaxPool takes the padding of one axis for that of another then
     for feeds, expected in case.runs[:2]:
         try:
             evaluator: Any = ReferenceEvaluator(case.proto)
