@@ -27,8 +27,8 @@ pytestmark = pytest.mark.usefixtures("no_system_dialogs")
 #: Actions that leave something to be done: they take away what others need, add what is to be connected, or declare
 #: what was written.
 UNFINISHED = frozenset({
-    "edit.cut", "edit.delete", "edit.delete_and_bridge", "node.disconnect", "node.remove_output", "node.add", "node.change_operator",
-    "node.connect", "node.add_output", "value.type",
+    "edit.cut", "edit.delete", "edit.delete_and_bridge", "node.disconnect", "node.remove_output", "node.add",
+    "node.change_operator", "node.connect", "node.add_output", "value.type",
 })  # fmt: skip
 #: Undo and redo themselves, which take each action back here.
 HISTORY = frozenset({"edit.undo", "edit.redo"})
