@@ -338,5 +338,5 @@ def test_types_that_a_newer_version_does_not_take_are_refused(capsys, tmp_path):
     source, target = tmp_path / "in.onnx", tmp_path / "out.onnx"
     source.write_bytes(written(INTEGERS_IN_ERF))
     assert main(["convert", "--opset", "15", str(source), "-o", str(target)]) == 2
-    assert "does not take int32" in capsys.readouterr().err
+    assert "does not accept int32" in capsys.readouterr().err
     assert not target.exists()

@@ -28,7 +28,7 @@ twice (v) => (o) { o = Add (v, v) }
 """
 
 TOOLS = {
-    "model.inline_all": ("Inline all functions", "1 call inlined; 1 function taken away"),
+    "model.inline_all": ("Inline all functions", "1 call inlined; 1 function removed"),
     "graph.sort": ("Sort nodes", "1 node moved"),
     "model.node_names": ("Regenerate node names", "4 nodes have new names"),
     "model.missing_names": ("Name unnamed nodes", "2 unnamed nodes have new names"),

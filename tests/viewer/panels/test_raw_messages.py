@@ -24,7 +24,7 @@ def panel(qtbot):
     qtbot.addWidget(panel)
     panel.resize(700, 400)
     panel.show()
-    qtbot.waitUntil(lambda: "would be saved" in panel.status.text())
+    qtbot.waitUntil(lambda: "were saved" in panel.status.text())
     yield panel
     workspace.close()
 
@@ -144,7 +144,7 @@ def panel_of(qtbot, count):
     panel = RawMessagesPanel(Workspace(Document(Model(graph, opset=20)), title="wide"))
     qtbot.addWidget(panel)
     panel.show()
-    qtbot.waitUntil(lambda: "would be saved" in panel.status.text())
+    qtbot.waitUntil(lambda: "were saved" in panel.status.text())
     return panel
 
 
@@ -162,7 +162,7 @@ def test_what_is_typed_outlives_an_edit_made_elsewhere(qtbot, panel):
     beside = RawMessagesPanel(panel.workspace)
     qtbot.addWidget(beside)
     beside.show()
-    qtbot.waitUntil(lambda: "would be saved" in beside.status.text())
+    qtbot.waitUntil(lambda: "were saved" in beside.status.text())
     name = (("graph", 0), ("name", 0))
     editor = begin(panel, (("ir_version", 0),))
     editor.selectAll()
@@ -273,7 +273,7 @@ def test_a_field_nobody_knows_is_changed_and_removed(qtbot):
     panel = RawMessagesPanel(workspace)
     qtbot.addWidget(panel)
     panel.show()
-    qtbot.waitUntil(lambda: "would be saved" in panel.status.text())
+    qtbot.waitUntil(lambda: "were saved" in panel.status.text())
     number, text = (("field 1007", 0),), (("field 1007", 1),)
     type_over(qtbot, panel, number, "43")
     qtbot.waitUntil(lambda: cell(panel, number).data() == "43")

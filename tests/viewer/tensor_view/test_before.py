@@ -72,7 +72,7 @@ def test_what_had_another_shape_before_is_shown_as_it_was(qtbot, panel, workspac
     choose(qtbot, panel, "Before")
     assert numbers(pane) == [[1, 2, 3], [4, 5, 6]]
     assert "2×3" in pane.type_line.text()
-    assert pane.storage.text() == "of the run before"
+    assert pane.storage.text() == "of the previous run"
     choose(qtbot, panel, "Value")
     assert numbers(pane) == [[1, 2, 3, 4, 5, 6]]
     assert "1×6" in pane.type_line.text()

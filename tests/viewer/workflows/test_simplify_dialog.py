@@ -99,11 +99,11 @@ def test_what_was_stopped_can_be_begun_again(dialog, qtbot, monkeypatch):
         qtbot.waitUntil(began.is_set, timeout=30_000)
         dialog._workspace.tasks.cancel_all()
         qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
-    assert dialog.state.text().startswith("Stopped")
+    assert dialog.state.text().startswith("Search stopped")
     assert dialog.passes.isEnabled()
     assert document.undo_title is None
     dialog.ok.click()
-    qtbot.waitUntil(lambda: " now; " in dialog.state.text(), timeout=30_000)
+    qtbot.waitUntil(lambda: "A pass can" in dialog.state.text(), timeout=30_000)
     dialog.ok.click()
     qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report, timeout=30_000)
     assert [n.op_type for n in document.model.graph.nodes] == ["Mul"]
@@ -140,7 +140,7 @@ def test_an_edit_before_the_change_has_it_searched_again(about_to_change, qtbot,
     with document.edit("Rename") as edit:
         rename_node(edit, builders.node(document, "times"), "other")
     free.set()
-    qtbot.waitUntil(lambda: " now; " in dialog.state.text(), timeout=30_000)
+    qtbot.waitUntil(lambda: "A pass can" in dialog.state.text(), timeout=30_000)
     assert document.undo_title == "Rename"
     assert dialog.pages.currentWidget() is dialog.passes
     assert dialog.ok.isEnabled()
@@ -150,7 +150,7 @@ def test_what_is_stopped_before_the_change_can_be_begun_again(about_to_change, q
     dialog = about_to_change
     dialog._workspace.tasks.cancel_all()
     qtbot.waitUntil(dialog.ok.isEnabled)
-    assert dialog.state.text().startswith("Stopped")
+    assert dialog.state.text().startswith("Search stopped")
     assert dialog.passes.isEnabled()
     free.set()
     assert dialog._workspace.document.undo_title is None
