@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from onnx_workbench.model.errors import ModelError
@@ -47,8 +48,12 @@ def print_text(payload: bytes) -> bytes:
     cls = getattr(onnx, name.decode("ascii"))
     message = cls.FromString(data)
     try:
-        written = (printer.to_text(message).rstrip("\n") + "\n").encode("utf-8")
-        again = parse(name + b"\n" + written)
+        written = _encoded(_with_defaults(message, printer.to_text))
+        try:
+            again = parse(name + b"\n" + written)
+        except ModelError:  # of a default that the syntax does not have
+            written = _encoded(printer.to_text(message))
+            again = parse(name + b"\n" + written)
     except UnicodeError as error:
         raise ModelError("The model cannot be written as ONNX text", "It has text that is not UTF-8.") from error
     except ModelError as error:
@@ -57,6 +62,35 @@ def print_text(payload: bytes) -> bytes:
     missing = {} if again == data else _missing(message, cls.FromString(again))
     listed = "; ".join(f"{what} of {', '.join(sorted(holders))}" for what, holders in sorted(missing.items()))
     return listed.encode("ascii") + b"\n" + written
+
+
+def _encoded(text: str) -> bytes:
+    return (text.rstrip("\n") + "\n").encode("utf-8")
+
+
+#: Header of a function that has attributes, as the printer writes it.
+_HEADER = re.compile(r"^(\S[^\n]*?) <([^<>\n]*)>(?=\()", re.MULTILINE)
+
+
+def _with_defaults(message: Any, to_text: Callable[[Any], str]) -> str:
+    """Print a message with the attribute defaults of functions, which onnx's printer leaves out."""
+    from onnx import NodeProto
+
+    copy = type(message).FromString(message.SerializeToString())
+    kind = message.DESCRIPTOR.name
+    functions = list(copy.functions) if kind == "ModelProto" else [copy] if kind == "FunctionProto" else []
+    if not any(function.attribute_proto for function in functions):
+        return to_text(message)
+    lists = []  # of attributes, of each function that has any
+    for function in functions:
+        defaults = [to_text(NodeProto(op_type="X", attribute=[given])) for given in function.attribute_proto]
+        written = [text[text.index("<") + 1 : text.rindex(">")] for text in defaults]
+        lists += [", ".join([*function.attribute, *written])] if function.attribute or written else []
+        function.attribute.extend(given.name for given in function.attribute_proto)
+    text, headers = to_text(copy), iter(lists)
+    if len(_HEADER.findall(text)) != len(lists):
+        return to_text(message)
+    return _HEADER.sub(lambda header: f"{header[1]} <{next(headers)}> ", text)
 
 
 #: Display names of fields and messages, where they are not the plural of their names.

@@ -119,3 +119,27 @@ def test_onnx_text_is_written_without_the_files_that_hold_values(tmp_path):
     proto.graph.node.add(op_type="Constant", output=["c"]).attribute.add(name="value", type=4, t=tensor)
     (told,) = save(load(proto.SerializeToString()), tmp_path / "m", form=FileForm.ONNX_TEXT).left_out
     assert "no words for values of tensors." in told
+
+
+DEFAULTS = """
+<ir_version: 10, opset_import: ["" : 18, "f" : 1]>
+g (float[2] x) => (float[2] y) {
+    a = f.F <beta = 2.0> (x) b = f.G (a) c = f.H <z = 1> (b) y = f.F <beta = 1.0, alpha = 3.0> (c)
+}
+<domain: "f", opset_import: ["" : 18]> F <beta, alpha: float = 1.5, names: strings = ["a>b (", "c"]> (x) => (y)
+    { c = Constant <value_float: float = @alpha> () y = Mul (x, c) }
+<domain: "f", opset_import: ["" : 18]> G (x) => (y) { y = Relu (x) }
+<domain: "f", opset_import: ["" : 18]> H <z> (x) => (y) { y = Relu (x) }
+"""
+
+
+def test_onnx_text_keeps_the_attribute_defaults_of_functions(tmp_path):
+    """onnx's printer leaves them out, so that references to them lead nowhere."""
+    model = load(onnx.parser.parse_model(DEFAULTS).SerializeToString())
+    assert save(model, tmp_path / "out.onnxtxt").left_out == ()
+    again = load(tmp_path / "out.onnxtxt")
+    for function, other in zip(model.functions, again.functions, strict=True):
+        assert function.attributes == other.attributes
+        told = [(a.name, a.value) for a in function.attribute_defaults]
+        assert told == [(a.name, a.value) for a in other.attribute_defaults]
+    assert [a.name for a in again.functions[0].attribute_defaults] == ["alpha", "names"]
