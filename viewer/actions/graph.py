@@ -210,14 +210,14 @@ def _ask_for_values(context: MenuContext, values: list[Value]) -> None:
 
 
 def _remove_unused_inputs(context: MenuContext) -> None:
-    from onnx_workbench.viewer.workflows.background_edit import take_unused_inputs_away
+    from onnx_workbench.viewer.workflows.background_edit import remove_unused_inputs_in
 
     graph = graph_in_view(context)
     if isinstance(graph.owner, (Node, Function)):
         raise ModelError(
             "These inputs are part of a signature", "Inputs of a body or function cannot become constants."
         )
-    take_unused_inputs_away(context.opened, graph)
+    remove_unused_inputs_in(context.opened, graph)
 
 
 def _set_batch(context: MenuContext) -> None:

@@ -103,7 +103,7 @@ def _ask_how(window: QWidget, workspace: Workspace, graph: Graph, other: Model, 
     from onnx_workbench.model.convert.align_for_merge import align, clashing_functions, means_something_else
     from onnx_workbench.model.history.working_copy import WorkingCopy
     from onnx_workbench.viewer.dialogs.merge import MergeDialog
-    from onnx_workbench.viewer.workflows.convert import told
+    from onnx_workbench.viewer.workflows.convert import report_lines
 
     imports, clashes = dict(graph.opset_imports), clashing_functions(workspace.model, other)
     if not clashes and not means_something_else(other, imports):
@@ -116,7 +116,7 @@ def _ask_how(window: QWidget, workspace: Workspace, graph: Graph, other: Model, 
 
     def done(fitted: tuple[Model, ConversionReport]) -> None:
         model, report = fitted
-        workspace.messages.show("info", f"{display(title, 60)} was converted to match", "\n".join(told(report)))
+        workspace.messages.show("info", f"{display(title, 60)} was converted to match", "\n".join(report_lines(report)))
         show_for(workspace, MergeDialog(window, workspace, graph, model, title))
 
     workspace.tasks.start(f"Converting {title}", work, done=done)

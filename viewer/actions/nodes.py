@@ -128,11 +128,11 @@ def _calls_function(context: MenuContext) -> bool:
 
 
 def _inline(context: MenuContext) -> None:
-    from onnx_workbench.viewer.workflows.background_edit import inline_these
+    from onnx_workbench.viewer.workflows.background_edit import inline_calls
 
     workspace = context.opened
     keys = {function.key for function in workspace.model.functions}
-    inline_these(workspace, [node for node in selected_nodes(context) if node.operator in keys])
+    inline_calls(workspace, [node for node in selected_nodes(context) if node.operator in keys])
 
 
 def _has_functions(context: MenuContext) -> bool:
@@ -141,10 +141,10 @@ def _has_functions(context: MenuContext) -> bool:
 
 def _at_once(title: str, context: MenuContext, **what: Any) -> None:
     """Return the action that converts the whole model in one respect."""
-    from onnx_workbench.viewer.workflows.background_edit import convert_at_once
+    from onnx_workbench.viewer.workflows.background_edit import convert_in_background
     from onnx_workbench.viewer.workflows.convert import only
 
-    convert_at_once(context.opened, title, only(**what))
+    convert_in_background(context.opened, title, only(**what))
 
 
 _NODE = frozenset({"node"})

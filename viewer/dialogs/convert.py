@@ -316,8 +316,8 @@ class ConvertDialog(QDialog):
             for text, count in report.summary():
                 self._add(counted(text, count), places[text])
         warnings = sum(len(report.warnings) for report in reports)
-        said = f" · {plural(warnings, 'warning')}" if warnings else ""
-        self.state.setText((f"{plural(len(steps), 'change')} to the model{said}") if steps else "Nothing changes.")
+        noted = f" · {plural(warnings, 'warning')}" if warnings else ""
+        self.state.setText((f"{plural(len(steps), 'change')} to the model{noted}") if steps else "Nothing changes.")
         self.ok.setEnabled(bool(steps))
 
     def _add(self, text: str, place: object) -> None:
@@ -366,35 +366,35 @@ class ConvertDialog(QDialog):
         if self._workspace.document.revision != self._revision:
             self.preview()
             return
-        said = display(str(agreement), 300)
+        text = display(str(agreement), 300)
         if trial.is_refused_by(agreement):
             self.form.setEnabled(True)
-            self.state.setText(f"Nothing was changed, because after the conversion {said}.")
+            self.state.setText(f"Nothing was changed, because after the conversion {text}.")
             return
-        self._change(trial, lambda: self._tell(said))
+        self._change(trial, lambda: self._show_agreement(text))
 
     def _close_converted(self) -> None:
         self.accept()
         self.converted.emit()
 
-    def _tell(self, said: str) -> None:
+    def _show_agreement(self, text: str) -> None:
         if self._purpose:
-            self._workspace.messages.show("info", self.title().replace("Convert", "Converted", 1), f"{said}.")
+            self._workspace.messages.show("info", self.title().replace("Convert", "Converted", 1), f"{text}.")
             self._close_converted()
             return
-        self.state.setText(f"Converted; {said}.")
+        self.state.setText(f"Converted; {text}.")
         self.ok.setText("Close")
         self.ok.setEnabled(True)
         self.cancel.setVisible(False)
 
-    def _change(self, trial: Trial, made: Callable[[], object]) -> None:
+    def _change(self, trial: Trial, then: Callable[[], object]) -> None:
         workspace, revision, title = self._workspace, self._revision, self.title()
 
         def applied(is_applied: bool) -> None:
             if not isValid(self):
                 return
             if is_applied:
-                made()
+                then()
             else:  # the model was changed in the meantime
                 self._is_done = False
                 self.preview()

@@ -235,13 +235,13 @@ class SimplifyDialog(QDialog):
         self._workspace.highlights.mark("matches", [])
         titles = {p.id: p.title for p in PASSES}
         done = plural(len(outcome.entries), "undo step")
-        said = display(str(outcome.agreement), 300)
+        agreement = display(str(outcome.agreement), 300)
         if outcome.agreement.agrees is False:
-            self.state.setText(f"Nothing was changed, because after simplifying {said}.")
+            self.state.setText(f"Nothing was changed, because after simplifying {agreement}.")
         elif not outcome.report.applied:
             self.state.setText("Nothing to simplify.")
         else:
-            self.state.setText(f"Done in {done}; {said}.")
+            self.state.setText(f"Done in {done}; {agreement}.")
         for cells in size_table(outcome.report)[1:]:
             self._row(self.report.invisibleRootItem(), *cells)
         applied = self._row(self.report.invisibleRootItem(), "Passes")

@@ -23,7 +23,7 @@ from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.core.tasks import Task, call_back
 from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.workflows.apply_edits import apply_edits
-from onnx_workbench.viewer.workflows.convert import attempt, told
+from onnx_workbench.viewer.workflows.convert import attempt, report_lines
 from onnx_workbench.viewer.workflows.working_copies import copy_model
 
 
@@ -83,13 +83,13 @@ def edit_in_background(
     return workspace.tasks.start(title, run, failed=failed, finished=finished, lane="mutate", makes="edit")
 
 
-def convert_at_once(workspace: DocumentContext, title: str, options: argparse.Namespace) -> None:
+def convert_in_background(workspace: DocumentContext, title: str, options: argparse.Namespace) -> None:
     """Convert the whole model as `options` say, without a dialog before it."""
 
     def work(copy: WorkingCopy, progress: Progress) -> EditOutcome:
         trial = attempt(copy, options, progress, comparable=False)
-        said = "; ".join(line for report in trial.reports for line in told(report))
-        return EditOutcome(trial.steps, display(said or "There is nothing to change", 300))
+        text = "; ".join(line for report in trial.reports for line in report_lines(report))
+        return EditOutcome(trial.steps, display(text or "There is nothing to change", 300))
 
     edit_in_background(workspace, title, work)
 
@@ -109,7 +109,7 @@ def write_types(workspace: DocumentContext, *, selected: bool = False) -> None:
     edit_in_background(workspace, title, work)
 
 
-def inline_these(workspace: DocumentContext, calls: Sequence[Node]) -> None:
+def inline_calls(workspace: DocumentContext, calls: Sequence[Node]) -> None:
     """Put the nodes of their functions in the place of calls; the functions stay."""
     title = f"Inline {display(calls[0].title, 60) if len(calls) == 1 else plural(len(calls), 'call')}"
 
@@ -120,21 +120,21 @@ def inline_these(workspace: DocumentContext, calls: Sequence[Node]) -> None:
             for call in progress.paced(copies, of=len(copies)):
                 inlined += inline_call(edit, call)
         steps = copy.steps()
-        said = f"{plural(len(copies), 'call')} became {plural(len(inlined), 'node')}"
-        return EditOutcome(steps, said, places=[*map(copy.original, inlined)])
+        text = f"{plural(len(copies), 'call')} became {plural(len(inlined), 'node')}"
+        return EditOutcome(steps, text, places=[*map(copy.original, inlined)])
 
     edit_in_background(workspace, title, work)
 
 
-def take_unused_inputs_away(workspace: DocumentContext, graph: Graph) -> None:
+def remove_unused_inputs_in(workspace: DocumentContext, graph: Graph) -> None:
     """Remove the inputs of a graph that nothing takes."""
     title = "Remove unused inputs"
 
     def work(copy: WorkingCopy, progress: Progress) -> EditOutcome:
         with copy.document.edit(title) as edit:
             removed = remove_unused_inputs(edit, copy.copy_of(graph), progress)
-        said = f"{plural(removed, 'input')} removed." if removed else "Every input is used."
-        return EditOutcome(copy.steps(), said)
+        text = f"{plural(removed, 'input')} removed." if removed else "Every input is used."
+        return EditOutcome(copy.steps(), text)
 
     edit_in_background(workspace, title, work)
 
@@ -156,11 +156,11 @@ def set_batch(workspace: DocumentContext, graph: Graph, batch: Dimension, text: 
             )
         warning = None
         if warnings:
-            said = "\n".join(dict.fromkeys(remark.text for remark in warnings))
+            detail = "\n".join(dict.fromkeys(remark.text for remark in warnings))
             places = plural(len(warnings), "place")
-            warning = (f"{places} may still hold the old batch", said, copy.original(warnings[0].place))
+            warning = (f"{places} may still hold the old batch", detail, copy.original(warnings[0].place))
         return EditOutcome(
-            steps, f"The batch dimension is {display(text, 40)}", "\n".join(told(report)), warning=warning
+            steps, f"The batch dimension is {display(text, 40)}", "\n".join(report_lines(report)), warning=warning
         )
 
     edit_in_background(workspace, f"Set batch dimension to {display(text, 40)}", work)

@@ -99,7 +99,7 @@ def _meant_changes(options: argparse.Namespace) -> list[Change]:
     return [change for change, is_meant in changes.items() if is_meant]
 
 
-def told(report: ConversionReport) -> list[str]:
+def report_lines(report: ConversionReport) -> list[str]:
     """Its changes in lines, equal ones as one that says how many they are."""
     return [counted(text, count) for text, count in report.summary()]
 
@@ -333,8 +333,8 @@ def _of_the_whole_model(report: ConversionReport, part: Collection[Node], after:
     places = (remark.place for remark in (*report.changes, *report.warnings))
     changed = dict.fromkeys(display(p.title, 60) for p in places if isinstance(p, Node) and (p in part or p in after))
     named = ", ".join(list(changed)[:_MOST_NAMED]) + (" and others" if len(changed) > _MOST_NAMED else "")
-    told = f"These selected nodes would change: {named}." if changed else "Nothing selected would change."
-    return ModelError("The opset applies to the whole model", f"{told} Convert the whole model for that.")
+    text = f"These selected nodes would change: {named}." if changed else "Nothing selected would change."
+    return ModelError("The opset applies to the whole model", f"{text} Convert the whole model for that.")
 
 
 def _place(text: str) -> tuple[tuple[str, int], str]:

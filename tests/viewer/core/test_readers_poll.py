@@ -13,7 +13,7 @@ import pytest
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.viewer.core import threads
 from onnx_workbench.viewer.panel_list import PANELS
-from onnx_workbench.viewer.workflows.background_edit import convert_at_once
+from onnx_workbench.viewer.workflows.background_edit import convert_in_background
 from onnx_workbench.viewer.workflows.convert import only
 from tests.benchmarks.large_models import write_nodes_model
 from tests.viewer.held import let_readers_end
@@ -91,7 +91,7 @@ def test_readers_poll_after_a_bounded_number_of_calls(calls, make_window, qtbot,
     with workspace.document.edit("Rename") as edit:
         edit.do(SetField(workspace.graph.nodes[7], "name", "other"))
     settle()
-    convert_at_once(workspace, "Rename all", only(rename=["nodes"]))
+    convert_in_background(workspace, "Rename all", only(rename=["nodes"]))
     qtbot.waitUntil(lambda: workspace.document.undo_title == "Rename all")
     settle()
     window.actions_binding.run("file.save")

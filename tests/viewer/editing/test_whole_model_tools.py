@@ -119,7 +119,7 @@ def test_a_batch_that_nothing_follows_is_not_said_to_be_set(desk):
 
 def test_unused_inputs_of_a_graph_that_is_gone_are_told_of(desk):
     desk.open(WITH_BATCH)
-    background_edit.take_unused_inputs_away(desk.workspace, Graph("gone"))
+    background_edit.remove_unused_inputs_in(desk.workspace, Graph("gone"))
     desk.qtbot.waitUntil(lambda: "The graph no longer exists" in desk.messages())
     done(desk)
     assert desk.document.undo_title is None
