@@ -24,9 +24,9 @@ from onnx_workbench.viewer.core.threads import Call, Work, mailbox, post
 
 T = TypeVar("T")
 #: "mutate": one task of a runner after the other, for what ends in a change of the model or a file. "model": reads the
-#: live model; an edit has it start again. "open": opens a file. "count": reductions over very many elements, which must
+#: live model; an edit has it start again. "count": reductions over very many elements, which must
 #: not delay a look at a few. "fetch": waits until no run is active. "read": everything else, side by side.
-Lane = Literal["read", "open", "count", "fetch", "mutate", "model"]
+Lane = Literal["read", "count", "fetch", "mutate", "model"]
 Product = Literal["", "edit", "file"]  # "edit": one of the document; "file": one that is not the document's
 
 

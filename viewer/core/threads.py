@@ -19,13 +19,12 @@ T = TypeVar("T")
 Work = Callable[[Progress], T]
 #: Called with a result or an error; with Cancelled, and perhaps a result, if it was cancelled.
 Then = Callable[[T | None, BaseException | None], object]
-Pool = Literal["read", "open", "count", "fetch", "model"]
+Pool = Literal["read", "count", "fetch", "model"]
 
 #: Threads of the process for each pool.
 _THREADS: dict[Pool, int] = {
     "read": max(16, os.cpu_count() or 1),  # most wait for a file, another process or the GUI thread
-    "open": 4,  # parsing is Python: each more slows the others and the GUI thread
-    "count": 2,  # reductions over very many elements, which must not keep others from a processor
+    "count": 2,  # reductions over very many elements, each with temporary arrays as large as what it reads
     "fetch": 4,  # wait for the worker process until no run is active, which may be long
     "model": 1,  # readers are Python throughout: several would only wait for each other
 }

@@ -162,7 +162,6 @@ class Documents(QObject):
             partial(open_model, request, self._preload),
             failed=partial(self._cannot_open, request),
             finished=lambda: self._show(request, task.result),
-            lane="open" if model is None else "read",
         )
 
     def _show(self, request: OpenRequest, opened: OpenedModel | None) -> None:

@@ -38,7 +38,7 @@ Held = Tensor | SparseTensor
 Refused = Callable[[ModelError], object]
 Confirm = Callable[[str, Callable[[], object]], object]  # a report, and the function to call on confirmation
 
-_AT_ONCE = 1 << 20  # bytes processed without a task
+_AT_ONCE = 1 << 20  # bytes processed without a task, in some ms: a task would wait for a save that is being written
 
 
 class TensorEditing:
