@@ -22,8 +22,8 @@ from onnx_workbench.viewer.core.threads import post
 if TYPE_CHECKING:
     from onnx_workbench.model.analysis.block_tree import Blocks
 
-#: Up to so many nodes a tree is made on the GUI thread, as the outline opens rows: 6 ms; 170 ms at 100,000 nodes, beside
-#: what else an edit costs, would be too long.
+#: Up to so many nodes a tree is made on the GUI thread, as the outline opens rows: 6 ms. At 100,000 nodes
+#: it is 170 ms, too long beside what else an edit costs.
 AT_ONCE = 4000
 
 

@@ -20,7 +20,7 @@ from onnx_workbench.model.history.steps import (
 from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
 
-#: So many nodes and values a change may touch for views to follow it at once. Beyond, their labels are written in chunks:
+#: So many nodes and values a change may touch for views to follow it at once. Beyond, labels are written in chunks:
 #: 0.1 s in one go for 100,000 renamed nodes that show as 10,000 boxes, and more where all are expanded.
 _MANY = 2_000
 
