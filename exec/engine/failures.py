@@ -82,5 +82,5 @@ def refuse_large(step: PlanStep, slots: list[RuntimeValue], most: int) -> None:
             text = describe(value)
             for out in filter(None, step.outs):
                 slots[out] = MISSING
-            msg = f"a result of {text} needs {size:,} bytes, over the limit of {most:,} bytes for the largest value"
+            msg = f"a result of {text} needs {size:,} bytes, over the limit of {most:,} bytes for a tensor"
             raise LimitError(msg)

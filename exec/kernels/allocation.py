@@ -50,7 +50,7 @@ def check_size(shape: Sequence[int], dtype: DTypeLike) -> None:
         raise LimitError(msg)
     if size > limit:
         needed = f"a result of {_written(shape, dtype)} needs {size:,} bytes"
-        msg = f"{needed}, over the limit of {limit:,} bytes for the largest value"
+        msg = f"{needed}, over the limit of {limit:,} bytes for a tensor"
         raise LimitError(msg)
 
 
