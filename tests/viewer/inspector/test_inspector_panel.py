@@ -85,7 +85,7 @@ def test_what_is_wrong_is_said_and_mended(qtbot, panel, workspace):
     workspace.selection.set([node])
     qtbot.waitUntil(lambda: panel.tree.rows.find("problems").isValid())
     first = panel.tree.rows.row(panel.tree.rows.index(0, 1, panel.tree.rows.find("problems").siblingAtColumn(0)))
-    assert first.text == "Relu_0 has an attribute alpha"
+    assert first.text == "Relu_0 has an unknown attribute alpha"
     press(qtbot, panel, "problems", first.key, title=first.actions[0].title)
     assert not node.attributes
     qtbot.waitUntil(lambda: not panel.tree.rows.find("problems").isValid())

@@ -67,11 +67,11 @@ def test_what_a_tensor_says_of_itself_is_changed_in_its_rows(qtbot):
     weight = workspace.model.graph.initializers[0]
     panel = shown(qtbot, workspace)
     workspace.selection.set([weight])
-    write(qtbot, panel, "initializer", "values texts", "doc_string", text="learnt")
-    write(qtbot, panel, "initializer", "values texts", "metadata", "+", text="origin = layer 3")
-    write(qtbot, panel, "initializer", "values texts", "metadata", "metadata origin", text="source", column=0)
+    write(qtbot, panel, "initializer", "values metadata", "doc_string", text="learnt")
+    write(qtbot, panel, "initializer", "values metadata", "metadata", "+", text="origin = layer 3")
+    write(qtbot, panel, "initializer", "values metadata", "metadata", "metadata origin", text="source", column=0)
     assert (weight.initializer.doc_string, weight.initializer.metadata) == ("learnt", {"source": "layer 3"})
-    press(qtbot, panel, "initializer", "values texts", "metadata", "metadata source", title="Remove")
+    press(qtbot, panel, "initializer", "values metadata", "metadata", "metadata source", title="Remove")
     assert not weight.initializer.metadata
     assert workspace.document.undo_title == "Remove metadata source of tensor w"
     assert not weight.doc_string
@@ -84,7 +84,7 @@ def test_the_tensors_of_a_sparse_constant_have_texts_of_their_own(qtbot):
         node = add_node(edit, workspace.model.graph, "Constant", attributes={"sparse_value": sparse})
     panel = shown(qtbot, workspace)
     workspace.selection.set([node])
-    write(qtbot, panel, "attributes", "sparse_value", "indices texts", "name", text="places")
-    write(qtbot, panel, "attributes", "sparse_value", "values texts", "doc_string", text="what is not zero")
+    write(qtbot, panel, "attributes", "sparse_value", "indices metadata", "name", text="places")
+    write(qtbot, panel, "attributes", "sparse_value", "values metadata", "doc_string", text="what is not zero")
     made = node.attributes["sparse_value"].value
     assert (made.indices.name, made.values.doc_string) == ("places", "what is not zero")

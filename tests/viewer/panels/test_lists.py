@@ -318,7 +318,7 @@ def test_problems_appear_and_go(qtbot, workspace):
     qtbot.waitUntil(lambda: panel.workspace.problems.finished)
     before = messages(panel)
     broken(workspace)
-    qtbot.waitUntil(lambda: "Relu_0 has an attribute nonsense" in messages(panel))
+    qtbot.waitUntil(lambda: "Relu_0 has an unknown attribute nonsense" in messages(panel))
     workspace.document.undo()
     qtbot.waitUntil(lambda: messages(panel) == before)
 
@@ -326,8 +326,8 @@ def test_problems_appear_and_go(qtbot, workspace):
 def test_a_problem_leads_to_its_place_and_is_mended(qtbot, workspace):
     panel = shown(qtbot, ProblemsPanel(workspace))
     relu = broken(workspace)
-    qtbot.waitUntil(lambda: "Relu_0 has an attribute nonsense" in messages(panel))
-    row = [p.message for p in panel.model.rows].index("Relu_0 has an attribute nonsense")
+    qtbot.waitUntil(lambda: "Relu_0 has an unknown attribute nonsense" in messages(panel))
+    row = [p.message for p in panel.model.rows].index("Relu_0 has an unknown attribute nonsense")
     index = panel.model.index(row, 0)
     panel.table.scrollTo(index)
     position = panel.table.visualRect(index).center()
@@ -343,11 +343,11 @@ def test_a_problem_that_went_with_its_node_leads_nowhere_until_all_is_checked_ag
     """After an edit of very much what was known stays listed."""
     panel = shown(qtbot, ProblemsPanel(workspace))
     relu, other = broken(workspace), workspace.model.graph.nodes.first.next
-    qtbot.waitUntil(lambda: "Relu_0 has an attribute nonsense" in messages(panel))
+    qtbot.waitUntil(lambda: "Relu_0 has an unknown attribute nonsense" in messages(panel))
     with workspace.document.edit("Change very much") as edit:
         edit.do(RemoveNode(relu))
         edit.repeat(SetField(other, "name", f"n{number}") for number in range(6_000))
-    row = [p.message for p in panel.model.rows].index("Relu_0 has an attribute nonsense")
+    row = [p.message for p in panel.model.rows].index("Relu_0 has an unknown attribute nonsense")
     panel.table.setCurrentIndex(panel.model.index(row, 0))
     panel.table.activated.emit(panel.model.index(row, 0))
     assert workspace.selection.items == ()
