@@ -79,7 +79,7 @@ class RunController(QObject):
         self.test_data = TestDataRun(workspace)
         self.node_progress.finished.connect(self.marks.finished)
         self.breakpoints.changed.connect(self.state_changed)
-        self.state_changed.connect(lambda: self.marks.show_stops(self.breakpoints.awake, self.paused_at))
+        self.state_changed.connect(lambda: self.marks.show_breakpoints(self.breakpoints.awake, self.paused_at))
         self.state_changed.connect(workspace.runs_changed)
 
     # -- state -----------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ class RunController(QObject):
         """Show a run that was not made here in place of one that goes on; `text` is the state then."""
         self._drop_run()
         self._live.cancel()  # its inputs began a run, which would take its place at once
-        self._workspace.results.take(record)
+        self._workspace.results.set_result(record)
         self._reporter.shown(record, text)
         self.state_changed.emit()
         self._workspace.offer("tensor")
@@ -255,7 +255,7 @@ class RunController(QObject):
 
     def _show_partial(self, run: RunTask, result: RunResult, fresh: set[Value]) -> None:
         if run is self._run and self.is_running:
-            self._workspace.results.see(run.record(result, unfinished=True), fresh)
+            self._workspace.results.show_partial(run.record(result, unfinished=True), fresh)
 
     def _finish(self, run: RunTask) -> None:
         """Show the results of a run that has ended, waits or was stopped; if another has replaced it, keep them."""
@@ -271,7 +271,7 @@ class RunController(QObject):
         if not run.is_waiting:
             self._run = None
         if result is not None:
-            results.take(run.record(result))
+            results.set_result(run.record(result))
             if run.is_waiting:
                 self._show_pause(run, result)
             else:
@@ -281,7 +281,7 @@ class RunController(QObject):
             self._workspace.offer("tensor")
         else:
             if results.is_running:
-                results.take(None)
+                results.set_result(None)
             self._workspace.set_run_state("Stopped")
         self.state_changed.emit()
 
@@ -324,7 +324,7 @@ class RunController(QObject):
         self.node_progress.stop()
         self._partial_results.stop()
         if self._workspace.results.is_running:
-            self._workspace.results.take(None)
+            self._workspace.results.set_result(None)
 
     def _resume(self, run: RunTask, *, one: bool) -> None:
         """Let a run that waits compute one node, or go on to the next breakpoint or the end."""

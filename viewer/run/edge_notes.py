@@ -57,7 +57,7 @@ class EdgeNotes(QObject):
         self._given: dict[Value, EdgeNote | None] = {}  # last note of each painted value
         self._untold: dict[Value, None] = {}  # those of them whose note may have changed; the last one still holds
         self._telling = QTimer(self, interval=0)
-        self._telling.timeout.connect(self._tell_some)
+        self._telling.timeout.connect(self._notify_some)
         self._wanted: dict[Value, None] = {}  # the newest last
         self._kind = workspace.settings.get(EDGE_NOTES)
         self._seen: RunRecord | None = None
@@ -167,12 +167,12 @@ class EdgeNotes(QObject):
         if self._kind == "none" or (record is self._seen and (values is not None or self._is_live)):
             return
         if isinstance(values, set) and record is not None:  # more of a run that goes on
-            self._tell_differing(value for value in self._given if value in values)
+            self._queue(value for value in self._given if value in values)
         elif self._seen is None or len(self._given) > _MOST_KEPT or not self._given:
             self._forget()
             self._workspace.highlights.notes_changed.emit(None)
         else:
-            self._tell_differing(self._given)
+            self._queue(self._given)
 
     def _carry_over(self, before: RunRecord | None, now: RunRecord | None) -> None:
         """Keep the notes of nodes that a run has finished; values of a body may still change."""
@@ -191,12 +191,12 @@ class EdgeNotes(QObject):
         self._wanted.clear()
         self._untold.clear()
 
-    def _tell_differing(self, values: Iterable[Value]) -> None:
+    def _queue(self, values: Iterable[Value]) -> None:
         """Repaint those of some values that were painted, a few per event loop iteration."""
         self._untold.update(dict.fromkeys(values))
         self._telling.start()
 
-    def _tell_some(self) -> None:
+    def _notify_some(self) -> None:
         some = list(islice(self._untold, _AT_ONCE))
         for value in some:
             del self._untold[value]
@@ -227,7 +227,7 @@ class EdgeNotes(QObject):
         def finished() -> None:
             self._is_asking = False
             if record is self._results.current:
-                self._tell_differing(value for value in asked.values() if value in self._given)
+                self._queue(value for value in asked.values() if value in self._given)
                 self.looked.emit(set(asked.values()))
             if self._wanted:
                 self._gather.start()

@@ -107,7 +107,7 @@ class RunInputs(QObject):
         if self.source(name) != source or name in self.given:
             self.sources[name] = source
             self.given.pop(name, None)
-            self._tell()
+            self._notify()
 
     def set_file(self, path: Path) -> None:
         """Take every input that an archive has an array for from it: by name, else all in the order of the arrays.
@@ -124,32 +124,32 @@ class RunInputs(QObject):
         self.sources |= {name: File(path, array) for name, array in found.items()}
         self.given = {name: value for name, value in self.given.items() if name not in found}
         self.data_set = None
-        self._tell()
+        self._notify()
 
     def set_size(self, symbol: str, size: int) -> None:
         """Choose how large a symbolic dimension is."""
         if self.sizes.get(symbol) != size:
             self.sizes[symbol] = size
-            self._tell()
+            self._notify()
 
     def set_seed(self, seed: int) -> None:
         """Choose the seed of random inputs and operators."""
         if seed != self.seed:
             self.seed = seed
-            self._tell()
+            self._notify()
 
     def set_limits(self, *, memory: int | None = None, time: float | None = None) -> None:
         """Choose the limits; 0 for none."""
         self.memory_limit = self.memory_limit if memory is None else memory
         self.time_limit = self.time_limit if time is None else time
-        self._tell()
+        self._notify()
 
     def set_data_set(self, folder: Path | None) -> None:
         """Take all inputs from a folder of test data, or from their sources again."""
         if folder != self.data_set:
             self.data_set = folder
             self.given = {}
-            self._tell()
+            self._notify()
 
     def set_given(self, feeds: Mapping[str, Any], seed: int) -> None:
         """Take inputs from a saved run."""
@@ -158,7 +158,7 @@ class RunInputs(QObject):
         self._given_stamp += 1
         self.data_set = None
         self.seed = seed
-        self._tell()
+        self._notify()
 
     def _follow(self, change: Change) -> None:
         """An input that is renamed keeps its source, or the value of a saved run."""
@@ -182,7 +182,7 @@ class RunInputs(QObject):
         self._made = sizes_of(self.graph, feeds)
         self.sizes_known.emit()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._made = {}
         self._write()
         self.changed.emit()

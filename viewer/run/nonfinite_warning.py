@@ -30,42 +30,42 @@ class NonFiniteWarning(QObject):
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(workspace)
         self._workspace = workspace
-        self._told: Value | None = None
-        self._looked: RunRecord | None = None  # the run checked last
-        workspace.results.run_finished.connect(self._look)
+        self._reported: Value | None = None
+        self._searched: RunRecord | None = None  # the run checked last
+        workspace.results.run_finished.connect(self._search)
         workspace.results.changed.connect(self._on_changed)
         workspace.settings.changed.connect(self._on_setting)
 
     def _on_setting(self, key: str) -> None:
         if key == NAN_ALONE.key:
-            self._look()
+            self._search()
 
     def _on_changed(self, values: object) -> None:
         results = self._workspace.results
-        if values is None and results.current is not self._looked and not results.is_running:
-            self._look()
+        if values is None and results.current is not self._searched and not results.is_running:
+            self._search()
 
-    def _look(self) -> None:
-        record = self._looked = self._workspace.results.current
+    def _search(self) -> None:
+        record = self._searched = self._workspace.results.current
         if record is None:
             return
         sought = sought_in(self._workspace)
         self._workspace.tasks.start(
-            "", lambda _progress: _first(record, sought), done=lambda search: self._tell(record, search), lane="count",
+            "", lambda _progress: _first(record, sought), done=lambda search: self._show(record, search), lane="count",
             supersede=_TOPIC,
         )  # fmt: skip
 
-    def _tell(self, record: RunRecord, search: NonFiniteSearch) -> None:
+    def _show(self, record: RunRecord, search: NonFiniteSearch) -> None:
         workspace = self._workspace
         if record is not workspace.results.current:
             return
         bad = search.found[0] if search.found else None
         value = workspace.results.value_by_number(bad.key[1]) if bad is not None else None
         if bad is None or value is None or record.was_watched:  # who sought it stands before it
-            self._told = value
+            self._reported = value
             workspace.messages.withdraw(_TOPIC)
-        elif value is not self._told:  # who has closed the message knows
-            self._told = value
+        elif value is not self._reported:  # who has closed the message knows
+            self._reported = value
             what = "NaN" if isnan(bad.value) else "An infinity"
             at = ", ".join(map(str, bad.index))
             maker = value.producer

@@ -97,7 +97,7 @@ class Overlays(QObject):
         def show(numbers: dict[Node, float]) -> None:
             if numbers:
                 self.show(numbers, display(read.title or path.stem, 60))
-                self._tell_left_out(path, read, [name for name in named if name not in used])
+                self._show_left_out(path, read, [name for name in named if name not in used])
                 return
             shown = ", ".join(list(named)[:_LISTED])
             detail = f"{path.name} names {shown or 'nothing'}; no node has such a name"
@@ -108,7 +108,7 @@ class Overlays(QObject):
         self._workspace.messages.withdraw(_FILE)
         self._working.start(lambda progress: match(model, named, used, progress), show)
 
-    def _tell_left_out(self, path: Path, read: OverlayFile, unknown: Sequence[str]) -> None:
+    def _show_left_out(self, path: Path, read: OverlayFile, unknown: Sequence[str]) -> None:
         """Report what of a file is not shown: names of no node, entries that are no number, all numbers but the
         last.
         """

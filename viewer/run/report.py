@@ -28,8 +28,8 @@ class RunReporter:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._told = ""  # last reported failure
-        self._said: tuple[RunRecord | None, str] = None, ""  # last reported state, and the run it belongs to
+        self._last_failure = ""  # last reported failure
+        self._last_state: tuple[RunRecord | None, str] = None, ""  # last reported state, and the run it belongs to
         self._contradictions: list[str] = []
         self._shown: RunRecord | None = None  # run whose failures the message bar shows
 
@@ -44,12 +44,12 @@ class RunReporter:
                 "Inputs changed since the last run" if inputs_changed else "Edited since the last run"
             )
         else:
-            self._stands(current)
+            self._report_earlier(current)
 
-    def _stands(self, record: RunRecord) -> None:
+    def _report_earlier(self, record: RunRecord) -> None:
         """Return whether the shown results belong to the current model, though perhaps not to the last run."""
-        said, text = self._said
-        if record is not said:
+        record_then, text = self._last_state
+        if record is not record_then:
             failures = record.result.failures
             lack = f"{plural(len(failures), 'node')} failed" if failures else _lack(record.result)
             failed = f": {lack}" if lack else ""
@@ -58,7 +58,7 @@ class RunReporter:
         self._workspace.set_run_state(text)
         if record is not self._shown:
             self._shown = record
-            self._tell_failure(record.result, live=True)
+            self._show_failure(record.result, live=True)
 
     def inputs_made(self, contradictions: list[str]) -> None:
         """Report contradicting sizes among the generated inputs of a run, but not the same ones twice."""
@@ -74,13 +74,13 @@ class RunReporter:
         self._workspace.set_run_state("Not run")
         if isinstance(error, ModelError):
             text = f"{error.title}: {error.detail}"
-            if text != self._told or not live:
+            if text != self._last_failure or not live:
                 self._workspace.messages.report(error, _TOPIC)
-            self._told = text
+            self._last_failure = text
 
     def shown(self, record: RunRecord, text: str) -> None:
         """Report a run that was loaded, not made here."""
-        self._said = record, text
+        self._last_state = record, text
         self._shown = record
         self._workspace.set_run_state(text)
 
@@ -88,9 +88,9 @@ class RunReporter:
         """A run waits before a node; `calls` of functions are around what it has stopped for, outermost first."""
         where = reason or (f"before {name_of(node)!r}" if node is not None else "before the next node")
         where = ", ".join([*(f"in {name_of(call)!r}" for call in calls), where])
-        self._said = self._workspace.results.current, "Stopped"  # what an edit makes of it
+        self._last_state = self._workspace.results.current, "Stopped"  # what an edit makes of it
         self._workspace.set_run_state(f"Paused: {display(where, 160)}")
-        self._tell_failure(result, live=live)
+        self._show_failure(result, live=live)
 
     def ended(self, result: RunResult, *, live: bool) -> None:
         """A run is over."""
@@ -101,32 +101,32 @@ class RunReporter:
             text = f"{plural(len(failures), 'node')} failed" if failures else _lack(result) or _summary(result)
         current = self._workspace.results.current
         if current is not None and current.result is not result:
-            self._stands(current)  # while the run went on, the model went back to where it has values
+            self._report_earlier(current)  # while the run went on, the model went back to where it has values
             return
-        self._said = current, text
+        self._last_state = current, text
         self._shown = current
         self._workspace.set_run_state(text)
-        self._tell_failure(result, live=live)
+        self._show_failure(result, live=live)
 
-    def _tell_failure(self, result: RunResult, *, live: bool) -> None:
+    def _show_failure(self, result: RunResult, *, live: bool) -> None:
         failures, workspace = result.failures, self._workspace
         if not failures:
-            self._told = ""
-            self._tell_early_end(result)
+            self._last_failure = ""
+            self._show_early_end(result)
             return
         first = failures[0]
         more = f" And {plural(len(failures) - 1, 'more node')}." if len(failures) > 1 else ""
         text = f"{first.account.rstrip('.')}.{more}"
-        if text == self._told and live:
+        if text == self._last_failure and live:
             return
-        self._told = text
+        self._last_failure = text
         node = workspace.results.node_by_number(first.path[0] if first.path else first.node)
         title = "No kernel for" if first.kind == "MissingKernelError" else "Failed:"
         workspace.messages.show(
             "error", f"{title} {display(first.title or first.operator, 80)}", text, node, topic=_TOPIC
         )
 
-    def _tell_early_end(self, result: RunResult) -> None:
+    def _show_early_end(self, result: RunResult) -> None:
         """No node failed: say why there is not every value, or that nothing is wrong any more."""
         workspace, stopped = self._workspace, result.stopped
         if stopped == "time limit":

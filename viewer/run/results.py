@@ -115,7 +115,7 @@ class Results(QObject):
         self._sought: frozenset[Thing] = frozenset()  # what changed and is or was looked from
         self._inputs: object = None
         self._fetching: dict[tuple[RunRecord, ValueKey], tuple[Value, Task[None]]] = {}
-        self._resting: tuple[RunRecord | None, RunRecord | None] = (None, None)  # previous and current before a run
+        self._before_run: tuple[RunRecord | None, RunRecord | None] = (None, None)  # previous, current
         self._was_begun = False
         self.is_running = False
         self._nodes: dict[Node, NodeResult] | None = None
@@ -199,21 +199,21 @@ class Results(QObject):
         if record in (self.current, self.previous):
             self.changed.emit({value})
 
-    def leave(self, values: AbstractSet[Value]) -> None:
+    def cancel_fetch(self, values: AbstractSet[Value]) -> None:
         """Stop fetching values that are no longer shown."""
-        self._leave(lambda _record, value: value in values)
+        self._cancel(lambda _record, value: value in values)
 
-    def _leave_old(self) -> None:
+    def _cancel_old(self) -> None:
         """Cancel fetching values of runs that are not shown any more.
 
         Values that a running run has at hand arrive soon, and the next partial result contains them.
         """
         shown = self.current, self.previous
-        self._leave(lambda record, _value: record not in shown and not record.unfinished)
+        self._cancel(lambda record, _value: record not in shown and not record.unfinished)
 
-    def _leave(self, is_left: Callable[[RunRecord, Value], bool]) -> None:
-        left = [key for key, (value, _) in self._fetching.items() if is_left(key[0], value)]
-        for key in left:
+    def _cancel(self, is_unwanted: Callable[[RunRecord, Value], bool]) -> None:
+        unwanted = [key for key, (value, _) in self._fetching.items() if is_unwanted(key[0], value)]
+        for key in unwanted:
             _, task = self._fetching.pop(key)
             task.cancel()
 
@@ -350,15 +350,15 @@ class Results(QObject):
         """Show that a run starts; called by its owner."""
         self.is_running = self._was_begun = True
         self.run_started.emit()
-        self._tell_if_nothing()
+        self._notify_if_empty()
 
-    def see(self, record: RunRecord, fresh: set[Value]) -> None:
+    def show_partial(self, record: RunRecord, fresh: set[Value]) -> None:
         """Show the values that a running run has computed; `fresh`: the new ones. Called by its owner."""
         if self._may_show(record):
-            self._put(record)
+            self._set_current(record)
             self.changed.emit(fresh)
 
-    def take(self, record: RunRecord | None) -> None:
+    def set_result(self, record: RunRecord | None) -> None:
         """Take the results of a run that has ended; None if it gave none. Called by its owner."""
         self.is_running = False
         if record is not None:
@@ -368,7 +368,7 @@ class Results(QObject):
             if self._may_show(record):
                 self._show(record)
         elif self.current is not None and self.current.unfinished:
-            before = self._resting[1]
+            before = self._before_run[1]
             if before is None:
                 self.current = self._nodes = None
                 self._search.stop()
@@ -377,10 +377,10 @@ class Results(QObject):
             else:
                 self._show(before)
         else:
-            self._tell_if_nothing()
+            self._notify_if_empty()
         self.run_finished.emit()
 
-    def _tell_if_nothing(self) -> None:
+    def _notify_if_empty(self) -> None:
         """Before there are values, what invites to a run goes by whether one goes on."""
         if self.current is None:
             self.changed.emit(None)
@@ -417,19 +417,19 @@ class Results(QObject):
         return record is not None
 
     def _show(self, record: RunRecord) -> None:
-        self._put(record)
+        self._set_current(record)
         self.changed.emit(None)
 
-    def _put(self, record: RunRecord) -> None:
+    def _set_current(self, record: RunRecord) -> None:
         if self.current is not None and self.current.unfinished:
-            self.previous, self.current = self._resting
+            self.previous, self.current = self._before_run
         if record is not self.current:
             if record.unfinished:
-                self._resting = self.previous, self.current
+                self._before_run = self.previous, self.current
             if self.current is None or not self.current.is_part_of(record):
                 self.previous = self.current
             self.current = record
-        self._leave_old()
+        self._cancel_old()
         self._nodes = None
         if record.state == self._document.current.id:
             self._search.stop()
@@ -461,8 +461,8 @@ class Results(QObject):
         self._search.stop()
         self._stale, self._sought = StaleValues(), frozenset()
         self.current = self.previous = self._nodes = None
-        self._resting = None, None
-        self._leave_old()
+        self._before_run = None, None
+        self._cancel_old()
         self.changed.emit(None)
 
     def show_call(self, call: CallPath) -> None:

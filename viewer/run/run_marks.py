@@ -39,7 +39,7 @@ class RunMarks(QObject):
         self._next.timeout.connect(self._light_up)
         self._compared: tuple[RunRecord, RunRecord] | None = None
         self.differing: frozenset[Value] = frozenset()
-        self._stops: tuple[object, ...] | None = None
+        self._shown_breakpoints: tuple[object, ...] | None = None
         results = workspace.results
         results.run_started.connect(self._begin)
         results.run_finished.connect(self.refresh)
@@ -73,11 +73,11 @@ class RunMarks(QObject):
         self._workspace.highlights.unmark("stale", some)
         self._next.start(_PACE)  # for the others: a node that takes long may be next, and nothing else finishes
 
-    def show_stops(self, breakpoints: Sequence[Breakpoint], next_node: Node | None) -> None:
+    def show_breakpoints(self, breakpoints: Sequence[Breakpoint], next_node: Node | None) -> None:
         """Mark the breakpoints, and the node that a waiting run computes next."""
-        if (*breakpoints, next_node) == self._stops:
+        if (*breakpoints, next_node) == self._shown_breakpoints:
             return
-        self._stops = (*breakpoints, next_node)
+        self._shown_breakpoints = (*breakpoints, next_node)
         places = {b.node or b.value: bool(b.condition) for b in sorted(breakpoints, key=lambda b: not b.condition)}
         mark = self._workspace.highlights.mark
         mark("breakpoints", [thing for thing, has_condition in places.items() if thing and not has_condition])

@@ -81,7 +81,7 @@ class TensorPanel(Panel):
         """Release values that no pane shows any more."""
         before, targets = self._shown, [pane.target for pane in self.panes]
         self._shown = {target.value for target in targets if target is not None and target.value is not None}
-        self.workspace.results.leave(before - self._shown)
+        self.workspace.results.cancel_fetch(before - self._shown)
 
     def _catch_up(self) -> None:
         self._look_again()

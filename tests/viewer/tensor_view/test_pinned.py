@@ -15,7 +15,9 @@ from tests.viewer.tensor_view.tensor_actions import look, put, select, settled
 
 def run(workspace, session):
     result = session.run({"x": np.array([[1, 2, 3, 4]], np.float32)})
-    workspace.results.take(RunRecord(result, workspace.document.current.id, workspace.document.revision, inputs="x"))
+    workspace.results.set_result(
+        RunRecord(result, workspace.document.current.id, workspace.document.revision, inputs="x")
+    )
 
 
 def choose(box, text):

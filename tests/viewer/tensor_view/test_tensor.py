@@ -148,7 +148,9 @@ def test_a_hostile_tensor_says_why_it_has_no_values(qtbot):
 
 def run(workspace, session, x):
     result = session.run({"x": np.asarray(x, np.float32)})
-    workspace.results.take(RunRecord(result, workspace.document.current.id, workspace.document.revision, inputs="x"))
+    workspace.results.set_result(
+        RunRecord(result, workspace.document.current.id, workspace.document.revision, inputs="x")
+    )
 
 
 def test_values_of_a_run_before_and_after(qtbot, panel, chain):

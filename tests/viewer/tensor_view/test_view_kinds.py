@@ -517,7 +517,7 @@ def far(qtbot):
             return array
 
         result.fetch = fetch
-        workspace.results.take(RunRecord(result, document.current.id, document.revision, inputs=number))
+        workspace.results.set_result(RunRecord(result, document.current.id, document.revision, inputs=number))
 
     panel = opened(qtbot, workspace)
     workspace.selection.set([y])
