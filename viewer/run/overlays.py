@@ -119,7 +119,8 @@ class Overlays(QObject):
             details.append(_listed(unknown))
         if others:
             where = "" if titles else f" in {file}"
-            titles.append(f"{plural(others, 'entry', 'entries')}{where} {'is' if others == 1 else 'are'} no number")
+            are_none = "is not a number" if others == 1 else "are not numbers"
+            titles.append(f"{plural(others, 'entry', 'entries')}{where} {are_none}")
             details.append(_listed([f"{name}: {value}" for name, value in read.others[: _LISTED + 1]]))
         if read.repeated:
             where = "" if titles else f" in {file}"
