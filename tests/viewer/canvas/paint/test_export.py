@@ -49,7 +49,7 @@ def pixels(path: Path) -> np.ndarray:
 def test_svg_holds_every_text(small, tmp_path):
     path = tmp_path / "graph.svg"
     result = render_graph(small.model().graph, path)
-    assert {"Conv", "Relu", "Add", "x", "y", "kernel_shape", "3, 3", "8×3×3×3"} <= set(texts(path))
+    assert {"Conv", "Relu", "Add", "x", "y", "kernel_shape", "[3, 3]", "8×3×3×3"} <= set(texts(path))
     root = ET.parse(path).getroot()
     assert (float(root.get("width")), float(root.get("height"))) == (result.width, result.height)
     assert len(list(root.iter(f"{SVG}polygon"))) == 5

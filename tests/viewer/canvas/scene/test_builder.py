@@ -37,7 +37,7 @@ def test_constants_are_rows_named_as_in_the_signature(small):
     assert [(row.name, row.text) for row in conv.rows] == [
         ("W", "8×3×3×3"),
         ("B", "8 values"),
-        ("kernel_shape", "3, 3"),
+        ("kernel_shape", "[3, 3]"),
     ]
     assert conv.rows[0].subject is small.values["w"]
 
