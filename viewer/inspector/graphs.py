@@ -79,8 +79,8 @@ def ports_section(workspace: Workspace, graph: Graph, side: Side) -> PropertyRow
     def rows() -> Sequence[PropertyRow]:
         last = [_add_port(workspace, graph, side)]
         if defaults:
-            title = "With a default"
-            last.insert(0, section("default inputs", title, len(defaults), lambda: port_rows(defaults), expanded=False))
+            count = f"{len(defaults):,}"
+            last.insert(0, PropertyRow("default inputs", "with a default", count, children=lambda: port_rows(defaults)))
         return port_rows(required, *last)
 
     batch: tuple[RowAction, ...] = ()
@@ -88,9 +88,7 @@ def ports_section(workspace: Workspace, graph: Graph, side: Side) -> PropertyRow
         batch = (RowAction("Set batch dimension…", lambda: workspace.trigger("graph.batch")),)
     title = f"{side.capitalize()}s"
     expanded = len(required) <= 60
-    row = section(f"{side}s", title, len(required), rows, common=False, expanded=expanded, actions=batch)
-    row.note = f"+ {len(defaults):,} with a default" if defaults and required else ""
-    return row
+    return section(f"{side}s", title, len(required), rows, common=False, expanded=expanded, actions=batch)
 
 
 def _ports(graph: Graph, side: Side) -> tuple[Value, ...]:
