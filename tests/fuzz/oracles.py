@@ -548,7 +548,7 @@ _ORT_ERRS = frozenset({"StringSplit"})
 
 
 def _rounds(node: onnx.NodeProto) -> bool:
-    """Whether it casts to 4 bits, where ONNX Runtime rounds floats; to wider integers it cuts fractions off, as we do."""
+    """Whether it casts to 4 bits, where ONNX Runtime rounds floats; to wider integers it truncates, as we do."""
     four_bits = (TensorProto.UINT4, TensorProto.INT4)
     return node.op_type == "Cast" and any(a.name == "to" and a.i in four_bits for a in node.attribute)
 
