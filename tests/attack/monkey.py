@@ -23,7 +23,7 @@ from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TextIO
 
 from tests.attack.hostile_files import hostile_files
 from tests.attack.mutations import mutated
@@ -58,6 +58,7 @@ class Monkey:
         self.steps = 0
         self.closed: list[dict[str, int]] = []  # what the process held whenever all tabs were closed
         self.peak = 0
+        self.log: TextIO | None = None  # gets every step, for what ends the process
         qInstallMessageHandler(self._qt_message)
         self._critical = (QtMsgType.QtWarningMsg, QtMsgType.QtCriticalMsg, QtMsgType.QtFatalMsg)
         sys.excepthook = self._raised
@@ -134,6 +135,8 @@ class Monkey:
         faulthandler.dump_traceback_later(_HUNG, exit=True)
         try:
             self.trace[-1] = kind()
+            if self.log is not None:
+                print(self.steps, self.trace[-1], file=self.log, flush=True)
         except Exception as error:  # noqa: BLE001 - that is what is looked for
             self._raised(type(error), error, error.__traceback__)
         self._wait(self.rng.choice([0, 0, 0.01, 0.05, 0.3]))
@@ -347,6 +350,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--steps", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=0)
+    parser.add_argument("--log", type=argparse.FileType("w"), help="file for every step")
     options = parser.parse_args()
     print(f"--seed {options.seed}", flush=True)
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -356,6 +360,7 @@ def main() -> int:
         os.environ["ONNX_WORKBENCH_STATE"] = str(folder / "state")
         os.chdir(folder)
         monkey = Monkey(options.seed, folder)
+        monkey.log = options.log
         monkey.close_all()
         end = time.monotonic() + 60 * options.minutes
         while monkey.steps < options.steps or time.monotonic() < end:

@@ -32,7 +32,7 @@ from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import themes
 
 _MEGABYTE = 1_000_000
-_MOST_INPUTS, _MOST_SIZES = 200, 100
+_MOST_INPUTS, _MOST_SIZES = 100, 100
 _ARCHIVE = "archive"  # all inputs from one file
 ARRAY_FILES = ("Arrays (*.npz)", "All files (*)")
 
@@ -155,7 +155,9 @@ class RunPanel(Panel):
             self._rebuild()
 
     def _interface(self) -> list[object]:
-        return [(v, v.name, v.type) for v in self.inputs.inputs()]
+        """Return what the rows of inputs depend on."""
+        values = self.inputs.inputs()
+        return [len(values), *((v, v.name, v.type) for v in values[:_MOST_INPUTS])]
 
     def _rebuild(self) -> None:
         """Rebuild the rows for changed inputs of the graph."""

@@ -47,7 +47,7 @@ from onnx_workbench.model.progress import SILENT, Progress
 #: More nodes and tensors are taken for an attack: their objects would exhaust the memory.
 MOST_ELEMENTS: Final = 1_000_000
 _MOST_PROBLEMS = 200
-_MOST_PORTS, _MOST_ATTRIBUTES = 100_000, 2_000  # inputs and outputs, and attributes, of one node
+_MOST_PORTS, _MOST_ATTRIBUTES = 100_000, 2_000  # inputs and outputs, also of a graph, and attributes, of one node
 _MOST_IMPORTS = 2_000  # of operator sets
 _SPELT_OUT = "ai.onnx"  # a second spelling of the standard domain, the empty string
 _BETWEEN_CHECKS = 4096
@@ -163,6 +163,13 @@ class ModelBuilder:
         if proto.metadata_props:
             graph.metadata = read_entries(proto.metadata_props)
         scope = _Scope(graph, outer)
+        if len(proto.input) + len(proto.output) > _MOST_PORTS:
+            raise ModelError(
+                "A graph has too many inputs or outputs",
+                f"Graph {text(proto.name)[:60]!r} has {len(proto.input):,} inputs and {len(proto.output):,} outputs. "
+                f"At most {_MOST_PORTS:,} in all can be handled.",
+                f"graph {text(proto.name)[:60]!r}",
+            )
         graph.inputs = Values(self._define(scope, text(i.name), "graph input", i) for i in proto.input)
         self._initializers(proto, scope)
         bodies = self._nodes_of(proto.node, scope)

@@ -110,16 +110,19 @@ class Saving:
         is much faster. Any thread; the same for `Cancelled`. `placing` is called when all is written and nothing
         replaced yet.
         """
-        target = target_of(self.path)
-        self._check_expected(target)
-        remove_leftovers(target)
-        folder = self.path.absolute().parent  # also of a link: readers look for data files there
-        unused = tuple(self._unused(target, folder))
-        like = target if target.exists() else self.origin
+        with _reporting_errors(self.path):
+            target = target_of(self.path)
+            self._check_expected(target)
+            remove_leftovers(target)
+            folder = self.path.absolute().parent  # also of a link: readers look for data files there
+            unused = tuple(self._unused(target, folder))
+            like = target if target.exists() else self.origin
         made: list[Path] = []
+        written: list[Identity] = []
 
         def place(path: Path, identity: Identity) -> None:
             placing(path, identity)
+            written.append(identity)
             self._check_expected(path)  # once more: to write it may have taken long
 
         try:
@@ -142,7 +145,9 @@ class Saving:
                 sync_folder(target.parent)
         except OSError as error:
             warnings.append(f"The file is saved, but may not survive a power failure: {error.strerror}")
-        return Saved(self.path, identity_of(target.stat()), tuple(made), tuple(warnings), self.left_out, unused)
+        with suppress(OSError):  # it is saved all the same
+            written.append(identity_of(target.stat()))
+        return Saved(self.path, written[-1], tuple(made), tuple(warnings), self.left_out, unused)
 
     def _check_expected(self, target: Path) -> None:
         if self.expected is None:

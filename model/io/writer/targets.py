@@ -63,8 +63,11 @@ def check_target(
                     f"{' or '.join(sorted(_SUFFIXES[kind]))}.",
                     str(path),
                 )
-    if not os.path.isfile(path) or not path.stat().st_size:  # noqa: PTH113 - Path raises for names that are too long
-        return
+    try:
+        if not os.path.isfile(path) or not path.stat().st_size:  # noqa: PTH113 - Path raises for names that are too long
+            return
+    except OSError as error:
+        raise ModelError(f"{path.name} cannot be replaced", f"{error.strerror or error}.", str(path)) from error
     if own is not None:
         _check_read_by(own, path, progress, is_own=True)
         if _is_file_of(own, path):

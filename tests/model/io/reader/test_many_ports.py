@@ -22,6 +22,15 @@ def test_a_node_of_more_inputs_than_any_real_one_is_refused_by_name() -> None:
     assert "node[0]" in str(refused.value.place)
 
 
+def test_so_is_a_graph_of_very_many_inputs() -> None:
+    graph = helper.make_graph([], "many", [], [])
+    for number in range(100_001):
+        graph.input.add(name=f"x{number}")
+    with pytest.raises(ModelError, match="graph has too many") as refused:
+        load(helper.make_model(graph).SerializeToString())
+    assert "'many'" in refused.value.detail
+
+
 def test_so_is_one_of_very_many_attributes() -> None:
     node = helper.make_node("Neg", ["x"], ["y"], **{f"a{i}": i for i in range(2_001)})
     with pytest.raises(ModelError, match="attributes") as refused:
