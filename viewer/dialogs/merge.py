@@ -75,7 +75,7 @@ class MergeDialog(QDialog):
         self.prefix.textChanged.connect(self._show_preview)
         self.keep.toggled.connect(self._show_preview)
         self._show_preview()
-        self._merging: Task[None] | None = None
+        self._merging: Task[bool] | None = None
         self.finished.connect(self._give_up)
         self.bay.lists["right"].setFocus()
 

@@ -29,11 +29,12 @@ def apply_edits(
     revision: int,
     recording: Recording | None,
     progress: Progress,
+    applied: Callable[[], object] = lambda: None,
 ) -> bool:
     """Apply edits, each a title and its steps, in one event; return whether that was done. From a task.
 
     Their write-ahead log is on file first, so that no crash loses what the user saw. Nothing is done if the model is
-    not as at `revision` any more: the steps would not fit.
+    not as at `revision` any more: the steps would not fit. `applied` is called in the same event, on the GUI thread.
     """
     document = workspace.document
     writing = Progress(progress.report)
@@ -48,6 +49,7 @@ def apply_edits(
             for title, steps in edits:
                 with log.making() if log is not None else nullcontext(), document.edit(title) as edit:
                     edit.repeat(steps)
+        applied()
         return True
 
     log = post_and_wait(write, progress)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from onnx_workbench.model.edits.declare_types import declare_all
@@ -50,37 +51,39 @@ def edit_in_background(
     *,
     failed: Callable[[BaseException], object] | None = None,
     ended: Callable[[bool], object] | None = None,
-) -> Task[None]:
+) -> Task[bool]:
     """Apply `work` to a copy of a document's model, and what that changed to the document, as one edit.
 
     The window stays responsive, and the status line shows progress with Stop. If the document is edited meanwhile, it
     starts over. A failure or stop leaves the model as it is; `failed` gets the refusal, else a message shows it.
     `ended` is called last with whether the model was changed.
     """
-    applied: EditOutcome | None = None
 
-    def run(progress: Progress) -> None:
-        nonlocal applied
-        while applied is None:
+    def show(outcome: EditOutcome) -> None:
+        if outcome.title:
+            workspace.messages.show("info", outcome.title, outcome.detail)
+        if outcome.warning is not None:
+            workspace.messages.show("warning", *outcome.warning)
+        workspace.navigation.reveal_all(outcome.places)
+
+    def run(progress: Progress) -> bool:
+        is_applied = False
+        while not is_applied:
             copy, revision = copy_model(workspace, progress)
             try:
                 outcome = work(copy, progress)
             except ModelError as error:  # whose place is to be gone to
                 raise ModelError(error.title, error.detail, copy.original(error.place)) from error
             edits = outcome.edits or [(title, outcome.steps)]
-            if apply_edits(workspace, edits, revision, recording_of(copy), progress):
-                applied = outcome
+            recording = recording_of(copy)
+            is_applied = apply_edits(workspace, edits, revision, recording, progress, partial(show, outcome))
+        return is_applied
 
     def finished() -> None:
-        if applied is not None:
-            if applied.title:
-                workspace.messages.show("info", applied.title, applied.detail)
-            if applied.warning is not None:
-                workspace.messages.show("warning", *applied.warning)
-            workspace.navigation.reveal_all(applied.places)
-        call_back(ended, applied is not None)
+        call_back(ended, task.result is True)
 
-    return workspace.tasks.start(title, run, failed=failed, finished=finished, lane="mutate", makes="edit")
+    task = workspace.tasks.start(title, run, failed=failed, finished=finished, lane="mutate", makes="edit")
+    return task
 
 
 def convert_in_background(workspace: DocumentContext, title: str, options: argparse.Namespace) -> None:

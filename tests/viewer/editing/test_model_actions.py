@@ -232,8 +232,8 @@ def test_extract_opens_a_tab(desk):
     desk.select(desk.node("second"), desk.node("third"))
     desk.run("model.extract")
     desk.child(ExtractDialog).ok.click()
+    desk.qtbot.waitUntil(lambda: len(desk.window.tabs()) == 2)
     desk.settle()
-    assert len(desk.window.tabs()) == 2
     graph = desk.workspace.graph
     assert (names(graph.inputs), names(graph.outputs), names(graph.initializers)) == (["a"], ["c"], ["b"])
     assert desk.window.tab.modified
