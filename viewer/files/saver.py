@@ -100,7 +100,8 @@ class Saver(QObject):
         from onnx_workbench.viewer.files.save import Save
 
         save = Save(tab, options, then, prepared, refused)
-        self.when_written(tab, partial(self._begin, save))
+        if tab in self._area.tabs():  # else it went while a question about it was open
+            self.when_written(tab, partial(self._begin, save))
         return save
 
     # -- one save ----------------------------------------------------------------------------------------------
