@@ -1,7 +1,7 @@
 """The program under attack: a few cases of each kind with a fresh seed, which is printed; thousands with `-m slow`.
 
 ATTACK_SEED does again what a seed did, ATTACK_FILES says how many files the long run tries, ATTACK_MINUTES how long
-random hands use the window. `python -m tests.attack.monkey` and `python -m tests.attack.stalls` run by themselves.
+random hands use the window. `python -m tests.attack.monkey` runs by itself.
 """
 
 from __future__ import annotations

@@ -189,7 +189,7 @@ def test_a_second_start_hands_its_file_to_the_window_that_is_open(tmp_path_facto
             [sys.executable, "-m", "onnx_workbench", copy.name],
             capture_output=True, text=True, timeout=60, check=False, env=environment, cwd=tmp_path,
         )  # fmt: skip
-        assert (second.returncode, second.stdout.split(";")[0]) == (0, "Opened in the window that is open already")
+        assert (second.returncode, second.stdout.split(";")[0]) == (0, "Opened in the running program")
         assert first.communicate(timeout=60)[0] == "second.onnx\n"
         assert first.returncode == 0
     finally:

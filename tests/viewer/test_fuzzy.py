@@ -33,7 +33,7 @@ def test_starts_of_words_and_whole_words_win():
 
 
 def test_words_that_stand_anywhere_win_over_letters_scattered_over_a_title():
-    tensor = ("Tensor", "values numbers", "Show or hide the panel")
+    tensor = ("Tensor", "values numbers", "Open or close the panel")
     assert best("open tensor", "Stop when a shape differs from the declared", tensor) == "Tensor"
     assert best("settings", "Open Log Folder says things", ("Preferences…", "options settings")) == "Preferences…"
     assert best("help", "Remove the Last Output", ("Command Palette…", "", "Help")) == "Command Palette…"

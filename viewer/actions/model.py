@@ -333,7 +333,7 @@ ACTIONS = (
     ),
     Action(
         id="model.operator_sets",
-        title="Custom &Operators…",
+        title="C&ustom Operators…",
         run=_operator_sets,
         menu=Menu.MODEL,
         section=3,

@@ -287,7 +287,7 @@ ACTIONS = (
     ),
     Action(
         id="run.inputs",
-        title="&Inputs from File…",
+        title="Inputs from &File…",
         run=_inputs_from_file,
         enabled=_has_inputs,
         menu=Menu.RUN,

@@ -119,7 +119,7 @@ def _panel_action(info: PanelInfo) -> Action:
         shortcut=(info.shortcut,) if info.shortcut else (),
         enabled=with_document,
         icon=info.icon,
-        tip="Show or hide the panel. It can be docked at any side of the window.",
+        tip="Open or close the panel. It can be docked at any side of the window.",
         words=info.words,
     )
 

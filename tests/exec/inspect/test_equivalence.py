@@ -122,7 +122,7 @@ def test_size_0_is_tried():
     whole, shaped = (builders.model(text.format(nodes.replace("OP", op))) for op in ("<allowzero = 1>", ""))
     found = compare_models(whole, shaped)
     assert found.agrees
-    assert [remark.split(" (")[0] for remark in found.remarks] == ["where N is 0, the model does not run any more"]
+    assert [remark.split(" (")[0] for remark in found.remarks] == ["where N is 0, the model no longer runs"]
     assert compare_models(whole, whole).remarks == ()
 
 

@@ -106,7 +106,7 @@ def test_values_in_shared_memory_outlive_the_worker_and_leave_nothing(sessions: 
     session.close()
     assert not Path(folder).exists()
     np.testing.assert_array_equal(y, -x)
-    with pytest.raises(LookupError, match="is gone: the worker process ended"):
+    with pytest.raises(LookupError, match="is lost: the worker process ended"):
         result.value("x")
 
 

@@ -84,7 +84,7 @@ def test_what_onnx_text_leaves_out_is_told(tmp_path):
     proto.graph.node[0].doc_string = "nor for this"
     proto.graph.node[0].metadata_props.add(key="a", value="b")
     (told,) = save(load(proto.SerializeToString()), tmp_path / "m", form=FileForm.ONNX_TEXT).left_out
-    assert "no words for descriptions of nodes, values; metadata of nodes." in told
+    assert "cannot express descriptions of nodes, values; metadata of nodes." in told
 
 
 def test_onnx_text_loses_nothing_of_raw_values(tmp_path):
@@ -118,7 +118,7 @@ def test_onnx_text_is_written_without_the_files_that_hold_values(tmp_path):
     tensor.external_data.add(key="location", value="gone.bin")
     proto.graph.node.add(op_type="Constant", output=["c"]).attribute.add(name="value", type=4, t=tensor)
     (told,) = save(load(proto.SerializeToString()), tmp_path / "m", form=FileForm.ONNX_TEXT).left_out
-    assert "no words for values of tensors." in told
+    assert "cannot express values of tensors." in told
 
 
 DEFAULTS = """

@@ -87,7 +87,7 @@ def test_a_changed_attribute_changes_the_row(show, qtbot, small):
     with view.workspace.document.edit("Strides") as edit:
         edit.do(SetAttribute(conv, "strides", make_attribute("strides", [2, 2])))
     wait(qtbot, view)
-    assert ("strides", "2, 2") in [(row.name, row.text) for row in view.scene.boxes[box(view, "Conv")].rows]
+    assert ("strides", "[2, 2]") in [(row.name, row.text) for row in view.scene.boxes[box(view, "Conv")].rows]
 
 
 def test_a_renamed_value_changes_its_pill(show, qtbot, small):

@@ -33,7 +33,7 @@ def test_boxes_edges_rows_and_buttons_say_what_they_are(small):
     assert tip(scene, Hit(box=conv, part="header")) == ["Conv", "/block/conv"]
     weights, _, kernel = scene.boxes[conv].rows
     assert tip(scene, Hit(box=conv, part="row", row=weights)) == ["w", "float 8×3×3×3", "8×3×3×3, 864 B"]
-    assert tip(scene, Hit(box=conv, part="row", row=kernel)) == ["kernel_shape = 3, 3", "ints"]
+    assert tip(scene, Hit(box=conv, part="row", row=kernel)) == ["kernel_shape = [3, 3]", "ints"]
     assert tip(scene, Hit(edge=scene.drawing.edges_of(small.values["x"])[0])) == ["x", "float 1×3×8×8"]
     assert tip(scene, Hit(box=conv, part="button", button="+")) == ["Open in place"]
     assert tip(scene, Hit()) == []

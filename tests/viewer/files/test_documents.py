@@ -364,7 +364,7 @@ def test_what_a_save_left_out_is_not_lost_by_closing(window, qtbot, tab, tmp_pat
     tab.message_bar.clear()
     window.files.close(tab)
     box = window.findChild(QMessageBox)
-    assert "net.onnxtxt does not hold all of the model." in box.informativeText()
+    assert "net.onnxtxt does not contain the whole model." in box.informativeText()
     qtbot.mouseClick(box.button(QMessageBox.StandardButton.Save), Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: titles(tab) == [told] and idle(window), timeout=20_000)
     assert window.tabs() == [tab]

@@ -137,7 +137,7 @@ def test_pictures(tmp_path):
     assert read_tensor(tmp_path / "t.png").numpy().tolist() == pixels.tolist()
     write_array(tmp_path / "c.png", ArrayTensor(np.linspace(-1, 1, 75, dtype=np.float32).reshape(1, 3, 5, 5)))
     assert read_tensor(tmp_path / "c.png").shape == (5, 5, 3)
-    with pytest.raises(ModelError, match="no picture"):
+    with pytest.raises(ModelError, match="Not a picture"):
         write_array(tmp_path / "x.png", ArrayTensor(np.zeros((5, 6, 7), np.float32)))
 
 
@@ -172,11 +172,11 @@ def test_damaged_files_are_refused(tmp_path, name, content):
 @pytest.mark.parametrize(
     ("name", "content", "title", "detail"),
     [
-        ("t.npy", b"hello world", "t.npy is no .npy file", "It begins with b'hello wo'; a .npy file begins with"),
-        ("t.npy", b"PK\x03\x04", "t.npy is no .npy file", "It looks like a .npz file; a .npy file begins with"),
-        ("t.npz", npy((1,)), "t.npz is no .npz file", "It looks like a .npy file; a .npz file begins with b'PK'."),
+        ("t.npy", b"hello world", "t.npy is not a .npy file", "It begins with b'hello wo'; a .npy file begins with"),
+        ("t.npy", b"PK\x03\x04", "t.npy is not a .npy file", "It looks like a .npz file; a .npy file begins with"),
+        ("t.npz", npy((1,)), "t.npz is not a .npz file", "It looks like a .npy file; a .npz file begins with b'PK'."),
         ("t.npz", b"PK\x05\x06" + bytes(18), "t.npz has no arrays", "The archive holds no .npy file."),
-        ("t.png", b"\xff\xd8\xff", "t.png is no .png file", "It begins with "),
+        ("t.png", b"\xff\xd8\xff", "t.png is not a .png file", "It begins with "),
         ("t.png", b"", "t.png is empty", "It has no bytes; a .png file was expected."),
         ("t.csv", b"\n", "t.csv is empty", "It has no cells; a table of values was expected."),
     ],
