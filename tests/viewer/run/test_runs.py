@@ -52,6 +52,22 @@ def test_every_value_of_a_real_model_is_that_of_the_executor(window, qtbot, real
         assert info_of(results.value_of(one)) == expected.info(one.name)
 
 
+def test_the_first_run_opens_its_panels_and_shows_an_output(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    assert not window.docks.is_open("run")
+    run(qtbot, workspace)
+    assert window.docks.is_open("run")
+    assert window.docks.is_open("tensor")
+    assert workspace.selection.items == (workspace.model.graph.outputs[0],)
+
+
+def test_the_first_run_keeps_what_is_selected(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    workspace.selection.set([value(workspace, "x")])
+    run(qtbot, workspace)
+    assert workspace.selection.items == (value(workspace, "x"),)
+
+
 def test_nothing_has_a_value_before_the_first_run(window, qtbot, net):
     workspace = opened(window, qtbot, net)
     assert workspace.results.value_of(value(workspace, "y")) is None
