@@ -138,7 +138,7 @@ def test_what_a_run_or_a_zoom_says_next_does_not_lay_the_window_out_anew(window,
         assert say(text, zoom) == places
         assert status.run_state.sizeHint().width() <= status.run_state.width()
     assert requests.count == 0
-    long = "Paused: before 'a node whose name is longer than all that was said before'"
+    long = "Paused before 'a node whose name is longer than all that was said before'"
     say(long, 1.0)
     assert status.run_state.text() == long
     assert status.run_state.sizeHint().width() <= status.run_state.width()

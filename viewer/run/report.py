@@ -89,7 +89,7 @@ class RunReporter:
         where = reason or (f"before {name_of(node)!r}" if node is not None else "before the next node")
         where = ", ".join([*(f"in {name_of(call)!r}" for call in calls), where])
         self._last_state = self._workspace.results.current, "Stopped"  # what an edit makes of it
-        self._workspace.set_run_state(f"Paused: {display(where, 160)}")
+        self._workspace.set_run_state(f"Paused {display(where, 160)}")
         self._show_failure(result, live=live)
 
     def ended(self, result: RunResult, *, live: bool) -> None:

@@ -175,7 +175,7 @@ def test_a_breakpoint_inside_a_body_is_set_and_shown(window, qtbot, tmp_path):
     run(qtbot, workspace)
     seen = []
     while workspace.runs.is_paused:
-        assert workspace.run_state == "Paused: in 'loop', before 'inner'"
+        assert workspace.run_state == "Paused in 'loop', before 'inner'"
         assert workspace.selection.current is inner
         seen.append(inner)
         run(qtbot, workspace, "run.continue")
@@ -245,7 +245,7 @@ def test_a_condition_stops_for_what_constants_alone_make(window, qtbot, tmp_path
     for _ in range(2):  # computed in the first run, known in the second
         run(qtbot, workspace)
         assert workspace.runs.is_paused
-        assert workspace.run_state.startswith("Paused: after 'log'")
+        assert workspace.run_state.startswith("Paused after 'log'")
         assert workspace.runs.paused_at.name == "add"
         workspace.runs.stop()
     workspace.runs.breakpoints.set(())
@@ -322,12 +322,12 @@ def test_a_stop_in_a_function_says_in_which_call_and_shows_its_values(qtbot, win
     workspace.runs.breakpoints.toggle(inner)
     for action, call, expected in (("run.run", "first", [2, 6]), ("run.continue", "second", [-4, -12])):
         run(qtbot, workspace, action)
-        assert workspace.run_state == f"Paused: in '{call}', before 'inner'"
+        assert workspace.run_state == f"Paused in '{call}', before 'inner'"
         assert workspace.results.value_of(add.outputs[0]).tolist() == expected
     workspace.runs.breakpoints.set([Breakpoint(value=inner.outputs[0])])
     for action, call in (("run.run", "first"), ("run.continue", "second")):
         run(qtbot, workspace, action)
-        assert workspace.run_state.startswith(f"Paused: in '{call}', after 'inner'")
+        assert workspace.run_state.startswith(f"Paused in '{call}', after 'inner'")
     assert workspace.results.value_of(inner.outputs[0]).tolist() == [4, 12]
     workspace.runs.stop()
     idle(qtbot, workspace)

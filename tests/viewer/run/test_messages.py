@@ -271,9 +271,9 @@ def test_a_time_limit_is_told_as_long_as_it_is_what_ended_the_last_run(qtbot, sl
 
 def test_a_run_that_waits_names_the_node_it_waits_for(qtbot, workspace):
     run(qtbot, workspace, "run.step")
-    assert workspace.run_state == "Paused: before 'conv'"
+    assert workspace.run_state == "Paused before 'conv'"
     run(qtbot, workspace, "run.step")
-    assert workspace.run_state == "Paused: before 'log'"
+    assert workspace.run_state == "Paused before 'log'"
 
 
 def test_where_values_stop_being_finite_is_told_of_the_values_that_are_shown(qtbot, workspace):
