@@ -53,6 +53,7 @@ class SimplifyDialog(QDialog):
         self.resize(620, 640)
         self._workspace = workspace
         self._task: Task[Any] | None = None  # started last
+        self._is_done = False
         self._work: Simplification | None = None  # on a working copy of the current model, once it was searched
         self._is_applying = False
         self._is_stopped = False  # stopped by the user, and not restarted since
@@ -267,6 +268,9 @@ class SimplifyDialog(QDialog):
 
     def done(self, result: int) -> None:
         """Cancel what is running, and an edit that is not applied yet; remove the marks."""
+        if self._is_done:  # as when it is closed while a question about it is open
+            return
+        self._is_done = True
         if self._task is not None:
             self._task.cancel()
         self._workspace.highlights.mark("matches", [])

@@ -74,7 +74,8 @@ class DocumentArea(QWidget):
 
     def tabs(self) -> list[DocumentTab]:
         """The open documents, from left to right."""
-        return [cast("DocumentTab", self._tabs.widget(index)) for index in range(self._tabs.count())]
+        pages = (self._tabs.widget(index) for index in range(self._tabs.count()))
+        return [cast("DocumentTab", page) for page in pages if page is not None]  # Qt counts one that it is removing
 
     def activate(self, tab: DocumentTab) -> None:
         """Bring a document to the front."""

@@ -6,7 +6,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialogButtonBox, QMessageBox, QToolButton
+from PySide6.QtWidgets import QDialogButtonBox, QMessageBox, QStackedWidget, QToolButton
 from shiboken6 import isValid
 
 from onnx_workbench.model.errors import ModelError
@@ -31,6 +31,17 @@ def write(tmp_path):
         return path
 
     return write
+
+
+def test_the_list_of_tabs_has_none_that_is_being_removed(window, qtbot, write):
+    window.files.open([write("one", "one.onnx"), write("two", "two.onnx")])
+    qtbot.waitUntil(lambda: len(window.area.tabs()) == 2)
+    pages = window.area.findChild(QStackedWidget, "qt_tabwidget_stackedwidget")
+    seen = []
+    pages.currentChanged.connect(lambda _index: seen.append(window.area.tabs()))
+    first, front = window.area.tabs()
+    window.area.remove_tab(front)
+    assert seen == [[first]]
 
 
 def test_a_file_that_takes_long_to_open_holds_up_no_other(window, qtbot, write, monkeypatch):

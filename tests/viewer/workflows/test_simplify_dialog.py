@@ -60,6 +60,14 @@ def dialog(opened):
     return opened(TEXT)
 
 
+def test_closing_the_dialog_a_second_time_does_nothing(dialog):
+    ended = []
+    dialog.finished.connect(ended.append)
+    dialog.reject()
+    dialog.reject()
+    assert ended == [0]
+
+
 def passes(dialog):
     items = [dialog.passes.topLevelItem(row) for row in range(dialog.passes.topLevelItemCount())]
     return {item.text(0): item for item in items}
