@@ -14,13 +14,19 @@ REPOSITORY = Path(__file__).parents[2]
 
 FIRST_PAINT = """
 import json, sys
+from PySide6.QtCore import QEvent, QObject
 from onnx_workbench.viewer.app import Application
 application = Application()
 window = application.start({names!r})
-def painted():
-    print(json.dumps(sorted(sys.modules)))
-    application.exit()
-window.first_painted.connect(painted)
+class Watch(QObject):
+    def eventFilter(self, watched, event):
+        if watched is window and event.type() == QEvent.Type.Paint:  # before what follows it may begin, on any thread
+            print(json.dumps(sorted(sys.modules)))
+            window.removeEventFilter(self)
+            application.exit()
+        return False
+watch = Watch()
+window.installEventFilter(watch)
 application.exec()
 sys.stdout.flush()
 import os; os._exit(0)
