@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 
@@ -21,14 +21,29 @@ class ModelError(ValueError):
         super().__init__(title if not detail else f"{title}: {detail}")
 
 
-@contextmanager
-def errors_to(answer: Callable[[Any], object], kind: type[BaseException] = Exception) -> Iterator[None]:
+def errors_to(
+    answer: Callable[[Any], object], kind: type[BaseException] = Exception
+) -> AbstractContextManager[None, bool]:
     """Pass any exception raised in the block to `answer`, and continue behind it.
 
     For borders where any error at all must become a message: the end of a job, another process, a kernel in a run.
     Elsewhere say which errors. `kind` is BaseException for a thread that must not end without a word.
     """
-    try:
-        yield
-    except kind as error:
-        answer(error)
+    return _ErrorsTo(answer, kind)
+
+
+class _ErrorsTo:
+    """A class, as on Python 3.13 a generator keeps the exception it handled, and with it the frame that raised it."""
+
+    def __init__(self, answer: Callable[[Any], object], kind: type[BaseException]) -> None:
+        self._answer = answer
+        self._kind = kind
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> bool:
+        if not isinstance(error, self._kind):
+            return False
+        self._answer(error)
+        return True
