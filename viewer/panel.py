@@ -22,7 +22,7 @@ class Panel(QWidget):
         #: Where the focus goes first. No focus proxy: Tab would jump to it, past the controls before it.
         self.entry: QWidget = self
 
-    def lay_out(self, content: QWidget, told: QWidget, *controls: QWidget, whole: bool = False) -> None:
+    def lay_out(self, content: QWidget, message: QWidget, *controls: QWidget, whole: bool = False) -> None:
         """Fill the panel with its content under a bar of a text and controls.
 
         The text gets the width that the controls leave. `whole`: it gets the width it needs, and the controls that do
@@ -31,7 +31,7 @@ class Panel(QWidget):
         bar = FlowLayout()
         bar.setContentsMargins(6, 4, 6, 4)
         add = bar.addWidget if whole else bar.add_filling
-        add(told)
+        add(message)
         for control in controls:
             bar.addWidget(control)
         layout = QVBoxLayout(self)

@@ -44,11 +44,11 @@ def _sibling(scene: Scene, box: int, across: int, *, after: bool) -> int:
     high = low + scene.rects[:, along + 2]
     beside = (parents == parents[box]) & (low < high[box]) & (high > low[box])
     beside[box] = False
-    place = scene.rects[:, across]
-    found = np.flatnonzero(beside & (place > place[box] if after else place < place[box]))
+    starts = scene.rects[:, across]
+    found = np.flatnonzero(beside & (starts > starts[box] if after else starts < starts[box]))
     if not len(found):
         return box
-    return int(found[np.argmin(np.abs(place[found] - place[box]))])
+    return int(found[np.argmin(np.abs(starts[found] - starts[box]))])
 
 
 def first_box(scene: Scene) -> int:

@@ -114,12 +114,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _facts(converted: Converted, options: argparse.Namespace) -> dict[str, Any]:
-    told: dict[str, Any] = {"output": str(options.output)}
+    facts: dict[str, Any] = {"output": str(options.output)}
     if converted.reports:
-        told["changes"] = [{"what": text, "times": count} for r in converted.reports for text, count in r.summary()]
-        told["warnings"] = [remark.text for report in converted.reports for remark in report.warnings]
-        told["check"] = asdict(converted.agreement)
-    return told
+        facts["changes"] = [{"what": text, "times": count} for r in converted.reports for text, count in r.summary()]
+        facts["warnings"] = [remark.text for report in converted.reports for remark in report.warnings]
+        facts["check"] = asdict(converted.agreement)
+    return facts
 
 
 def _print(converted: Converted) -> None:

@@ -91,8 +91,8 @@ def _print(comparison: Comparison) -> None:
     for difference in comparison.differences:
         print(shorten(f"{_SIGNS[difference.kind]} {sentence(difference)}", 400, elide="end"))
     counts = Counter(d.kind for d in comparison.differences)
-    said = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
-    print(f"{plural(len(comparison.differences), 'difference')}: {said}" if said else "no differences")
+    counted = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
+    print(f"{plural(len(comparison.differences), 'difference')}: {counted}" if counted else "no differences")
 
 
 def sentence(difference: Difference) -> str:
@@ -109,7 +109,7 @@ def sentence(difference: Difference) -> str:
 def facts(difference: Difference) -> dict[str, Any]:
     """A difference as plain data."""
     place = difference.place
-    told: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "kind": difference.kind,
         "subject": difference.subject,
         "graph": getattr(getattr(place, "graph", None), "name", ""),
@@ -122,14 +122,14 @@ def facts(difference: Difference) -> dict[str, Any]:
     }
     numbers = difference.numbers
     if numbers is not None and not numbers.problem:
-        told["numbers"] = {
+        entry["numbers"] = {
             "size": numbers.size,
             "unequal": numbers.unequal,
             "max_abs": _finite(numbers.max_abs),
             "mean_abs": _finite(numbers.mean_abs),
             "cosine": _finite(numbers.cosine),
         }
-    return told
+    return entry
 
 
 def _finite(number: float) -> float | str:

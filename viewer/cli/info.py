@@ -175,22 +175,22 @@ def _number(amount: AnySize) -> int | str:
     return amount if isinstance(amount, int) else readable(amount)
 
 
-def _print_costs(told: dict[str, Any], by: str) -> None:
+def _print_costs(totals: dict[str, Any], by: str) -> None:
     print("\nstatistics")
     keys = ("nodes", "parameters", "macs", "activations", "unknown")
     header = (by, "nodes", "parameters", "multiply-adds", "activations", "unknown")
-    told_of = [*told[f"{by}s"].items(), ("all", told["model"])]
-    rows = [(shorten(name, 60) or "(no scope)", *(_cell(total[key]) for key in keys)) for name, total in told_of]
+    lines = [*totals[f"{by}s"].items(), ("all", totals["model"])]
+    rows = [(shorten(name, 60) or "(no scope)", *(_cell(total[key]) for key in keys)) for name, total in lines]
     print_table([header, *rows], indent="  ")
 
 
-def _write_csv(told: dict[str, Any], by: str) -> None:
+def _write_csv(totals: dict[str, Any], by: str) -> None:
     """A row for each operator, scope or node, numbers in full. Sums are left to whoever reads it."""
     from onnx_workbench.model.analysis.symbolic import ungrouped
 
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow((by, *told["model"]))
-    for name, total in told[f"{by}s"].items():
+    writer.writerow((by, *totals["model"]))
+    for name, total in totals[f"{by}s"].items():
         writer.writerow((name, *(ungrouped(amount) for amount in total.values())))
 
 

@@ -40,8 +40,8 @@ def run(options: argparse.Namespace) -> int:
     nodes, changes = len(merged.nodes), [text for text, _ in merged.report.summary()]
     inputs, outputs = ([v.name for v in values] for values in (model.graph.inputs, model.graph.outputs))
     if options.json:
-        told = {"output": str(options.output), "nodes": nodes, "inputs": inputs, "outputs": outputs}
-        print_json(told | {"changes": changes})
+        facts = {"output": str(options.output), "nodes": nodes, "inputs": inputs, "outputs": outputs}
+        print_json(facts | {"changes": changes})
         return EXIT_OK
     for text in changes:
         print(shorten(text, 300, elide="end"))

@@ -37,19 +37,19 @@ def run(options: argparse.Namespace) -> int:
     with progress("Comparing") as comparing:
         agreements = [check_part(model, part, root, runs=options.check, progress=comparing) for part in parts]
     is_same = all(agreement.agrees is not False for agreement in agreements)
-    told = []
+    facts = []
     for number, (part, agreement) in enumerate(zip(parts, agreements, strict=True), 1):
         output = options.output.with_stem(f"{options.output.stem}-{number}")
         if is_same:
             write_model(part, argparse.Namespace(**{**vars(options), "output": output}))
-        told.append(part_facts(output, part) | {"check": asdict(agreement)})
+        facts.append(part_facts(output, part) | {"check": asdict(agreement)})
         if not options.json:
             names = shorten(", ".join(v.name for v in part.graph.outputs), 300, elide="end")
             print(f"{output.name}: {plural(len(part.graph.nodes), 'node')}; outputs: {names}")
             print_agreement(agreement)
     lost = lost_by_split(model, parts)
     if options.json:
-        print_json({"parts": told, "lost": lost})
+        print_json({"parts": facts, "lost": lost})
     else:
         print_lost(lost)
     return EXIT_OK if is_same else EXIT_FOUND

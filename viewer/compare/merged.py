@@ -181,14 +181,14 @@ class MergedComparison(QWidget):
         if union is None or view is None:
             return
         numbers: dict[Node, float] = {}
-        told = ""
+        legend = ""
         for side in self._sides():
             own, title = side.highlights.overlay
             if own is not None:
                 numbers.update((made, number) for node, number in own.items() if (made := union.of.get(node)))
-                told = title
+                legend = title
         if numbers or view.workspace.highlights.overlay[0] is not None:
-            view.workspace.highlights.set_overlay(numbers or None, told)
+            view.workspace.highlights.set_overlay(numbers or None, legend)
 
     def _sides(self) -> tuple[Workspace, Workspace]:
         return self._comparing.old, self._comparing.new

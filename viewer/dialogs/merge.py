@@ -53,7 +53,7 @@ class MergeDialog(QDialog):
         self._here = visible_values(graph)
         self._types: dict[Port, Type | None] = {}
         self.bay = PatchBay((display(workspace.label, 60), display(title, 60)), self._why_not)
-        self.bay.told.connect(self._tell)
+        self.bay.message.connect(self._tell)
         self.search = QLineEdit()
         self.search.setPlaceholderText("Find a value of this model")
         self.search.setAccessibleName("Find a value of this model")
@@ -149,10 +149,10 @@ class MergeDialog(QDialog):
         outputs = [port for port in self.bay.lists["left"].ports if port.gives]
         by_name = {port.name: port for port in outputs}
         own = [by_name[v.name] for v in self._graph.outputs if v.name in by_name]
-        for place, taker in enumerate(takers):
+        for index, taker in enumerate(takers):
             giver = by_name.get(taker.name)
             if giver is None and len(own) == len(takers):
-                giver = own[place]
+                giver = own[index]
             if giver is not None and self._fits(giver, taker):
                 self.bay.connect_ports(giver, taker)
 

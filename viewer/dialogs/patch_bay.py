@@ -33,7 +33,7 @@ class PatchBay(QWidget):
     """
 
     changed = Signal()
-    told = Signal(str, bool)  # text, whether it is an error
+    message = Signal(str, bool)  # text, whether it is an error
 
     def __init__(self, titles: tuple[str, str], why_not: WhyNot, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -69,7 +69,7 @@ class PatchBay(QWidget):
         if reason:
             raise ModelError(f"{giver.name} cannot feed {taker.name}", reason)
         self.wires[taker] = giver
-        self.told.emit("", False)
+        self.message.emit("", False)
         self._change()
 
     def disconnect_port(self, port: Port) -> None:
@@ -171,11 +171,11 @@ class PatchBay(QWidget):
         self.setCursor(Qt.CursorShape.CrossCursor)
         target, dragged = self.port_at(point), self.dragged
         if target is None or dragged is None or target == dragged:
-            self.told.emit("", False)
+            self.message.emit("", False)
         else:
             reason = self.refusal(dragged, target)
             giver, taker = (dragged, target) if dragged.gives else (target, dragged)
-            self.told.emit(reason or f"{_said(giver)} feeds {_said(taker)}.", bool(reason))
+            self.message.emit(reason or f"{_port_text(giver)} feeds {_port_text(taker)}.", bool(reason))
         self.gap.update()
 
     def _drop(self, point: QPoint) -> None:
@@ -191,12 +191,12 @@ class PatchBay(QWidget):
         try:
             self.connect_ports(dragged, target)
         except ModelError as error:
-            self.told.emit(f"{error.title}: {error.detail}", True)
+            self.message.emit(f"{error.title}: {error.detail}", True)
 
     def _end(self) -> None:
         self.dragged = self._pressed = None
         self.unsetCursor()
-        self.told.emit("", False)
+        self.message.emit("", False)
         self.gap.update()
 
     def choose(self, port: Port | None) -> ChoicePopup | None:
@@ -216,7 +216,7 @@ class PatchBay(QWidget):
         ]
         if any(port in wire for wire in self.wires.items()):
             choices.append(Choice(title="Nothing", detail="Disconnect it.", run=lambda _: self.disconnect_port(port)))
-        popup = ChoicePopup(self, "Port", lambda error: self.told.emit(f"{error.title}: {error.detail}", True))
+        popup = ChoicePopup(self, "Port", lambda error: self.message.emit(f"{error.title}: {error.detail}", True))
         what = "Connect {} to which input?" if port.gives else "Connect which output to {}?"
         popup.open(choices, caption=what.format(display(port.name, 60)), placeholder="Name")
         return popup
@@ -292,7 +292,7 @@ _MOUSE = (
 _CHOOSE = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_F2)
 
 
-def _said(port: Port) -> str:
+def _port_text(port: Port) -> str:
     return f"{display(port.name, 60)} {port.note}".rstrip()
 
 

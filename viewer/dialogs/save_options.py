@@ -192,13 +192,13 @@ class SaveOptionsDialog(QDialog):
             self.explanation.setText(f"{text}\nCounting the tensors…")
             return
         total = sum(sizes)
-        said = f"{plural(len(sizes), 'tensor')}, {bytes_text(total)}."
+        sizes_text = f"{plural(len(sizes), 'tensor')}, {bytes_text(total)}."
         if outside:
             moved = [size for size in sizes if size >= self.threshold.value()]
-            said = f"To data files: {plural(len(moved), 'tensor')}, {bytes_text(sum(moved))}."
+            sizes_text = f"To data files: {plural(len(moved), 'tensor')}, {bytes_text(sum(moved))}."
         elif layout is DataLayout.INLINE and total > MESSAGE_LIMIT:
-            said += " This is too large for one file."
-        self.explanation.setText(f"{text}\n{said}")
+            sizes_text += " This is too large for one file."
+        self.explanation.setText(f"{text}\n{sizes_text}")
 
     def among(self) -> frozenset[Tensor] | None:
         """Return the tensors that the storage option applies to; None: all."""

@@ -71,10 +71,10 @@ class Closing:
 
     def _ask(self, tab: DocumentTab, request: _Request) -> None:
         self._area.activate(tab)
-        told = tab.message_bar.messages
+        shown = tab.message_bar.messages
 
         def saved() -> None:
-            if all(message.severity == "info" or message in told for message in tab.message_bar.messages):
+            if all(message.severity == "info" or message in shown for message in tab.message_bar.messages):
                 self._advance(request)
 
         def discard() -> None:

@@ -196,9 +196,9 @@ class Saver(QObject):
             save.prepared()
 
     def _show_copied(self, save: Save, saved: Saved) -> None:
-        told = (*saved.left_out, *saved.warnings)
-        severity: Severity = "warning" if told else "info"
-        save.tab.workspace.messages.show(severity, f"A copy was saved as {saved.path.name}", "\n".join(told))
+        remarks = (*saved.left_out, *saved.warnings)
+        severity: Severity = "warning" if remarks else "info"
+        save.tab.workspace.messages.show(severity, f"A copy was saved as {saved.path.name}", "\n".join(remarks))
         self._settings.add_recent_file(saved.path)
 
     def _take_file(self, save: Save, saved: Saved, state: int) -> None:

@@ -56,9 +56,9 @@ class SideBySide(QWidget):
         self.splitter = QSplitter(Qt.Orientation.Horizontal)
         self.splitter.setChildrenCollapsible(False)
         for tab in (left, right):
-            place = tab.view.scenes.view_state()
+            view_state = tab.view.scenes.view_state()
             self.splitter.addWidget(self._side(tab))
-            tab.view.scenes.restore_view_state(place)
+            tab.view.scenes.restore_view_state(view_state)
         self.merged: MergedComparison | None = None  # while both are shown as one graph
         self._stack = QStackedWidget()
         self._stack.addWidget(self.splitter)
@@ -175,9 +175,9 @@ class SideBySide(QWidget):
             tab.beside = None
             tab.workspace.changes.state_changed.disconnect(self._show_titles)
             tab.view.removeEventFilter(self)
-            place = tab.view.scenes.view_state()
+            view_state = tab.view.scenes.view_state()
             tab.put(tab.pane)
-            tab.view.scenes.restore_view_state(place)
+            tab.view.scenes.restore_view_state(view_state)
         self.front_changed.emit()
         self.hide()  # a layout that took it earlier would show it as a window of its own
         self.setParent(None)
@@ -307,15 +307,15 @@ class ViewSync(QObject):
             return
         if self._comparing.result is None or follower.scenes.is_busy:
             return
-        place = self._partner_place(leader, follower)
-        if place is None:
+        centre = self._partner_place(leader, follower)
+        if centre is None:
             return
         self._leading = True
         try:
             if follower.viewport.scale != leader.viewport.scale:
                 follower.viewport.scale = leader.viewport.scale
                 follower.zoom_changed.emit(follower.viewport.scale)
-            follower.centre_on(*place)
+            follower.centre_on(*centre)
         finally:
             self._leading = False
 

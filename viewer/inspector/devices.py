@@ -93,18 +93,18 @@ def _add_to_node(workspace: Workspace, node: Node) -> PropertyRow:
 # -- sharding -------------------------------------------------------------------------------------------------
 
 
-def _sharding_row(workspace: Workspace, node: Node, index: int, place: int) -> PropertyRow:
+def _sharding_row(workspace: Workspace, node: Node, index: int, position: int) -> PropertyRow:
     """Return the row of one value's sharding: devices, device groups, and sharded axes."""
-    spec = node.device_configurations[index].sharding[place]
+    spec = node.device_configurations[index].sharding[position]
 
     def put(edit: Transaction, changed: ShardingSpec | None) -> None:
-        devices.put_sharding(edit, node, index, place, changed, workspace.types.type_of)
+        devices.put_sharding(edit, node, index, position, changed, workspace.types.type_of)
 
     axes = sharding.sharded_dimensions_source(spec.dimensions)
     where = f"devices {sharding.devices_source(spec.devices)}" if spec.devices else ""
     cut = cut_text(spec) if spec.dimensions or not where else ""
     text = f"{cut}, {where}" if cut and where else cut or f"on {where}"
-    row = PropertyRow(f"sharding {place}", display(spec.tensor_name, 80), display(text, 300))
+    row = PropertyRow(f"sharding {position}", display(spec.tensor_name, 80), display(text, 300))
     row.tip = row.text
     row.expanded = True  # placeholder for a new one
     row.label_field = _value_field(
@@ -167,8 +167,8 @@ def _value_field(node: Node, title: str, source: str, apply: Apply) -> PropertyF
 
 def _add_sharding(node: Node, index: int) -> PropertyRow:
     def add(edit: Transaction, text: str) -> None:
-        place = len(node.device_configurations[index].sharding)
-        devices.put_sharding(edit, node, index, place, ShardingSpec(text))
+        position = len(node.device_configurations[index].sharding)
+        devices.put_sharding(edit, node, index, position, ShardingSpec(text))
 
     return add_row("Add value", _value_field(node, f"Shard a value of {name_of(node)}", "", add))
 

@@ -242,9 +242,9 @@ class ListWindow(QDialog):
         """Insert an element after the current one."""
         values = self.elements.values
         current = self.table.currentIndex().row()
-        place = current + 1 if current >= 0 else len(values)
-        self.put((*values[:place], plainest(self.kind.element), *values[place:]))
-        self.table.setCurrentIndex(self.elements.index(place, 0))
+        index = current + 1 if current >= 0 else len(values)
+        self.put((*values[:index], plainest(self.kind.element), *values[index:]))
+        self.table.setCurrentIndex(self.elements.index(index, 0))
 
     def _chosen(self) -> list[int]:
         """Return the selected rows, in order."""

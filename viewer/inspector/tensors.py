@@ -149,17 +149,17 @@ def tensor_texts(
     """
     from onnx_workbench.model.edits.tensors import TensorLocation
 
-    place = TensorLocation(owner, attribute, index)
+    location = TensorLocation(owner, attribute, index)
     if isinstance(tensor, Tensor):
-        return [_texts(workspace, tensor, place, "values", f"tensor {called}", "Metadata")]
+        return [_texts(workspace, tensor, location, "values", f"tensor {called}", "Metadata")]
     return [
-        _texts(workspace, tensor.values, place, "values", f"values of {called}", "Metadata of values"),
-        _texts(workspace, tensor.indices, place, "indices", f"indices of {called}", "Metadata of indices"),
+        _texts(workspace, tensor.values, location, "values", f"values of {called}", "Metadata of values"),
+        _texts(workspace, tensor.indices, location, "indices", f"indices of {called}", "Metadata of indices"),
     ]
 
 
 def _texts(
-    workspace: Workspace, tensor: Tensor, place: TensorLocation, part: Part, called: str, label: str
+    workspace: Workspace, tensor: Tensor, location: TensorLocation, part: Part, called: str, label: str
 ) -> PropertyRow:
     from onnx_workbench.model.edits import tensor_metadata as edits
 
@@ -167,21 +167,21 @@ def _texts(
         called,
         tensor.doc_string,
         tensor.metadata,
-        lambda edit, text: edits.describe_tensor(edit, place, text, part),
-        lambda edit, key, text: edits.set_tensor_metadata(edit, place, key, text, part),
-        lambda edit, old, new: edits.rename_tensor_metadata(edit, place, old, new, part),
+        lambda edit, text: edits.describe_tensor(edit, location, text, part),
+        lambda edit, key, text: edits.set_tensor_metadata(edit, location, key, text, part),
+        lambda edit, old, new: edits.rename_tensor_metadata(edit, location, old, new, part),
     )
     metadata = metadata_section(workspace, texts)
     metadata.style = "normal"
     rows = [description_row(texts), metadata]
-    is_named = bool(place.attribute) or part == "indices"  # an initializer's name is that of its value
+    is_named = bool(location.attribute) or part == "indices"  # an initializer's name is that of its value
     if is_named:
         field = text_field(
-            f"Rename {called}", tensor.name, lambda edit, text: edits.set_tensor_name(edit, place, text, part)
+            f"Rename {called}", tensor.name, lambda edit, text: edits.set_tensor_name(edit, location, text, part)
         )
         rows.insert(0, text_row("name", "Name", tensor.name, field, middle=True))
-    said = [tensor.name if is_named else "", tensor.doc_string, ", ".join(tensor.metadata)]
-    row = text_row(f"{part} metadata", label, " · ".join(one_line(text, 80) for text in said if text))
+    parts = [tensor.name if is_named else "", tensor.doc_string, ", ".join(tensor.metadata)]
+    row = text_row(f"{part} metadata", label, " · ".join(one_line(text, 80) for text in parts if text))
     row.text, row.style = (row.text, "normal") if row.text else ("none", "muted")
     row.children = rows
     return row

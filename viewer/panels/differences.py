@@ -159,8 +159,8 @@ class DifferencesPanel(Panel):
         name = display(comparing.other(self.workspace).label, 60)
         if comparing.result is None:
             return f"Comparing with {name}…"
-        said = plural(len(differences), "difference") if differences else "No difference"
-        return f"{said} from {name}" if comparing.side(self.workspace) == "new" else f"{said} to {name}"
+        counted = plural(len(differences), "difference") if differences else "No difference"
+        return f"{counted} from {name}" if comparing.side(self.workspace) == "new" else f"{counted} to {name}"
 
     def _update_buttons(self) -> None:
         chosen = bool(self.selected())

@@ -64,7 +64,7 @@ class NodeTableModel(SortedRowModel[Node, AttributeColumn]):
         self._refusal = ""
 
     def sort_key(self, rows: Sequence[Node], column: AttributeColumn, _section: int) -> Callable[[int], Key]:
-        return lambda place: _key(rows[place], column)
+        return lambda graph_column: _key(rows[graph_column], column)
 
     def find_columns(self, rows: Sequence[Node], progress: Progress) -> Sequence[AttributeColumn]:
         return _columns(rows, progress)
@@ -253,10 +253,10 @@ def _columns(nodes: Sequence[Node], progress: Progress) -> list[AttributeColumn]
         for name in node.attributes:
             tips.setdefault(name, "")
     several = [AttributeColumn(OPERATOR)] if len(operators) > 1 else []
-    place = [AttributeColumn(GRAPH)] if len(graphs) > 1 else []
+    graph_column = [AttributeColumn(GRAPH)] if len(graphs) > 1 else []
     return [
         AttributeColumn(NAME),
         *several,
         *(AttributeColumn(display(n, 60), tip=display(tip, 400), attribute=n) for n, tip in tips.items()),
-        *place,
+        *graph_column,
     ]

@@ -50,8 +50,8 @@ class ProblemModel(RowModel[Problem, Column]):
             return display(texts[index.column()], 300)
         if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
             fix = f"\nFix: {problem.fix.title}" if problem.fix is not None else ""
-            told = display(f"{problem.severity}: {problem.message}\n{problem.detail}", 1000, keep_lines=True)
-            return for_role(told + display(fix, 300, keep_lines=True), role)
+            tooltip = display(f"{problem.severity}: {problem.message}\n{problem.detail}", 1000, keep_lines=True)
+            return for_role(tooltip + display(fix, 300, keep_lines=True), role)
         if role == Qt.ItemDataRole.DecorationRole and index.column() == 0:
             colors = {"error": theme().error, "warning": theme().warning, "info": theme().muted}
             return icon(problem.severity, colors[problem.severity])

@@ -33,7 +33,7 @@ from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
 from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
 from onnx_workbench.viewer.widgets.undo_forwarding import pass_undo
 
-Place = tuple[Value, tuple[int, ...]]
+TracedElement = tuple[Value, tuple[int, ...]]
 
 _ORIGINS = (
     NumberColumn("Input", 16, number=False),
@@ -52,9 +52,9 @@ class ProvenancePanel(Panel):
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
-        self.place: Place | None = None
+        self.traced: TracedElement | None = None
         self.trace: ElementTrace | None = None
-        self._way: list[Place] = []
+        self._way: list[TracedElement] = []
         self._make_controls()
         self.table = NumberTable("Inputs that reach the element", _ORIGINS)
         self.elements = NumberTable("Elements that reach it", _ELEMENTS)
@@ -129,7 +129,7 @@ class ProvenancePanel(Panel):
         current = self.workspace.selection.current
         if isinstance(current, Node):
             current = next((v for v in current.outputs if v is not None), None)
-        if isinstance(current, Value) and (self.place is None or current is not self.place[0]):
+        if isinstance(current, Value) and (self.traced is None or current is not self.traced[0]):
             info = self.workspace.results.info_of(current)
             if info is not None and info.kind == "tensor":
                 self._way.clear()
@@ -141,14 +141,14 @@ class ProvenancePanel(Panel):
         self._look(value, index)
 
     def _enter(self) -> None:
-        if self.place is None:
+        if self.traced is None:
             return
         try:
             index = tuple(int(part) for part in self.index.text().replace(",", " ").split())
         except ValueError:
             self._tell("an index is a list of integers, such as 0, 3, 5")
             return
-        self._look(self.place[0], index)
+        self._look(self.traced[0], index)
 
     def _go_upstream(self, *_: object) -> None:
         """Go to the suspect element of the current input."""
@@ -163,9 +163,9 @@ class ProvenancePanel(Panel):
 
     def _follow(self, origin: TraceOrigin, index: tuple[int, ...]) -> None:
         value = self.workspace.results.value_by_number(origin.key[1])
-        if value is None or self.place is None:
+        if value is None or self.traced is None:
             return
-        self._way.append(self.place)
+        self._way.append(self.traced)
         if origin.key[0]:
             self.workspace.results.show_call(origin.key[0])
         self._look(value, index)
@@ -187,11 +187,11 @@ class ProvenancePanel(Panel):
     # -- showing ---------------------------------------------------------------------------------------------
 
     def _on_results(self, values: set[Value] | None) -> None:
-        if self.place is None:
+        if self.traced is None:
             if values is None:
                 self._invite()
-        elif values is None or self.workspace.results.info_of(self.place[0]) is None or self.place[0] in values:
-            self._look(*self.place)
+        elif values is None or self.workspace.results.info_of(self.traced[0]) is None or self.traced[0] in values:
+            self._look(*self.traced)
 
     def _invite(self) -> None:
         """Show the selected value, or say what is missing."""
@@ -201,11 +201,11 @@ class ProvenancePanel(Panel):
         self._on_selection()
 
     def _on_values_changed(self, values: set[Value]) -> None:
-        if self.place is not None and self.place[0] in values:
-            self.name.setText(name_of(self.place[0]))
+        if self.traced is not None and self.traced[0] in values:
+            self.name.setText(name_of(self.traced[0]))
 
     def _look(self, value: Value, index: tuple[int, ...]) -> None:
-        self.place, self.trace = (value, index), None  # the same element of another iteration of a subgraph
+        self.traced, self.trace = (value, index), None  # the same element of another iteration of a subgraph
         record = self.workspace.results.current
         key = None if record is None else record.key(value)
         self.name.setText(name_of(value))
@@ -220,7 +220,7 @@ class ProvenancePanel(Panel):
         if is_going_on and record.result.info(key) is None:  # tracing would compute what this run has not reached
             self._show(ElementTrace(None, (), (), "the run has not reached it yet"))
             return
-        result, place, node_of = record.result, self.place, self.workspace.results.node_by_number
+        result, traced, node_of = record.result, self.traced, self.workspace.results.node_by_number
         around = [node_of(number) for number in key[0]]
         is_known = not any(node and self.workspace.results.was_edited(node) for node in (value.producer, *around))
         # with the node as changed since, elements are misnamed
@@ -236,7 +236,7 @@ class ProvenancePanel(Panel):
         self.workspace.tasks.start(
             "Trace an element",
             work,
-            done=lambda found: self._show(found) if place == self.place else None,
+            done=lambda found: self._show(found) if traced == self.traced else None,
             failed=lambda error: self._show(ElementTrace(None, (), (), str(error))),
             supersede="element",
         )
@@ -247,11 +247,11 @@ class ProvenancePanel(Panel):
 
     def _show(self, found: ElementTrace) -> None:
         self.trace = found
-        told = display(found.problem, 400) if found.problem else f"= {value_text(found.value)}"
-        if self.place is not None and not found.problem:
-            is_stale = self.workspace.results.is_stale(self.place[0])
-            told += ", out of date: edited since the run" if is_stale else _of_no_node(self.place[0], found)
-        self._tell(told)
+        summary = display(found.problem, 400) if found.problem else f"= {value_text(found.value)}"
+        if self.traced is not None and not found.problem:
+            is_stale = self.workspace.results.is_stale(self.traced[0])
+            summary += ", out of date: edited since the run" if is_stale else _of_no_node(self.traced[0], found)
+        self._tell(summary)
         self.table.set_rows([self._row(origin) for origin in found.origins])
         if found.origins:
             self.table.selectRow(0)

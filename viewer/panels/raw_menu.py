@@ -75,11 +75,11 @@ class RawMenu(QMenu):
         return self._panel.model.source(index) or str(index.data() or "")
 
     def _is_tensor(self, path: Path) -> bool:
-        place = place_of(self._panel.workspace.model, path)
-        if place is None:
+        location = place_of(self._panel.workspace.model, path)
+        if location is None:
             return False
-        inside = isinstance(place.target, Node) and any(name in _TENSOR_FIELDS for name, _ in place.rest)
-        return inside or place.field.endswith("initializer")
+        inside = isinstance(location.target, Node) and any(name in _TENSOR_FIELDS for name, _ in location.rest)
+        return inside or location.field.endswith("initializer")
 
     def _open_tensor(self, path: Path) -> None:
         with self._panel.telling():
@@ -87,9 +87,9 @@ class RawMenu(QMenu):
             self._reveal_tensor(path)
 
     def _reveal_tensor(self, path: Path) -> None:
-        place = place_of(self._panel.workspace.model, path)
-        if place is not None and isinstance(place.target, (Node, Value)):
-            self._panel.workspace.navigation.reveal(place.target)
+        location = place_of(self._panel.workspace.model, path)
+        if location is not None and isinstance(location.target, (Node, Value)):
+            self._panel.workspace.navigation.reveal(location.target)
             self._panel.workspace.trigger("panel.tensor")
 
     # -- changing --------------------------------------------------------------------------------------------
@@ -146,8 +146,8 @@ class RawMenu(QMenu):
                 self._change(title, partial(remove_field, path=path))
 
     def _target(self, path: Path) -> object:
-        place = place_of(self._panel.workspace.model, path)
-        return None if place is None else place.target
+        location = place_of(self._panel.workspace.model, path)
+        return None if location is None else location.target
 
     def _same(self, path: Path, target: object) -> bool:
         """Return whether a path still leads to the same object as when a dialog opened."""

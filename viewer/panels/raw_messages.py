@@ -212,8 +212,8 @@ class RawMessagesPanel(Panel):
         return None if self._chosen is None else self._chosen[1]
 
     def _target_at(self, index: QModelIndex) -> object:
-        place = place_of(self.workspace.model, index.data(Qt.ItemDataRole.UserRole))
-        return None if place is None else place.target
+        location = place_of(self.workspace.model, index.data(Qt.ItemDataRole.UserRole))
+        return None if location is None else location.target
 
     def _edit(self, path: Path, text: str) -> None:
         """Set a field, or show the error."""
@@ -229,12 +229,16 @@ class RawMessagesPanel(Panel):
 
     def _asks_about_opset(self, path: Path, text: str) -> bool:
         """Ask whether to convert, where another number of an opset import changes what nodes mean."""
-        place = place_of(self.workspace.model, path)
-        names = () if place is None else tuple(name for name, _ in place.rest)
-        if place is None or names != ("opset_import", "version") or not isinstance(place.target, (Model, Function)):
+        location = place_of(self.workspace.model, path)
+        names = () if location is None else tuple(name for name, _ in location.rest)
+        if (
+            location is None
+            or names != ("opset_import", "version")
+            or not isinstance(location.target, (Model, Function))
+        ):
             return False
-        target = place.target
-        domain = list(target.opset_imports)[place.rest[0][1]]
+        target = location.target
+        domain = list(target.opset_imports)[location.rest[0][1]]
         version = parse_int(text)
         properties.check_opset_version(version, target)
         changed = nodes_changed_by_opset(target, domain, version)
@@ -244,15 +248,15 @@ class RawMessagesPanel(Panel):
 
     def title(self, verb: str, name: str, path: Path) -> str:
         """Return the history title of an edit of a field, with the object that it belongs to."""
-        place = place_of(self.workspace.model, path)
-        return f"{verb} {name}" if place is None else f"{verb} {name} of {name_of(place.target)}"
+        location = place_of(self.workspace.model, path)
+        return f"{verb} {name}" if location is None else f"{verb} {name} of {name_of(location.target)}"
 
     def _is_unchanged(self, path: Path) -> bool:
         """Return whether a field in editing is still where it was, with the same content."""
-        place, plain = place_of(self.workspace.model, path), plain_path(path)
-        if place is None or plain is None or self._chosen != (path, place.target):
+        location, plain = place_of(self.workspace.model, path), plain_path(path)
+        if location is None or plain is None or self._chosen != (path, location.target):
             return False
-        return self.model.is_same_in(contents_of(self.workspace.model), path, len(plain) - len(place.rest))
+        return self.model.is_same_in(contents_of(self.workspace.model), path, len(plain) - len(location.rest))
 
     def require_current(self) -> None:
         """Raise ModelError while the rows are those of the previous state."""

@@ -287,9 +287,9 @@ class RunComparisonPanel(Panel):
         count = plural(len(self.rows), "value")
         verdict = f"{off:,} of {count} differ" if off else f"{count} agree"
         where = f", first {self._named(first)}" if first is not None else ""
-        told = f"{verdict}{where}" if self.rows else "no value could be matched"
+        result = f"{verdict}{where}" if self.rows else "no value could be matched"
         old = "Earlier run: " if self._is_old else ""
-        self.summary.setText(f"{old}{display(self._asked[0], 60)}: {told}")
+        self.summary.setText(f"{old}{display(self._asked[0], 60)}: {result}")
 
     def _on_results(self, values: object) -> None:
         """Handle that another run is shown: the comparison and its colours do not belong to it."""
@@ -314,8 +314,8 @@ class RunComparisonPanel(Panel):
     def _named(self, row: Compared) -> str:
         return name_in_run(self.workspace, row.key, display(row.name, 80))
 
-    def _row(self, rows: Sequence[Compared], place: int) -> NumberRow:
-        row, position = rows[place], place + 1
+    def _row(self, rows: Sequence[Compared], index: int) -> NumberRow:
+        row, position = rows[index], index + 1
         value = self.workspace.results.value_by_number(row.key[1])
         node = value.producer if value is not None else None
         found = row.difference
@@ -413,7 +413,7 @@ class RunComparisonPanel(Panel):
 
 def _keys(rows: Sequence[Compared]) -> dict[int, Callable[[int], Key]]:
     """Return sort keys of positions and errors."""
-    return {0: float, 3: lambda place: _error(rows[place].difference)}
+    return {0: float, 3: lambda index: _error(rows[index].difference)}
 
 
 def _error(found: ValueDifference) -> float:

@@ -151,10 +151,10 @@ class StatisticsRow:
     def text(self, column: int) -> str:
         """Format an amount; an incomplete sum is marked."""
         amount = self.amounts[column]
-        said = amount_text(amount, COLUMNS[column][2])
+        text = amount_text(amount, COLUMNS[column][2])
         if not self.leaves_out[column]:
-            return said
-        return f"{said} + ?" if magnitude(amount) else "?"
+            return text
+        return f"{text} + ?" if magnitude(amount) else "?"
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def _rate_in_title(word: str, title: str) -> tuple[int, range | list[int]]:
 def _rate_in(word: str, text: str, worth: _Worth) -> tuple[int, int]:
     """Return the best score of a word as a substring of a text, and its position; 0 without a match."""
     lowered = _lower(text)
-    best, place = 0, 0
+    best, index = 0, 0
     at = lowered.find(word)
     while at >= 0 and best < worth.whole:
         end = at + len(word)
@@ -70,9 +70,9 @@ def _rate_in(word: str, text: str, worth: _Worth) -> tuple[int, int]:
         ends = end == len(text) or not text[end].isalnum() or _begins_word(text, end)
         score = worth.whole if begins and ends else worth.beginning if begins else worth.inside
         if score > best:
-            best, place = score, at
+            best, index = score, at
         at = lowered.find(word, at + 1)
-    return best, place
+    return best, index
 
 
 def _rate_letters(word: str, title: str) -> tuple[int, list[int]]:

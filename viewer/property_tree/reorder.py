@@ -60,9 +60,9 @@ class RowReordering:
         self.cancel()
         row = self._tree.rows.row(index)
         if was and gap is not None and row is not None and row.move is not None:
-            place = index.row() - self._range().start
-            to = gap if gap <= place else gap - 1
-            if to != place:
+            position = index.row() - self._range().start
+            to = gap if gap <= position else gap - 1
+            if to != position:
                 outer, first = self._tree.rows.path(index.parent()), self._range().start
                 self._tree.run(RowAction("Move", partial(row.move, to)))
                 self._tree.go_to(outer, first + to)

@@ -232,10 +232,10 @@ class PropertyTree(QTreeView):
 
     def begin_edit(self, index: QModelIndex) -> bool:
         """Open the editor of a value (column 1) or label (column 0); False when there is none."""
-        place = QPersistentModelIndex(index)
+        kept_index = QPersistentModelIndex(index)
         if self._field_at(index) is None or not self.fields.commit_and_close():
             return False
-        index = place.sibling(place.row(), place.column())  # a commit elsewhere may have moved the row
+        index = kept_index.sibling(kept_index.row(), kept_index.column())  # a commit elsewhere may have moved the row
         field = self._field_at(index)
         if field is None:
             return False
@@ -310,15 +310,15 @@ class PropertyTree(QTreeView):
 
     def _run_at(self, index: QModelIndex, action: RowAction) -> None:
         """Run an action of a row; keep a moved row current, to move it on."""
-        outer, place = self.rows.path(index.parent()), index.row()
+        outer, row = self.rows.path(index.parent()), index.row()
         self.run(action)
         if action.enabled and action.id in ("up", "down"):
-            self.go_to(outer, place + (1 if action.id == "down" else -1))
+            self.go_to(outer, row + (1 if action.id == "down" else -1))
 
-    def go_to(self, outer: tuple[str, ...], place: int) -> None:
+    def go_to(self, outer: tuple[str, ...], row: int) -> None:
         """Make the row at an index among the children of a path current."""
         parent = self.rows.find(*outer).siblingAtColumn(0)
-        self._set_current(self.rows.index(place, max(0, self.currentIndex().column()), parent))
+        self._set_current(self.rows.index(row, max(0, self.currentIndex().column()), parent))
 
     def _set_current(self, index: QModelIndex) -> None:
         self.selectionModel().setCurrentIndex(index, QItemSelectionModel.SelectionFlag.NoUpdate)

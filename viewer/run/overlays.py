@@ -347,13 +347,13 @@ def _numbers(pairs: list[tuple[Any, Any]], *, has_heading: bool) -> OverlayFile:
     others: list[tuple[str, str]] = []
     repeated: dict[str, None] = {}
     title = ""
-    for place, (name, value) in enumerate(pairs):
+    for index, (name, value) in enumerate(pairs):
         number = _number(value)
         if number is not None and isfinite(number):
             if numbers.get(str(name), number) != number:
                 repeated[str(name)] = None
             numbers[str(name)] = number
-        elif has_heading and not place and number is None:
+        elif has_heading and not index and number is None:
             title = str(value).strip()
         else:
             others.append((str(name), str(value)))

@@ -96,7 +96,7 @@ class BreakpointSection(Section):
         self.add(self._list)
 
     def _names(self) -> list[str]:
-        return [name_of(place) for b in self._breakpoints.all if (place := b.node or b.value) is not None]
+        return [name_of(subject) for b in self._breakpoints.all if (subject := b.node or b.value) is not None]
 
     def _change(self, one: Breakpoint, condition: Literal[""] | Condition) -> None:
         """Set whether a breakpoint of a value stops always, or on a condition only."""

@@ -55,8 +55,8 @@ class ExpandAll(QObject):
             self._tree.expand(row)
             yield None
             inner = []
-            for place in range(model.rowCount(row)):
-                child = model.index(place, 0, row)
+            for index in range(model.rowCount(row)):
+                child = model.index(index, 0, row)
                 if model.hasChildren(child):
                     inner.append(QPersistentModelIndex(child))
             pending += reversed(inner)

@@ -46,8 +46,8 @@ class KeptSelection(QObject):
             found.select(model.index(row, 0), model.index(row, 0))
         with QSignalBlocker(chosen):
             if self._current is not None and _key(self._current[0]) in rows:
-                place = model.index(rows[_key(self._current[0])], self._current[1])
-                chosen.setCurrentIndex(place, flag.NoUpdate)
+                index = model.index(rows[_key(self._current[0])], self._current[1])
+                chosen.setCurrentIndex(index, flag.NoUpdate)
             chosen.select(found, flag.Select | flag.Rows)
 
 

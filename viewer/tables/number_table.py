@@ -107,7 +107,7 @@ class MadeRows(Sequence[NumberRow], Generic[Thing]):
 
     def reordered(self, order: Sequence[int]) -> MadeRows[Thing]:
         """Return the same rows in another order."""
-        return MadeRows([self._things[place] for place in order], self._make, self._keys, self._about)
+        return MadeRows([self._things[index] for index in order], self._make, self._keys, self._about)
 
     def target(self, index: int) -> object:
         """The object that a row is about."""

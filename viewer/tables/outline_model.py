@@ -259,12 +259,12 @@ class OutlineModel(TreeModel):
             self._remove_row(gone)
 
     def _remove_row(self, gone: OutlineRow) -> None:
-        row, place = gone.parent, self._place(gone)
+        row, index = gone.parent, self._place(gone)
         assert row is not None
         assert row.children is not None
-        self.beginRemoveRows(self._index(row), place, place)
+        self.beginRemoveRows(self._index(row), index, index)
         self._forget(gone)
-        del row.children[place]
+        del row.children[index]
         if row.rows is not None:
             del row.rows[gone.subject]
         self.endRemoveRows()
@@ -275,14 +275,14 @@ class OutlineModel(TreeModel):
         row = self._row_of_scope(graph_row, scope)
         if row is None or row.children is None:
             return
-        place = number + (len(scope.children) if isinstance(subject, Node) else 0)
+        index = number + (len(scope.children) if isinstance(subject, Node) else 0)
         if row.stretches is not None:
-            row, place = _enter_stretch(row, scope, subject, place)
+            row, index = _enter_stretch(row, scope, subject, index)
         if row.children is None:
             return
-        self.beginInsertRows(self._index(row), place, place)
-        made = OutlineRow(subject, row, place)
-        row.children.insert(place, made)
+        self.beginInsertRows(self._index(row), index, index)
+        made = OutlineRow(subject, row, index)
+        row.children.insert(index, made)
         if row.rows is not None:
             row.rows[subject] = made
         self.endInsertRows()
@@ -318,9 +318,9 @@ class OutlineModel(TreeModel):
 
     def _tell(self, row: OutlineRow) -> None:
         """Emit dataChanged for a row if its texts differ from those shown: the view measures its columns for that."""
-        if row.told is None or row.told == row.identity():
+        if row.shown_texts is None or row.shown_texts == row.identity():
             return
-        row.told = None
+        row.shown_texts = None
         for column in (0, 1):  # each by itself: a range makes a tree view paint everything
             index = self._index(row, column)
             self.dataChanged.emit(index, index)
@@ -422,7 +422,7 @@ class OutlineModel(TreeModel):
         if role == ObjectRole:
             return row.subject
         if role == Qt.ItemDataRole.DisplayRole:
-            row.told = row.identity()
+            row.shown_texts = row.identity()
             return row.title() if index.column() == 0 else row.texts()[1]
         if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
             remark = "without a name, gives" if row.lacks_name() else ""
@@ -453,10 +453,10 @@ def _position(subject: Node | Scope) -> int:
 
 def _is_in_order(scope: Scope, node: Node) -> bool:
     """Return whether a node is between its neighbours of the same scope."""
-    place = bisect_left(scope.nodes, _position(node), key=_position)
-    if scope.nodes[place : place + 1] != [node]:
+    index = bisect_left(scope.nodes, _position(node), key=_position)
+    if scope.nodes[index : index + 1] != [node]:
         return False  # or so it looks, where others moved too: then it is put in again
-    near = scope.nodes[max(place - 1, 0) : place + 2]
+    near = scope.nodes[max(index - 1, 0) : index + 2]
     return all(map(comes_before, near, near[1:]))
 
 
@@ -475,8 +475,8 @@ def _mate(scope: Scope, node: Node, path: Path) -> tuple[Node, Path] | None:
     """A neighbour in the scope that would be in a deeper one together with this node, and that scope's path."""
     if len(path) <= len(scope.path):
         return None
-    place = bisect_left(scope.nodes, _position(node), key=_position)
-    for other in scope.nodes[max(place - 1, 0) : place + 1]:
+    index = bisect_left(scope.nodes, _position(node), key=_position)
+    for other in scope.nodes[max(index - 1, 0) : index + 1]:
         shared = path
         while shared != scope_path(other)[: len(shared)]:
             shared = shared[:-1]
@@ -494,7 +494,7 @@ def _steps_to(scope: Scope | None) -> list[Scope]:
     return steps[::-1]
 
 
-def _enter_stretch(row: OutlineRow, scope: Scope, subject: Node | Scope, place: int) -> tuple[OutlineRow, int]:
+def _enter_stretch(row: OutlineRow, scope: Scope, subject: Node | Scope, index: int) -> tuple[OutlineRow, int]:
     """Have the stretch of a neighbour hold an object of a scope too; its row and the place within."""
     assert row.stretches is not None
     inner = len(scope.children)
@@ -502,10 +502,10 @@ def _enter_stretch(row: OutlineRow, scope: Scope, subject: Node | Scope, place: 
     def sibling(number: int) -> Node | Scope:
         return scope.children[number] if number < inner else scope.nodes[number - inner]
 
-    neighbour = sibling(place - 1 if place else 1)
+    neighbour = sibling(index - 1 if index else 1)
     above = row.stretches[neighbour]
     assert isinstance(above.subject, Stretch)
-    within = above.subject.subjects.index(neighbour) + 1 if place else 0
+    within = above.subject.subjects.index(neighbour) + 1 if index else 0
     above.subject.subjects.insert(within, subject)
     row.stretches[subject] = above
     return above, within

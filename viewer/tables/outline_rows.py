@@ -59,7 +59,7 @@ class OutlineRow:
     scopes: ScopeTree | None = field(default=None, repr=False)  # of a graph's row
     stretches: dict[object, OutlineRow] | None = field(default=None, repr=False)
     rows: dict[object, OutlineRow] | None = field(default=None, repr=False)  # the children by what they stand for
-    told: tuple[str, ...] | None = field(default=None, repr=False)  # the texts last given to a view
+    shown_texts: tuple[str, ...] | None = field(default=None, repr=False)  # the texts last given to a view
 
     def child(self, subject: object) -> OutlineRow | None:
         """Return the child of an object, if it is built; the first call searches all."""
@@ -80,8 +80,8 @@ class OutlineRow:
     def branch(self, subjects: list[Any]) -> list[OutlineRow]:
         """Rows for what is below this one, in stretches where a graph or scope has very many."""
         if len(subjects) > MOST_IN_A_BRANCH and isinstance(self.subject, (Graph, Scope)):
-            return [OutlineRow(Stretch(part), self, place) for place, part in enumerate(divided(subjects))]
-        return [OutlineRow(subject, self, place) for place, subject in enumerate(subjects)]
+            return [OutlineRow(Stretch(part), self, index) for index, part in enumerate(divided(subjects))]
+        return [OutlineRow(subject, self, index) for index, subject in enumerate(subjects)]
 
     def take(self, branch: list[OutlineRow]) -> None:
         """Have these children."""

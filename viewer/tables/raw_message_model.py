@@ -148,8 +148,8 @@ class RawMessageModel(TreeModel):
             elif row.has_parts:
                 row.rest = parts(self._contents, row.part or row.raw)
             elif row.is_field and row.raw.schema is None and not row.raw.problem:
-                for place, reading in enumerate(self._safely(lambda: readings(self._contents, row.raw), [])):
-                    row.children.append(RawRow(row.raw, row, place, reading=reading, path=row.path))
+                for index, reading in enumerate(self._safely(lambda: readings(self._contents, row.raw), [])):
+                    row.children.append(RawRow(row.raw, row, index, reading=reading, path=row.path))
             row.children += self._fetched(row)
         return row.children
 
@@ -162,12 +162,12 @@ class RawMessageModel(TreeModel):
         if is_all:
             row.rest = None
         made = []
-        for place, found in enumerate(batch, len(row.children)):
+        for index, found in enumerate(batch, len(row.children)):
             if isinstance(found, RawStretch):
-                made.append(RawRow(found.first, row, place, stretch=found, path=(*row.path, *found.key)))
+                made.append(RawRow(found.first, row, index, stretch=found, path=(*row.path, *found.key)))
                 continue
             raw, part = (found.field, found) if isinstance(found, RawPart) else (found, None)
-            made.append(RawRow(raw, row, place, part=part, path=(*row.around, found.key)))
+            made.append(RawRow(raw, row, index, part=part, path=(*row.around, found.key)))
         return made
 
     def _safely(self, read: Any, otherwise: Any) -> Any:

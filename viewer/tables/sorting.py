@@ -23,12 +23,12 @@ def order_of(
     numbers: dict[int, Key] = {}
     others: dict[int, Key] = {}
     texts: dict[int, Key] = {}
-    for place in progress.paced(range(count), _PER_CHECK):
-        found = key(place)
+    for index in progress.paced(range(count), _PER_CHECK):
+        found = key(index)
         if isinstance(found, str):
-            texts[place] = found.casefold()
+            texts[index] = found.casefold()
         else:
-            (numbers if found == found else others)[place] = found
+            (numbers if found == found else others)[index] = found
     return [*_merged(numbers, is_descending, progress), *others, *_merged(texts, is_descending, progress)]
 
 

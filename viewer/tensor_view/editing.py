@@ -54,22 +54,22 @@ class TensorEditing:
 
     def _held(self) -> tuple[TensorLocation, Held]:
         subject = self.subject
-        if subject is None or subject.target.place is None or not isinstance(subject.held, (Tensor, SparseTensor)):
+        if subject is None or subject.target.location is None or not isinstance(subject.held, (Tensor, SparseTensor)):
             raise ModelError(
                 "This cannot be changed", "Values of a run are results. Change an input or initializer instead."
             )
-        return subject.target.place, subject.held
+        return subject.target.location, subject.held
 
     def _dense(self) -> tuple[TensorLocation, Tensor]:
-        place, held = self._held()
+        location, held = self._held()
         if isinstance(held, SparseTensor):
             raise ModelError("The tensor is sparse", "Make it dense first.")
-        return place, held
+        return location, held
 
     def _apply(
         self,
         title: str,
-        place: TensorLocation,
+        location: TensorLocation,
         held: Held,
         work: Callable[[], Held],
         refused: Refused | None,
@@ -79,7 +79,7 @@ class TensorEditing:
 
         def done(made: Held | None) -> None:
             if made is not None:
-                self._put(title, place, held, made)
+                self._put(title, location, held, made)
             if then is not None:
                 then()
 
@@ -101,31 +101,31 @@ class TensorEditing:
         if isinstance(error, ModelError):
             (refused or self.tell)(error)
 
-    def _put(self, title: str, place: TensorLocation, held: Held, made: Held) -> None:
+    def _put(self, title: str, location: TensorLocation, held: Held, made: Held) -> None:
         """Set the new tensor as one edit; large ones are written to a temporary file first."""
 
         def put(edit: Transaction) -> None:
-            if tensors.tensor_at(place) is not held and not _same_constant(place, held):
+            if tensors.tensor_at(location) is not held and not _same_constant(location, held):
                 self._workspace.messages.show(
                     "warning", "The tensor was changed meanwhile", f"{title} was not applied."
                 )
                 return
-            tensors.put(edit, place, made)
+            tensors.put(edit, location, made)
 
         edit_ahead(self._workspace, title, put)
 
-    def _replace(self, title: str, place: TensorLocation, made: Held) -> None:
+    def _replace(self, title: str, location: TensorLocation, made: Held) -> None:
         """Set a new tensor in place of the present one, if there still is one."""
-        held = tensors.tensor_at(place)
+        held = tensors.tensor_at(location)
         if held is not None:
-            self._put(title, place, held, made)
+            self._put(title, location, held, made)
 
     def name(self) -> str:
         """Return the tensor's name for the history."""
         subject = self.subject
-        owner = subject.target.place.owner if subject is not None and subject.target.place is not None else None
+        owner = subject.target.location.owner if subject is not None and subject.target.location is not None else None
         if isinstance(owner, Node):
-            attribute = subject.target.place.attribute if subject is not None and subject.target.place else ""
+            attribute = subject.target.location.attribute if subject is not None and subject.target.location else ""
             return display(f"{attribute} of {owner.title}" if attribute else owner.title, 60)
         return display(owner.name, 60) if isinstance(owner, Value) else "tensor"
 
@@ -133,7 +133,7 @@ class TensorEditing:
 
     def set_element(self, index: tuple[int, ...], text: str, refused: Refused | None = None) -> None:
         """Set one element from text."""
-        place, held = self._held()
+        location, held = self._held()
 
         def work() -> Held:
             if isinstance(held, SparseTensor):
@@ -141,20 +141,20 @@ class TensorEditing:
             return tensors.set_element(held, index, text)
 
         where = ", ".join(map(str, index))
-        self._apply(f"Set {self.name()}[{where}] to {display(text, 30)}", place, held, work, refused)
+        self._apply(f"Set {self.name()}[{where}] to {display(text, 30)}", location, held, work, refused)
 
     def fill(self, regions: Sequence[Region], text: str, refused: Refused | None = None) -> None:
         """Fill regions, or all, with one value."""
-        place, held = self._held()
+        location, held = self._held()
         part = "part of " if regions else ""
         self._apply(
-            f"Fill {part}{self.name()} with {display(text, 30)}", place, held,
+            f"Fill {part}{self.name()} with {display(text, 30)}", location, held,
             lambda: _changed(held, lambda tensor: tensors.fill(tensor, regions, text)), refused,
         )  # fmt: skip
 
     def compute(self, regions: Sequence[Region], text: str, refused: Refused | None = None) -> None:
         """Apply an expression to regions, or to all."""
-        place, held = self._held()
+        location, held = self._held()
 
         def compute(tensor: Tensor) -> Tensor:
             made, rounded = tensors.compute(tensor, text, regions)
@@ -172,7 +172,7 @@ class TensorEditing:
                 detail = f"{plural(lost[0], 'result')} rounded to whole numbers."
                 self._workspace.messages.show("info", f"{name} was changed", detail)
 
-        self._apply(title, place, held, lambda: _changed(held, compute), refused, tell)
+        self._apply(title, location, held, lambda: _changed(held, compute), refused, tell)
 
     def paste(
         self,
@@ -187,7 +187,7 @@ class TensorEditing:
         """Paste a block of texts, of a spreadsheet's `cells` or any other, from a cell on; into a vector, one by
         one.
         """
-        place, held = self._held()
+        location, held = self._held()
         strings = held.element_type is ElementType.STRING
         height, width = which.size(held.shape)
         room = 1 if which.wrap else width - column
@@ -215,13 +215,13 @@ class TensorEditing:
                 held, lambda tensor: tensors.paste(tensor, rows, lambda r, c: which.index(row + r, column + c))
             )
 
-        self._apply(f"Paste {plural(count, 'value')} into {self.name()}", place, held, work, refused)
+        self._apply(f"Paste {plural(count, 'value')} into {self.name()}", location, held, work, refused)
 
     # -- shape, type, storage --------------------------------------------------------------------------------
 
     def reshape(self, text: str, refused: Refused | None = None) -> None:
         """Reshape to typed dimensions: numbers with × x , or blanks between them; ``scalar`` for none."""
-        place, held = self._held()
+        location, held = self._held()
         shape = parse_shape(text, prod(held.shape))
 
         def work() -> Held:
@@ -229,11 +229,11 @@ class TensorEditing:
                 sparse_tensors.reshape(held, shape) if isinstance(held, SparseTensor) else tensors.reshape(held, shape)
             )
 
-        self._apply(f"Change the shape of {self.name()} to {shape_text(shape)}", place, held, work, refused)
+        self._apply(f"Change the shape of {self.name()} to {shape_text(shape)}", location, held, work, refused)
 
     def retype(self, kind: ElementType, confirm: Confirm, refused: Refused | None = None) -> None:
         """Convert the element type; in case of loss, `confirm(report, go_on)` is called first."""
-        place, held = self._held()
+        location, held = self._held()
         title = f"Change {self.name()} to {kind.text}"
 
         def work() -> tuple[Held, RoundingReport]:
@@ -244,40 +244,40 @@ class TensorEditing:
         def done(found: tuple[Held, RoundingReport]) -> None:
             made, report = found
             if report.changed:
-                confirm(loss_text(report, held.element_type, kind), lambda: self._put(title, place, held, made))
+                confirm(loss_text(report, held.element_type, kind), lambda: self._put(title, location, held, made))
             else:
-                self._put(title, place, held, made)
+                self._put(title, location, held, made)
 
         failed = partial(self._refuse, refused)
         self._workspace.tasks.start(title, lambda _: work(), done=done, failed=failed, makes="edit")
 
     def store(self, *, external: bool) -> None:
         """Store in a data file beside the model, or inside it, from the next save on."""
-        place, held = self._dense()
+        location, held = self._dense()
         where = "in a data file" if external else "in the model"
         self._apply(
-            f"Store {self.name()} {where}", place, held, lambda: tensors.store(held, external=external), None
+            f"Store {self.name()} {where}", location, held, lambda: tensors.store(held, external=external), None
         )  # fmt: skip
 
     def make_dense(self) -> None:
         """Convert to a dense tensor."""
-        place, held = self._held()
+        location, held = self._held()
         if isinstance(held, SparseTensor):
-            self._apply(f"Make {self.name()} dense", place, held, lambda: tensors.to_dense(held), None)
+            self._apply(f"Make {self.name()} dense", location, held, lambda: tensors.to_dense(held), None)
 
     def can_be_sparse(self) -> bool:
         """Return whether the tensor may be stored as sparse: numeric constants may."""
         subject = self.subject
-        if subject is None or subject.target.place is None or not isinstance(subject.held, Tensor):
+        if subject is None or subject.target.location is None or not isinstance(subject.held, Tensor):
             return False
-        owner = subject.target.place.owner
+        owner = subject.target.location.owner
         is_constant = isinstance(owner, Value) or (owner.op_type == "Constant" and not owner.domain)
         return is_constant and subject.element_type is not ElementType.STRING
 
     def make_sparse(self) -> None:
         """Convert to a sparse tensor."""
-        place, held = self._dense()
-        self._apply(f"Make {self.name()} sparse", place, held, lambda: tensors.to_sparse(held), None)
+        location, held = self._dense()
+        self._apply(f"Make {self.name()} sparse", location, held, lambda: tensors.to_sparse(held), None)
 
     def import_file(self, path: Path, member: str, confirm: Confirm, refused: Refused | None = None) -> None:
         """Import values from a file, with its shape and element type; `member` names an array of an archive.
@@ -285,7 +285,7 @@ class TensorEditing:
         Floating-point values are converted to the floating-point type of the tensor, as a node that gets a double
         beside floats is invalid. If shape or type change, `confirm(report, go_on)` is called first.
         """
-        place, held = self._held()
+        location, held = self._held()
         kind = tensors.kind_of(held.values if isinstance(held, SparseTensor) else held)
 
         def made_of(read: Tensor) -> Held:
@@ -306,20 +306,20 @@ class TensorEditing:
         def done(results: tuple[Held | None, Held | None]) -> None:
             made, unconverted = results
             if made is None:
-                told = f"{self.name()} has the values of {display(path.name, 40)} already"
-                self._workspace.messages.show("info", told, "Nothing was changed.")
+                message = f"{self.name()} has the values of {display(path.name, 40)} already"
+                self._workspace.messages.show("info", message, "Nothing was changed.")
             elif change := change_text(held, made):
                 confirm(f"{display(path.name, 40)} has {change}.", lambda: put(made, unconverted))
             else:
                 put(made, unconverted)
 
         def put(made: Held, unconverted: Held | None) -> None:
-            self._put(title, place, held, made)
+            self._put(title, location, held, made)
             if unconverted is not None:
                 old = element_type_text(unconverted.element_type)
-                told = f"{display(path.name, 40)} was converted from {old} to {kind.text}"
-                keep = (f"Keep {old}", partial(self._replace, title, place, unconverted))
-                self._workspace.messages.show("info", told, choices=(keep,))
+                message = f"{display(path.name, 40)} was converted from {old} to {kind.text}"
+                keep = (f"Keep {old}", partial(self._replace, title, location, unconverted))
+                self._workspace.messages.show("info", message, choices=(keep,))
 
         self._workspace.tasks.start(
             f"Import {path.name}",
@@ -330,7 +330,7 @@ class TensorEditing:
             makes="edit",
         )
 
-    def export(self, held: Held, path: Path, place: TensorLocation | None = None) -> None:
+    def export(self, held: Held, path: Path, location: TensorLocation | None = None) -> None:
         """Export the values to a file; those of a sparse tensor with zeros.
 
         For a tensor of the model, after the edits in progress, as in a saved file. Closing waits for those too, then.
@@ -340,7 +340,7 @@ class TensorEditing:
         def work(progress: Progress) -> None:
             while not may_begin.wait(POLL_SECONDS):
                 progress.check()
-            now = None if place is None else post_and_wait(lambda: tensors.tensor_at(place), progress)
+            now = None if location is None else post_and_wait(lambda: tensors.tensor_at(location), progress)
             _write(path, held if now is None else now)
 
         def done(_: None) -> None:
@@ -353,7 +353,7 @@ class TensorEditing:
         tasks, title = self._workspace.tasks, f"Exporting {display(path.name, 60)}"
         task = tasks.start(f"Export {path.name}", work, done=done, finished=finished, makes="file")
         waiting = None
-        if place is None:
+        if location is None:
             may_begin.set()
         else:
             waiting = DeferredAction(self._workspace, title, "Do not export", may_begin.set, task.cancel)
@@ -410,9 +410,9 @@ def _is_equal(held: Held, made: Held) -> bool:
     return all(bool(np.array_equal(old[part], new[part])) for part in parts)
 
 
-def _same_constant(place: TensorLocation, held: Held) -> bool:
+def _same_constant(location: TensorLocation, held: Held) -> bool:
     """Return whether a Constant's value, a new object at each access, is still the one processed."""
-    now = tensors.tensor_at(place)
+    now = tensors.tensor_at(location)
     if now is None or isinstance(now, SparseTensor) or isinstance(held, SparseTensor):
         return False
     if now.storage != "memory" or held.storage != "memory" or now.shape != held.shape or now.size > 1 << 16:

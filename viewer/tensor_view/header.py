@@ -40,8 +40,8 @@ class PaneHeader(QWidget):
         They stay wrapped for the same tensor: the text of a run that follows key repeats varies.
         """
         needed = self._words.sizeHint().width() + self._choices.sizeHint().width() + 24
-        place = (of, width)
-        self._below = place if needed > width or place == self._below else None
+        room = (of, width)
+        self._below = room if needed > width or room == self._below else None
         line = self._lines[self._below is not None]
         if line.indexOf(self._choices) < 0:
             for other in self._lines:

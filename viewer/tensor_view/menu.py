@@ -178,7 +178,7 @@ class TensorMenu(QMenu):
             tensor = subject.tensor()
             path = self._ask_file("Export values", ".npy", _EXPORTS)
             if path is not None:
-                self._pane.editing.export(tensor, path, subject.target.place)
+                self._pane.editing.export(tensor, path, subject.target.location)
         except ModelError as error:
             workspace.messages.report(error)
 

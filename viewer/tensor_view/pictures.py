@@ -194,8 +194,8 @@ def _colours(
     shown = _denormalised(values, request.normalisation, reader.element_type, scale)
     pixels = np.full((*shown.shape[:2], 4), 255, np.uint8)
     red, green, blue = (shown[..., i if shown.shape[-1] == 3 else 0] for i in range(3))
-    for place, channel in enumerate((blue, green, red)):
-        pixels[..., place] = channel
+    for index, channel in enumerate((blue, green, red)):
+        pixels[..., index] = channel
 
     def about(row: int, column: int) -> str:
         return f"row {down[row]}, column {across[column]}: " + ", ".join(number_cell(r[row, column]) for r in raw)

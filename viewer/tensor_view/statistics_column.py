@@ -153,7 +153,7 @@ class StatisticsPane(QScrollArea):
 class _Line:
     """The labels of one number: name, value, and below that its position."""
 
-    def __init__(self, grid: QGridLayout, place: int, go: Callable[[tuple[int, ...]], None]) -> None:
+    def __init__(self, grid: QGridLayout, index: int, go: Callable[[tuple[int, ...]], None]) -> None:
         self._name, self._value, self._where = _label(""), _label(""), _label("")
         self._index: tuple[int, ...] = ()
         self._name.setForegroundRole(QPalette.ColorRole.PlaceholderText)
@@ -167,9 +167,9 @@ class _Line:
         )
         self._where.linkActivated.connect(lambda _link: go(self._index))
         self._where.setIndent(12)
-        grid.addWidget(self._name, place, 0)
-        grid.addWidget(self._value, place, 1)
-        grid.addWidget(self._where, place + 1, 0, 1, 2)  # an index of many axes needs the whole width
+        grid.addWidget(self._name, index, 0)
+        grid.addWidget(self._value, index, 1)
+        grid.addWidget(self._where, index + 1, 0, 1, 2)  # an index of many axes needs the whole width
 
     def show_row(self, row: tuple[str, str, tuple[int, ...] | None] | None) -> None:
         """Show this, or nothing."""
@@ -233,14 +233,14 @@ def counted(reader: Reader, progress: Progress) -> Distribution:
     found = distribution(lambda start, stop: values[start:stop], (len(values),), len(values), progress)
     statistics = found.statistics
 
-    def place(index: tuple[int, ...]) -> tuple[int, ...]:
+    def position(index: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(int(i) for i in np.unravel_index(int(positions[index[0]]), reader.shape)) if index else ()
 
     statistics = replace(
         statistics,
         size=reader.size,
         zeros=statistics.zeros + reader.size - len(values),
-        minimum_index=place(statistics.minimum_index),
-        maximum_index=place(statistics.maximum_index),
+        minimum_index=position(statistics.minimum_index),
+        maximum_index=position(statistics.maximum_index),
     )
     return replace(found, statistics=statistics)

@@ -265,16 +265,16 @@ class PartLabel(QLabel):
         self._show()
 
     def _show(self) -> None:
-        told = []
+        parts = []
         for part in self._cells.parts:
             if part.count < part.total:
                 last = part.first + part.count - 1
                 text = f"{part.word} {number_text(part.first)} to {number_text(last)} of {number_text(part.total)}"
                 before = [f'<a href="{part.word} {part.first - 1}">before</a>'] if part.first else []
                 after = [f'<a href="{part.word} {last + 1}">after</a>'] if last + 1 < part.total else []
-                told.append(" ".join((text, *before, *after)))
-        self.setText(", ".join(told))
-        self.setVisible(bool(told))
+                parts.append(" ".join((text, *before, *after)))
+        self.setText(", ".join(parts))
+        self.setVisible(bool(parts))
 
     def _go(self, link: str) -> None:
         word, _, place = link.partition(" ")

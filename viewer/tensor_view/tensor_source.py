@@ -39,19 +39,19 @@ class TensorCandidate:
     """Something that can be shown: a tensor of the model at a location, or a value of a run."""
 
     title: str
-    place: TensorLocation | None = None
+    location: TensorLocation | None = None
     value: Value | None = None
 
     @property
     def name(self) -> str:
         """Return its own name; the title distinguishes it from the others of a node."""
-        owner = self.value if self.place is None or self.place.attribute else self.place.owner
+        owner = self.value if self.location is None or self.location.attribute else self.location.owner
         return owner.name if isinstance(owner, Value) else self.title
 
     @property
     def key(self) -> tuple[object, ...]:
         """Return a key equal for candidates of the same thing."""
-        return (self.place, self.value)
+        return (self.location, self.value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class TensorSource:
     @property
     def editable(self) -> bool:
         """Return whether values can be changed."""
-        return self.target.place is not None and self.kind in ("tensor", "sparse") and not self.problem
+        return self.target.location is not None and self.kind in ("tensor", "sparse") and not self.problem
 
     @property
     def modes(self) -> int:
@@ -190,12 +190,12 @@ def _targets_of(item: object) -> list[TensorCandidate]:
     if not isinstance(item, Node):
         return []
     found = []
-    for place in islice(tensor_locations(item), _MOST_OFFERED):
+    for location in islice(tensor_locations(item), _MOST_OFFERED):
         output = item.outputs[0] if item.outputs else None
-        name = place.attribute or (output.name if output is not None else item.title)
-        part = "" if place.index is None else f"[{place.index}]"
-        found.append(TensorCandidate(display(name, 80) + part, place))
-    if not (found and found[0].place is not None and not found[0].place.attribute):
+        name = location.attribute or (output.name if output is not None else item.title)
+        part = "" if location.index is None else f"[{location.index}]"
+        found.append(TensorCandidate(display(name, 80) + part, location))
+    if not (found and found[0].location is not None and not found[0].location.attribute):
         for word, values in (("output", item.outputs), ("input", item.inputs)):
             for value in islice(dict.fromkeys(v for v in values if v is not None), _MOST_OFFERED):
                 found.extend(_value_targets(value, f"{word} {display(value.name, 70)}"))
@@ -203,14 +203,14 @@ def _targets_of(item: object) -> list[TensorCandidate]:
 
 
 def _value_targets(value: Value, title: str) -> Iterator[TensorCandidate]:
-    place = next(tensor_locations(value), None)
-    yield TensorCandidate(title, place) if place is not None else TensorCandidate(title, None, value)
+    location = next(tensor_locations(value), None)
+    yield TensorCandidate(title, location) if location is not None else TensorCandidate(title, None, value)
 
 
 def resolve(workspace: Workspace, target: TensorCandidate) -> TensorSource:
     """Resolve a candidate. Reads no values; requests those of a run that are elsewhere."""
-    if target.place is not None:
-        return _of_model(target, tensor_at(target.place))
+    if target.location is not None:
+        return _of_model(target, tensor_at(target.location))
     assert target.value is not None
     return _of_run(workspace, target, target.value)
 

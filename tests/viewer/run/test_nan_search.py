@@ -72,7 +72,7 @@ def causes(window, qtbot, trace_of):
     """What the panel shows of the inputs that reach the element: the suspects."""
     panel = window.docks.open("element")
     qtbot.waitUntil(
-        lambda: panel.place[0].name == trace_of and panel.trace is not None and bool(panel.trace.origins),
+        lambda: panel.traced[0].name == trace_of and panel.trace is not None and bool(panel.trace.origins),
         timeout=20_000,
     )
     return [(panel.workspace.results.value_by_number(o.key[1]).name, o.suspect_value) for o in panel.trace.origins]
@@ -147,9 +147,9 @@ def way(window, qtbot, steps):
         origin = panel.trace.origins[0]
         panel.table.selectRow(0)
         panel.table.activated.emit(panel.table.currentIndex())
-        qtbot.waitUntil(lambda at=origin: panel.place[0] is panel.workspace.results.value_by_number(at.key[1]))
+        qtbot.waitUntil(lambda at=origin: panel.traced[0] is panel.workspace.results.value_by_number(at.key[1]))
         qtbot.waitUntil(lambda: not panel.workspace.tasks.running)
-        names.append(panel.place[0].name)
+        names.append(panel.traced[0].name)
     return names
 
 

@@ -274,11 +274,11 @@ def test_the_first_nan_is_found_with_the_elements_that_caused_it(window, qtbot, 
     assert str(origin.reach) == "[0, 0, 0, 0]"
     assert origin.suspect_value < 0
     panel._go_upstream()
-    qtbot.waitUntil(lambda: panel.place[0] is value(workspace, "c") and panel.trace is not None, timeout=10_000)
+    qtbot.waitUntil(lambda: panel.traced[0] is value(workspace, "c") and panel.trace is not None, timeout=10_000)
     assert len(panel.trace.origins) == 2
     assert str(panel.trace.origins[0].reach) == "[0, 0:3, 0:2, 0:2]"
     panel._go_back()
-    assert panel.place == (found, index)
+    assert panel.traced == (found, index)
 
 
 def test_a_failing_node_is_told_with_its_place_and_the_rest_is_kept(window, qtbot, tmp_path):

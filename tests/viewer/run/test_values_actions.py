@@ -172,7 +172,7 @@ def test_clicking_a_number_shows_what_reaches_it(window, qtbot, workspace):
     spot = table.visualRect(table.cells.index(1, 2)).center()
     qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=spot)
     idle(qtbot, workspace)
-    assert element.place == (value(workspace, "c"), (0, 0, 1, 2))
+    assert element.traced == (value(workspace, "c"), (0, 0, 1, 2))
     qtbot.waitUntil(lambda: element.trace is not None)
     rows = {row.cells[0].text: row.cells[2].number for row in element.table.source.rows}
     assert rows["x"] == 3 * 3 * 3, "the window of the convolution"
@@ -215,13 +215,13 @@ def test_clicking_a_cell_of_a_picture_shows_what_reaches_it(window, qtbot, works
     do(qtbot, window, workspace, "Values as Feature maps")
     picture = panel.pane.picture
     qtbot.waitUntil(lambda: panel.pane.stack.currentWidget() is picture)
-    place = picture._place()
+    frame = picture._place()
     across, down = picture._cell_size()
-    spot = QPointF(place.left() + 2.5 * across, place.top() + 1.5 * down).toPoint()
+    spot = QPointF(frame.left() + 2.5 * across, frame.top() + 1.5 * down).toPoint()
     qtbot.mouseClick(picture, Qt.MouseButton.LeftButton, pos=spot)
     assert workspace.results.element == (value(workspace, "c"), (0, 0, 1, 2))
     do(qtbot, window, workspace, "Trace Element")
-    assert window.docks.panel("element").place == (value(workspace, "c"), (0, 0, 1, 2))
+    assert window.docks.panel("element").traced == (value(workspace, "c"), (0, 0, 1, 2))
 
 
 def test_dragging_a_picture_chooses_nothing(window, qtbot, workspace):

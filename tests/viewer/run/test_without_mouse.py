@@ -137,7 +137,7 @@ def test_a_tensor_is_seen_walked_sliced_pinned_and_written(window, workspace, ke
     assert pane.picture.visible_part() != (0, 0, 1, 1)
     keys.press("Return", "Ctrl+Alt+F")
     element = window.docks.panel("element")
-    keys.wait(lambda: element.place == (value(workspace, "c"), (0, 0, 1, 1)) and element.trace is not None)
+    keys.wait(lambda: element.traced == (value(workspace, "c"), (0, 0, 1, 1)) and element.trace is not None)
     keys.call("Position along axis 1", "Tensor panel")
     keys.press("Up", "Up")
     assert pane.slices.slice.fixed[1] == 2
@@ -195,14 +195,14 @@ def test_the_origin_of_a_nan_is_found_and_followed(window, workspace, keys):
     keys.wait(lambda: window.docks.panel("element") is not None and window.docks.panel("element").trace is not None)
     panel = window.docks.panel("element")
     assert workspace.selection.items == (node(workspace, "log"),)
-    keys.wait(lambda: panel.place[0] is value(workspace, "l") and panel.trace is not None)
+    keys.wait(lambda: panel.traced[0] is value(workspace, "l") and panel.trace is not None)
     idle(keys.qtbot, workspace)
     keys.call("Inputs that reach the element", "Element panel")
     keys.press("Return")
-    keys.wait(lambda: panel.place[0] is value(workspace, "c"))
+    keys.wait(lambda: panel.traced[0] is value(workspace, "c"))
     idle(keys.qtbot, workspace)
     keys.call("Back to the previous element", "Element panel")
-    keys.wait(lambda: panel.place[0] is value(workspace, "l"))
+    keys.wait(lambda: panel.traced[0] is value(workspace, "l"))
 
 
 def test_values_are_compared_watched_and_profiled(window, workspace, keys):

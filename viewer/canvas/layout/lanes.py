@@ -27,10 +27,10 @@ def assign(first: Index, last: Index, to_left: Mask, left: Real, right: Real, ga
         order.tolist(), first[order].tolist(), (last[order] + 1).tolist(), to_left[order].tolist(), strict=True
     ):
         if leftwards:
-            place = float(left[begin:end].min()) - gap
-            left[begin:end] = place
+            x0 = float(left[begin:end].min()) - gap
+            left[begin:end] = x0
         else:
-            place = float(right[begin:end].max()) + gap
-            right[begin:end] = place
-        x[lane] = place
+            x0 = float(right[begin:end].max()) + gap
+            right[begin:end] = x0
+        x[lane] = x0
     return Lanes(x, left, right)

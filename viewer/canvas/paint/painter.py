@@ -312,8 +312,8 @@ class ScenePainter:
             x = left + SIDE + fonts.width(box.title, Style.HEADER) + 10.0
             y = top + (HEADER - fonts.height(Style.ROW)) / 2
             self._text(painter, x, y, box.note, Style.ROW, muted)
-        for place, button in enumerate(reversed(box.buttons)):
-            self._paint_button(painter, right - (place + 0.5) * BUTTON, top + HEADER / 2, button, color)
+        for index, button in enumerate(reversed(box.buttons)):
+            self._paint_button(painter, right - (index + 0.5) * BUTTON, top + HEADER / 2, button, color)
 
     def _paint_button(self, painter: QPainter, x: float, y: float, button: str, color: QColor) -> None:
         painter.setPen(QPen(color, 1.4))

@@ -207,8 +207,8 @@ class SvgWriter:
         if box.note:
             x = left + SIDE + self._fonts.width(box.title, Style.HEADER) + 10
             yield _text(muted, x, middle + self._rise[Style.ROW], box.note)
-        for place, button in enumerate(reversed(box.buttons)):
-            x = left + width - 2 - (place + 0.5) * BUTTON - self._fonts.width(button, Style.HEADER) / 2
+        for index, button in enumerate(reversed(box.buttons)):
+            x = left + width - 2 - (index + 0.5) * BUTTON - self._fonts.width(button, Style.HEADER) / 2
             yield _text(f"h{color}", x, middle + self._rise[Style.HEADER], button)
 
     def _rows(self, box: Box, left: float, top: float) -> Iterator[str]:
