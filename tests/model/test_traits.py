@@ -49,7 +49,19 @@ def test_inputs_that_traits_refer_to_exist():
         most = max(schema.max_inputs for schema in every_version(domain, name))
         places = [*(known.moves or ()), *(known.neutral or (0, ()))[1]]
         places += [place for place in (known.shape_of, known.first_argument) if place is not None]
+        places += known.sizes
         assert all(place < most for place in places), name
+
+
+def test_sizes_are_numbers_and_none_is_data():
+    """A size is a number; what an operator moves, or what the output has the shape of, is none."""
+    for domain, name in KNOWN:
+        known = traits.find(name, domain)
+        assert known.shape_of not in known.sizes, name
+        newest = every_version(domain, name)[-1]
+        for index in known.sizes:
+            formal = newest.input(index)
+            assert formal is None or not {"tensor(string)", "tensor(complex64)"} & formal.types, (name, index)
 
 
 def test_a_result_of_the_shape_of_an_input_excludes_broadcasting():

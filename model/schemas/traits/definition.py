@@ -28,6 +28,7 @@ class OperatorTraits:
     is_reduction: bool = False  # reduces axes, in the attribute or input `axes` or the attribute `axis`, by `keepdims`
     moves: tuple[int, ...] | None = None  # only moves elements of these inputs; empty: of all
     is_about_shapes: bool = False  # no element of an input becomes one of an output, or is computed with
+    sizes: tuple[int, ...] = ()  # inputs of sizes, axes, counts and bounds of indices, which are no data
 
     # Algebra
     is_commutative: bool = False  # the inputs may change places
@@ -57,7 +58,12 @@ product = partial(OperatorTraits, work="product")
 
 
 def movement(
-    category: str, moves: tuple[int, ...], *, shape_of: int | None = None, is_view: bool = False
+    category: str,
+    moves: tuple[int, ...],
+    *,
+    shape_of: int | None = None,
+    is_view: bool = False,
+    sizes: tuple[int, ...] = (),
 ) -> OperatorTraits:
     """Return the traits of an operator that only moves elements of these inputs; empty: of all."""
-    return OperatorTraits(category, "none", shape_of=shape_of, is_view=is_view, moves=moves)
+    return OperatorTraits(category, "none", shape_of=shape_of, is_view=is_view, moves=moves, sizes=sizes)

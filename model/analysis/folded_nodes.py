@@ -1,0 +1,152 @@
+"""Nodes that only compute sizes or prepare constants, and the nodes these are for.
+
+``Shape → Gather → Unsqueeze → Concat`` into the shape of a Reshape is size arithmetic; ``Cast``, ``Transpose`` and
+``DequantizeLinear`` of weights prepare constants. A graph reads as its architecture without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from onnx_workbench.model.analysis.scoping import run_order
+from onnx_workbench.model.ir.graph import Graph, Node, Value
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.model.schemas import traits
+from onnx_workbench.model.schemas.traits import OperatorTraits
+
+#: What the nodes behind an input are for.
+Purpose = Literal["sizes", "weights"]
+
+_CHEAP = frozenset({"tensor", "constant", "quantization"})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoldedNodes:
+    """Nodes of one graph that only compute sizes or prepare constants.
+
+    `users` maps each to one node that is not among them and uses its results, directly or through others of them.
+    """
+
+    users: Mapping[Node, Node]
+
+    def __contains__(self, node: object) -> bool:
+        return node in self.users
+
+    def purposes(self, user: Node) -> tuple[Purpose, ...]:
+        """Return what inputs of a node such nodes compute."""
+        found = {_purpose(user, index) for index, value in enumerate(user.inputs) if self._folds(value)}
+        return tuple(sorted(found))
+
+    def behind(self, user: Node, purpose: Purpose | None = None, most: int | None = None) -> list[Node]:
+        """Return the nodes behind the inputs of a node, nearest first; at most some. Linear in the result."""
+        pending = [
+            value.producer
+            for index, value in enumerate(user.inputs)
+            if self._folds(value) and value is not None and purpose in (None, _purpose(user, index))
+        ]
+        found: dict[Node, None] = {}
+        for node in pending:  # grows
+            if node is None or node in found:
+                continue
+            if most is not None and len(found) == most:
+                break
+            found[node] = None
+            pending += [value.producer for value in node.inputs if value is not None and self._folds(value)]
+        return list(found)
+
+    def _folds(self, value: Value | None) -> bool:
+        return value is not None and value.producer in self.users
+
+
+#: Of a graph of which nothing is folded.
+NOTHING_FOLDED = FoldedNodes({})
+
+
+def find_folded_nodes(graph: Graph, progress: Progress = SILENT) -> FoldedNodes:
+    """Return the nodes of a graph that only compute sizes or prepare constants (subgraphs have their own).
+
+    Linear in nodes and edges, about 3 µs a node. Any thread while the model does not change; reads no file.
+    """
+    order = run_order(graph, progress)
+    functions = {function.key for function in graph.model.functions} if graph.model is not None else set()
+    constant = _constant_nodes(order, progress)
+    users: dict[Node, Node] = {}
+    for node in progress.paced(reversed(order)):
+        if _is_cheap(node):
+            user = _user_of(node, graph, users, constant, functions)
+            if user is not None:
+                users[node] = user
+    return FoldedNodes(users)
+
+
+def may_fold(node: Node) -> bool:
+    """Return whether a node could be among the folded ones after a change around it: a test without a search."""
+    uses = [use for value in node.outputs if value is not None for use in value.uses]
+    return bool(uses) and _is_cheap(node) and all(isinstance(user, Node) for user, _ in uses)
+
+
+def _constant_nodes(order: list[Node], progress: Progress) -> set[Node]:
+    """Return cheap nodes whose inputs are all constants, or made of constants by such nodes."""
+    found: set[Node] = set()
+    for node in progress.paced(order):
+        taken = [value for value in node.inputs if value is not None]
+        if taken and _is_cheap(node) and all(_is_constant(value, found) for value in taken):
+            found.add(node)
+    return found
+
+
+def _is_constant(value: Value, constant: Collection[Node]) -> bool:
+    producer = value.producer
+    if producer is None:
+        return value.initializer is not None
+    return producer in constant or (producer.op_type == "Constant" and not producer.domain)
+
+
+def _is_cheap(node: Node) -> bool:
+    """Return whether a node may be part of size arithmetic: deterministic, and not what a network is made of."""
+    if node.op_type == "Constant" or node.bodies:
+        return False
+    known = traits.of(node)
+    return not known.is_stochastic and (
+        known.is_elementwise or known.is_reduction or known.moves is not None or known.category in _CHEAP
+    )
+
+
+def _user_of(
+    node: Node,
+    graph: Graph,
+    users: Mapping[Node, Node],
+    constant: Collection[Node],
+    functions: Collection[tuple[str, str, str]],
+) -> Node | None:
+    """Return the node that a node is folded into; None where any of its results is data that is computed with."""
+    is_constant = node in constant
+    found: Node | None = None
+    for user, index in _uses(node):
+        if not isinstance(user, Node) or user.graph is not graph:
+            return None
+        known = traits.of(user)
+        if user in users:
+            if known.is_about_shapes and index not in known.sizes:
+                return None  # data, of which only the shape is used
+            found = found or users[user]
+        elif user.bodies or user.operator in functions:
+            return None  # may be open, and has no room for a tag then
+        elif index in known.sizes or (is_constant and user not in constant):
+            found = found or user
+        else:
+            return None
+    return found
+
+
+def _uses(node: Node) -> Iterator[tuple[Node | Graph, int]]:
+    for value in node.outputs:
+        if value is not None:
+            yield from value.uses
+
+
+def _purpose(user: Node, index: int) -> Purpose:
+    known: OperatorTraits = traits.of(user)
+    return "sizes" if index in known.sizes else "weights"
