@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from onnx_workbench.model.ir.graph import Node
+from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.tensor_view.feature_maps import plane_axis
 from onnx_workbench.viewer.tensor_view.pictures import channel_axis
@@ -17,6 +17,9 @@ View = Literal["Table", "Heat map", "Feature maps", "Attention", "Image", "Lines
 
 #: Views that show planes side by side.
 MOSAICS: tuple[View, ...] = ("Feature maps", "Attention")
+
+#: What may stand between the weights of an attention and the MatMul, and how many of these are followed.
+_PASSING, _MOST_PASSED = ("Cast", "Dropout", "Identity", "Reshape"), 8
 
 _LARGE = 8  # a plane of at least this many rows and columns is worth an image
 
@@ -47,7 +50,7 @@ def first_view(subject: TensorSource) -> View | None:
         return offered[0]
     shape = subject.shape
     producer = subject.target.value.producer
-    if len(shape) >= 3 and isinstance(producer, Node) and producer.op_type == "Softmax" and shape[-2] > 1:
+    if isinstance(producer, Node) and _is_attention(producer, subject.target.value, shape):
         return "Attention"
     channels = channel_axis(shape)
     if channels is not None and len(shape) <= 4:
@@ -57,6 +60,26 @@ def first_view(subject: TensorSource) -> View | None:
     if len(shape) >= 3 and min(shape[-2:]) > 2 and shape[-3] > 1:
         return "Feature maps"
     return "Heat map" if min(shape[-2:]) >= _LARGE else "Table"
+
+
+def _is_attention(producer: Node, value: Value, shape: tuple[int, ...]) -> bool:
+    """Return whether a value is the weights of an attention: a Softmax over keys that a MatMul applies."""
+    if producer.op_type != "Softmax" or len(shape) < 3 or shape[-2] < 2 or not _is_over_last(producer, len(shape)):
+        return False
+    weights = [value]
+    for one in weights:
+        for node in one.consumers:
+            if node.op_type in ("MatMul", "Einsum"):
+                return True
+            if node.op_type in _PASSING and len(weights) < _MOST_PASSED and node.outputs[0] is not None:
+                weights.append(node.outputs[0])
+    return False
+
+
+def _is_over_last(softmax: Node, rank: int) -> bool:
+    axis = softmax.attributes.get("axis")
+    number = axis.value if axis is not None and isinstance(axis.value, int) else -1
+    return number in (-1, rank - 1)
 
 
 def seen_at_once(view: View, shape: tuple[int, ...], which: TensorSlice) -> int | None:

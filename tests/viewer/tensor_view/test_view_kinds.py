@@ -9,6 +9,7 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QComboBox, QScrollArea, QSpinBox, QWidget
 
+import onnx_workbench as ow
 from onnx_workbench.exec.inspect.statistics import Summary, describe
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.exec.session import Session
@@ -148,6 +149,25 @@ def test_the_first_view_goes_by_the_shape(shape, kind, first):
         TensorCandidate("y", value=Value("y", None, Graph("g"))), "tensor", element_type=kind, shape=shape
     )
     assert first_view(subject) == first
+
+
+SOFTMAX = """<ir_version: 9, opset_import: ["" : 17]> g (float[1,4,N,N] x, float[1,4,N,8] v) => (float[1,4,N,8] y) {
+  a = Softmax <axis = -1> (x)  d = Dropout (a)  y = MatMul (d, v) }"""
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "is_attention"),
+    [
+        (SOFTMAX, (1, 4, 28, 28), True), (SOFTMAX.replace("axis = -1", "axis = 1"), (1, 4, 28, 28), False),
+        (SOFTMAX.replace("MatMul (d, v)", "Add (d, v)"), (1, 28, 6906), False), (SOFTMAX, (1, 4, 1, 28), False),
+    ],
+    ids=["attention", "channels", "scores of words", "one query"],
+)  # fmt: skip
+def test_weights_of_an_attention_are_shown_as_such(text, shape, is_attention):
+    model = ow.load(onnx.parser.parse_model(text).SerializeToString())
+    value = next(iter(model.graph.nodes)).outputs[0]
+    subject = TensorSource(TensorCandidate("a", value=value), "tensor", element_type=ElementType.FLOAT, shape=shape)
+    assert (first_view(subject) == "Attention") is is_attention
 
 
 # -- huge planes -----------------------------------------------------------------------------------------------
