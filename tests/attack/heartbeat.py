@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import sys
+import faulthandler
+import re
+import tempfile
 import threading
 import time
-import traceback
 from dataclasses import dataclass
+from typing import IO
 
 from PySide6.QtCore import QObject, QTimer
 
 _BEAT_MS = 5
 _SAMPLE_SECONDS = 0.05
 _FRAMES = 8
+_CALL = re.compile(r'File "(?:.*/)?(.*)", line (\d+) in (.*)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +59,25 @@ class Heartbeat(QObject):
         self._last, self._last_busy, self._stack = now, busy, ""
 
     def _watch(self) -> None:
-        while not self._ended.wait(_SAMPLE_SECONDS):
-            if time.perf_counter() - self._last > 2 * _SAMPLE_SECONDS:
-                frame = sys._current_frames().get(self._gui_thread)
-                frames = traceback.extract_stack(frame)[: -_FRAMES - 1 : -1]
-                places = (f"{one.filename.rpartition('/')[2]}:{one.lineno} {one.name}" for one in frames)
-                self._stack += " < ".join(places) + "\n"
+        with tempfile.TemporaryFile("w+", encoding="ascii") as file:
+            while not self._ended.wait(_SAMPLE_SECONDS):
+                self._look(file)
+
+    def _look(self, file: IO[str]) -> None:
+        if time.perf_counter() - self._last > 2 * _SAMPLE_SECONDS:
+            self._stack += " < ".join(stack_of(self._gui_thread, file)[:_FRAMES]) + "\n"
+
+
+def stack_of(thread: int, file: IO[str]) -> list[str]:
+    """Lines of the calls of a thread, innermost first; `file` is overwritten.
+
+    No frame is referred to meanwhile, as with sys._current_frames: it would outlive its function, and what its
+    variables hold, such as a painter or a widget, would be destroyed late and on the wrong thread. Qt crashes then.
+    """
+    file.seek(0)
+    file.truncate()
+    faulthandler.dump_traceback(file)
+    file.seek(0)
+    _, _, calls = file.read().partition(f"hread 0x{thread:016x} ")
+    lines = calls.partition("\n\n")[0].splitlines()[1:]
+    return [f"{path}:{line} {name}" for text in lines for path, line, name in _CALL.findall(text)]

@@ -11,7 +11,10 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
+import weakref
 from itertools import islice
 from pathlib import Path
 
@@ -20,6 +23,7 @@ import pytest
 from onnx_workbench.viewer.files.single_instance import OpenMessage
 from tests.attack.attack import Attack
 from tests.attack.faults import convert_on_small_disk, save_with_fault
+from tests.attack.heartbeat import stack_of
 from tests.attack.hostile_files import HostileFile, hostile_files
 from tests.attack.journals import recover_damaged, write_journal
 from tests.attack.mutations import mutated, mutated_bytes
@@ -166,6 +170,37 @@ def test_no_message_from_another_process_is_more_than_files_to_open(seed: int) -
     for _ in range(3000):
         message = OpenMessage.from_bytes(mutated_bytes(good, rng))
         assert message is None or all(name.startswith("/") and "\0" not in name for name in message.files)
+
+
+class Held:
+    """What a frame holds."""
+
+
+def test_looking_at_the_gui_thread_keeps_nothing_alive() -> None:
+    ended, stacks = threading.Event(), list[list[str]]()
+
+    def look(thread: int) -> None:
+        with tempfile.TemporaryFile("w+", encoding="ascii") as file:
+            while not ended.is_set():
+                stacks.append(stack_of(thread, file))
+
+    def work() -> weakref.ref[Held]:
+        held = Held()
+        sum(range(2000))
+        return weakref.ref(held)
+
+    looking = threading.Thread(target=look, args=[threading.get_ident()])
+    looking.start()
+    switch = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        while not any("work" in call for stack in stacks[:-1] for call in stack[:2]):
+            assert work()() is None
+        assert all(work()() is None for _ in range(2000))
+    finally:
+        sys.setswitchinterval(switch)
+        ended.set()
+        looking.join()
 
 
 def monkey(seed: int, *options: str) -> None:
