@@ -6,6 +6,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
+#: Exceptions of a rule about operators for an invalid node, which checks report, or of a faulty rule.
+RULE_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
 
 class ModelError(ValueError):
     """Something about a model or file that the user can cause and should be told.

@@ -17,6 +17,7 @@ from onnx_workbench.model.analysis.node_constants import constant_ints, content_
 from onnx_workbench.model.analysis.slicing import CUTTING, slice_bounds
 from onnx_workbench.model.analysis.spatial_shapes import MICROSOFT, SPATIAL
 from onnx_workbench.model.analysis.symbolic import AnySize
+from onnx_workbench.model.errors import RULE_ERRORS
 from onnx_workbench.model.ir.graph import Node
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.schemas import traits
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onnx_workbench.model.analysis.values import Dims, KnownValues
-
-#: Exceptions of rules for an invalid node, which checks report, or of a faulty rule.
-_CANNOT_RUN = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 _INT_CASTS = frozenset({ElementType.INT32, ElementType.INT64, ElementType.BOOL})
 _CASTS = _INT_CASTS | {ElementType.FLOAT, ElementType.DOUBLE}
@@ -55,7 +53,7 @@ def contents_of(facts: KnownValues, node: Node, opset: int) -> Sequence[NDArray[
         result = rule(facts, node, opset)
         results = result if isinstance(result, list) else [result]
         return [None if array is None or _may_overflow(array, limit) else array for array in results]
-    except _CANNOT_RUN:
+    except RULE_ERRORS:
         return ()
 
 
@@ -90,11 +88,11 @@ def dims_of(facts: KnownValues, node: Node, opset: int) -> Sequence[Dims | None]
     rule = MICROSOFT.get(node.op_type) if node.domain == "com.microsoft" else None
     if not node.domain:
         rule = _DIMS.get(node.op_type)
-    if rule is None or not inputs or inputs[0] is None:
+    if rule is None or not inputs or (inputs[0] is None and node.op_type != "Reshape"):
         return ()
     try:
         found = rule(facts, node, opset)
-    except _CANNOT_RUN:
+    except RULE_ERRORS:
         return ()
     return [dims if _can_be(dims) else None for dims in (found if isinstance(found, list) else [found])]
 
@@ -188,17 +186,21 @@ def _copy_where_zero(have: Dims, result: list[AnySize | None], dimensions: Conta
 def _reshape(facts: KnownValues, node: Node, opset: int) -> Dims | None:
     have = facts.dims(node.inputs[0])
     wanted = content_of(facts, node, 1) if opset >= 5 else _vector(ints(node, "shape") or ())
-    if have is None or wanted is None:
+    if wanted is None or wanted.ndim != 1:
         return None
-    allow_zero = bool(number(node, "allowzero"))
-    return reshaped(have, list(wanted.reshape(-1)), allow_zero=allow_zero, dimensions=facts.differences)
+    sizes, allow_zero = wanted.tolist(), bool(number(node, "allowzero"))
+    found = None if have is None else reshaped(have, sizes, allow_zero=allow_zero, dimensions=facts.differences)
+    if found is None:  # at least the rank is known
+        found = tuple(s if isinstance(s, int) and s > 0 else facts.unknown_size() for s in sizes)
+    return found
 
 
 def _expand(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
     wanted = content_of(facts, node, 1)
-    if wanted is None or any(symbolic.least(s) is None for s in wanted.reshape(-1)):
+    if wanted is None or wanted.ndim != 1:
         return None
-    return _broadcast([facts.dims(node.inputs[0]), tuple(wanted.reshape(-1))])
+    sizes = (facts.unknown_size() if symbolic.least(s) is None else s for s in wanted.tolist())
+    return _broadcast([facts.dims(node.inputs[0]), tuple(sizes)])
 
 
 def _transpose(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
@@ -577,3 +579,6 @@ _CONTENTS: dict[str, Callable[[KnownValues, Node, int], Any]] = {
     "Range": _range,
     "Split": _split_content,
 }
+
+#: Operators of the standard domain whose results may be known as sizes.
+CONTENT_OPERATORS = frozenset(_CONTENTS)

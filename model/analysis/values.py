@@ -6,7 +6,7 @@ Declared types of inner values are ignored: only what follows from inputs and co
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,12 +48,23 @@ class KnownValues:
     def start(self, graph: Graph, constants: Mapping[Value, Tensor], *, declared: bool) -> None:
         """Add a graph's inputs and constants; `declared`: trust the declared types of its inputs."""
         for value in graph.inputs:
-            self._seed(value, declared=declared)
+            self.seed(value, declared=declared)
         for value in graph.initializers:
             if value in constants:
                 self.learn_constant(value, constants[value])
             else:
-                self._seed(value, declared=declared)
+                self.seed(value, declared=declared)
+
+    def seed(self, value: Value, *, declared: bool = False) -> None:
+        """Add what the type of a value says, where nothing is known of it; `declared`: its declared type."""
+        kind = value.type if declared else self._types.get(value)
+        if not isinstance(kind, TensorType):
+            return
+        if isinstance(kind.element_type, ElementType) and kind.element_type is not ElementType.UNDEFINED:
+            self._elements.setdefault(value, kind.element_type)
+        if kind.shape is not None and value not in self._dims:
+            self._dims[value] = tuple(self._size(d) for d in kind.shape.dims)
+            self._note(self._dims[value])
 
     def learn_constant(self, value: Value, tensor: Tensor) -> None:
         """Add a constant."""
@@ -85,7 +96,7 @@ class KnownValues:
 
         for value in node.outputs:
             if value is not None:
-                self._seed(value)
+                self.seed(value)
         if not node.outputs or any(a.reference for a in node.attributes.values()):
             return
         found = dims_of(self, node, opset)
@@ -101,19 +112,30 @@ class KnownValues:
             if output is not None and contents is not None and contents.size <= LARGEST_CONTENTS:
                 self.contents[output] = contents
                 self._dims.setdefault(output, contents.shape)
-        self._name_contents(node)
-
-    def _name_contents(self, node: Node) -> None:
-        """Assign a symbol to each element of a small integer vector of unknown contents."""
         for output in node.outputs:
-            if output is None or output in self.contents or self._elements.get(output) not in _INTEGERS:
-                continue
-            shape = self.shape(output)
-            if shape is None or len(shape) > 1 or (shape and shape[0] > LARGEST_CONTENTS):
-                continue
-            array = np.empty(shape, object)
-            array.reshape(-1)[:] = [symbol(self._unique("!")) for _ in range(array.size)]
-            self.contents[output] = array
+            if output is not None:
+                self.name_contents(output)
+
+    def name_contents(self, value: Value) -> None:
+        """Assign a symbol to each element of a small integer vector of unknown contents."""
+        if value in self.contents or self._elements.get(value) not in _INTEGERS:
+            return
+        shape = self.shape(value)
+        if shape is None or len(shape) > 1 or (shape and shape[0] > LARGEST_CONTENTS):
+            return
+        array = np.empty(shape, object)
+        array.reshape(-1)[:] = [symbol(self._unique("!")) for _ in range(array.size)]
+        self.contents[value] = array
+
+    def unknown_size(self) -> AnySize:
+        """Return a new symbol for a dimension of which nothing is known."""
+        return symbol(self._unique("?"))
+
+    def forget(self, values: Iterable[Value]) -> None:
+        """Drop all facts about values."""
+        for value in values:
+            for facts in (self._elements, self._dims, self.contents, self.factors):
+                facts.pop(value, None)
 
     def same(self, new: Value, old: Value) -> None:
         """Copy the facts of an old value to a new one."""
@@ -156,21 +178,11 @@ class KnownValues:
 
     # -- learning ------------------------------------------------------------------------------------------------
 
-    def _seed(self, value: Value, *, declared: bool = False) -> None:
-        kind = value.type if declared else self._types.get(value)
-        if not isinstance(kind, TensorType):
-            return
-        if isinstance(kind.element_type, ElementType) and kind.element_type is not ElementType.UNDEFINED:
-            self._elements.setdefault(value, kind.element_type)
-        if kind.shape is not None and value not in self._dims:
-            self._dims[value] = tuple(self._size(d) for d in kind.shape.dims)
-            self._note(self._dims[value])
-
     def _size(self, dim: int | str | None) -> AnySize:
         if isinstance(dim, int):
-            return dim if dim >= 0 else symbol(self._unique("?"))
+            return dim if dim >= 0 else self.unknown_size()
         # onnx's inference invents unk__ names for unknown sizes, and reuses them for different ones.
-        return read(dim) if dim and not dim.startswith(("unk__", "?", "!")) else symbol(self._unique("?"))
+        return read(dim) if dim and not dim.startswith(("unk__", "?", "!")) else self.unknown_size()
 
     def _unique(self, mark: str) -> str:
         self._fresh += 1

@@ -12,6 +12,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 
+from onnx_workbench.model.errors import RULE_ERRORS
 from onnx_workbench.model.inference.control_flow import formal_types, joined
 from onnx_workbench.model.inference.doubtful import doubtful_nodes, imports_for, walk
 from onnx_workbench.model.inference.lenience import LENIENT, acceptable, excess, is_larger_slope, with_slope
@@ -19,7 +20,7 @@ from onnx_workbench.model.inference.node_call import NodeCall, Rule
 from onnx_workbench.model.inference.onnx_library import InferenceRefused, infer_model, infer_node, with_attributes
 from onnx_workbench.model.inference.protocol import Spot, TypeFault, encode
 from onnx_workbench.model.inference.rules import RULES, user_rule
-from onnx_workbench.model.inference.shape_values import CANNOT_RUN, ShapeValues
+from onnx_workbench.model.inference.shape_contents import ModelIR, ShapeContents
 from onnx_workbench.model.inference.size_formulas import fill
 from onnx_workbench.model.inference.type_errors import TypeErrors
 from onnx_workbench.model.inference.type_lattice import (
@@ -68,19 +69,19 @@ def run(payload: bytes) -> bytes:
     header, _, data = payload.partition(b"\n")
     asked = json.loads(header)
     rules = {tuple(key.split("::", 1)): user_rule(text) for key, text in asked["rules"].items()}
-    model = ModelProto.FromString(data)
-    inference = Inference(model, {k: r for k, r in rules.items() if r is not None})
+    inference = Inference(data, {k: r for k, r in rules.items() if r is not None})
     with suppress(MemoryError):  # what was found before stays
         inference.run()
         if asked["formulas"]:
-            inference.find_formulas(data)
+            inference.find_formulas()
     return encode(inference.result(), inference.faults())
 
 
 class Inference:
-    """One run over one model."""
+    """One run over one serialized model."""
 
-    def __init__(self, model: Any, rules: Mapping[Any, Rule]) -> None:
+    def __init__(self, data: bytes, rules: Mapping[Any, Rule]) -> None:
+        model = ModelProto.FromString(data)
         self._model = model
         self._rules = {**RULES, **rules}
         self._imports = _versions(model.opset_import)
@@ -100,6 +101,7 @@ class Inference:
         self._answers: dict[Any, tuple[list[Type | None], dict[Any, TypeFault]]] = {}  # of calls, in one sweep of all
         # The runtime creates Python objects per message while they are referenced, so all are kept for stable ids.
         self._alive = [graph for root in self._all_roots() for graph in walk(root)]
+        self._ir = ModelIR(data, self._alive)
         self._main = list(walk(model.graph))
         self._doubtful = [node for root in self._all_roots() for node in doubtful_nodes(root, self._imports_of(root))]
         for function in model.functions:
@@ -152,13 +154,13 @@ class Inference:
                     if x != with_slope(x, slope):
                         yield node
 
-    def find_formulas(self, data: bytes) -> None:
-        """Express open sizes by symbols; `data` is the model. Rules may then infer more."""
+    def find_formulas(self) -> None:
+        """Express open sizes by symbols. Rules may then infer more."""
         for _ in range(_FORMULA_ROUNDS):
             found = [self._types(graph) for graph in self._alive]
             if not any(is_partly_open(kind) for types in found for kind in types.values()):
                 return
-            filled = fill(data, found, lambda size: weight(size) < 2)
+            filled = fill(self._ir, found, lambda size: weight(size) < 2)
             self._news = {id(graph): names for graph, names in zip(self._alive, filled, strict=True) if names}
             self._improved = False
             if id(self._model.graph) in self._news:
@@ -282,13 +284,20 @@ class Inference:
 
     # -- node by node --------------------------------------------------------------------------------------------
 
-    def _sweep(self, graph: Any, outer: Mapping[str, Type], imports: Mapping[str, int], depth: int) -> None:
+    def _sweep(
+        self,
+        graph: Any,
+        given: Mapping[str, Type],
+        imports: Mapping[str, int],
+        depth: int,
+        outer: ShapeContents | None = None,
+    ) -> None:
         types = self._types(graph)
-        visible = {**outer, **types}
+        visible = {**given, **types}
         constants = {t.name: t for t in getattr(graph, "initializer", ())}
         for tensor in constants.values():
             visible.setdefault(tensor.name, TensorType(element_type(tensor.data_type), Shape(tuple(tensor.dims))))
-        values = ShapeValues(constants)
+        values = ShapeContents(self._ir, graph, visible, outer, self._call_attributes)
         improved = self._news.pop(id(graph), set())
         for written in graph.node:
             self._budget -= 1
@@ -298,7 +307,7 @@ class Inference:
             is_plain = not bodies(written) and self._function(written) is None
             node = with_attributes(written, self._call_attributes) if is_plain and self._call_attributes else written
             if self._is_worth_asking(node, visible, improved):
-                found = self._infer_node(graph, node, visible, imports, values, depth)
+                found = self._infer_node(graph, node, imports, values, depth)
                 for name, kind in zip(node.output, found, strict=False):
                     if name and kind is not None and is_better(kind, visible.get(name)):
                         types[name] = visible[name] = kind
@@ -309,9 +318,9 @@ class Inference:
             if is_plain and node.op_type in LENIENT and _domain(node) == "":
                 given = [visible.get(name) for name in node.input]
                 call = NodeCall(given, _attributes(node), len(node.output), imports.get("", 1))
-                with suppress(*CANNOT_RUN):
+                with suppress(*RULE_ERRORS):
                     self._faults.note_excess(graph, node, visible, excess(call, node.op_type))
-            values.visit(node, visible)
+            values.visit(node)
 
     def _is_worth_asking(self, node: Any, visible: Mapping[str, Type], improved: Set[str]) -> bool:
         """Return whether more may be found about a node than by onnx's whole-graph inference."""
@@ -327,18 +336,17 @@ class Inference:
         self,
         graph: Any,
         node: Any,
-        visible: Mapping[str, Type],
         imports: Mapping[str, int],
-        values: ShapeValues,
+        values: ShapeContents,
         depth: int,
     ) -> Sequence[Type | None]:
-        domain = _domain(node)
+        domain, visible = _domain(node), values.visible
         function = self._function(node)
         if function is not None:
             return self._infer_function(graph, function, node, visible, depth)
         if bodies(node):
-            return self._infer_bodies(node, visible, imports, values, depth)
-        found = self._ask_onnx(graph, node, visible, imports_for(node, imports), values)
+            return self._infer_bodies(node, imports, values, depth)
+        found = self._ask_onnx(graph, node, imports_for(node, imports), values)
         rule = self._rules.get((domain, node.op_type)) or self._rules.get((node.domain, node.op_type))
         if rule is not None and (len(found) < len(node.output) or not all(map(is_full, found))):
             call = NodeCall(
@@ -346,23 +354,21 @@ class Inference:
                 _attributes(node),
                 len(node.output),
                 imports.get(domain, 1),
-                [values.known.get(name) for name in node.input],
+                [values.of(name) for name in node.input],
             )
             ours: list[Type | None] = []
-            with suppress(*CANNOT_RUN):
+            with suppress(*RULE_ERRORS):
                 ours = list(rule(call))
             found = [b if is_better(b, a) else a for a, b in pad(list(found), ours, len(node.output))]
         if not found and domain == "" and node.op_type == "Constant":
             found = [_referred_constant(node)]
-        shaped = values.shape_of_result(node, visible)
+        shaped = values.shape_of_result(node)
         if shaped is not None and (not found or is_better(shaped, found[0])):
             found = [shaped, *found[1:]]
         return found
 
-    def _ask_onnx(
-        self, graph: Any, node: Any, visible: Mapping[str, Type], imports: Mapping[str, int], values: ShapeValues
-    ) -> list[Type | None]:
-        given = {}
+    def _ask_onnx(self, graph: Any, node: Any, imports: Mapping[str, int], values: ShapeContents) -> list[Type | None]:
+        given, visible = {}, values.visible
         kinds: Sequence[Type | None] = [visible.get(name) for name in node.input]
         is_lenient = node.op_type in LENIENT and _domain(node) == ""
         if is_lenient:
@@ -437,16 +443,17 @@ class Inference:
         return result
 
     def _infer_bodies(
-        self, node: Any, visible: Mapping[str, Type], imports: Mapping[str, int], values: ShapeValues, depth: int
+        self, node: Any, imports: Mapping[str, int], values: ShapeContents, depth: int
     ) -> Sequence[Type | None]:
         if depth >= _DEEPEST:
             return []
+        visible = values.visible
         if node.op_type == "Loop":
             body = next(iter(bodies(node)))
-            return joined(node, [self._infer_loop(node, body, visible, imports, depth)], visible)
+            return joined(node, [self._infer_loop(node, body, imports, values, depth)], visible)
         with self._faults.in_branch() if node.op_type == "If" else nullcontext():
             results = [
-                self._infer_body(body, formal_types(node, body, visible), visible, imports, depth)
+                self._infer_body(body, formal_types(node, body, visible), imports, values, depth)
                 for body in bodies(node)
             ]
         is_true = values.truth(node) if node.op_type == "If" and len(results) == 2 else None
@@ -459,8 +466,8 @@ class Inference:
         self,
         body: Any,
         formal: Sequence[Type | None],
-        visible: Mapping[str, Type],
         imports: Mapping[str, int],
+        outer: ShapeContents,
         depth: int,
     ) -> list[Type | None]:
         types = self._types(body)
@@ -468,26 +475,26 @@ class Inference:
             kind = given or self._formal.get((id(body), value.name))
             if kind is not None and is_better(kind, types.get(value.name)):
                 types[value.name] = kind
-        self._sweep(body, visible, imports, depth + 1)
-        inner = {**visible, **types}
+        self._sweep(body, outer.visible, imports, depth + 1, outer)
+        inner = {**outer.visible, **types}
         return [inner.get(output.name) for output in body.output]
 
     def _infer_loop(
-        self, node: Any, body: Any, visible: Mapping[str, Type], imports: Mapping[str, int], depth: int
+        self, node: Any, body: Any, imports: Mapping[str, int], outer: ShapeContents, depth: int
     ) -> list[Type | None]:
         """Infer a Loop: carried values keep the sizes that are invariant over an iteration."""
-        carried = [surely_sized(visible.get(name)) for name in node.input[2:]]
+        carried = [surely_sized(outer.visible.get(name)) for name in node.input[2:]]
         before = {id(graph): dict(self._types(graph)) for graph in walk(body)}
         was_improved, faults = self._improved, dict(self._faults.found)
         for _ in range(_LOOP_TRIALS):
-            results = self._infer_body(body, [*_TURN, *carried], visible, imports, depth)
+            results = self._infer_body(body, [*_TURN, *carried], imports, outer, depth)
             kept = [common(a, surely_sized(b)) for a, b in zip(carried, results[1:], strict=False)]
             if kept == carried[: len(kept)]:
                 return results
             self._found.update({key: dict(types) for key, types in before.items()})
             self._improved, carried = was_improved, kept
             self._faults.reset(faults)
-        return self._infer_body(body, [*_TURN, *map(without_dims, carried)], visible, imports, depth)
+        return self._infer_body(body, [*_TURN, *map(without_dims, carried)], imports, outer, depth)
 
 
 def _versions(imports: Iterable[Any]) -> dict[str, int]:

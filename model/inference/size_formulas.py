@@ -8,26 +8,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from onnx_workbench.model.inference.node_call import to_dimension
+from onnx_workbench.model.inference.shape_contents import ModelIR
 from onnx_workbench.model.ir.types import Dimension, Shape, TensorType, Type
 
 
-def fill(data: bytes, found: Sequence[dict[str, Type]], is_open: Callable[[Dimension], bool]) -> list[set[str]]:
-    """Put formulas into the types found for the graphs of a serialized model, where sizes are open.
+def fill(ir: ModelIR, found: Sequence[dict[str, Type]], is_open: Callable[[Dimension], bool]) -> list[set[str]]:
+    """Put formulas into the types found for the graphs of a model, where sizes are open.
 
     Returns the names of the refined values, graph by graph.
     """
     from onnx_workbench.model.analysis.values import ModelValues
-    from onnx_workbench.model.io.reader.read import load
 
-    model = load(data)
-    values = [{value.name: value for value in graph.values()} for graph in model.graphs()]
+    values = ir.values
     types = {
         named[name]: kind
         for named, known in zip(values, found, strict=True)
         for name, kind in known.items()
         if name in named
     }
-    facts = ModelValues(model, types)
+    facts = ModelValues(ir.model, types, ir.constants)
     improved: list[set[str]] = [set() for _ in found]
     for named, known, names in zip(values, found, improved, strict=True):
         for name, kind in known.items():

@@ -24,7 +24,6 @@ from typing import Any
 
 from onnx_workbench.model.inference.child import Inference
 from onnx_workbench.model.inference.infer import answer, infer, request
-from onnx_workbench.model.io.protobuf import ModelProto
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.ir.types import ElementType, TensorType, Type
@@ -207,9 +206,9 @@ def compare_operators() -> None:
                 theirs = SymbolicShapeInference.infer_shapes(model, auto_merge=True)
             if theirs is None:
                 continue
-            inference = Inference(ModelProto.FromString(data := model.SerializeToString()), {})
+            inference = Inference(model.SerializeToString(), {})
             inference.run()
-            inference.find_formulas(data)
+            inference.find_formulas()
             ours = inference.result()[0]
             for output in theirs.graph.output:
                 known = _known_message(output.type)

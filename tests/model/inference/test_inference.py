@@ -605,3 +605,42 @@ def test_the_library_is_given_to_no_thread_while_another_loads_it():
     """
     ended = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
+
+
+def test_sizes_computed_outside_a_body_are_known_inside():
+    types = inferred(
+        """
+        two = Constant <value_ints = [2]> ()
+        list = Shape <end = 1> (x)
+        shape = Concat <axis = 0> (list, two, two)
+        y = If (c) <
+            then_branch = t () => (float[A, B, C] o) { o = Reshape(x, shape) },
+            else_branch = e () => (float[A, B, C] p) { q = Neg(x) p = Reshape(q, shape) }
+        >
+        """,
+        inputs="float[N, 4] x, bool c",
+    )
+    assert types("y") == tensor("N", 2, 2)
+
+
+def test_a_shape_that_refers_to_an_attribute_of_the_call():
+    types = inferred(
+        "y = f.dims <dims = [2, -1]> (x)",
+        inputs="float[3, 4] x",
+        imports=', "f" : 1',
+        functions="""
+        <domain: "f", opset_import: ["" : 18]>
+        dims <dims> (x) => (y) {
+            given = Constant <value_ints: ints = @dims> ()
+            one = Constant <value_ints = [1]> ()
+            shape = Concat <axis = 0> (given, one)
+            y = Reshape(x, shape)
+        }
+        """,
+    )
+    assert types("y") == tensor(2, 6, 1)
+
+
+def test_a_shape_of_unknown_contents_has_as_many_sizes_as_it_has_elements():
+    types = inferred("a = Neg(s) y = Reshape(x, a)", inputs="float[N, 4] x, int64[3] s")
+    assert types("y") == tensor(None, None, None)

@@ -138,12 +138,11 @@ def test_calls_in_calls_cost_one_look_each(deep):
 def test_very_many_calls_cost_one_look(inside):
     """Also where nothing is found out of what they return."""
     from onnx_workbench.model.inference.child import Inference
-    from onnx_workbench.model.io.protobuf import ModelProto
     from onnx_workbench.model.io.writer.save import to_bytes
 
     calls = " ".join(f"v{n} = f.Sum(x, {'z' if n == 250 else 'x'})" for n in range(500))
     _, model = told(f"{calls} y = Relu(v0)", ADD.replace("c = Add(a, b)", inside).replace("18]", '18, "f" : 1]'))
-    inference = Inference(ModelProto.FromString(to_bytes(model)), {})
+    inference = Inference(to_bytes(model), {})
     looked = []
     sweep = inference._sweep
     inference._sweep = lambda graph, *rest: (looked.append(id(graph)), sweep(graph, *rest))[1]
