@@ -2,7 +2,8 @@
 
     python packaging/make_icons.py
 
-Writes linux/icons/onnx-workbench-N.png, macos/onnx-workbench.icns and windows/onnx-workbench.ico beside this script.
+Writes onnx-workbench-N.png and onnx-workbench.ico into resources/desktop, and macos/onnx-workbench.icns beside this
+script.
 Needs PySide6 and Pillow.
 """
 
@@ -43,7 +44,7 @@ def main() -> None:
     """Write every form."""
     application = QGuiApplication([])
     images = {size: draw(size) for size in SIZES}
-    folder = HERE / "linux" / "icons"
+    folder = HERE.parent / "resources" / "desktop"
     folder.mkdir(parents=True, exist_ok=True)
     for size, image in images.items():
         if size <= LARGEST_ON_LINUX:
@@ -52,7 +53,7 @@ def main() -> None:
     others = [images[size] for size in SIZES[:-1]]
     largest.save(HERE / "macos" / "onnx-workbench.icns", append_images=others)
     icon_sizes = [(size, size) for size in SIZES if size <= LARGEST_ON_LINUX]
-    images[LARGEST_ON_LINUX].save(HERE / "windows" / "onnx-workbench.ico", sizes=icon_sizes)
+    images[LARGEST_ON_LINUX].save(folder / "onnx-workbench.ico", sizes=icon_sizes)
     application.quit()
 
 

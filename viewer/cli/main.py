@@ -38,6 +38,8 @@ def main(arguments: Sequence[str]) -> int:
 
         print(f"{PROGRAM} {version()}")
         return EXIT_OK
+    if options.register or options.unregister:
+        return _register(add=options.register)
     meant = _command_meant(options.models)
     if meant:
         parser.error(f"no command and no file is called {options.models[0]!r}; did you mean {meant!r}?")
@@ -81,6 +83,21 @@ def _open_windows(models: list[str], *, sample: bool, alone: bool) -> int:
     from onnx_workbench.viewer.app import run
 
     return run([*models, *(["--sample"] if sample else [])])
+
+
+def _register(*, add: bool) -> int:
+    from onnx_workbench.model.errors import ModelError
+    from onnx_workbench.viewer.core import desktop
+
+    try:
+        print(desktop.register() if add else desktop.unregister())
+    except ModelError as error:
+        print_error(error)
+        return EXIT_FAILED
+    except OSError as error:
+        print_error(ModelError(error.strerror or str(error), str(error.filename or "")))
+        return EXIT_FAILED
+    return EXIT_OK
 
 
 def _run_command(name: str, arguments: Sequence[str]) -> int:

@@ -7,17 +7,28 @@ import tomllib
 from importlib import metadata
 from pathlib import Path
 
+DISTRIBUTION = "onnx-workbench"
+
 
 def version() -> str:
-    """The program's version: of the installed distribution, or of the checkout it runs from."""
+    """The program's version: of the checkout it runs from, or of the installed distribution."""
+    project = Path(__file__).parents[2] / "pyproject.toml"
+    if project.exists():  # an editable installation keeps the version it was made at
+        return str(tomllib.loads(project.read_text(encoding="utf-8"))["project"]["version"])
     try:
-        return metadata.version("onnx-workbench")
+        return metadata.version(DISTRIBUTION)
     except metadata.PackageNotFoundError:
-        project = Path(__file__).parents[2] / "pyproject.toml"
-        try:
-            return str(tomllib.loads(project.read_text(encoding="utf-8"))["project"]["version"])
-        except (OSError, KeyError):
-            return "unknown"
+        return "unknown"
+
+
+def home_page() -> str:
+    """The address of the project, from its package's metadata; empty where it has none."""
+    try:
+        urls = metadata.metadata(DISTRIBUTION).get_all("Project-URL") or []
+    except metadata.PackageNotFoundError:
+        return ""
+    found = dict(str(line).split(", ", 1) for line in urls)
+    return found.get("Homepage", "")
 
 
 def versions() -> dict[str, str]:

@@ -1,0 +1,105 @@
+"""What a release says of itself: one version everywhere, valid AppStream metadata, working links."""
+
+from __future__ import annotations
+
+import importlib.util
+import plistlib
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from onnx_workbench.viewer.cli.main import main
+from onnx_workbench.viewer.core import desktop
+
+ROOT = Path(__file__).parents[2]
+
+
+def script(name: str) -> ModuleType:
+    """Import a script of packaging/."""
+    spec = importlib.util.spec_from_file_location(Path(name).stem, ROOT / "packaging" / name)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+release = script("release.py")
+
+
+def test_the_version_has_one_source(capsys: pytest.CaptureFixture[str]) -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert main(["-V"]) == 0
+    assert capsys.readouterr().out == f"onnx-workbench {version}\n"
+    assert release.newest_changes()[0] == version
+    assert ET.fromstring(release.appstream()).find("releases/release").get("version") == version
+    for file in ("README.md", "CITATION.cff", "packaging/macos/Info.plist", "packaging/onnx_workbench.spec"):
+        assert not re.search(rf"(?<![\d.]){re.escape(version)}(?![\d.])", (ROOT / file).read_text(encoding="utf-8")), (
+            file
+        )
+
+
+def test_a_tag_is_released_with_its_version_and_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release, "newest_changes", lambda: (release.VERSION, "2026-11-30", ""))
+    assert release.check(f"v{release.VERSION}") == []
+    assert len(release.check("v99.0.0")) == 1
+    monkeypatch.setattr(release, "newest_changes", lambda: ("98.0.0", "unreleased", ""))
+    assert len(release.check("v99.0.0")) == 3
+
+
+@pytest.mark.parametrize("home_page", ["", "https://example.org/onnx-workbench"])
+def test_the_appstream_metadata_is_valid(home_page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release, "HOME_PAGE", home_page)
+    file = tmp_path / f"{release.APPSTREAM_ID}.metainfo.xml"
+    file.write_text(release.appstream(), encoding="utf-8")
+    root = ET.parse(file).getroot()
+    assert root.findtext("releases/release/description/p")
+    assert bool(root.find("screenshots/screenshot/image") is not None) == bool(home_page)
+    types = {one.text for one in root.findall("provides/mediatype")}
+    assert f"MimeType={';'.join(sorted(types))};" in entry_lines()
+    validator = shutil.which("appstreamcli")
+    if validator is not None:
+        done = subprocess.run([validator, "validate", "--no-net", file], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
+
+
+def entry_lines() -> list[str]:
+    return (ROOT / "resources/desktop/onnx-workbench.desktop").read_text(encoding="utf-8").splitlines()
+
+
+def test_all_systems_know_the_same_file_types() -> None:
+    mime = ET.parse(ROOT / "resources/desktop/onnx-workbench.xml").getroot()
+    namespace = "{http://www.freedesktop.org/standards/shared-mime-info}"
+    linux = {
+        one.find(f"{namespace}glob").get("pattern").removeprefix("*"): one.get("type")
+        for one in mime.findall(f"{namespace}mime-type")
+    }
+    plist: dict[str, Any] = plistlib.loads((ROOT / "packaging/macos/Info.plist").read_bytes())
+    macos = {
+        f".{one['UTTypeTagSpecification']['public.filename-extension'][0]}": one["UTTypeTagSpecification"][
+            "public.mime-type"
+        ]
+        for one in plist["UTImportedTypeDeclarations"]
+    }
+    assert linux == macos
+    assert linux.keys() == desktop.WINDOWS_TYPES.keys()
+
+
+def test_links_of_readme_work_on_the_package_page() -> None:
+    pytest.importorskip("hatchling")
+    hooks = script("hatch_hooks.py")
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    relative = re.compile(r"\]\((?!https?:)([^)]*)\)")
+    assert relative.findall(text), "nothing to test"
+    for home_page in ("", "https://example.org/onnx-workbench"):
+        assert relative.findall(hooks.readme_for_package_page(text, home_page, "1.2.3")) == []
+    shown = hooks.readme_for_package_page(text, "https://example.org/x", "1.2.3")
+    assert "](https://example.org/x/raw/v1.2.3/packaging/screenshots/window.png)" in shown
+    assert "](https://example.org/x/blob/v1.2.3/LICENSE)" in shown
