@@ -316,8 +316,8 @@ class Inference:
             elif is_plain:
                 self._faults.check_types(graph, node, _domain(node), visible, imports)
             if is_plain and node.op_type in LENIENT and _domain(node) == "":
-                given = [visible.get(name) for name in node.input]
-                call = NodeCall(given, _attributes(node), len(node.output), imports.get("", 1))
+                kinds = [visible.get(name) for name in node.input]
+                call = NodeCall(kinds, _attributes(node), len(node.output), imports.get("", 1))
                 with suppress(*RULE_ERRORS):
                     self._faults.note_excess(graph, node, visible, excess(call, node.op_type))
             values.visit(node)
