@@ -126,6 +126,15 @@ PANELS: tuple[PanelInfo, ...] = (
         "raw",
         words="protobuf bytes source file",
     ),
+    PanelInfo(
+        "bookmarks",
+        "panels.bookmarks",
+        "BookmarksPanel",
+        "Bookmarks",
+        "bottom",
+        "bookmark",
+        words="notes remember favourites mark",
+    ),
     PanelInfo("watch", "panels.watch", "WatchPanel", "Watch", "bottom", "watch", words="pinned values debug variables"),
     PanelInfo(
         "profile",

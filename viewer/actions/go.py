@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from functools import partial
 
@@ -12,6 +13,7 @@ from onnx_workbench.model.analysis.subgraph_ports import origin
 from onnx_workbench.model.ir.graph import Function, Graph, Node, TrainingInfo, Value
 from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, with_document
 from onnx_workbench.viewer.actions.targets import has_several_documents
+from onnx_workbench.viewer.core.model_signals import is_in_model
 
 
 def _inner_graph(context: MenuContext) -> Graph | None:
@@ -82,6 +84,10 @@ def _trace(context: MenuContext, *, upstream: bool) -> None:
     workspace.highlights.mark("traced", found)
 
 
+def _has_element(context: MenuContext) -> bool:
+    return any(isinstance(item, (Node, Value)) for item in context.selected)
+
+
 def _has_node(context: MenuContext) -> bool:
     return any(isinstance(item, Node) for item in context.selected)
 
@@ -101,6 +107,33 @@ def _training_graphs(context: MenuContext) -> list[Graph]:
     if workspace is None:
         return []
     return [graph for graph in workspace.model.root_graphs() if isinstance(graph.owner, TrainingInfo)]
+
+
+def _toggle_bookmark(context: MenuContext) -> None:
+    context.opened.bookmarks.toggle(item for item in context.selected if isinstance(item, (Node, Value)))
+
+
+def _has_bookmarks(context: MenuContext) -> bool:
+    return context.workspace is not None and bool(context.workspace.bookmarks.notes)
+
+
+def _next_bookmark(step: int, context: MenuContext) -> None:
+    """Go from the selected bookmark, or else the end, to the one before or after it, around the ends."""
+    workspace = context.opened
+    marked = [element for element in workspace.bookmarks.notes if is_in_model(element)]
+    if marked:
+        current = workspace.selection.current
+        start = marked.index(current) if current in marked else (-1 if step > 0 else 0)
+        workspace.navigation.reveal(marked[(start + step) % len(marked)])
+
+
+def _store_bookmarks(context: MenuContext) -> None:
+    from onnx_workbench.model.edits.properties import set_metadata
+    from onnx_workbench.viewer.core.bookmarks import METADATA_KEY
+
+    workspace = context.opened
+    with workspace.document.edit("Store bookmarks in the model") as edit:
+        set_metadata(edit, workspace.model, METADATA_KEY, json.dumps(workspace.bookmarks.state(), ensure_ascii=False))
 
 
 def _cycle_tab(step: int, context: MenuContext) -> None:
@@ -293,6 +326,47 @@ ACTIONS = (
         section=4,
         shortcut=("Shift+F3",),
         words="find search back",
+    ),
+    Action(
+        id="go.toggle_bookmark",
+        title="Toggle Bookmar&k",
+        run=_toggle_bookmark,
+        menu=Menu.GO,
+        section=4,
+        shortcut=("Ctrl+B",),
+        enabled=_has_element,
+        contexts=frozenset({"node", "value"}),
+        icon="bookmark",
+        tip="Bookmark the selected nodes and values, or remove their bookmarks. The Bookmarks panel lists them.",
+        words="note remember favourite mark",
+    ),
+    Action(
+        id="go.next_bookmark",
+        title="Next Bookmark",
+        run=partial(_next_bookmark, 1),
+        menu=Menu.GO,
+        section=4,
+        shortcut=("Ctrl+F2",),
+        enabled=_has_bookmarks,
+    ),
+    Action(
+        id="go.previous_bookmark",
+        title="Previous Bookmark",
+        run=partial(_next_bookmark, -1),
+        menu=Menu.GO,
+        section=4,
+        shortcut=("Ctrl+Shift+F2",),
+        enabled=_has_bookmarks,
+    ),
+    Action(
+        id="go.store_bookmarks",
+        title="Store Bookmarks in the Model",
+        run=_store_bookmarks,
+        menu=Menu.GO,
+        section=4,
+        enabled=_has_bookmarks,
+        tip="Write the bookmarks and notes into the model's metadata, so that they are saved with the file.",
+        words="share metadata notes",
     ),
     Action(
         id="go.graph",

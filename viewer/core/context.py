@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, QPoint, Signal
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Graph, Model, Value
+from onnx_workbench.viewer.core.bookmarks import Bookmarks
 from onnx_workbench.viewer.core.grouping import Grouping
 from onnx_workbench.viewer.core.highlights import Highlights
 from onnx_workbench.viewer.core.messages import Messages
@@ -30,8 +31,8 @@ class DocumentContext(QObject):
     """One open document and, each an object of its own, what is shown and done in it. GUI thread only.
 
     `selection`, `navigation` (the graph shown, going to objects, history), `highlights` (marks and colours on the
-    graph), `messages`, `tasks`, `changes` (signals of edits), `grouping`, `types` and `problems`. The signals of the
-    context itself are requests to the window and the state of runs.
+    graph), `bookmarks`, `messages`, `tasks`, `changes` (signals of edits), `grouping`, `types` and `problems`. The
+    signals of the context itself are requests to the window and the state of runs.
     """
 
     run_state_changed = Signal()
@@ -67,6 +68,7 @@ class DocumentContext(QObject):
         self.run_state = ""  # for the status line; see set_run_state
         self.navigation = Navigation(document.model, self.selection, self.changes, self)
         self.highlights = Highlights(self)
+        self.bookmarks = Bookmarks(document.model, self.changes, self.highlights, self)
         self.selection.set(_lone_tensor(self.graph))
         self.tasks.failed.connect(self._on_task_failed)
 

@@ -1,4 +1,4 @@
-"""Last view of each file: the graph shown, and the part of it in view. Kept between starts."""
+"""Last view of each file: the graph shown, the part of it in view, and its bookmarks. Kept between starts."""
 
 from __future__ import annotations
 
@@ -26,14 +26,19 @@ class ViewStore:
         if tab.path is not None:
             views = self._load()
             views.pop(str(tab.path), None)
-            views[str(tab.path)] = {"graph": tab.graph_number(), "view": tab.view.scenes.view_state()}
+            views[str(tab.path)] = {
+                "graph": tab.graph_number(),
+                "view": tab.view.scenes.view_state(),
+                "bookmarks": tab.workspace.bookmarks.state(),
+            }
 
     def restore(self, tab: DocumentTab) -> None:
-        """Bring a document back to where it was left, if that is known and wanted."""
-        if tab.path is None or not tab.workspace.settings.get(RESTORE_VIEW):
+        """Bring back the bookmarks of a document and, if wanted, the view in which it was left."""
+        entry = None if tab.path is None else self._load().get(str(tab.path))
+        if not isinstance(entry, dict):
             return
-        entry = self._load().get(str(tab.path))
-        if isinstance(entry, dict) and isinstance(entry.get("graph"), int):
+        tab.workspace.bookmarks.restore(entry.get("bookmarks"))
+        if isinstance(entry.get("graph"), int) and tab.workspace.settings.get(RESTORE_VIEW):
             tab.show_graph_number(entry["graph"])
             tab.view.scenes.restore_view_state(entry.get("view"))
 

@@ -11,7 +11,7 @@ from typing import cast
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFont, QPainter, QPen
+from PySide6.QtGui import QColor, QFont, QPainter, QPen, QPolygonF
 
 from onnx_workbench.model.analysis.topology import Connection
 from onnx_workbench.model.ir.graph import Node, Value
@@ -105,6 +105,7 @@ class SceneHighlights:
         self._paths(painter, "hovered", theme.accent, 2.0, area, scale)
         self._outline(painter, self._in(area, "hovered"), theme.accent, 1.0, scale)
         write(self._drawn_over(area))
+        self._ribbons(painter, self._in(area, "bookmarks"), theme, scale)
         self._stops(painter, area, theme, scale)
         if self._has("errors") or self._has("failures"):
             self._badges(painter, np.union1d(self._in(area, "errors"), self._in(area, "failures")), theme, scale)
@@ -231,6 +232,17 @@ class SceneHighlights:
             edges = [e for e in self.edges.get(kind, ()) if scene.kinds[scene.drawing.edges[e, 0]] not in pills]
             paint_stops(painter, theme, scene, boxes, edges, scale, full=kind == "breakpoints")
         paint_next(painter, theme, scene, self._in(area, "next").tolist(), scale)
+
+    def _ribbons(self, painter: QPainter, boxes: Ids, theme: Theme, scale: float) -> None:
+        """Draw a ribbon over the upper left corner of what is bookmarked; as large in pixels when zoomed out."""
+        size = 6.0 if scale >= BLOCKS_BELOW else 4.0 / scale
+        painter.setPen(QPen(theme.canvas, size / 6))
+        painter.setBrush(theme.accent)
+        for index in boxes.tolist():
+            left, top, _, _ = self.scene.rect(index)
+            x, y = left + size, top - size
+            corners = ((0, 0), (1.4, 0), (1.4, 2.6), (0.7, 1.9), (0, 2.6))
+            painter.drawPolygon(QPolygonF([QPointF(x + across * size, y + down * size) for across, down in corners]))
 
     def _badges(self, painter: QPainter, boxes: Ids, theme: Theme, scale: float) -> None:
         radius = max(_BADGE, 4.0 / scale) if scale >= BLOCKS_BELOW else 4.0 / scale

@@ -1,0 +1,133 @@
+"""Bookmarks panel: nodes and values to come back to, with notes that the user writes beside them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QAbstractItemView, QPushButton, QWidget
+
+from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.viewer.core.bookmarks import Bookmarks
+from onnx_workbench.viewer.core.model_signals import is_in_model
+from onnx_workbench.viewer.panel import Panel
+from onnx_workbench.viewer.run.workspace import Workspace
+from onnx_workbench.viewer.style.formatting import display, plural
+from onnx_workbench.viewer.style.labels import name_of
+from onnx_workbench.viewer.style.theme import theme
+from onnx_workbench.viewer.style.tooltips import for_role
+from onnx_workbench.viewer.tables.keep_selection import KeptSelection
+from onnx_workbench.viewer.tables.row_model import Column, Index, RowModel
+from onnx_workbench.viewer.tables.row_table import RowTable
+from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
+
+_NOTE = 2
+_COLUMNS = (Column("Name", 32), Column("What", 20), Column("Note"))
+
+
+class BookmarkModel(RowModel[Node | Value, Column]):
+    """The bookmarks in the order they were added; notes can be edited."""
+
+    def __init__(self, bookmarks: Bookmarks) -> None:
+        super().__init__(_COLUMNS, bookmarks)
+        self._bookmarks = bookmarks
+
+    def refresh(self) -> None:
+        """Show the bookmarks as they are now."""
+        self.set_rows(list(self._bookmarks.notes))
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        element = self.rows[index.row()]
+        note = self._bookmarks.notes.get(element, "")
+        is_there = is_in_model(element)
+        what = element.op_type if isinstance(element, Node) else "value"
+        texts = (name_of(element), what if is_there else f"{what}, deleted", note)
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return display(texts[index.column()], 300)
+            case Qt.ItemDataRole.EditRole:
+                return note
+            case Qt.ItemDataRole.ToolTipRole | Qt.ItemDataRole.AccessibleTextRole:
+                return for_role(display(texts[index.column()], 1000, keep_lines=True), role)
+            case Qt.ItemDataRole.ForegroundRole if not is_there:
+                return theme().muted
+        return None
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        found = super().flags(index)
+        return found | Qt.ItemFlag.ItemIsEditable if index.column() == _NOTE else found
+
+    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
+        if index.column() != _NOTE or role != Qt.ItemDataRole.EditRole:
+            return False
+        self._bookmarks.set_note(self.rows[index.row()], str(value))
+        return True
+
+
+class BookmarkTable(RowTable):
+    """Delete removes the selected bookmarks, F2 edits the note of the current one."""
+
+    def __init__(self, model: BookmarkModel, parent: QWidget) -> None:
+        super().__init__(model, "Bookmarks", parent)
+        self.setEditTriggers(
+            QAbstractItemView.EditTrigger.DoubleClicked | QAbstractItemView.EditTrigger.SelectedClicked
+        )
+        self.horizontalHeader().setStretchLastSection(True)
+        for column, shown in enumerate(_COLUMNS[:-1]):
+            self.setColumnWidth(column, shown.width * self.fontMetrics().averageCharWidth())
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        index = self.currentIndex()
+        if event.key() == Qt.Key.Key_F2 and index.isValid():
+            self.edit(index.siblingAtColumn(_NOTE))
+            event.accept()
+        else:
+            super().keyPressEvent(event)
+
+
+class BookmarksPanel(Panel):
+    """The list of bookmarks; Enter or a click goes to the node or value."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(workspace, parent)
+        self.bookmarks = workspace.bookmarks
+        self.model = BookmarkModel(self.bookmarks)
+        self.table = BookmarkTable(self.model, self)
+        self._kept = KeptSelection(self.table, lambda row: self.model.rows[row])
+        self.summary = ElidedLabel(self)
+        self.add_button = QPushButton("Bookmark selected", self)
+        self.add_button.setToolTip("Bookmark the selected nodes and values, or remove their bookmarks")
+        self.remove_button = QPushButton("Remove", self)
+        self.remove_button.setToolTip("Remove the bookmarks of the selected rows")
+        self.lay_out(self.table, self.summary, self.add_button, self.remove_button)
+        self.table.activated.connect(self._go)
+        self.table.clicked.connect(self._go)
+        self.table.selectionModel().selectionChanged.connect(lambda *_: self._update_buttons())
+        self.add_button.clicked.connect(lambda: workspace.trigger("go.toggle_bookmark"))
+        self.remove_button.clicked.connect(self._remove)
+        self.bookmarks.changed.connect(self._show)
+        workspace.changes.changed.connect(self._show)  # names, and what undo brought back
+        workspace.selection.changed.connect(self._update_buttons)
+        self._show()
+
+    def _show(self, _change: object = None) -> None:
+        self.model.refresh()
+        count = len(self.model.rows)
+        self.summary.setText(
+            plural(count, "bookmark") if count else "Press Ctrl+B to bookmark the selected nodes and values."
+        )
+        self._update_buttons()
+
+    def _update_buttons(self) -> None:
+        self.add_button.setEnabled(any(isinstance(item, (Node, Value)) for item in self.workspace.selection.items))
+        self.remove_button.setEnabled(self.table.selectionModel().hasSelection())
+
+    def _go(self, index: QModelIndex) -> None:
+        element = self.model.rows[index.row()]
+        if index.column() != _NOTE and is_in_model(element):
+            self.workspace.navigation.reveal(element)
+
+    def _remove(self) -> None:
+        rows = {index.row() for index in self.table.selectionModel().selectedRows()}
+        self.bookmarks.remove([self.model.rows[row] for row in rows])
