@@ -100,7 +100,7 @@ def as_elements(content: Any, kind: ElementType) -> Array:
     if kind is ElementType.STRING:
         return strings(np.asarray(content))
     with np.errstate(all="ignore"):
-        if not kind.is_integer and kind is not ElementType.BOOL:
+        if not kind.is_int and kind is not ElementType.BOOL:
             return np.asarray(content, kind.numpy_dtype)
         array = np.asarray(content)
         if array.size and array.dtype.kind in "US":  # numpy takes any text as true

@@ -40,10 +40,10 @@ def random_array(
     low, high = bounds
     result = np.empty(shape, kind.numpy_dtype)
     flat = result.reshape(-1)
-    if kind.is_integer:
+    if kind.is_int:
         as_elements([low, high], kind)
     if kind not in (ElementType.STRING, ElementType.BOOL):
-        _check_bounds("uniform" if kind.is_integer else distribution, low, high)
+        _check_bounds("uniform" if kind.is_int else distribution, low, high)
     draw = generator.normal if distribution == "normal" else generator.uniform
     wide = np.uint64 if kind is ElementType.UINT64 else np.int64
     with np.errstate(all="ignore"):
@@ -52,7 +52,7 @@ def random_array(
                 part[:] = _WORDS[generator.integers(0, len(_WORDS), part.size)]
             elif kind is ElementType.BOOL:
                 part[:] = generator.random(part.size) < 0.5
-            elif kind.is_integer:
+            elif kind.is_int:
                 part[:] = generator.integers(int(low), int(high), part.size, wide, endpoint=True).astype(part.dtype)
             else:
                 part[:] = draw(low, high, part.size).astype(part.dtype)

@@ -282,7 +282,7 @@ def _make(
 def settle(value: Value, source: InputSource) -> InputSource:
     """Resolve a source against the graph, so that `make_value` may be called on another thread."""
     kind = value.type.element_type if isinstance(value.type, TensorType) else None
-    if not isinstance(source, Random) or not isinstance(kind, ElementType) or not kind.is_integer:
+    if not isinstance(source, Random) or not isinstance(kind, ElementType) or not kind.is_int:
         return source
     low, high = _integer_range(value, source, kind)
     return replace(source, low=low, high=high)
@@ -329,7 +329,7 @@ def _check_shape(value: Value, shape: tuple[int, ...], kind: ElementType, limit:
 
 
 def _bounds(value: Value, source: Random, kind: ElementType) -> tuple[float, float]:
-    if kind.is_integer:
+    if kind.is_int:
         return _integer_range(value, source, kind)
     return (0.0 if source.low is None else source.low), (1.0 if source.high is None else source.high)
 
@@ -519,7 +519,7 @@ def _is_number(text: str) -> bool:
 
 
 def _numbers(rows: Sequence[list[str]], kind: ElementType) -> Array:
-    if kind.is_integer:
+    if kind.is_int:
         with suppress(ValueError):  # exact where float64 is not
             whole = np.array([[int(text) for text in row] for row in rows])
             if whole.dtype.kind in "iu":

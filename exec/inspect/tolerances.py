@@ -58,7 +58,7 @@ class RelativeErrors:
                 kind = kinds.get(slot)
                 own = max((_integer_error(kinds.get(s)) for s in (*step.reads, slot)), default=0.0) if quantized else 0
                 self._of_slot[slot] = max(given, own, type_error(kind))
-                if quantized and kind is not None and kind.is_integer:
+                if quantized and kind is not None and kind.is_int:
                     self._steps.add(slot)
 
     def of(self, key: ValueKey) -> float:
@@ -81,7 +81,7 @@ def _is_quantizing(operator: str) -> bool:
 
 
 def _integer_error(kind: ElementType | None) -> float:
-    is_small = kind is not None and kind.is_integer and kind.bits <= 16
+    is_small = kind is not None and kind.is_int and kind.bits <= 16
     return _OF_QUANTIZED_BITS.get(kind.bits, 0.0) if kind is not None and is_small else type_error(kind)
 
 

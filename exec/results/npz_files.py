@@ -189,4 +189,4 @@ def plain_array(array: Array) -> Array:
     if array.dtype.isbuiltin != 2:
         return array
     kind = ElementType.from_numpy(array.dtype)
-    return array.astype(np.int8 if kind.is_integer else np.float32)
+    return array.astype(np.int8 if kind.is_int else np.float32)

@@ -84,9 +84,9 @@ def parse_literal(text: str, kinds: Sequence[ElementType]) -> ArrayTensor:
     if not values.size:
         values = values.astype(np.int64)  # no element needs a fraction
     for kind in kinds:
-        if (values.dtype.kind == "f" and kind.is_integer) or (values.dtype.kind == "b") != (kind is ElementType.BOOL):
+        if (values.dtype.kind == "f" and kind.is_int) or (values.dtype.kind == "b") != (kind is ElementType.BOOL):
             continue
-        if values.size and kind.is_integer and not np.array_equal(values.astype(kind.numpy_dtype), values):
+        if values.size and kind.is_int and not np.array_equal(values.astype(kind.numpy_dtype), values):
             continue
         return ArrayTensor(values.astype(kind.numpy_dtype), kind)
     raise ModelError(f"{text[:60]!r} does not fit {', '.join(kind.text for kind in kinds)}", _HOW)

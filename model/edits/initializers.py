@@ -132,7 +132,7 @@ def _report(old: NDArray[Any], new: NDArray[Any], kind: ElementType) -> Rounding
     overflowed = int(np.count_nonzero(np.isfinite(before) & ~np.isfinite(after)))
     if kind is ElementType.BOOL:
         ends = np.zeros_like(same)  # which takes every number
-    elif kind.is_integer:
+    elif kind.is_int:
         ends = finite & (error >= 1)  # the truncated part is less
     else:
         ends = np.isfinite(after) & (np.abs(before) > 1) & (np.abs(after) < np.abs(before) / 2)

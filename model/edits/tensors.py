@@ -225,7 +225,7 @@ def _evaluated(
     kind: ElementType,
 ) -> NDArray[Any]:
     result = expression(_wide(block, kind), positions, reduced)
-    if kind.is_integer and result.dtype.kind in "iu":
+    if kind.is_int and result.dtype.kind in "iu":
         # 64-bit integers overflow silently; the same computation in floating point detects it.
         check = expression(block.astype(np.float64), positions.astype(np.float64), reduced)
         near = np.abs(check.astype(np.float64) - result.astype(np.float64)) <= 1e-6 * np.abs(check) + 1
@@ -238,7 +238,7 @@ def _wide(array: NDArray[Any], kind: ElementType) -> NDArray[Any]:
     """Convert to the type in which expressions are computed."""
     if kind is ElementType.BOOL:
         return array
-    if kind.is_integer:
+    if kind.is_int:
         return array if kind is ElementType.UINT64 else array.astype(np.int64)
     return array.astype(np.complex128 if kind.is_complex else np.float64)
 

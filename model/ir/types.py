@@ -70,7 +70,7 @@ class ElementType(enum.IntEnum):
         return self in _FLOATS
 
     @property
-    def is_integer(self) -> bool:
+    def is_int(self) -> bool:
         """Return whether it is a signed or unsigned integer of any width (bool is not)."""
         return self in _INTEGERS
 

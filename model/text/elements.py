@@ -37,7 +37,7 @@ def parse_element(text: str, kind: ElementType) -> Any:
         if word.lower() not in _TRUE | _FALSE:
             raise _refused(text, "A bool is true or false.")
         return np.bool_(word.lower() in _TRUE)
-    if kind.is_integer:
+    if kind.is_int:
         return _integer(word, text, kind)
     if kind.is_complex:
         return _complex(word, text, kind)
@@ -117,7 +117,7 @@ def fit(values: NDArray[Any], kind: ElementType) -> tuple[NDArray[Any], int]:
     """
     if kind is ElementType.BOOL:
         return values.astype(np.bool_), 0
-    if kind.is_integer:
+    if kind.is_int:
         return _fit_integers(values, kind)
     if values.dtype.kind == "c" and not kind.is_complex:
         _refuse_first(values, values.imag != 0, kind, "It is complex.")

@@ -266,11 +266,11 @@ def _as_declared(value: Any, declared: Type | None) -> Any:
     found = describe(value).element_type
     if not isinstance(kind, ElementType) or found is None or not isinstance(value, np.ndarray):
         return value
-    if not ((kind.is_float and found.is_float) or (kind.is_integer and found.is_integer)):
+    if not ((kind.is_float and found.is_float) or (kind.is_int and found.is_int)):
         return value
     with np.errstate(all="ignore"):
         converted = value.astype(kind.numpy_dtype, copy=False)
-    is_lost = kind.is_integer and not np.array_equal(converted.astype(value.dtype), value)
+    is_lost = kind.is_int and not np.array_equal(converted.astype(value.dtype), value)
     return value if is_lost else converted
 
 

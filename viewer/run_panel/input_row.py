@@ -196,7 +196,7 @@ class _RandomEditor(_Editor):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(line(self.distribution, self.low, self.high, self.seed))
-        is_whole = isinstance(element, ElementType) and element.is_integer
+        is_whole = isinstance(element, ElementType) and element.is_int
         self.distribution.setVisible(not is_whole and element not in _WITHOUT_BOUNDS)
         for bound in (self.low, self.high):
             bound.setVisible(element not in _WITHOUT_BOUNDS)

@@ -32,9 +32,10 @@ class ElementReach:
         """Return the elements, in the shape of the product. A copy."""
         if not self.axes:
             return array
-        return array[
+        elements: Array = array[
             np.ix_(*[np.arange(a.start, a.stop, a.step) if isinstance(a, range) else list(a) for a in self.axes])
         ]
+        return elements
 
     def index(self, position: Sequence[int]) -> tuple[int, ...]:
         """Return the input index of an element of `take`."""

@@ -359,7 +359,8 @@ def reduce_sum_integer_1(data: Array, *, axes: Sequence[int], keepdims: int) -> 
     """The sum of 8-bit values in 32 bits."""
     places = normal_axes(axes, data.ndim) or None
     dtype = np.uint32 if data.dtype.kind == "u" else np.int32
-    return np.asarray(data.sum(places, dtype=dtype, keepdims=bool(keepdims)))
+    total = np.asarray(data.sum(places, dtype=dtype, keepdims=True))
+    return total if keepdims else total.squeeze(places)
 
 
 @kernel("QEmbedLayerNormalization", since=1, domain=MICROSOFT)

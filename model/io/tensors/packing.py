@@ -71,7 +71,7 @@ def from_codes(codes: NDArray[np.uint8], element_type: ElementType) -> NDArray[A
     if element_type in _SIGNED_PACKED:
         shift = 8 - element_type.bits
         return ((codes << shift).view(np.int8) >> shift).astype(element_type.numpy_dtype)
-    if element_type.is_integer:
+    if element_type.is_int:
         return codes.astype(element_type.numpy_dtype)
     return codes.view(element_type.numpy_dtype)
 
@@ -80,7 +80,7 @@ def to_codes(array: NDArray[Any], element_type: ElementType) -> NDArray[np.uint8
     """Return the bit patterns of elements narrower than a byte, one per byte, flat."""
     flat = np.ascontiguousarray(array).reshape(-1)
     mask = np.uint8((1 << element_type.bits) - 1)
-    if element_type.is_integer:
+    if element_type.is_int:
         return flat.astype(np.int8).view(np.uint8) & mask
     return flat.view(np.uint8) & mask
 

@@ -41,8 +41,8 @@ def name(e: ElementType) -> str:
 def test_kinds_of_types(element_type: ElementType) -> None:
     dtype = element_type.numpy_dtype
     assert is_float(dtype) == element_type.is_float
-    assert is_integer(dtype) == element_type.is_integer
-    if element_type.is_integer:
+    assert is_integer(dtype) == element_type.is_int
+    if element_type.is_int:
         assert integer_limits(dtype)[1] - integer_limits(dtype)[0] == 2**element_type.bits - 1
     if element_type.is_float:
         assert np.asarray(float_max(dtype)).astype(dtype).astype(np.float64) == float_max(dtype)
@@ -114,7 +114,7 @@ def test_float8_rounds_to_the_nearest(value: float) -> None:
         assert abs(result - value) == np.abs(finite - value).min()
 
 
-@given(st.integers(-(2**40), 2**40), st.sampled_from([e for e in NUMERIC if e.is_integer]))
+@given(st.integers(-(2**40), 2**40), st.sampled_from([e for e in NUMERIC if e.is_int]))
 @settings(max_examples=200, deadline=None)
 def test_integers_keep_their_low_bits(value: int, target: ElementType) -> None:
     low, high = integer_limits(target.numpy_dtype)

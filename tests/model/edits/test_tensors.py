@@ -117,7 +117,7 @@ def test_fractions_of_whole_numbers_are_rounded_and_counted():
     assert rounded == 2
 
 
-@given(st.sampled_from([k for k in KINDS if k.is_float or k.is_integer]), st.lists(st.integers(0, 1), min_size=1))
+@given(st.sampled_from([k for k in KINDS if k.is_float or k.is_int]), st.lists(st.integers(0, 1), min_size=1))
 def test_x_is_what_it_was(kind, values):
     before = tensor(values, kind) if kind is not E.FLOAT8E8M0 else tensor([2.0] * len(values), kind)
     after, rounded = tensors.compute(before, "x")

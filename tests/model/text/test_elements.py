@@ -18,7 +18,7 @@ def all_or_some(kind):
     dtype = kind.numpy_dtype
     if kind is E.BOOL:
         return np.array([False, True])
-    if kind.is_integer:
+    if kind.is_int:
         low, high = integer_range(kind)
         return np.array([low, high, 0, 1], np.uint64 if kind is E.UINT64 else np.int64).astype(dtype)
     if kind.bits <= 8:
@@ -70,7 +70,7 @@ def test_spellings(text, kind, value):
     assert parse_element(text, kind) == value
 
 
-@given(st.integers(-(1 << 70), 1 << 70), st.sampled_from([k for k in KINDS if k.is_integer]))
+@given(st.integers(-(1 << 70), 1 << 70), st.sampled_from([k for k in KINDS if k.is_int]))
 def test_integers_fit_exactly_or_are_refused(number, kind):
     low, high = integer_range(kind)
     if low <= number <= high:

@@ -43,7 +43,7 @@ def add_bias(block: Array, bias: Array | None) -> None:
 
 def pointwise(w: Array, bias: Array | None, window: Window) -> Runner:
     """1×1 kernel: the matrix product of weights and pixels, after dropping pixels that strides skip."""
-    matrix = np.ascontiguousarray(w.reshape(w.shape[:2]))
+    matrix: Array = np.ascontiguousarray(w.reshape(w.shape[:2]))
     rows, cols = window.strides
 
     def run(x: Array, out: Array) -> None:

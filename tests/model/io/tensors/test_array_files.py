@@ -26,7 +26,7 @@ KINDS = [kind for kind in E if kind is not E.UNDEFINED]
 def sample(kind):
     if kind is E.STRING:
         return ArrayTensor(np.array([["a", "b,c"], ["", 'd "e"']], object), kind)
-    if kind.is_integer:
+    if kind.is_int:
         low, high = integer_range(kind)
         values = np.array([[low, high], [0, 1]], np.uint64 if kind is E.UINT64 else np.int64)
     else:

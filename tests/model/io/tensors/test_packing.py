@@ -21,7 +21,7 @@ def arrays(element_type):
     dtype = element_type.numpy_dtype
     if element_type.bits < 8:
         codes = st.lists(st.integers(0, (1 << element_type.bits) - 1), max_size=33)
-        if element_type.is_integer:
+        if element_type.is_int:
             low = -(1 << element_type.bits - 1) if element_type.text.startswith("int") else 0
             return codes.map(lambda c: (np.array(c, np.int8) + low).astype(dtype))
         return codes.map(lambda c: np.array(c, np.uint8).view(dtype))
@@ -58,7 +58,7 @@ def test_raw_data_means_what_onnx_says(element_type, data):
 def test_typed_fields_mean_what_onnx_says(element_type):
     values = (
         [0, 1, 1, 0, 1, 1, 1]
-        if element_type.is_integer or element_type is ElementType.BOOL
+        if element_type.is_int or element_type is ElementType.BOOL
         else [0.0, 1.0, 1.0, 2.0, 0.5, 4.0, 1.5]
     )
     proto = onnx.helper.make_tensor("t", int(element_type), [7], values)

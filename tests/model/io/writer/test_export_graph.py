@@ -399,7 +399,7 @@ def test_new_tensors_of_every_type_are_written(model, element_type):
     if element_type is ElementType.STRING:
         array = np.array([["a", "ü"], ["\udcff", ""]], object)
     else:
-        array = np.array([[1, 0 if element_type.is_integer else 1], [1, 1]]).astype(element_type.numpy_dtype)
+        array = np.array([[1, 0 if element_type.is_int else 1], [1, 1]]).astype(element_type.numpy_dtype)
     SetInitializer(model.graph, Value("new"), ArrayTensor(array, element_type)).apply()
     found = load(to_bytes(model)).graph.initializers[1].initializer
     assert found.element_type is element_type
