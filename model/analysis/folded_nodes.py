@@ -81,10 +81,15 @@ def find_folded_nodes(graph: Graph, progress: Progress = SILENT) -> FoldedNodes:
     return FoldedNodes(users)
 
 
-def may_fold(node: Node) -> bool:
-    """Return whether a node could be among the folded ones after a change around it: a test without a search."""
-    uses = [use for value in node.outputs if value is not None for use in value.uses]
-    return bool(uses) and _is_cheap(node) and all(isinstance(user, Node) for user, _ in uses)
+def may_fold(node: Node, folded: FoldedNodes) -> bool:
+    """Return whether a node may be among the folded ones, of which some are known: a test without a search."""
+    if not _is_cheap(node):
+        return False
+    if all(
+        isinstance(user, Node) and (user in folded or index in traits.of(user).sizes) for user, index in _uses(node)
+    ):
+        return True
+    return all(value is None or _is_constant(value, folded.users) for value in node.inputs)
 
 
 def _constant_nodes(order: list[Node], progress: Progress) -> set[Node]:

@@ -16,6 +16,7 @@ from onnx_workbench.viewer.actions.action import (
 )
 from onnx_workbench.viewer.core.settings import (
     DIRECTION,
+    FOLD_NODES,
     FOLD_SHARED,
     SHOW_ATTRIBUTES,
     SHOW_INITIALIZERS,
@@ -28,6 +29,7 @@ from onnx_workbench.viewer.panel_list import PANELS, PanelInfo
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.canvas.graph_view import GraphView
+    from onnx_workbench.viewer.canvas.scene.node_text import FoldTag
 
 
 def _view(context: MenuContext) -> GraphView:
@@ -52,6 +54,20 @@ def _toggle_devices(context: MenuContext) -> None:
     view.node_colors.set_devices(shown=not view.node_colors.shows_devices)
 
 
+def _tags(context: MenuContext) -> tuple[FoldTag, ...]:
+    view = _view(context)
+    box = view.picker.current_box()
+    return view.scene.boxes[box].tags if view.scene is not None and box >= 0 else ()
+
+
+def _has_tags(context: MenuContext) -> bool:
+    return context.document_open and bool(_tags(context))
+
+
+def _has_open_tags(context: MenuContext) -> bool:
+    return any(tag.is_open for tag in _tags(context))
+
+
 def _has_devices(context: MenuContext) -> bool:
     return context.document_open and bool(context.opened.model.configurations)
 
@@ -64,7 +80,9 @@ def _is_on(option: Option[bool], context: MenuContext) -> bool:
     return context.settings.get(option)
 
 
-def _switch(action_id: str, title: str, option: Option[bool], shortcut: str, icon: str, words: str) -> Action:
+def _switch(
+    action_id: str, title: str, option: Option[bool], shortcut: str, icon: str, words: str, tip: str = ""
+) -> Action:
     return Action(
         id=action_id,
         title=title,
@@ -76,6 +94,7 @@ def _switch(action_id: str, title: str, option: Option[bool], shortcut: str, ico
         enabled=always,
         icon=icon,
         words=words,
+        tip=tip,
     )
 
 
@@ -198,6 +217,15 @@ ACTIONS = (
     _switch("view.attributes", "Show A&ttributes", SHOW_ATTRIBUTES, "Ctrl+D", "attributes", "hide"),
     _switch("view.initializers", "Show Initiali&zers", SHOW_INITIALIZERS, "Ctrl+I", "initializers", "hide weights"),
     _switch("view.names", "Show &Names", SHOW_NAMES, "Ctrl+U", "names", "hide labels types"),
+    _switch(
+        "view.fold_nodes",
+        "Fold Shape Arithmetic",
+        FOLD_NODES,
+        "",
+        "",
+        "sizes weights constants cast dequantize transpose hide simplify tag unfold",
+        tip=FOLD_NODES.help + ".",
+    ),
     _switch("view.fold_shared", "Shared Constants Inside Nodes", FOLD_SHARED, "", "", "fold constants inline hide"),
     _switch("view.wheel", "&Mouse Wheel Zooms", WHEEL_ZOOMS, "Ctrl+M", "", "scroll"),
     Action(
@@ -256,6 +284,18 @@ ACTIONS = (
         section=3,
         contexts=frozenset({"canvas"}),
         words="close scopes blocks hierarchy",
+    ),
+    Action(
+        id="view.expansion.tags",
+        title="Show Folded Nodes",
+        run=lambda context: _view(context).expansion.toggle_tags(_view(context).picker.current_box()),
+        checked=lambda context: context.document_open and _has_open_tags(context),
+        menu=Menu.VIEW,
+        section=3,
+        enabled=_has_tags,
+        contexts=frozenset({"node"}),
+        tip="Draw the nodes that compute the sizes or prepare the weights of the selected node, or fold them again.",
+        words="unfold sizes weights shape arithmetic constants tag expand",
     ),
     Action(
         id="view.scenes.relayout",

@@ -1,13 +1,22 @@
-"""Opening and closing groups, bodies and functions in place."""
+"""Opening and closing groups, bodies and functions in place, and the nodes that tags stand for."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
+
+from onnx_workbench.model.analysis.folded_nodes import FoldedNodes
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.viewer.canvas.paint.surface import Surface
+from onnx_workbench.viewer.canvas.scene.builder import tag_key
 from onnx_workbench.viewer.canvas.scene.drawing import Box, Kind
+from onnx_workbench.viewer.canvas.scene.node_text import FoldTag
+from onnx_workbench.viewer.canvas.scene.scene import Scene
 from onnx_workbench.viewer.canvas.scene_controller import SceneController
 from onnx_workbench.viewer.core.grouping import Grouping
 from onnx_workbench.viewer.core.selection import Item
+
+_MOST_USES = 50
 
 
 class NodeExpansion:
@@ -43,6 +52,26 @@ class NodeExpansion:
             self.expand(box)
         elif "−" in buttons:
             self.collapse(box)
+        else:
+            self.toggle_tags(box)
+
+    def toggle_tag(self, box: int, tag: FoldTag) -> None:
+        """Draw the nodes that a tag stands for, or fold them again."""
+        self._set_tags(box, (tag,), is_open=not tag.is_open)
+
+    def toggle_tags(self, box: int) -> None:
+        """Draw the nodes that the tags of a box stand for, or fold all of them again."""
+        tags = self._surface.scene.boxes[box].tags if self._surface.scene is not None and box >= 0 else ()
+        if tags:
+            self._set_tags(box, tags, is_open=not all(tag.is_open for tag in tags))
+
+    def _set_tags(self, box: int, tags: Iterable[FoldTag], *, is_open: bool) -> None:
+        scene, expanded = self._surface.scene, self._scenes.state.expanded
+        assert scene is not None
+        for tag in tags:
+            (expanded.add if is_open else expanded.discard)(tag_key(scene.boxes[box], tag.purpose))
+        self._scenes.keep_position(box)
+        self._scenes.load()
 
     def _set_expanded(self, box: int, *, is_open: bool) -> None:
         scene, expanded = self._surface.scene, self._scenes.state.expanded
@@ -72,11 +101,33 @@ class NodeExpansion:
         self._scenes.reload(fit=True)
 
     def open_around(self, item: Item) -> bool:
-        """Record the closed groups an object lies in as open; return whether there are any: a new scene is due."""
+        """Record the closed groups and tags an object is behind as open; return whether there are any: a new scene is
+        due.
+        """
         scene = self._surface.scene
         node = item.producer if isinstance(item, Value) else item
-        if scene is None or not isinstance(node, Node):
+        if scene is None:
             return False
+        hidden = scene.drawing.hidden
+        node = _behind_tag(item, hidden) or node
+        if not isinstance(node, Node):
+            return False
+        if node in hidden:
+            return self._open_tags(scene, node)
+        return self._open_groups(scene, node)
+
+    def _open_tags(self, scene: Scene, node: Node) -> bool:
+        """Open the tag that stands for a node, or the groups around the node that has the tag."""
+        hidden = scene.drawing.hidden
+        user = hidden.users[node]
+        boxes = scene.drawing.boxes_of(user)
+        if not boxes or scene.boxes[boxes[0]].subject is not user:
+            return self._open_groups(scene, user)
+        purposes = [purpose for purpose in hidden.purposes(user) if node in hidden.behind(user, purpose)]
+        self._scenes.state.expanded |= {tag_key(scene.boxes[boxes[0]], purpose) for purpose in purposes}
+        return bool(purposes)
+
+    def _open_groups(self, scene: Scene, node: Node) -> bool:
         boxes = scene.drawing.boxes_of(node)
         if not boxes and node.op_type == "Constant":  # a row of its consumers, which are in a closed group
             node = next((user for value in node.outputs if value is not None for user in value.consumers), node)
@@ -89,3 +140,16 @@ class NodeExpansion:
                     scope = scope.parent
                 return True
         return False
+
+
+def _behind_tag(item: Item, hidden: FoldedNodes) -> Node | None:
+    """Return a folded node that alone uses an initializer or Constant, which is seen nowhere else."""
+    value = item
+    if isinstance(item, Node) and item.op_type == "Constant":
+        value = next((output for output in item.outputs if output is not None), item)
+    if not isinstance(value, Value) or not hidden.users:
+        return None
+    is_constant = value.initializer is not None or (value.producer is not None and value.producer.op_type == "Constant")
+    users = [user for user, _ in islice(value.uses, _MOST_USES)] if is_constant else []
+    first = users[0] if users else None
+    return first if isinstance(first, Node) and all(user in hidden for user in users) else None

@@ -18,6 +18,7 @@ from onnx_workbench.viewer.canvas.paint.surface import READABLE, Surface
 from onnx_workbench.viewer.canvas.picker import Picker
 from onnx_workbench.viewer.canvas.scene.builder import inner_graph
 from onnx_workbench.viewer.canvas.scene.drawing import Drawing, Kind, Subject
+from onnx_workbench.viewer.canvas.scene.node_text import FoldTag
 from onnx_workbench.viewer.canvas.scene.scene import Hit, Scene
 from onnx_workbench.viewer.canvas.scene_controller import SceneController
 from onnx_workbench.viewer.canvas.scene_loader import nearest_box
@@ -156,12 +157,14 @@ class Navigator(QObject):
     # -- inside ----------------------------------------------------------------------------------------------
 
     def push(self, hit: Hit) -> None:
-        """Do what a header's button says."""
+        """Do what a button says, of a header or a tag."""
         match hit.button:
             case "+":
                 self._expansion.expand(hit.box)
             case "−":
                 self._expansion.collapse(hit.box)
+            case "▸" | "▾" if hit.row is not None and isinstance(hit.row.subject, FoldTag):
+                self._expansion.toggle_tag(hit.box, hit.row.subject)
             case "ƒ" | "○" if self._surface.scene is not None:
                 self._enter(self._surface.scene.boxes[hit.box].subject)
             case _:

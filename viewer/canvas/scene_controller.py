@@ -22,6 +22,7 @@ from onnx_workbench.viewer.canvas.view_state import Anchor, GraphViewState
 from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.core.settings import (
     DIRECTION,
+    FOLD_NODES,
     FOLD_SHARED,
     GROUPS,
     SHOW_ATTRIBUTES,
@@ -30,7 +31,10 @@ from onnx_workbench.viewer.core.settings import (
 )
 
 #: Settings that change what is drawn.
-_DRAWN = frozenset(o.key for o in (DIRECTION, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES, GROUPS, FOLD_SHARED))
+_DRAWN = frozenset(
+    option.key
+    for option in (DIRECTION, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES, GROUPS, FOLD_SHARED, FOLD_NODES)
+)
 _GROUPS = {"large": None, "always": True, "never": False}
 
 
@@ -86,6 +90,7 @@ class SceneController(QObject):
             initializers=get(SHOW_INITIALIZERS),
             names=get(SHOW_NAMES),
             fold_shared_constants=get(FOLD_SHARED),
+            fold_nodes=get(FOLD_NODES),
             groups=self.state.groups if self.state.groups is not None else _GROUPS[get(GROUPS)],
             direction=direction,
         )

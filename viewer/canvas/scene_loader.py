@@ -16,6 +16,7 @@ import numpy as np
 from PySide6.QtCore import QObject, Signal
 
 from onnx_workbench.model import schemas
+from onnx_workbench.model.analysis.folded_nodes import FoldedNodes, find_folded_nodes
 from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
@@ -78,9 +79,11 @@ class SceneLoader(QObject):
         self._type_of = type_of
         self._ids = Ids()
         self._cards: BoxFactory | None = None
+        self._folded: dict[Graph, FoldedNodes] = {}  # of graphs as they are now
         self._task: Task[Any] | None = None
         self.state = ""  # notice while there is no scene yet
         workspace.tasks.progressed.connect(self._on_progress)
+        workspace.changes.changed.connect(self._folded.clear)
 
     @property
     def is_busy(self) -> bool:
@@ -121,20 +124,31 @@ class SceneLoader(QObject):
         return LoadedScene(place(builder.drawing, request.previous), expanded)
 
     def _find_groups(self, request: SceneRequest, progress: Progress) -> frozenset[Hashable]:
-        """Make the groups of a graph known, and return the open ones. Reads the model."""
+        """Make groups and folded nodes of a graph known, and return the open groups. Reads the model."""
         graph, options, grouping = request.graph, request.options, self._workspace.grouping
+        if options.fold_nodes:
+            self.folded_nodes(graph, progress)
         if not options.are_grouped(graph):
             return request.expanded
         tree = grouping.find(graph, progress, asked=options.groups is True)
         is_first = request.is_new and not grouping.has_blocks(graph)
         return request.expanded | initial_expansion(tree) if is_first else request.expanded
 
+    def folded_nodes(self, graph: Graph, progress: Progress = SILENT) -> FoldedNodes:
+        """Return the nodes of a graph that tags may stand for. Reads the model; any thread."""
+        found = self._folded.get(graph)
+        if found is None:
+            found = self._folded[graph] = find_folded_nodes(graph, progress)
+        return found
+
     def _draw(
         self, request: SceneRequest, expanded: frozenset[Hashable], cards: BoxFactory
     ) -> Generator[None, None, DrawingBuilder]:
         """Draw a graph, pausing every few milliseconds. On the GUI thread, as texts are measured."""
-        tree_of = self._workspace.grouping.tree
-        builder = DrawingBuilder(request.graph, request.options, expanded, self._ids, cards, self._type_of, tree_of)
+        builder = DrawingBuilder(
+            request.graph, request.options, expanded, self._ids, cards, self._type_of,
+            self._workspace.grouping.tree, self.folded_nodes,
+        )  # fmt: skip
         yield from builder.steps()
         return builder
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
 
+from onnx_workbench.model.analysis.folded_nodes import Purpose
 from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.analysis.subgraph_ports import origin
 from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.devices import ShardingSpec
 from onnx_workbench.model.ir.graph import Graph, Node, Value
-from onnx_workbench.viewer.canvas.scene.node_text import attribute_text, tensor_text, value_text
+from onnx_workbench.viewer.canvas.scene.node_text import FoldTag, attribute_text, tensor_text, value_text
 from onnx_workbench.viewer.canvas.scene.scene import Hit, Scene
 from onnx_workbench.viewer.style.formatting import bytes_text, display, plural
 from onnx_workbench.viewer.style.labels import name_of, place_text
@@ -19,11 +21,21 @@ _LIMIT = 400
 _MOST_CONSUMERS = 50
 _MOST_SHARDINGS = 4
 
-_BUTTONS = {"+": "Open in place", "−": "Close", "ƒ": "Show the function", "○": "Show the body"}
+_MOST_FOLDED = 12
+
+_BUTTONS = {
+    "+": "Open in place", "−": "Close", "ƒ": "Show the function", "○": "Show the body", "▾": "Fold these nodes again",
+}  # fmt: skip
+_PURPOSES: Mapping[Purpose, str] = {
+    "sizes": "Nodes that only compute sizes:",
+    "weights": "Nodes that only prepare constants:",
+}
 
 
 def tip_of(scene: Scene, hit: Hit, type_of: TypeOf) -> str:
     """Return the tooltip of a hit, in a few lines; empty for nothing."""
+    if hit.button == "▸" and hit.row is not None and isinstance(hit.row.subject, FoldTag):
+        return _tag_tip(scene, hit.box, hit.row.subject)
     if hit.button is not None:
         return _BUTTONS[hit.button]
     value = scene.value_at(hit)
@@ -45,6 +57,16 @@ def tip_of(scene: Scene, hit: Hit, type_of: TypeOf) -> str:
         case Graph() as graph:
             return f"{name_of(graph)}\n{plural(len(graph.nodes), 'node')}"
     return ""
+
+
+def _tag_tip(scene: Scene, box: int, tag: FoldTag) -> str:
+    user = scene.boxes[box].subject
+    nodes = scene.drawing.hidden.behind(user, tag.purpose, _MOST_FOLDED + 1) if isinstance(user, Node) else []
+    lines = [_PURPOSES[tag.purpose]]
+    lines += [f"{display(node.op_type, 80)}  {display(node.name, 80)}".rstrip() for node in nodes[:_MOST_FOLDED]]
+    if len(nodes) > _MOST_FOLDED:
+        lines.append("…")
+    return "\n".join((*lines, "Click to draw these nodes"))
 
 
 def _value_tip(scene: Scene, hit: Hit, value: Value, type_of: TypeOf) -> str:

@@ -43,6 +43,10 @@ GROUPS = Option(
     help="By name scope, else by repeated block; in large graphs, in all, or in none.",
 )  # fmt: skip
 FOLD_SHARED = Option("graph/fold-shared-constants", True, "Show Constants that several nodes use inside each of them")
+FOLD_NODES = Option(
+    "graph/fold-nodes", True, "Fold shape arithmetic",
+    help="Nodes that only compute sizes or prepare constants are a tag on the node that uses them",
+)  # fmt: skip
 EDGE_NOTES = Option(
     "graph/edge-notes", "range", "Values on edges after a run",
     choices=("none", "range", "mean", "zeros", "histogram"),
@@ -66,7 +70,8 @@ OPERATOR_SETS: Option[tuple[str, ...]] = Option("files/operator-sets", ())
 
 #: What the preferences show, in order.
 PREFERENCES: tuple[Option[Any], ...] = (
-    THEME, DIRECTION, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES, GROUPS, FOLD_SHARED, EDGE_NOTES,
+    THEME, DIRECTION, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES, GROUPS, FOLD_NODES, FOLD_SHARED,
+    EDGE_NOTES,
     WHEEL_ZOOMS,
     RESTORE_VIEW, RELOAD_SILENTLY,
     RUN_IN_PROCESS,

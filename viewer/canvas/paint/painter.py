@@ -36,6 +36,7 @@ from onnx_workbench.viewer.canvas.scene.drawing import (
 )
 from onnx_workbench.viewer.canvas.scene.edge_labels import HEIGHT as LABEL_HEIGHT
 from onnx_workbench.viewer.canvas.scene.edge_labels import PADDING, EdgeLabel, EdgeLabels
+from onnx_workbench.viewer.canvas.scene.node_text import FoldTag
 from onnx_workbench.viewer.canvas.scene.scene import Scene
 from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
 from onnx_workbench.viewer.core.edge_notes import EdgeNote
@@ -340,7 +341,10 @@ class ScenePainter:
             if row.name:
                 style = Style.NAME if row.is_constant else Style.ROW
                 self._text(painter, left + SIDE, y, row.name, style, theme.text if row.is_constant else theme.muted)
-            color = theme.muted if row.subject is None and box.kind is Kind.NODE else theme.text
+            if isinstance(row.subject, FoldTag):
+                color = theme.accent
+            else:
+                color = theme.muted if row.subject is None and box.kind is Kind.NODE else theme.text
             self._text(painter, column, y, row.text, Style.ROW, color)
             y += ROW
 

@@ -26,7 +26,7 @@ from onnx_workbench.viewer.canvas.scene.drawing import (
     Style,
     TextMeasure,
 )
-from onnx_workbench.viewer.canvas.scene.node_text import NodeRow
+from onnx_workbench.viewer.canvas.scene.node_text import FoldTag, NodeRow
 from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.style.theme import operator_category
 
@@ -54,20 +54,22 @@ class BoxFactory:
         for node in nodes:
             self._nodes.pop(node, None)
 
-    def node(self, node: Node, key: Hashable, parent: int, buttons: tuple[Button, ...]) -> Box:
-        """The card of a node, its constants and folded Constants as rows."""
+    def node(
+        self, node: Node, key: Hashable, parent: int, buttons: tuple[Button, ...], tags: tuple[FoldTag, ...] = ()
+    ) -> Box:
+        """The card of a node, its constants, folded Constants and tags as rows."""
         known = self._nodes.get(node)
-        if known is not None and known.buttons == buttons:
+        if known is not None and known.buttons == buttons and known.tags == tags:
             if known.parent == parent and known.key == key:
                 return known
             return Box(
                 Kind.NODE, node, key, known.title, known.note, known.rows, known.category, buttons, parent,
-                known.width, known.height, known.names_width,
+                known.width, known.height, known.names_width, tags,
             )  # fmt: skip
         title, note = self._header(node)
-        box = self._sized(
-            Kind.NODE, node, key, title, note, self._rows(node), _category(node, buttons), buttons, parent,
-        )  # fmt: skip
+        rows = (*self._rows(node), *map(node_text.tag_row, tags))
+        box = self._sized(Kind.NODE, node, key, title, note, rows, _category(node, buttons), buttons, parent)
+        box.tags = tags
         self._nodes[node] = box
         return box
 

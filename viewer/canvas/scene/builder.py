@@ -16,6 +16,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from onnx_workbench.model.analysis.folded_nodes import (
+    NOTHING_FOLDED,
+    FoldedNodes,
+    Purpose,
+    find_folded_nodes,
+)
 from onnx_workbench.model.analysis.name_scopes import Scope, ScopeTree, scope_tree
 from onnx_workbench.model.analysis.topology import outer_values
 from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
@@ -30,6 +36,7 @@ from onnx_workbench.viewer.canvas.scene.drawing import (
     Kind,
     TextMeasure,
 )
+from onnx_workbench.viewer.canvas.scene.node_text import MOST_FOLDED, FoldTag
 from onnx_workbench.viewer.style.labels import name_of
 
 #: Boxes of one drawing at most; what is beyond stays closed. Guards against functions that call each other.
@@ -58,6 +65,7 @@ class _Level:
     container: int  # box index, -1 for the shown graph
     outer: _Level | None  # where values of outer graphs are found; None inside a function
     tree: ScopeTree | None
+    hidden: FoldedNodes  # nodes that a tag stands for
     sources: dict[Value, int] = field(default_factory=dict)
     places: dict[Scope, tuple[int, bool]] = field(default_factory=dict)  # box, and whether it is open
     boxes: dict[Node, int] = field(default_factory=dict)
@@ -76,8 +84,8 @@ class EdgeList:
 
 
 class DrawingBuilder:
-    """Builder of the drawing of one graph. `expanded` are the keys of open groups, bodies and functions; `tree_of`
-    gives the groups.
+    """Builder of the drawing of one graph. `expanded` are the keys of open groups, bodies and functions, and of tags
+    whose nodes are drawn; `tree_of` gives the groups, `folds_of` the nodes that tags stand for.
     """
 
     def __init__(
@@ -89,6 +97,7 @@ class DrawingBuilder:
         cards: BoxFactory,
         type_of: TypeOf,
         tree_of: Callable[[Graph], ScopeTree] = scope_tree,
+        folds_of: Callable[[Graph], FoldedNodes] = find_folded_nodes,
     ) -> None:
         self._options = options
         self._expanded = expanded
@@ -112,8 +121,13 @@ class DrawingBuilder:
         if model is not None:
             self._functions = {function.key: function for function in model.functions}
         self._tree_of = tree_of
+        self._folds_of = folds_of
+        self._unfolded = _unfolded(expanded)
+        self._hidden: dict[Node, Node] = {}
+        self._behind: set[tuple[Value, int]] = set()  # edges to nodes that tags stand for
+        self._drawn_elsewhere: dict[Value, bool] = {}
         self._grouped = options.are_grouped(graph)
-        self._root = _Level(graph, (), -1, None, tree_of(graph) if self._grouped else None)
+        self._root = self._level(graph, (), -1, None)
         self._levels = [self._root]
 
     def steps(self) -> Iterator[None]:
@@ -147,8 +161,17 @@ class DrawingBuilder:
             grouped=self._grouped,
             has_groups=self._root.tree is not None and bool(self._root.tree.root.children),
             folded=self._folded,
+            hidden=FoldedNodes(self._hidden) if self._hidden else NOTHING_FOLDED,
             also=self._also,
         )
+
+    def _level(self, graph: Graph, instance: Hashable, container: int, outer: _Level | None) -> _Level:
+        folds = self._folds_of(graph) if self._options.fold_nodes else NOTHING_FOLDED
+        if instance in self._unfolded:
+            shown = {node for user, purpose in self._unfolded[instance] for node in folds.behind(user, purpose)}
+            folds = FoldedNodes({node: user for node, user in folds.users.items() if node not in shown})
+        self._hidden.update(folds.users)
+        return _Level(graph, instance, container, outer, self._tree_of(graph) if self._grouped else None, folds)
 
     def amend(
         self, boxes: list[Box], nodes: Mapping[Node, list[int]], boxes_of: Callable[[object], list[int]]
@@ -161,7 +184,7 @@ class DrawingBuilder:
         for node, numbers in nodes.items():
             if numbers:
                 old = boxes[numbers[0]]
-                boxes[numbers[0]] = self._cards.node(node, old.key, old.parent, old.buttons)
+                boxes[numbers[0]] = self._cards.node(node, old.key, old.parent, old.buttons, old.tags)
                 level.boxes[node] = numbers[0]
                 self._claim(level, node, numbers[0])
             else:
@@ -169,7 +192,7 @@ class DrawingBuilder:
                     pass
         for node in nodes:
             for value in node.inputs:
-                if value is not None and value not in level.sources:
+                if value is not None and value not in level.sources and value.producer not in level.hidden:
                     level.sources.update((value, box) for box in boxes_of(value.producer or value)[:1])
         for node in nodes:
             self._draw_edges_to(level, node, level.boxes[node])
@@ -205,7 +228,7 @@ class DrawingBuilder:
         for count, node in enumerate(level.graph.nodes):
             if not count % _SLICE:
                 yield None
-            if self._is_folded(node):
+            if node in level.hidden or self._is_folded(node) or self._is_behind_tag(level, node):
                 continue
             place, is_open = self._place(level, node)
             if not is_open:
@@ -214,6 +237,42 @@ class DrawingBuilder:
                 self._claim(level, node, place)
                 continue
             yield from self._draw_node(level, node, place)
+        for count, (node, user) in enumerate(level.hidden.users.items()):
+            if not count % _SLICE:
+                yield None
+            self._hide(level, node, level.boxes[user])
+
+    def _hide(self, level: _Level, node: Node, box: int) -> None:
+        """Have a tag of a box stand for a node, and for the Constants that only such nodes use."""
+        self._folded[node] = level.boxes[node] = box
+        for value in node.inputs:
+            producer = value.producer if value is not None else None
+            if producer is not None and producer.op_type == "Constant" and producer not in level.boxes:
+                self._folded.setdefault(producer, box)
+
+    def _is_behind_tag(self, level: _Level, node: Node) -> bool:
+        """Return whether only nodes that tags stand for use a Constant."""
+        if node.op_type != "Constant" or node.domain or not level.hidden.users:
+            return False
+        uses = [user for value in node.outputs if value is not None for user, _ in value.uses]
+        return bool(uses) and all(user in level.hidden for user in uses)
+
+    def _tags(self, level: _Level, node: Node) -> tuple[FoldTag, ...]:
+        if not self._options.fold_nodes:
+            return ()
+        hidden = level.hidden
+        tags = [
+            FoldTag(purpose, len(hidden.behind(node, purpose, MOST_FOLDED + 1)), is_open=False)
+            for purpose in hidden.purposes(node)
+        ]
+        if level.instance in self._unfolded:
+            folds = self._folds_of(level.graph)
+            tags += [
+                FoldTag(purpose, len(folds.behind(node, purpose, MOST_FOLDED + 1)), is_open=True)
+                for user, purpose in self._unfolded[level.instance]
+                if user is node and purpose in folds.purposes(node)
+            ]
+        return tuple(tags)
 
     def _draw_node(self, level: _Level, node: Node, parent: int) -> Iterator[_Level]:
         key = (level.instance, node)
@@ -226,7 +285,7 @@ class DrawingBuilder:
                 yield self._open(level, node, graph, index, alone=len(graphs) == 1)
         else:
             buttons = _node_buttons(bodies, function)
-            index = self._add(self._cards.node(node, key, parent, buttons))
+            index = self._add(self._cards.node(node, key, parent, buttons, self._tags(level, node)))
         level.boxes[node] = index
         self._claim(level, node, index)
         for value in node.inputs:
@@ -239,7 +298,7 @@ class DrawingBuilder:
         if not alone:
             container = self._add(self._cards.container(graph, instance, index, title=name_of(graph), buttons=("○",)))
         outer = level if graph.owner is node else None
-        return _Level(graph, instance, container, outer, self._tree_of(graph) if self._grouped else None)
+        return self._level(graph, instance, container, outer)
 
     def _claim(self, level: _Level, node: Node, box: int) -> None:
         for value in node.outputs:
@@ -289,7 +348,10 @@ class DrawingBuilder:
             target = level.boxes.get(node)
             if target is None:
                 continue
-            self._draw_edges_to(level, node, target)
+            if node in level.hidden:
+                self._draw_edges_behind(level, node, target)
+            else:
+                self._draw_edges_to(level, node, target)
         for index, value in enumerate(level.graph.outputs):
             if not index % _SLICE:
                 yield
@@ -316,12 +378,37 @@ class DrawingBuilder:
                 if found is not None:
                     self._connect(found[0], target, value, dashed=True, at=None)
 
+    def _draw_edges_behind(self, level: _Level, node: Node, target: int) -> None:
+        """Draw the edges to a node that a tag stands for; not those that only bring the shape of drawn values."""
+        user, known = level.hidden.users[node], traits.of(node)
+        for index, value in enumerate(node.inputs[:_MOST_EDGES]):
+            if value is None or value.initializer is not None or value in user.inputs:
+                continue
+            if value.graph is level.graph and value not in level.sources:
+                continue  # made by another such node, or a Constant
+            if known.is_about_shapes and index not in known.sizes and self._is_drawn_elsewhere(level, value):
+                continue
+            found = self._source(level, value)
+            if found is not None and (value, target) not in self._behind:
+                self._behind.add((value, target))
+                self._connect(found[0], target, value, dashed=found[1], at=None)
+
+    def _is_drawn_elsewhere(self, level: _Level, value: Value) -> bool:
+        """Return whether any edge of a value is drawn for its numbers."""
+        known = self._drawn_elsewhere.get(value)
+        if known is None:
+            known = any(user not in level.hidden for user, _ in value.uses)
+            self._drawn_elsewhere[value] = known
+        return known
+
     def _source(self, level: _Level, value: Value) -> tuple[int, bool] | None:
         """The box a value comes from, and whether that lies in an outer graph; None for folded constants."""
         found = level.sources.get(value)
         if found is not None:
             return found, self._boxes[found].kind is Kind.OUTER
         producer = value.producer
+        if producer in level.hidden:
+            return None
         if producer is not None and producer.graph is not None and self._is_folded(producer):
             return None
         outer = level.outer
@@ -392,6 +479,22 @@ def build(
     for _ in builder.steps():
         pass
     return builder.drawing
+
+
+def tag_key(box: Box, purpose: Purpose) -> Hashable:
+    """Return the key by which a tag of a box is open."""
+    assert isinstance(box.key, tuple)
+    return (*box.key, purpose)
+
+
+def _unfolded(expanded: Collection[Hashable]) -> dict[Hashable, list[tuple[Node, Purpose]]]:
+    """Return the open tags of each instance of a graph: the node that has it, and what its nodes are for."""
+    found: dict[Hashable, list[tuple[Node, Purpose]]] = {}
+    for key in expanded:
+        match key:
+            case (instance, Node() as user, "sizes" | "weights" as purpose):
+                found.setdefault(instance, []).append((user, purpose))
+    return found
 
 
 def inner_graphs(node: Node) -> tuple[Graph, ...]:

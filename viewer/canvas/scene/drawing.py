@@ -15,10 +15,11 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from onnx_workbench.model.analysis.folded_nodes import NOTHING_FOLDED, FoldedNodes
 from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.viewer.canvas.layout import Direction
-from onnx_workbench.viewer.canvas.scene.node_text import NodeRow
+from onnx_workbench.viewer.canvas.scene.node_text import FoldTag, NodeRow
 
 #: What a box or edge stands for.
 Subject = Node | Value | Graph | Scope
@@ -55,7 +56,7 @@ class Kind(enum.IntEnum):
     CONTAINER = 5  # an expanded scope, body or function; its content lies inside
 
 
-Button = Literal["+", "−", "ƒ", "○"]
+Button = Literal["+", "−", "ƒ", "○", "▸", "▾"]
 
 
 @dataclass(slots=True)
@@ -63,7 +64,7 @@ class Box:
     """One thing drawn. `key` stays the same when the graph is drawn again; `parent` is the container it lies in.
 
     `note` stands muted in the header where there is room. `buttons` sit at the header's right end, left to right:
-    + and − expand and collapse, ƒ opens a function, ○ a body.
+    + and − expand and collapse, ƒ opens a function, ○ a body. `tags` are the last rows; ▸ and ▾ are their buttons.
     """
 
     kind: Kind
@@ -78,6 +79,7 @@ class Box:
     width: float
     height: float
     names_width: float = 0.0  # the column of row names
+    tags: tuple[FoldTag, ...] = ()
 
 
 class TextMeasure(Protocol):
@@ -98,6 +100,7 @@ class DrawingOptions:
     initializers: bool = True
     names: bool = False  # the node's name in the header instead of its operator
     fold_shared_constants: bool = True
+    fold_nodes: bool = True  # those that only compute sizes or prepare constants
     groups: bool | None = None
     many: int = 2000
     direction: Direction = "down"
@@ -154,7 +157,8 @@ class Drawing:
     graphs: tuple[Graph, ...] = ()  # the one shown, and those of the bodies and functions open in it
     grouped: bool = False  # whether groups decide which boxes there are
     has_groups: bool = False  # whether there are any
-    folded: dict[Node, int] = field(default_factory=dict)  # Constants inside their consumer, members of groups
+    folded: dict[Node, int] = field(default_factory=dict)  # nodes inside the box of another, members of groups
+    hidden: FoldedNodes = NOTHING_FOLDED  # those that a tag stands for
     also: list[tuple[Value, int]] = field(default_factory=list)  # further values of edges that stand for several
     # found at the first question; a drawing made from this one by `replace` finds its own
     _kinds: NDArray[np.uint8] | None = field(default=None, init=False)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import NamedTuple
 
+from onnx_workbench.model.analysis.folded_nodes import Purpose
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.ir.devices import ShardingSpec
@@ -18,6 +19,8 @@ from onnx_workbench.viewer.style.formatting import display, number_text, plural,
 
 #: More rows than this end in one that says how many are left out.
 MOST_ROWS = 10
+#: Up to so many folded nodes are counted.
+MOST_FOLDED = 99
 #: Constants of up to this many elements are written out.
 SMALL = 4
 
@@ -31,12 +34,20 @@ _LIMITS = {(1 << 63) - 1: "max", -1 << 63: "min"}
 _IMPLIED = {"dilations": 1, "strides": 1, "pads": 0, "output_padding": 0}
 
 
+class FoldTag(NamedTuple):
+    """Tag of a node for others that only compute its sizes or prepare its weights: how many, and if they are drawn."""
+
+    purpose: Purpose
+    nodes: int
+    is_open: bool
+
+
 class NodeRow(NamedTuple):
-    """One line in a node: `subject` is the attribute or the value it describes, None for "3 more"."""
+    """One line in a node: `subject` is the attribute, value or tag it describes, None for "3 more"."""
 
     name: str
     text: str
-    subject: Attribute | Value | None
+    subject: Attribute | Value | FoldTag | None
 
     @property
     def is_constant(self) -> bool:
@@ -78,6 +89,12 @@ def limited(rows: list[NodeRow]) -> tuple[NodeRow, ...]:
         return tuple(rows)
     left = len(rows) - MOST_ROWS + 1
     return (*rows[: MOST_ROWS - 1], NodeRow("", f"{left} more", None))
+
+
+def tag_row(tag: FoldTag) -> NodeRow:
+    """The row of a tag: ``sizes ▸ 7``."""
+    count = str(tag.nodes) if tag.nodes <= MOST_FOLDED else f"{MOST_FOLDED}+"
+    return NodeRow(tag.purpose, f"{'▾' if tag.is_open else '▸'} {count}", tag)
 
 
 def attribute_text(attribute: Attribute) -> str:

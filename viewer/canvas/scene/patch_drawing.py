@@ -80,7 +80,7 @@ def patch(drawing: Drawing, touched: ChangeSet, cards: BoxFactory, type_of: Type
                 continue  # inside a closed group, or a row of a consumer, which is among the nodes itself
             if box.kind is Kind.CONTAINER:
                 return None
-            _add(result, index, box, cards.node(node, box.key, box.parent, box.buttons))
+            _add(result, index, box, cards.node(node, box.key, box.parent, box.buttons, box.tags))
     for value in touched.values:
         result.edges += drawing.edges_of(value)
         _add_pills(result, drawing, drawing.boxes_of(value), cards, type_of)

@@ -26,7 +26,7 @@ from onnx_workbench.viewer.canvas.scene.drawing import (
     Drawing,
     Kind,
 )
-from onnx_workbench.viewer.canvas.scene.node_text import NodeRow
+from onnx_workbench.viewer.canvas.scene.node_text import FoldTag, NodeRow
 from onnx_workbench.viewer.canvas.scene.spatial_grid import Grid, Ids
 
 Real = NDArray[np.float64]
@@ -45,8 +45,8 @@ _BERNSTEIN = np.stack([(1 - _T) ** 3, 3 * _T * (1 - _T) ** 2, 3 * _T**2 * (1 - _
 class Hit:
     """Result of a hit test: a box and which part of it, or an edge.
 
-    `row` for part "row", `button` for part "button". For "input" and "output" (ports) `edge` is the wire there, -1
-    when none is, and `port` the index among the node's inputs or outputs.
+    `row` for part "row" and the button of a tag, `button` for part "button". For "input" and "output" (ports) `edge`
+    is the wire there, -1 when none is, and `port` the index among the node's inputs or outputs.
     """
 
     box: int = -1
@@ -366,6 +366,9 @@ class Scene:
             return self._hit_header(index, box, x, left + width)
         row = int((y - top - HEADER - ROWS_PADDING) // ROW)
         if 0 <= row < len(box.rows):
+            tag = box.rows[row].subject
+            if isinstance(tag, FoldTag):
+                return Hit(box=index, part="button", row=box.rows[row], button="▾" if tag.is_open else "▸")
             return Hit(box=index, part="row", row=box.rows[row])
         return Hit(box=index)
 
@@ -431,6 +434,8 @@ class Scene:
         if value.initializer is not None:
             return False
         producer = value.producer
+        if producer in self.drawing.hidden:
+            return False
         if producer is None or producer.op_type != "Constant":
             return True
         place = self.drawing.folded.get(producer)

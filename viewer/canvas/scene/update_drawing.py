@@ -5,7 +5,7 @@ For graphs drawn flat, which may be large; where groups are closed there are few
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from itertools import compress
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnx_workbench.model.analysis.call_graph import called_by
+from onnx_workbench.model.analysis.folded_nodes import may_fold
 from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.viewer.canvas.scene.box_factory import BoxFactory
@@ -37,9 +38,10 @@ def restructured(drawing: Drawing, touched: ChangeSet, cards: BoxFactory, ids: I
         wired.update(node for node in value.consumers if node.graph is graph)
         if len(wired) > _MOST:
             return None
-    if not all(map(_is_plain, wired)):
+    if not all(map(_is_plain, wired)) or not _are_folds_kept(drawing, touched, wired):
         return None
-    change = _Change(drawing, DrawingBuilder(graph, drawing.options, (), ids, cards, type_of), wired)
+    builder = DrawingBuilder(graph, drawing.options, (), ids, cards, type_of, folds_of=lambda _graph: drawing.hidden)
+    change = _Change(drawing, builder, wired)
     change.remove(node for node in touched.nodes if node.graph is not graph)
     return change.drawing(ids)
 
@@ -54,6 +56,18 @@ def _is_simple(drawing: Drawing, touched: ChangeSet) -> bool:
     users = (user for value in touched.values for user, _ in value.uses)
     taken = all(isinstance(user, Node) and user.graph is graph for user in users)  # by no output and in no body
     return is_flat and own and not constants and taken and not touched.model and touched.structure == {graph}
+
+
+def _are_folds_kept(drawing: Drawing, touched: ChangeSet, wired: Collection[Node]) -> bool:
+    """Return whether tags stand for the same nodes as before."""
+    if not drawing.options.fold_nodes:
+        return True
+    values = {*touched.values, *(value for node in wired for value in node.inputs)}
+    concerned = {*touched.nodes, *wired, *(value.producer for value in values if value is not None)}
+    hidden = drawing.hidden
+    if any(node in hidden or (node.graph is not None and may_fold(node, hidden)) for node in concerned if node):
+        return False
+    return not any(drawing.boxes[box].tags for node in concerned if node for box in drawing.boxes_of(node))
 
 
 def _are_interface(drawing: Drawing, graph: Graph) -> bool:

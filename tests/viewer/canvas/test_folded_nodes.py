@@ -1,0 +1,232 @@
+"""Nodes that only compute sizes or prepare constants are a tag of the node that uses them, until it is opened."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPointF, Qt
+
+from onnx_workbench.model.edits import nodes
+from onnx_workbench.model.history.steps import SetGraphOutputs, SetInput
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.viewer.canvas.paint.export import render_graph
+from onnx_workbench.viewer.canvas.scene.builder import build
+from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions, Kind
+from onnx_workbench.viewer.canvas.scene.scene import Hit
+from onnx_workbench.viewer.canvas.tooltip_text import tip_of
+from onnx_workbench.viewer.core.settings import FOLD_NODES
+from tests.real_models import RealModels
+from tests.viewer.canvas.graphs import Graphs
+from tests.viewer.canvas.painting import wait
+
+SIZES = ["Shape", "Gather", "Unsqueeze", "Concat"]
+
+
+@pytest.fixture
+def reshaped() -> Graphs:
+    """x → Relu → Reshape (sizes of it) → Add of a constant cast before → Relu …; in three scopes."""
+    g = Graphs()
+    g.input("x", "N", 4)
+    g.constant("zero", np.zeros(1, np.int64))
+    g.constant("rest", np.array([-1], np.int64))
+    g.constant("half", np.ones(4, np.float16))
+    g.node("Relu", ["x"], ["r"], name="/a/relu")
+    g.node("Shape", ["r"], ["s"], name="/a/shape")
+    g.node("Constant", [], ["first"], name="/a/first", value_int=0)
+    g.node("Gather", ["s", "first"], ["n"], name="/a/gather")
+    g.node("Unsqueeze", ["n", "zero"], ["u"], name="/b/unsqueeze")
+    g.node("Concat", ["u", "rest"], ["c"], name="/b/concat", axis=0)
+    g.node("Reshape", ["r", "c"], ["y"], name="/b/reshape")
+    g.node("Cast", ["half"], ["w"], name="/b/cast", to=1)
+    g.node("Add", ["y", "w"], ["z"], name="/b/add")
+    previous = "z"
+    for index in range(4):
+        g.node("Relu", [previous], [f"z{index}"], name=f"/c/relu{index}")
+        previous = f"z{index}"
+    g.outputs(previous)
+    return g
+
+
+def drawn(drawing):
+    return [box.title for box in drawing.boxes if box.kind is Kind.NODE]
+
+
+def rows(drawing, subject):
+    (index,) = drawing.boxes_of(subject)
+    return [(row.name, row.text) for row in drawing.boxes[index].rows]
+
+
+def producer(g, name):
+    return g.values[name].producer
+
+
+def test_tags_stand_for_nodes_that_are_not_drawn(qapp, reshaped):
+    drawing = build(reshaped.model().graph)
+    assert drawn(drawing) == ["Relu", "Reshape", "Add", *["Relu"] * 4]
+    assert rows(drawing, producer(reshaped, "y")) == [("sizes", "▸ 4")]
+    assert rows(drawing, producer(reshaped, "z")) == [("weights", "▸ 1")]
+    ends = [[drawing.boxes[end].title for end in pair] for pair in drawing.edges.tolist()]
+    assert ends.count(["Relu", "Reshape"]) == 1  # its shape is no edge of its own
+    (reshape,) = drawing.boxes_of(producer(reshaped, "y"))
+    for name in ("s", "first", "n", "u", "c"):
+        assert drawing.boxes_of(producer(reshaped, name)) == [reshape]
+
+
+def test_all_nodes_are_drawn_where_nothing_is_folded(qapp, reshaped):
+    drawing = build(reshaped.model().graph, DrawingOptions(fold_nodes=False))
+    assert sorted(drawn(drawing)) == sorted([*SIZES, "Relu", "Reshape", "Cast", "Add", *["Relu"] * 4])
+    assert rows(drawing, producer(reshaped, "y")) == []
+
+
+def test_numbers_that_sizes_are_computed_from_arrive_at_the_node(qapp):
+    g = Graphs()
+    g.input("x", 4)
+    g.input("lengths", "B")
+    g.node("ReduceMax", ["lengths"], ["most"])
+    g.node("Cast", ["most"], ["wide"], to=7)
+    g.node("Expand", ["x", "wide"], ["y"])
+    g.outputs("y")
+    drawing = build(g.model().graph)
+    ends = {tuple(drawing.boxes[end].title for end in pair) for pair in drawing.edges.tolist()}
+    assert ends == {("x", "Expand"), ("lengths", "Expand"), ("Expand", "y")}
+
+
+def test_what_has_only_its_shape_used_is_still_joined_to_the_graph(qapp):
+    g = Graphs()
+    g.input("x", 4)
+    g.node("Shape", ["x"], ["s"])
+    g.node("ConstantOfShape", ["s"], ["y"])
+    g.outputs("y")
+    drawing = build(g.model().graph)
+    assert [drawing.boxes[end].title for end in drawing.edges[0].tolist()] == ["x", "ConstantOfShape"]
+
+
+def tag_position(view, subject, row=0):
+    (box,) = view.scene.drawing.boxes_of(subject)
+    left, top, width, _ = view.scene.rect(box)
+    return QPointF(*view.viewport.to_widget(left + width / 2, top + 26 + 4 + 18 * (row + 0.5)))
+
+
+def test_a_click_on_a_tag_draws_its_nodes_and_folds_them_again(show, qtbot, reshaped):
+    view = show(reshaped.model())
+    view.zoom_to(1.0)
+    reshape = producer(reshaped, "y")
+    view.navigator.reveal(reshape)
+    before = view.scene.rect(view.scene.drawing.boxes_of(reshape)[0])
+    at = view.viewport.to_widget(*before[:2])
+    for count, text in ((12, "▾ 4"), (8, "▸ 4")):
+        qtbot.mouseClick(view, Qt.MouseButton.LeftButton, pos=tag_position(view, reshape).toPoint())
+        wait(qtbot, view)
+        assert len(drawn(view.scene.drawing)) == count - 1
+        assert rows(view.scene.drawing, reshape) == [("sizes", text)]
+    left, top, *_ = view.scene.rect(view.scene.drawing.boxes_of(reshape)[0])
+    assert view.viewport.to_widget(left, top) == pytest.approx(at, abs=2)  # it stayed where it was
+
+
+def test_the_keyboard_and_the_menu_open_tags(show, qtbot, reshaped):
+    view = show(reshaped.model())
+    view.workspace.selection.set([producer(reshaped, "y")])
+    qtbot.keyClick(view, Qt.Key.Key_Return)
+    wait(qtbot, view)
+    assert {"Shape", "Concat"} <= set(drawn(view.scene.drawing))
+    qtbot.keyClick(view, Qt.Key.Key_Return)
+    wait(qtbot, view)
+    assert "Shape" not in drawn(view.scene.drawing)
+
+
+@pytest.mark.parametrize("name", ["n", "first", "zero"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_going_to_a_folded_node_draws_it(show, qtbot, reshaped, name, grouped):
+    view = show(reshaped.model())
+    if grouped:
+        view.expansion.set_grouped(True)
+        wait(qtbot, view)
+    value = reshaped.values[name]
+    view.workspace.navigation.reveal(value.producer or value)
+    wait(qtbot, view)
+    assert {"Gather", "Unsqueeze"} & set(drawn(view.scene.drawing))
+    user = next(value.consumers) if name != "n" else value.producer
+    assert user not in view.scene.drawing.hidden
+
+
+def test_the_setting_draws_them_all_and_is_remembered(show, qtbot, reshaped):
+    view = show(reshaped.model())
+    settings = view.workspace.settings
+    assert settings.get(FOLD_NODES)
+    settings.set(FOLD_NODES, False)
+    wait(qtbot, view)
+    assert set(SIZES) <= set(drawn(view.scene.drawing))
+    settings.set(FOLD_NODES, True)
+    wait(qtbot, view)
+    assert not set(SIZES) & set(drawn(view.scene.drawing))
+
+
+def test_a_size_that_becomes_an_output_is_drawn_until_that_is_undone(show, qtbot, reshaped):
+    view = show(reshaped.model())
+    graph, document = view.workspace.graph, view.workspace.document
+    with document.edit("Add Output") as edit:
+        edit.do(SetGraphOutputs(graph, (*graph.outputs, reshaped.values["n"])))
+    wait(qtbot, view)
+    assert {"Shape", "Gather"} <= set(drawn(view.scene.drawing))
+    assert rows(view.scene.drawing, producer(reshaped, "y")) == [("sizes", "▸ 2")]
+    document.undo()
+    wait(qtbot, view)
+    assert rows(view.scene.drawing, producer(reshaped, "y")) == [("sizes", "▸ 4")]
+
+
+def test_the_tooltip_names_the_nodes(show, reshaped):
+    view = show(reshaped.model())
+    (box,) = view.scene.drawing.boxes_of(producer(reshaped, "y"))
+    (row,) = view.scene.boxes[box].rows
+    text = tip_of(view.scene, Hit(box=box, part="button", row=row, button="▸"), view.type_of)
+    assert text.splitlines()[:3] == ["Nodes that only compute sizes:", "Concat  /b/concat", "Unsqueeze  /b/unsqueeze"]
+
+
+def told(drawing):
+    boxes = sorted((str(box.title), tuple(map(str, box.rows)), box.width, box.height) for box in drawing.boxes)
+    ends = sorted(
+        (drawing.boxes[a].title, drawing.boxes[b].title, value.name)
+        for (a, b), value in zip(drawing.edges.tolist(), drawing.values, strict=True)
+    )
+    return boxes, ends
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_edits_are_drawn_as_if_from_the_beginning(show, qtbot, reshaped, seed):
+    chance = random.Random(seed)
+    view = show(reshaped.model())
+    document, graph = view.workspace.document, view.workspace.graph
+    for _ in range(15):
+        node = chance.choice([node for node in graph.nodes if node.op_type != "Constant"][:-1])
+        match chance.randrange(4):
+            case 0:
+                with document.edit("Insert") as edit:
+                    nodes.insert_on_edge(edit, node.outputs[0], chance.choice(["Identity", "Neg"]))
+            case 1 if len(graph.nodes) > 6 and node.op_type != "Cast":
+                with document.edit("Delete") as edit:
+                    nodes.delete_and_bridge(edit, [node])
+            case 2:
+                taken = list(graph.nodes)[: list(graph.nodes).index(node)]
+                if taken and node.inputs:
+                    with document.edit("Connect") as edit:
+                        edit.do(SetInput(node, 0, chance.choice(taken).outputs[0]))
+            case _:
+                document.undo()
+        wait(qtbot, view)
+        assert told(view.scene.drawing) == told(build(graph, measure=view.fonts))
+
+
+def test_pictures_have_tags_too(qapp, reshaped, tmp_path):
+    render_graph(reshaped.model().graph, tmp_path / "graph.svg")
+    text = (tmp_path / "graph.svg").read_text("utf-8")
+    assert "sizes" in text
+    assert "Concat" not in text
+
+
+def test_a_real_network_shows_its_layers(qapp):
+    graph = load(RealModels() / "onnx__light_resnet50" / "model.onnx").graph
+    titles = drawn(build(graph))
+    assert "ConstantOfShape" not in titles
+    assert len(titles) < 180
