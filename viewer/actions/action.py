@@ -169,6 +169,7 @@ class Action:
                have none
     shortcut   Qt's portable key texts, first one shown: ("Ctrl+Shift+Z", "Ctrl+Y")
     on_graph   the shortcut works only while the graph has the focus (Space, arrows, Backspace, letters)
+    everywhere the shortcut works in dialogs too
     enabled    whether it makes sense now; must be cheap, it is asked after every change of selection
     checked    for a switch: whether it is on
     icon       a name in resources/icons
@@ -187,6 +188,7 @@ class Action:
     submenu: str = ""
     shortcut: tuple[str, ...] = ()
     on_graph: bool = False
+    everywhere: bool = False
     enabled: Callable[[MenuContext], bool] = with_document
     checked: Callable[[MenuContext], bool] | None = None
     label: Callable[[MenuContext], str] | None = None

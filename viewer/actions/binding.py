@@ -60,6 +60,8 @@ class ActionBinding(QObject):
             qaction.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         else:
             self._window.addAction(qaction)
+        if one.everywhere:
+            qaction.setShortcutContext(Qt.ShortcutContext.ApplicationShortcut)
         qaction.triggered.connect(partial(self.run, one.id))
         if one.by_key is not None:
             qaction.installEventFilter(self)

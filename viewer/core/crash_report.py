@@ -9,6 +9,7 @@ import logging
 import sys
 import threading
 import traceback
+from collections import deque
 from collections.abc import Callable
 from types import TracebackType
 from typing import TextIO
@@ -19,6 +20,7 @@ from onnx_workbench.viewer.core.folders import state_folder
 _LOG_LIMIT = 1 << 20
 _log = logging.getLogger("onnx_workbench")
 _show: Callable[[str], object] = str  # shows a report to the user; set by `install`
+_last_errors: deque[str] = deque(maxlen=1)
 _open_files: list[TextIO] = []  # faulthandler needs its file open as long as the process lives
 
 
@@ -34,6 +36,11 @@ def install(show: Callable[[str], object]) -> None:
     threading.excepthook = _handle_thread
 
 
+def last_error() -> str:
+    """Return the traceback of the last error reported in this process; empty without one. Any thread."""
+    return _last_errors[-1] if _last_errors else ""
+
+
 def report_text(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> str:
     """Return the text for developers: versions and the traceback."""
     from onnx_workbench.viewer.core.version import versions  # its imports take a while, and most runs never need it
@@ -47,6 +54,7 @@ def handle(kind: type[BaseException], error: BaseException, trace: TracebackType
     if issubclass(kind, KeyboardInterrupt):
         _quit()
         return
+    _last_errors.append("".join(traceback.format_exception(kind, error, trace)))
     text = report_text(kind, error, trace)
     _log.error("%s", text)
     with contextlib.suppress(Exception):  # a windowed program on Windows has no standard error
