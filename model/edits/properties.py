@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Literal
 
 from onnx_workbench.model.errors import ModelError
@@ -10,6 +11,7 @@ from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.devices import DeviceConfiguration
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, QuantizationAnnotation, TrainingInfo, Value
+from onnx_workbench.model.progress import SILENT, Progress
 
 _INT64_MAX = (1 << 63) - 1
 
@@ -45,6 +47,25 @@ def set_text(edit: Transaction, target: Model | Graph | Function | Node | Value,
     """Set a text field: doc_string of anything, and a model's producer_name, producer_version, domain."""
     _require_place(target)
     edit.do(SetField(target, field, text))
+
+
+def remove_documentation(edit: Transaction, model: Model, progress: Progress = SILENT) -> int:
+    """Remove the doc strings of all functions, graphs, nodes and values, and the metadata of all but the model.
+
+    Exporters put stack traces with file paths there. The model keeps its own texts: its metadata often hold class names
+    and sizes that programs read. Decodes the details of every node. Returns how many objects had any.
+    """
+    objects: Iterator[Graph | Function | Node | Value] = chain(
+        model.functions,
+        chain.from_iterable((graph, *graph.nodes, *graph.values()) for graph in model.graphs(progress)),
+    )
+    found = [thing for thing in progress.paced(objects) if thing.doc_string or thing.metadata]
+    for thing in progress.paced(found, of=len(found)):
+        if thing.doc_string:
+            edit.do(SetField(thing, "doc_string", ""))
+        if thing.metadata:
+            edit.do(SetField(thing, "metadata", {}))
+    return len(found)
 
 
 def set_model_version(edit: Transaction, version: int) -> None:

@@ -147,6 +147,12 @@ def _at_once(title: str, context: MenuContext, **what: Any) -> None:
     convert_in_background(context.opened, title, only(**what))
 
 
+def _remove_documentation(context: MenuContext) -> None:
+    from onnx_workbench.viewer.workflows.background_edit import remove_documentation_in
+
+    remove_documentation_in(context.opened)
+
+
 _NODE = frozenset({"node"})
 
 ACTIONS = (
@@ -261,6 +267,17 @@ ACTIONS = (
         enabled=with_document,
         tip="Place each node after the nodes it depends on, in all graphs of the model.",
         words="topological order",
+    ),
+    Action(
+        id="model.remove_documentation",
+        title="Remove Documentation",
+        run=_remove_documentation,
+        menu=Menu.MODEL,
+        section=2,
+        submenu=Submenu.NAMES,
+        enabled=with_document,
+        tip="Remove all doc strings, and the metadata of nodes, values and graphs; exporters put stack traces there.",
+        words="strip doc_string metadata_props stack trace anonymize smaller",
     ),
     Action(
         id="model.node_names",

@@ -11,6 +11,7 @@ from typing import Any
 from onnx_workbench.model.edits.declare_types import declare_all
 from onnx_workbench.model.edits.functions import inline_call
 from onnx_workbench.model.edits.interface import remove_unused_inputs
+from onnx_workbench.model.edits.properties import remove_documentation
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import Step
 from onnx_workbench.model.history.working_copy import WorkingCopy
@@ -108,6 +109,19 @@ def write_types(workspace: DocumentContext, *, selected: bool = False) -> None:
             count = declare_all(edit, known, copy.copies(nodes) if selected else None, progress)
         written = f"{plural(count, 'declaration')} written."
         return EditOutcome(copy.steps(), "Types and shapes are in the model", written)
+
+    edit_in_background(workspace, title, work)
+
+
+def remove_documentation_in(workspace: DocumentContext) -> None:
+    """Remove doc strings, and metadata below the model's own, from the whole model."""
+    title = "Remove documentation"
+
+    def work(copy: WorkingCopy, progress: Progress) -> EditOutcome:
+        with copy.document.edit(title) as edit:
+            count = remove_documentation(edit, copy.document.model, progress)
+        text = f"Documentation of {plural(count, 'object')} removed" if count else "There is no documentation to remove"
+        return EditOutcome(copy.steps(), text)
 
     edit_in_background(workspace, title, work)
 

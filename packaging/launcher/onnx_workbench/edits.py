@@ -107,6 +107,7 @@ from onnx_workbench.model.edits.nodes import (
 )
 from onnx_workbench.model.edits.properties import (
     add_training,
+    remove_documentation,
     remove_training,
     rename_metadata,
     set_bindings,
@@ -207,6 +208,7 @@ __all__ = [
     "remove_body_inputs",
     "remove_body_outputs",
     "remove_configuration",
+    "remove_documentation",
     "remove_function",
     "remove_functions",
     "remove_initializer",

@@ -269,6 +269,7 @@ EDITS = {
     "move": lambda m, e, a, b, t: nodes.move_before(e, chosen(m.node(a)), one(chosen(m.node(a)).graph.nodes, b)),
     "IR version": lambda m, e, a, b, t: properties.set_ir_version(e, a % 15),
     "text": lambda m, e, a, b, t: properties.set_text(e, target(m, a, b), "doc_string", t),
+    "remove documentation": lambda m, e, a, b, t: properties.remove_documentation(e, e.model),
     "model version": lambda m, e, a, b, t: properties.set_model_version(e, a),
     "rename metadata": lambda m, e, a, b, t: properties.rename_metadata(
         e, target(m, a, b), one(target(m, a, b).metadata, b), t

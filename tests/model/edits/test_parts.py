@@ -390,6 +390,21 @@ def test_operators_of_another_meaning_are_refused(chain):
 # -- properties -----------------------------------------------------------------------------------------------
 
 
+def test_documentation_goes_from_everything_but_the_model_and_comes_back_with_undo(chain):
+    model, graph = chain.model, chain.model.graph
+    node, value = graph.nodes[0], graph.inputs[0]
+    with chain.edit("Describe") as edit:
+        for thing in (model, graph, node, value):
+            properties.set_text(edit, thing, "doc_string", "exported by /home/me/train.py")
+            properties.set_metadata(edit, thing, "trace", "line 3")
+    with chain.edit("Remove documentation") as edit:
+        assert properties.remove_documentation(edit, model) == 3
+    assert [(thing.doc_string, dict(thing.metadata)) for thing in (graph, node, value)] == [("", {})] * 3
+    assert (model.doc_string, model.metadata) == ("exported by /home/me/train.py", {"trace": "line 3"})
+    chain.undo()
+    assert (value.doc_string, node.metadata) == ("exported by /home/me/train.py", {"trace": "line 3"})
+
+
 def test_properties_of_the_model(chain):
     model = chain.model
     with chain.edit("Properties") as edit:

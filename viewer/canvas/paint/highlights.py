@@ -240,7 +240,7 @@ class SceneHighlights:
         painter.setBrush(theme.accent)
         for index in boxes.tolist():
             left, top, _, _ = self.scene.rect(index)
-            x, y = left + size, top - size
+            x, y = left + size, top - 1.9 * size
             corners = ((0, 0), (1.4, 0), (1.4, 2.6), (0.7, 1.9), (0, 2.6))
             painter.drawPolygon(QPolygonF([QPointF(x + across * size, y + down * size) for across, down in corners]))
 
