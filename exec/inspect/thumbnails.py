@@ -50,11 +50,16 @@ def _glimpse(result: RunResult, key: ValueKey) -> Thumbnail | None:
     known = _known.get(id(value))
     if known is not None and known[0]() is value:
         return known[1]
-    facts = statistics(value)
-    found = Thumbnail(facts, _outline(value, facts))
+    found = thumbnail(value)
     number = id(value)
     _known[number] = weakref.ref(value, lambda _gone: _known.pop(number, None)), found
     return found
+
+
+def thumbnail(array: Array) -> Thumbnail:
+    """Return the summary of one array. Reads every element once or twice."""
+    facts = statistics(array)
+    return Thumbnail(facts, _outline(array, facts))
 
 
 #: Values that a run keeps are the same arrays in the next: their summaries are cached.

@@ -1,4 +1,8 @@
-"""Draw a model as a PNG, SVG or PDF file, by the extension of OUT. No display is needed."""
+"""Draw a model as a PNG, SVG or PDF file or a web page (.html), by the extension of OUT. No display is needed.
+
+A web page is one file that asks the network for nothing: the graph can be moved, zoomed and searched, groups open, and
+what is selected shows its facts. It is light or dark as its reader's system.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +30,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="large",
         help="draw scopes and repeated blocks as groups (large: in large graphs)",
     )
-    parser.add_argument("--theme", choices=("light", "dark"), default="light", help="colors (light)")
+    parser.add_argument("--theme", choices=("light", "dark"), default="light", help="colors of a picture (light)")
+    parser.add_argument("--values", metavar="FILE", help="values of a run (.npz), whose ranges stand beside the edges")
+    parser.add_argument("--diff", metavar="OTHER", help="mark what differs from this older model")
 
 
 def run(options: argparse.Namespace) -> int:
     """Read, lay out, draw, write."""
     model = read_model(options)
+    other = None if options.diff is None else read_model(options, options.diff)
     os.environ["QT_QPA_PLATFORM"] = "offscreen"  # also where there is a display: nothing is to be shown
     with progress(f"Drawing {options.output.name}") as drawing:
         written = api.render(
             model, options.output, graph=options.graph, direction=options.direction, theme=options.theme,
-            groups=_GROUPS[options.groups], progress=drawing,
+            groups=_GROUPS[options.groups], values=options.values, other=other, progress=drawing,
         )  # fmt: skip
     if options.json:
         size = {"width": written.width, "height": written.height, "scale": written.scale}

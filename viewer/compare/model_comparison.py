@@ -154,19 +154,7 @@ class ModelComparison(QObject):
         return self.old.document.revision, self.new.document.revision
 
     def _colour(self) -> None:
-        kinds: tuple[dict[Node, str], dict[Node, str]] = ({}, {})
-        calling = callers(self.old.model), callers(self.new.model)
-        for difference in self.shown:
-            for side, item in enumerate((difference.old, difference.new)):
-                whole = not difference.aspect and isinstance(item, Node)
-                kind: str = difference.kind if whole or difference.kind in ("moved", "renamed") else "changed"
-                for node in _nodes_of(item):
-                    note_kind(kinds[side], node, kind)
-                    beyond = _around(node, calling[side])
-                    if whole and node.op_type == "Constant" and not node.domain:  # it may be drawn inside those
-                        beyond += [user for value in node.outputs if value is not None for user in value.consumers]
-                    for other in beyond:
-                        note_kind(kinds[side], other, "changed")
+        kinds = node_kinds(self.shown, self.old.model, self.new.model)
         for workspace, found in zip((self.old, self.new), kinds, strict=True):
             mark_kinds(workspace, found)
         self.kinds = kinds
@@ -258,6 +246,24 @@ class ModelComparison(QObject):
             self._following = False
         if not self._choosing:
             self._choose_selected(leader)
+
+
+def node_kinds(differences: Iterable[Difference], old: Model, new: Model) -> tuple[dict[Node, str], dict[Node, str]]:
+    """How the nodes of either model are marked: those that differ, and those around them or calling their function."""
+    kinds: tuple[dict[Node, str], dict[Node, str]] = ({}, {})
+    calling = callers(old), callers(new)
+    for difference in differences:
+        for side, item in enumerate((difference.old, difference.new)):
+            whole = not difference.aspect and isinstance(item, Node)
+            kind: str = difference.kind if whole or difference.kind in ("moved", "renamed") else "changed"
+            for node in _nodes_of(item):
+                note_kind(kinds[side], node, kind)
+                beyond = _around(node, calling[side])
+                if whole and node.op_type == "Constant" and not node.domain:  # it may be drawn inside those
+                    beyond += [user for value in node.outputs if value is not None for user in value.consumers]
+                for other in beyond:
+                    note_kind(kinds[side], other, "changed")
+    return kinds
 
 
 def mark_kinds(

@@ -16,8 +16,8 @@ from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.progress import SILENT, Progress
 
-#: What is to be written: a model, the values of a run, values of a tensor, a picture, a table, or edits.
-Kind = Literal["model", "run", "values", "picture", "table", "script"]
+#: What is to be written: a model, the values of a run, values of a tensor, a picture, a web page, a table, or edits.
+Kind = Literal["model", "run", "values", "picture", "page", "table", "script"]
 
 _SUFFIXES: Final[dict[Kind, frozenset[str]]] = {
     "model": frozenset({
@@ -27,13 +27,14 @@ _SUFFIXES: Final[dict[Kind, frozenset[str]]] = {
     "run": frozenset({".npz"}),
     "values": frozenset({".npz", ".npy", ".pb", ".csv", ".tsv", ".txt", ".raw", ".png"}),
     "picture": frozenset({".png", ".svg", ".pdf"}),
+    "page": frozenset({".html"}),
     "table": frozenset({".csv", ".tsv"}),
     "script": frozenset({".jsonl", ".json"}),
 }  # fmt: skip
 
 _NAMES: Final[dict[Kind, str]] = {
     "model": "a model", "run": "an array file", "values": "a file of values", "picture": "a picture",
-    "table": "a table", "script": "an edit script",
+    "page": "a web page", "table": "a table", "script": "an edit script",
 }  # fmt: skip
 
 #: What may be anything.

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from onnx_workbench.model.ir.tensors import Tensor
     from onnx_workbench.model.simplify.pipeline import SimplifyReport
     from onnx_workbench.viewer.canvas.paint.export import Exported
+    from onnx_workbench.viewer.canvas.paint.web_facts import PageNotes
 
 StrPath = str | os.PathLike[str]
 #: Where a save puts the values of tensors.
@@ -514,35 +515,74 @@ def render(
     direction: Literal["down", "right"] = "down",
     theme: Literal["light", "dark"] = "light",
     groups: bool | None = None,
+    values: StrPath | None = None,
+    other: Model | Document | None = None,
     progress: Progress = SILENT,
 ) -> Exported:
-    """Draw a model into an SVG, PNG or PDF file, by the extension. Needs Qt, but no display.
+    """Draw a model into an SVG, PNG or PDF file, or as a web page, by the extension. Needs Qt, but no display.
 
-    `graph` is a body, function or training graph by its name; `direction` is which way it runs, `theme` the colours,
-    and `groups` says whether it is drawn as its groups (None: when it is large). About a second for 1,000 nodes.
+    `graph` is a body, function or training graph by its name; `direction` is which way it runs, `theme` the colours of
+    a picture, and `groups` says whether it is drawn as its groups (None: when it is large). `values`, an .npz file,
+    puts their ranges beside the edges, and `other`, an older model, marks what differs from it; with it, the main graph
+    is drawn. A web page (.html) is one file that asks the network for nothing: groups open in it, and it shows facts of
+    nodes and values. About a second for 1,000 nodes.
 
     Returns the size of the drawing, and in `loss` what does not fit into it. ModelError: another extension, no such
-    graph, or the file cannot be written.
+    graph, or a file cannot be read or written.
 
     >>> import onnx_workbench as ow
     >>> drawing = ow.render(ow.load(sample), folder / "graph.svg")
     >>> drawing.width > 100, drawing.loss
     (True, '')
     """
-    from onnx_workbench.model.analysis.by_name import graph_named
     from onnx_workbench.model.io.writer.targets import check_target
 
-    suffixes = (".png", ".svg", ".pdf")
+    suffixes = (".png", ".svg", ".pdf", ".html")
     target = os.fspath(path)
     if not target.lower().endswith(suffixes):
         raise ModelError(f"Cannot draw into {target}", f"The name must end with one of {', '.join(suffixes)}.")
     model = _model(model)
-    check_target(Path(target), "picture", others=[model])
-    root = graph_named(model, graph)
-    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")  # fonts and painting work without a display
+    is_page = target.lower().endswith(".html")
+    check_target(Path(target), "page" if is_page else "picture", others=[model])
+    root, notes = _drawn_graph(model, graph, values, other, progress)
     from onnx_workbench.viewer.canvas.paint.export import render_graph
+    from onnx_workbench.viewer.canvas.paint.web_page import write_page
+    from onnx_workbench.viewer.files.picture_notes import coloring_of
 
-    return render_graph(root, target, direction=direction, theme=theme, groups=groups, progress=progress)
+    if is_page:
+        return write_page(
+            root, target, title=_title(model), direction=direction, groups=groups, notes=notes, progress=progress
+        )
+    return render_graph(
+        root, target, direction=direction, theme=theme, groups=groups, note_of=notes.note_of,
+        coloring_of=coloring_of(notes), progress=progress,
+    )  # fmt: skip
+
+
+def _drawn_graph(
+    model: Model, name: str, values: StrPath | None, other: Model | Document | None, progress: Progress
+) -> tuple[Graph, PageNotes]:
+    """The graph to draw, and what a run or another model adds to it. Sets Qt up to work without a display."""
+    from onnx_workbench.model.analysis.by_name import graph_named
+
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")  # fonts and painting work without a display
+    from onnx_workbench.viewer.canvas.paint.web_facts import PageNotes
+    from onnx_workbench.viewer.files.picture_notes import notes_from_file, union_notes
+
+    root = graph_named(model, name)
+    if other is not None and name:
+        raise ModelError("A comparison draws the main graph", "Leave out the name of the graph.")
+    notes = PageNotes() if values is None else notes_from_file(model, Path(os.fspath(values)), progress)
+    if other is not None:
+        union, notes = union_notes(_model(other), model, notes, progress)
+        root = union.graph
+    return root, notes
+
+
+def _title(model: Model) -> str:
+    """The name of a model's file, or of its graph where it has none."""
+    name = Path(model.source.name).name if model.source is not None else ""
+    return name or model.graph.name or "model"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
@@ -88,6 +88,8 @@ def render_graph(
     direction: Direction = "down",
     theme: Literal["light", "dark"] = "light",
     groups: bool | None = None,
+    note_of: NoteOf = no_note,
+    coloring_of: Callable[[Scene, Theme], Coloring] = by_category,
     progress: Progress = SILENT,
 ) -> Exported:
     """Draw a graph up, lay it out and write it, without a window; makes a QGuiApplication when there is none.
@@ -105,7 +107,9 @@ def render_graph(
     drawing = build(graph, options, expanded, tree_of=lambda _graph: tree)
     progress.check()
     scene = Scene(drawing, layout(request(drawing), progress))
-    result = export_scene(scene, path, load_theme(theme), progress=progress)
+    colors = load_theme(theme)
+    shades = coloring_of(scene, colors)
+    result = export_scene(scene, path, colors, colouring=shades, note_of=note_of, progress=progress)
     del application  # kept until here
     return result
 
@@ -240,7 +244,7 @@ class _Picture:
         scale = min(scale, 2.0 if wide * high * 4 <= _SHARP_PIXELS else 1.0)
         width, height = max(int(wide * scale), 1), max(int(high * scale), 1)
         rows = max(min(_BAND_PIXELS // width, height), 1)
-        with _replacing(path) as file:
+        with replacing(path) as file:
             writer = PngWriter(file, width, height)
             for top in range(0, height, rows):
                 self._progress.report(top, height, "Writing PNG")
@@ -269,7 +273,7 @@ class _Picture:
 
     def svg(self, path: Path) -> Exported:
         """At full size, whatever that is."""
-        with _replacing(path) as file:
+        with replacing(path) as file:
             text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="\n")
             self._svg.write(text, self._outer, self._legend_place, self._progress)
             text.detach()
@@ -310,7 +314,7 @@ class _Picture:
 
 
 @contextlib.contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
+def replacing(path: Path) -> Iterator[BinaryIO]:
     """A file that takes the place of `path` when all went well; the old one stays when not."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:

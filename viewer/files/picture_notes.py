@@ -1,0 +1,107 @@
+"""What pictures and web pages add to a graph: values of a run from a file, and differences from another model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from onnx_workbench.exec.inspect.statistics import describe
+from onnx_workbench.exec.inspect.thumbnails import Thumbnail, thumbnail
+from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.results.run_file import load_run
+from onnx_workbench.exec.results.value_paths import ValuePaths
+from onnx_workbench.model.analysis.topology import Connection
+from onnx_workbench.model.diff import compare
+from onnx_workbench.model.diff.union import build_union
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.graph import Model, Node, Value
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
+from onnx_workbench.model.progress import SILENT, Progress
+from onnx_workbench.viewer.canvas.paint.web_facts import PageNotes
+from onnx_workbench.viewer.canvas.scene.coloring import Coloring, by_category, by_key
+from onnx_workbench.viewer.canvas.scene.node_text import short_type
+from onnx_workbench.viewer.canvas.scene.scene import Scene
+from onnx_workbench.viewer.compare.difference_text import WORDS, difference_line
+from onnx_workbench.viewer.compare.model_comparison import COLORS, node_kinds, note_kind
+from onnx_workbench.viewer.core.edge_notes import EdgeNote
+from onnx_workbench.viewer.core.settings import EDGE_NOTES
+from onnx_workbench.viewer.run.edge_notes import note_text
+from onnx_workbench.viewer.style.theme import Theme
+
+
+def notes_from_file(model: Model, path: Path, progress: Progress = SILENT) -> PageNotes:
+    """Return notes on the values of a model that an .npz file has: a saved run, or any arrays by name.
+
+    ModelError: the file cannot be read, or has no value of the model.
+    """
+    saved = load_run(path)
+    arrays: dict[Value, RuntimeValue] = {}
+    numbers = {value.id: value for graph in model.graphs(progress) for value in graph.values(progress)}
+    nodes = {node.id: node for graph in model.graphs(progress) for node in graph.nodes}
+    paths = ValuePaths(model.graph, nodes.get, numbers.get)
+    for address, array in saved.values.items():
+        key = paths.find(address)
+        if key is not None:
+            arrays.setdefault(numbers[key[1]], array)
+    if not arrays:
+        raise ModelError(f"{path.name} has no value of the model", "Its arrays are called otherwise.", str(path))
+    return notes_of_values(arrays, progress)
+
+
+def notes_of_values(arrays: Mapping[Value, RuntimeValue], progress: Progress = SILENT) -> PageNotes:
+    """Return notes on values that are known. Reads every element."""
+    summaries: dict[Value, Thumbnail] = {}
+    notes: dict[Value, EdgeNote] = {}
+    for value, array in progress.paced(arrays.items(), 1):
+        if not isinstance(array, np.ndarray):
+            continue
+        found, info = thumbnail(array), describe(array)
+        summaries[value] = found
+        note = edge_note(found, info.element_type, info.shape)
+        if note is not None:
+            notes[value] = note
+    return PageNotes(note_of=notes.get, summaries=summaries)
+
+
+def edge_note(found: Thumbnail, element_type: ElementType | None, shape: tuple[int, ...]) -> EdgeNote | None:
+    """The range of a value and its type, to be written beside its edge."""
+    computed = "" if element_type is None else short_type(TensorType(element_type, Shape(shape)))
+    return note_text(EDGE_NOTES.default, found, element_type, type_text=computed)
+
+
+def union_notes(old: Model, new: Model, values: PageNotes, progress: Progress = SILENT) -> tuple[Model, PageNotes]:
+    """Return one model of what two have, and notes that say how they differ; `values` are notes on the new one."""
+    comparison = compare(old, new, progress)
+    union = build_union(comparison, progress)
+    kinds: dict[Node, str] = {}
+    for side in node_kinds(comparison.differences, old, new):
+        for node, kind in side.items():
+            if node in union.of:
+                note_kind(kinds, union.of[node], kind)
+    lines: dict[object, list[str]] = {}
+    for difference in comparison.differences:
+        made = union.of.get(difference.place)
+        if made is not None:
+            lines.setdefault(made, []).append(difference_line(difference))
+    edges: dict[tuple[Value, object], str] = {}
+    for kind, items in (("added", union.added), ("removed", union.removed)):
+        for item in items:
+            edges[(item.value, item.node) if isinstance(item, Connection) else (item, None)] = kind
+    newer = {made: sides[1] for made, sides in union.sides.items() if isinstance(made, Value)}
+
+    def note_of(value: Value) -> EdgeNote | None:
+        return None if newer.get(value) is None else values.note_of(newer[value])
+
+    summaries = {union.of[value]: found for value, found in values.summaries.items() if value in union.of}
+    return union.model, PageNotes(note_of, summaries, kinds, lines, edges)
+
+
+def coloring_of(notes: PageNotes) -> Callable[[Scene, Theme], Coloring]:
+    """Return how a picture is coloured: by what differs, where that is asked for, else by categories."""
+    if not notes.kinds:
+        return by_category
+    keys = {node: WORDS[kind] for node, kind in notes.kinds.items()}
+    return partial(by_key, keys=keys, title="Compared", own=COLORS)
