@@ -247,6 +247,7 @@ _OVERLAYS = {
 _EDGE_NOTES = {
     "range": "Edges Show the Range",
     "mean": "Edges Show Mean and Deviation",
+    "magnitude": "Edges Show the Largest Magnitude",
     "zeros": "Edges Show the Share of Zeros",
     "histogram": "Edges Show a Histogram",
     "none": "Edges Show Types Only",

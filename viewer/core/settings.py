@@ -49,7 +49,7 @@ FOLD_NODES = Option(
 )  # fmt: skip
 EDGE_NOTES = Option(
     "graph/edge-notes", "range", "Values on edges after a run",
-    choices=("none", "range", "mean", "zeros", "histogram"),
+    choices=("none", "range", "magnitude", "mean", "zeros", "histogram"),
 )  # fmt: skip
 WHEEL_ZOOMS = Option("graph/wheel-zooms", False, "Mouse wheel zooms without Ctrl")
 RESTORE_VIEW = Option("graph/restore-view", True, "Return to where a file was left")

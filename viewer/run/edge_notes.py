@@ -285,6 +285,8 @@ def _text(kind: str, facts: Statistics, *, is_boolean: bool) -> str:
     if facts.minimum == facts.maximum:
         return f"= {_number(facts.minimum)}"
     match kind:
+        case "magnitude" if facts.minimum is not None and facts.maximum is not None:
+            return f"|x| ≤ {_number(max(-facts.minimum, facts.maximum))}"
         case "mean":
             return f"{_number(facts.mean)} ± {_number(facts.deviation)}"
         case "zeros":

@@ -61,7 +61,7 @@ def test_an_edge_shows_the_range_of_its_value(window, qtbot, net, own_process):
     assert note.type_text == "1×4×8×8", "what it was, not N×4×7×7 as declared"
 
 
-@pytest.mark.parametrize("kind", ["mean", "zeros", "histogram"])
+@pytest.mark.parametrize("kind", ["magnitude", "mean", "zeros", "histogram"])
 def test_what_edges_show_can_be_chosen(window, qtbot, workspace, kind):
     run(qtbot, workspace)
     before = shown(qtbot, workspace, "r")
@@ -139,6 +139,7 @@ def glimpse(numbers, dtype=np.float32):
         ("range", [7, 7], "= 7"),
         ("histogram", [7, 7], "= 7"),
         ("mean", [1, 3], "2 ± 1"),
+        ("magnitude", [-3.5, 0, 2], "|x| ≤ 3.5"),
         ("zeros", [0, 0, 0, 1], "75 % zeros"),
         ("zeros", [1] * 5000 + [0], "< 0.1 % zeros"),
         ("zeros", [0] * 5000 + [1], "> 99.9 % zeros"),
