@@ -17,5 +17,13 @@ class LimitError(MemoryError):
     """A result would pass the memory limit, or the run its time limit; nothing was allocated."""
 
 
+class MemoryLimitError(LimitError):
+    """The run would hold more than its memory limit; values that no later node reads may make room."""
+
+    def __init__(self, message: str, needed: int) -> None:
+        super().__init__(message)
+        self.needed = needed  # bytes
+
+
 class WorkerUnavailable(ModelError):
     """The process that runs are to happen in cannot be started, or does not live long enough to take one."""

@@ -34,7 +34,8 @@ class RunQuestion(TypedDict, total=False):
 
     values: Wanted  # what to compute and keep; "all" by default
     seed: int  # of random operators
-    memory_limit: int | None  # bytes of a single value; half of the machine's memory by default
+    max_tensor: int | None  # bytes of a single value; half of the machine's memory by default
+    memory_limit: int | None  # bytes of inputs, weights and values together; by default that of the session
     time_limit: float | None  # seconds
     until: Node | None  # compute only what this node needs, and the node
     path: Path  # of the call of a function that `until` is in
@@ -53,6 +54,8 @@ class Runs:
         self.model = model.model if isinstance(model, Document) else model
         self.snapshots = SnapshotCache(self.model, graph)
         self._taken: tuple[int, ModelSnapshot] | None = None  # for which revision of the document
+        self.memory_limit: int | None = None  # bytes of inputs, weights and values; None: most of the machine's memory
+        self.keep: Wanted = "all"  # what a run keeps that is not asked for certain values
         self._preparing = threading.RLock()  # a background reader may prepare for a request of another thread
 
     @property
@@ -68,12 +71,13 @@ class Runs:
         0.6 µs per node, the first time 8 µs, see `prepare`; without one nothing.
         """
         snapshot = self.prepare()
-        until, memory_limit = asked.get("until"), asked.get("memory_limit")
+        until, max_tensor = asked.get("until"), asked.get("max_tensor")
         options = RunOptions(
-            values=wanted_keys(asked.get("values", "all")),
+            values=wanted_keys(asked.get("values", self.keep)),
             until=None if until is None else (asked.get("path", ()), until.id),
             seed=asked.get("seed", 0),
-            memory_limit=value_limit() if memory_limit is None else memory_limit,
+            max_tensor=value_limit() if max_tensor is None else max_tensor,
+            memory_limit=asked.get("memory_limit") or self.memory_limit,
             time_limit=asked.get("time_limit"),
             fresh=asked.get("fresh", False) or bool(asked.get("breakpoints")),
             watched=bool(asked.get("breakpoints")),
@@ -105,11 +109,24 @@ class Session(Runs):
     A later run computes only what an edit or another feed changed. `budget` is how many bytes of values are kept
     (see `cache_budget`); what does not fit leaves a summary and is computed again on demand. Values in results are
     those that later runs go on from: copy one before changing it.
+
+    `memory_limit` is how many bytes inputs, weights and values may take together; where weights alone would take most
+    of it, they are read from their file for each node that needs them. With `keep` "outputs", or names of values, all
+    others are freed after their last use.
     Use from one thread at a time; the model is read by `request`, `run` and `steps`, on the calling thread.
     """
 
-    def __init__(self, model: Model | Document, *, graph: Graph | None = None, budget: int | None = None) -> None:
+    def __init__(
+        self,
+        model: Model | Document,
+        *,
+        graph: Graph | None = None,
+        budget: int | None = None,
+        memory_limit: int | None = None,
+        keep: Wanted = "all",
+    ) -> None:
         super().__init__(model, graph)
+        self.memory_limit, self.keep = memory_limit, keep
         self.engine = Engine(cache_budget() if budget is None else budget)
 
     def make_inputs(self, recipe: Recipe, progress: Progress = SILENT) -> dict[str, RuntimeValue]:

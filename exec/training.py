@@ -103,7 +103,7 @@ class Trainer:
     ) -> RunResult:
         given = {v.id: value for v, value in self._given(feeds)}
         bound = {self._initializers[n].id: v for n, v in self.parameters.items()}
-        options = RunOptions(seed=seed, memory_limit=value_limit())
+        options = RunOptions(seed=seed, max_tensor=value_limit())
         stepper = self._engine.start(Request(snapshot, bound | given, options), progress=progress)
         stepper.go_on()
         result = stepper.result()

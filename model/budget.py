@@ -4,6 +4,7 @@
 | --- | --- | --- |
 | the window: a tensor whose size a number in a file decides | `made_limit` | – |
 | the process of runs: all it holds | `process_budget` | the run's time limit, chosen by the user |
+| a run: inputs, weights and values | `process_budget`, or less if the user chose so | – |
 | one value there; all inputs; kept values | `value_limit`, `input_limit`, `cache_budget` | – |
 | a command: all it holds | `process_budget` | `--time-limit`; to write its output as long again |
 | a helper with onnx's C++ code | `HELPER_MEMORY`, less for each that needs less | `HELPER_SECONDS` |
@@ -62,9 +63,9 @@ def default_input_limit() -> int:
     return physical_memory() // 4
 
 
-def input_limit(memory_limit: int | None) -> int:
-    """Return the bytes that all inputs of a run may take where its largest value may have `memory_limit`, if chosen."""
-    return max(memory_limit or 0, default_input_limit())
+def input_limit(max_tensor: int | None) -> int:
+    """Return the bytes that all inputs of a run may take where its largest value may have `max_tensor`, if chosen."""
+    return max(max_tensor or 0, default_input_limit())
 
 
 def cache_budget() -> int:

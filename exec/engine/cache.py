@@ -75,6 +75,15 @@ class ValueCache:
         """Evict the bodies of constant steps that have none of these tokens."""
         self.insides = {token: inside for token, inside in self.insides.items() if token in tokens}
 
+    @property
+    def old_bytes(self) -> int:
+        """Bytes of the values of older runs; views count in full."""
+        return sum(entry.held for entry in self.entries.values() if entry.run != self.run)
+
+    def evict_old(self) -> None:
+        """Evict the values of older runs."""
+        self.entries = {token: entry for token, entry in self.entries.items() if entry.run == self.run}
+
     def trim(self) -> None:
         """Let values of older runs go until the rest fits."""
         if all(e.run == self.run for e in self.entries.values()):

@@ -22,12 +22,16 @@ from onnx_workbench.exec.engine.plan import Plan, PlanStep
 from onnx_workbench.exec.engine.plan_state import Kinds, PlanState, TokenTable, fill
 from onnx_workbench.exec.engine.snapshot import ModelSnapshot
 from onnx_workbench.exec.engine.stepper import Request, RunOptions, Stepper
+from onnx_workbench.exec.engine.stored_weights import exceed_memory
 from onnx_workbench.exec.errors import LimitError
 from onnx_workbench.exec.inputs.feeds import HeldInput
+from onnx_workbench.exec.inspect.statistics import nbytes
 from onnx_workbench.exec.kernels.context import Limits, RuntimeValue, set_limits
+from onnx_workbench.exec.kernels.shared.weights import laid_out_bytes
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.exec.results.values import MISSING, copy_value, same_value
 from onnx_workbench.exec.worker.allocator import keep_freed_memory, return_freed_memory
+from onnx_workbench.model.budget import process_budget, value_limit
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 
@@ -111,7 +115,8 @@ class Engine:
         begun = time.perf_counter()
         snapshot, feeds, options = request.snapshot, request.feeds, request.options
         deadline = None if options.time_limit is None else time.monotonic() + options.time_limit
-        limits = Limits(options.memory_limit, deadline, progress)
+        memory = min(process_budget(), options.memory_limit or process_budget())
+        limits = Limits(value_limit() if options.max_tensor is None else options.max_tensor, deadline, progress, memory)
         self.cache.run += 1
         if options.fresh:
             self.cache.clear()
@@ -126,20 +131,42 @@ class Engine:
         _refuse_missing(state.plan, needed, slots, snapshot)
         run = Executor(state, slots, limits=limits, ceiling=max(self.budget, 1), observer=observer)
         stepper = Stepper(self, request, run, kept, kinds, begun)
+        stepper.input_bytes = sum(nbytes(self._feeds[value][1]) for value in feeds if value in self._feeds)
+        self._count_memory(run, stepper.input_bytes)
         schedule = state.schedule
         if schedule is not None and needed is schedule.steps:
             run.code = state.code_for(schedule.code, kinds)
         else:
             stepper.prepare(needed, targets)
+            self._count_memory(run, stepper.input_bytes)
         if options.watched:
             stepper.reopen_constants()
         self._last = run, of_steps
         return stepper
 
+    def _count_memory(self, run: Executor, input_bytes: int) -> None:
+        """Tell a run what is held already: its inputs, weights, and values of earlier runs, let go of if need be."""
+        limits = run.limits
+        limits.fixed = limits.most_fixed = 0
+        limits.take(input_bytes + self.library.weight_bytes + self.library.folded_bytes + laid_out_bytes())
+        old = self.cache.old_bytes
+        if old > limits.left // 2:
+            self.cache.evict_old()
+            old = 0
+        run.main.ceiling = max(1, min(self.budget, limits.left - old))
+
     def _plan_within(self, limits: Limits, snapshot: ModelSnapshot, seed: int, fed: frozenset[int]) -> PlanState | str:
         """The plan and its state, or the reason why planning was stopped."""
         set_limits(limits)
         try:
+            state = self.plan(snapshot, seed, fed)
+            on_demand = exceed_memory(state.weight_bytes, limits.memory)
+            if on_demand == self.library.reads_on_demand:
+                return state
+            self._plans.clear()
+            self._newest = self._last = None
+            self.library.release_weights()
+            self.library.reads_on_demand = on_demand
             return self.plan(snapshot, seed, fed)
         except LimitError:
             return "time limit"

@@ -20,9 +20,10 @@ from onnx_workbench.exec.engine.failures import StepError, failure_of, refuse_la
 from onnx_workbench.exec.engine.input_types import kind_of
 from onnx_workbench.exec.engine.plan import PlanStep
 from onnx_workbench.exec.engine.plan_state import BodyCall, Code, PlanState
+from onnx_workbench.exec.engine.stored_weights import StoredWeight
 from onnx_workbench.exec.engine.subgraph_breakpoints import BreakpointHit, SubgraphStepper
 from onnx_workbench.exec.engine.subgraph_frames import ExecutorPass, Frame, SubgraphRecord, inside
-from onnx_workbench.exec.errors import KernelError, LimitError
+from onnx_workbench.exec.errors import KernelError, LimitError, MemoryLimitError
 from onnx_workbench.exec.inspect.statistics import Summary, nbytes, summarise
 from onnx_workbench.exec.kernels.context import Limits, RuntimeValue, set_limits
 from onnx_workbench.exec.results.columns import Keys
@@ -84,6 +85,7 @@ class Executor:
         self._tick = 0.0
         self._notified = 0
         self._notifying = threading.Lock()
+        self._retried = -1  # position of the last step for which values were released
         self._gaps: dict[int, float] = {}  # position → when its step really began
         self._last_reads: dict[int, int] | None = None
         self._expected: Estimate | None = None
@@ -118,6 +120,8 @@ class Executor:
                 while len(self.stamps) < end and not (self.stopped or self.subgraphs.halted):
                     with errors_to(self._failed):  # whatever a kernel raises is a result
                         self._loop(remaining, self.main)
+                    if self._retried == len(self.stamps):  # there is room for the step by now
+                        remaining = iter(self.code[len(self.stamps) : end])
         finally:
             set_limits(None)
             self.state.release()
@@ -130,7 +134,8 @@ class Executor:
         """Compute steps: those of the graph, or those of one iteration of a body. Raises what a kernel raises."""
         slots, dead, ceiling, most = current.slots, current.dead, current.ceiling, self._most
         stamp, size_of, held, tick = current.stamps.append, current.sizes.append, current.held, self._tick
-        clock, array = time.perf_counter, np.ndarray
+        clock, array, limits = time.perf_counter, np.ndarray, self.limits
+        around = limits.held - held  # bytes held outside this body
         try:
             for call, get, single, out, free, step in code:
                 if dead and self._skips(step):
@@ -148,11 +153,12 @@ class Executor:
                 if free:
                     current.peak = max(current.peak, held)
                     held -= self._free(free)
+                limits.held = around + held
                 now = clock()
                 stamp(now)
                 if now > tick or held > ceiling:
                     current.held = held
-                    self._check_limits(now)
+                    self._check_limits(now, current)
                     held, tick, ceiling = current.held, self._tick, current.ceiling
         finally:
             current.held = held
@@ -179,6 +185,8 @@ class Executor:
         if isinstance(error, (LimitError, StepError)) and self._late():
             self.stopped = "time limit"
             return
+        if self._made_room_for(error):
+            return
         position = len(self.stamps)
         del self.sizes[position:]
         step = self.code[position].step
@@ -197,13 +205,55 @@ class Executor:
         deadline = self.limits.deadline
         return deadline is not None and time.monotonic() > deadline
 
-    def _check_limits(self, now: float) -> None:
+    def _check_limits(self, now: float, current: ExecutorPass) -> None:
         """Raise Cancelled or LimitError past a limit, make room in memory, notify the listeners."""
         self._tick = now + TICK
         self._check()
         if self.main.held > self.main.ceiling:
-            self._make_room()
+            self._make_room(self.main.ceiling * 7 // 8)
+        if self.limits.left < 0:
+            self._refuse_result(current)
         self.notify()
+
+    def _refuse_result(self, current: ExecutorPass) -> None:
+        """Let go of the result just computed, with which the run holds more than its memory limit.
+
+        Kernels ask before they compute what is large; this holds what is about as large as an input.
+        """
+        limits, size = self.limits, current.sizes[-1]
+        limits.held -= size
+        current.held -= size
+        try:
+            limits.require(size, "its result")
+        except MemoryLimitError as error:
+            if current is not self.main:
+                raise
+            step = self.code[len(self.stamps) - 1].step
+            failure = self.failures[step.index] = failure_of(self.plan, step, self.slots, error)
+            self._kill(step, failure)
+            for slot in filter(None, step.outs):
+                self.slots[slot] = MISSING
+            self.sizes[-1] = 0
+        else:
+            limits.held += size
+            current.held += size
+
+    def _made_room_for(self, error: Exception) -> bool:
+        """Release values for a step that found too little memory left; return whether to try it again."""
+        position, limits = len(self.stamps), self.limits
+        is_direct = isinstance(error, MemoryLimitError)
+        is_inside = isinstance(error, StepError) and error.failure.kind == MemoryLimitError.__name__
+        if self._retried == position or not (is_direct or is_inside):
+            return False
+        needed = error.needed if isinstance(error, MemoryLimitError) else limits.memory
+        before = limits.held
+        self._make_room(max(0, limits.memory - limits.fixed - needed))
+        if self.main.held >= before:
+            return False
+        self._retried = position
+        if (context := self.state.contexts.get(self.code[position].step.index)) is not None:
+            context.drawn = 0  # the same random numbers once more
+        return True
 
     def notify(self) -> None:
         """Report the nodes finished since the last call, and the progress, to the observer. Any thread."""
@@ -261,15 +311,16 @@ class Executor:
             slots[slot] = MISSING
         return size
 
-    def _make_room(self) -> None:
-        """Past the budget, release values that no later step reads, largest first, and keep a summary of each.
+    def _make_room(self, target: int) -> None:
+        """Release values that no later step reads until `target` bytes are left, largest first; keep their summaries.
 
         Weights, inputs and views of them do not count: releasing those values would free no memory.
         """
         plan, slots, main = self.plan, self.slots, self.main
         main.peak = max(main.peak, main.held)
         main.held = distinct_bytes(slots) - distinct_bytes(slots[s] for s in self.state.given.union(plan.inputs))
-        if main.held <= main.ceiling:
+        self.limits.held = main.held
+        if main.held <= target:
             return
         last = self._last_reads
         if last is None:
@@ -283,7 +334,6 @@ class Executor:
             and self.slots[s] is not MISSING
         ]  # fmt: skip
         idle.sort(key=lambda s: nbytes(self.slots[s]), reverse=True)
-        target = main.ceiling * 7 // 8
         for slot in idle:
             if main.held <= target:
                 return
@@ -291,8 +341,9 @@ class Executor:
             self.summaries[slot] = summarise(value)
             slots[slot] = MISSING
             main.held -= nbytes(value)
+            self.limits.held = main.held
         # What is left is needed further on; look again only when as much was added once more.
-        main.ceiling = max(main.ceiling, main.held * 5 // 4)
+        main.ceiling = min(max(main.ceiling, main.held * 5 // 4), self.limits.memory - self.limits.fixed)
 
     # -- bodies ----------------------------------------------------------------------------------------------
 
@@ -310,7 +361,7 @@ class Executor:
             body.state.reset_random()
         state.activation.slots = slots
         try:
-            spread(step, slots, state.call(step.index)(*[slots[s] for s in step.ins]))
+            spread(step, slots, state.code_of(step).call(*[slots[s] for s in step.ins]))
         finally:
             state.activation.slots = around
 
@@ -353,7 +404,8 @@ class Executor:
             raise KernelError(next(iter(problems.values())))
         rest = []
         for step in plan.steps:
-            if state.tokens[step.index] and all(slots[s] is not MISSING for s in step.reads) and not step.bodies:
+            is_known = all(slots[s] is not MISSING and type(slots[s]) is not StoredWeight for s in step.reads)
+            if state.tokens[step.index] and is_known and not step.bodies:
                 try:
                     spread(step, slots, state.code_of(step).guarded().call(*(slots[s] for s in step.ins)))
                     state.folded[step.index] = 1

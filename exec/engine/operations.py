@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Mapping
+from collections.abc import Container, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from onnx_workbench.exec.engine.snapshot import (
     TensorReference,
     attribute_key,
 )
+from onnx_workbench.exec.engine.stored_weights import StoredWeight, stored
 from onnx_workbench.exec.errors import MissingKernelError
 from onnx_workbench.exec.inspect.statistics import nbytes
 from onnx_workbench.exec.kernels import load
@@ -105,6 +106,7 @@ class Library:
         self.volatile: set[int] = set()  # keys of steps whose results depend on more than their inputs
         self.prepared: dict[tuple[int, tuple[int, ...]], Prepared] = {}  # by number of the operation, see `prepare`
         self.refused = False  # some constant could not be read, and the plan has settled that its steps fail
+        self.reads_on_demand = False  # weights stay in their file, see stored_weights; set before a plan reads any
         self.folded_bytes = 0
         self.weight_bytes = 0  # read from the model, and once more where kernels laid them out
         self._kept = LibrarySize()  # after the last look, see is_grown
@@ -188,6 +190,23 @@ class Library:
             value = self._arrays[number] = runtime_constant(self._tensors[number])
             self.weight_bytes += nbytes(value)
         return value
+
+    def stored(self, number: int) -> StoredWeight | None:
+        """What a slot holds where the tensor stays in its file; None where its values are to be read."""
+        if not self.reads_on_demand or number in self._arrays:
+            return None
+        return stored(self._tensors.get(number))
+
+    def tensor_bytes(self, numbers: Iterable[int]) -> int:
+        """Bytes of the values of tensors of the model, whether they have been read or not."""
+        return sum(tensor.nbytes for number in numbers if (tensor := self._tensors.get(number)) is not None)
+
+    def release_weights(self) -> None:
+        """Let go of what was read from the model and of what was made of it; no plan may refer to it."""
+        self._arrays = {number: array for number, array in self._arrays.items() if number < 0}
+        self.folded.clear()
+        self.prepared.clear()
+        self.folded_bytes = self.weight_bytes = 0
 
     def constant_read(self, number: int) -> RuntimeValue | None:
         """The values of a tensor that has been read; None when it has not."""

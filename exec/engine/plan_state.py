@@ -21,6 +21,7 @@ from onnx_workbench.exec.engine.input_types import KernelGuard, Kind
 from onnx_workbench.exec.engine.lowering import compile_expansion
 from onnx_workbench.exec.engine.operations import Library, Operation, Prepared
 from onnx_workbench.exec.engine.plan import BodyPlan, Plan, PlanStep
+from onnx_workbench.exec.engine.stored_weights import ReadingCall, StoredWeight
 from onnx_workbench.exec.errors import KernelError, LimitError, MissingKernelError
 from onnx_workbench.exec.inspect.statistics import nbytes
 from onnx_workbench.exec.kernels.allocation import SparseArray
@@ -58,7 +59,9 @@ class Code(NamedTuple):
         operation, node = self.step.operation, self.step.node
         if operation.problem:
             return self
-        call = KernelGuard(self.call, node.op_type, operation.opset, node.domain)
+        reading = self.call if isinstance(self.call, ReadingCall) else None
+        guard = KernelGuard(reading.call if reading else self.call, node.op_type, operation.opset, node.domain)
+        call = ReadingCall(guard) if reading else guard
         return Code(call, self.get, self.single, self.out, self.free, self.step)
 
 
@@ -122,6 +125,7 @@ class PlanState:
         self._guarded: list[Code] = []
         self._accepted: Kinds | None = None
         self._layout: SlotMap | None = None
+        self._weight_bytes: int | None = None
 
     @property
     def layout(self) -> SlotMap:
@@ -143,6 +147,8 @@ class PlanState:
         )
         state._calls, state._codes = self._calls.copy(), self._codes.copy()
         state.schedule, state.token_table, state._guarded, state._accepted = None, None, [], None
+        if plan.constants is not self.plan.constants:
+            state._weight_bytes = None
         for index in changed:
             state.tokens[index] = plan.steps[index].token
             state.folded[index] = state.bound[index] = 0
@@ -151,6 +157,19 @@ class PlanState:
         if any(plan.steps[index].layout() != self.plan.steps[index].layout() for index in changed):
             state._layout = None
         return state
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of the tensors that the plan and those of bodies in it read, whether they have been read or not."""
+        if self._weight_bytes is None:
+            found: set[int] = set()
+            pending = [self.plan]
+            while pending:
+                plan = pending.pop()
+                found.update(plan.constants.values())
+                pending += [body.plan for index in plan.bodied for body in plan.steps[index].bodies]
+            self._weight_bytes = self.library.tensor_bytes(found)
+        return self._weight_bytes
 
     # -- calls and code --------------------------------------------------------------------------------------
 
@@ -214,7 +233,10 @@ class PlanState:
         count = len(step.ins)
         get: Callable[[list[RuntimeValue]], Any] = itemgetter(*step.ins) if count else _nothing
         single_out = step.outs[0] if len(step.outs) == 1 else 0
-        code = Code(self.call(step.index), get, count == 1, single_out, free, step)
+        call = self.call(step.index)
+        if self.library.reads_on_demand:
+            call = ReadingCall(call)
+        code = Code(call, get, count == 1, single_out, free, step)
         if not free:
             self._codes[step.index] = code
         return code
@@ -266,7 +288,7 @@ class PlanState:
             for slot in step.reads:
                 if slot in constants and slot not in given:
                     try:
-                        self._read_constant(slot)
+                        self._read_constant(slot, may_stay=slot not in self.plan.outputs)
                         new.append(slot)
                     except _NOT_READ as error:
                         kind = LimitError if isinstance(error, LimitError) else KernelError
@@ -275,8 +297,9 @@ class PlanState:
                         library.refused = True
         return new
 
-    def _read_constant(self, slot: int) -> None:
-        value = self.library.constant(self.plan.constants[slot])
+    def _read_constant(self, slot: int, *, may_stay: bool = False) -> None:
+        number = self.plan.constants[slot]
+        value = (self.library.stored(number) if may_stay else None) or self.library.constant(number)
         self.template[slot] = value.dense() if isinstance(value, SparseArray) else value
         self.given.add(slot)
 
@@ -303,7 +326,7 @@ class PlanState:
             # A prepared function gets no context, so it may only stand for a node that wants the first output alone.
             if kernel.prepare is None or step.bodies or (kernel.takes_context and len(step.outs) > 1):
                 continue
-            constant = [s != NONE_SLOT and s in given for s in step.ins]
+            constant = [s != NONE_SLOT and s in given and type(template[s]) is not StoredWeight for s in step.ins]
             if not any(constant):
                 continue
             key = (

@@ -16,13 +16,14 @@ from onnx_workbench.exec.engine.executor import FOLD_LIMIT, Executor
 from onnx_workbench.exec.engine.plan import PlanStep
 from onnx_workbench.exec.engine.plan_state import Code, Kinds, Schedule
 from onnx_workbench.exec.engine.snapshot import ModelSnapshot
+from onnx_workbench.exec.engine.stored_weights import StoredWeight, held_constants, just_in_time
 from onnx_workbench.exec.engine.subgraph_breakpoints import SubgraphPosition
 from onnx_workbench.exec.engine.subgraph_frames import SubgraphRecord
 from onnx_workbench.exec.inputs.feeds import Feeds
 from onnx_workbench.exec.inspect.statistics import nbytes
 from onnx_workbench.exec.kernels.context import RuntimeValue, set_limits
 from onnx_workbench.exec.results.node_table import CODES, NO_NODES, Failure, NodeTable, State
-from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.run_result import RunMemory, RunResult
 from onnx_workbench.exec.results.slot_map import Path, ValueKey
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.model.ir.graph import Node
@@ -40,7 +41,8 @@ class RunOptions:
     outputs: bool = True
     until: tuple[Path, int] | None = None
     seed: int = 0
-    memory_limit: int | None = None  # bytes of a single value
+    max_tensor: int | None = None  # bytes of a single value
+    memory_limit: int | None = None  # bytes of inputs, weights and values together
     time_limit: float | None = None  # seconds
     fresh: bool = False
     watched: bool = False  # there are breakpoints: constant steps are gone through too
@@ -83,6 +85,7 @@ class Stepper:
         self._kept = kept  # by index of the step; None: a folded constant
         self._kinds = kinds  # of what is given
         self._begun = begun  # clock
+        self.input_bytes = 0
         self._left: float | None = None  # when `_advance` ended
         self._costs: list[float] | None = None
         self._stops = Breakpoints(request.breakpoints, run.state.library.constant)
@@ -114,13 +117,20 @@ class Stepper:
                 run.dead[slot] = Failure(
                     0, (), plan.name(value), "value", 0, (), f"nothing defines {plan.name(value)!r}", "KernelError"
                 )
-        constants = [s for s in needed if state.tokens[s.index]]
-        rest = [s for s in needed if not state.tokens[s.index]] if constants else needed
+        if state.library.reads_on_demand:
+            constants = held_constants(needed, state.tokens, slots)
+            known = {s.index for s in constants}
+            rest = just_in_time([s for s in needed if s.index not in known], state.tokens)
+        else:
+            constants = [s for s in needed if state.tokens[s.index]]
+            rest = [s for s in needed if not state.tokens[s.index]] if constants else needed
         if constants:
             run.code = [state.code_of(s).guarded() for s in constants]
+            run.keep = {slot for s in constants for slot in s.outs}  # later steps read them
             self._costs = self._costs_of([*constants, *rest])
             run.execute(expected=self._expected)
             self._fold(constants)
+            run.keep = None
         if targets is not None:
             run.keep = {slot for index in targets for slot in plan.steps[index].outs} | set(plan.outputs)
         state.prepare_weights(rest)
@@ -338,6 +348,11 @@ class Stepper:
         run, plan = self.run, self.plan
         slots, inside = run.slots.copy(), self._record()
         summaries = dict(run.summaries)
+        if self.state.library.reads_on_demand:
+            for slot in plan.constants:
+                value = slots[slot]
+                if type(value) is StoredWeight:
+                    slots[slot], summaries[slot] = MISSING, value.summary
         for index, kept in self._kept.items():
             if isinstance(kept, CacheOutline):
                 outs = plan.steps[index].outs
@@ -355,6 +370,7 @@ class Stepper:
             seed=self._options.seed,
             seconds=(time.perf_counter() if self._left is None else self._left) - self._begun,
             peak_bytes=max(run.main.peak, run.main.held),
+            memory=RunMemory(run.limits.memory, run.limits.most_fixed - self.input_bytes, self.input_bytes),
             stopped=stopped,
             notes=plan.all_notes,
             bodies=inside.values,
@@ -386,10 +402,15 @@ class Stepper:
         progress.check()
         run, plan = stepper.run, stepper.plan
         slot = plan.slots[key]
-        if run.slots[slot] is not MISSING:
-            return run.slots[slot]
+        found = run.slots[slot]
+        if type(found) is StoredWeight:
+            return found.read()
+        if found is not MISSING:
+            return found
         if slot in plan.constants:
-            return self.state.library.constant(plan.constants[slot])
+            number = plan.constants[slot]
+            weight = self.state.library.stored(number)
+            return self.state.library.constant(number) if weight is None else weight.read()
         failure: Failure | None = run.dead.get(slot)
         msg = f"value {plan.name(key[1])!r} was not computed: {failure or run.stopped or 'unknown'}"
         raise LookupError(msg)

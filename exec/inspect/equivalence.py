@@ -189,7 +189,7 @@ class _Comparison:
     runs: int
     seed: int
     time_limit: float
-    memory_limit: int  # bytes of a single value
+    max_tensor: int  # bytes of a single value
     part: tuple[tuple[str, ...], tuple[str, ...]] | None = None  # values of the first that the second takes and makes
 
     def feeds_of_second(self, feeds: Mapping[str, RuntimeValue], first: RunResult) -> Mapping[str, RuntimeValue]:
@@ -208,7 +208,7 @@ def _comparison(
     seed: int,
     feeding: Model | None,
     time_limit: float,
-    memory_limit: int,
+    max_tensor: int,
 ) -> _Comparison:
     sides = []
     for model in (before, after):
@@ -218,9 +218,7 @@ def _comparison(
     graph = (feeding or before).graph
     sources = {v.name: settle(v, Random()) for v in graph.required_inputs}
     tolerance, fixed = max(map(_tolerance, (before, after))), _of_one_type(before, after)
-    return _Comparison(
-        tuple(sides), interface_of(graph), sources, tolerance, fixed, runs, seed, time_limit, memory_limit
-    )
+    return _Comparison(tuple(sides), interface_of(graph), sources, tolerance, fixed, runs, seed, time_limit, max_tensor)
 
 
 def weights(model: Model) -> int:
@@ -250,7 +248,7 @@ class _Deadline:
             values=() if part is None else tuple(dict.fromkeys((*part[0], *part[1]))),
             outputs=part is None,
             seed=asked.seed,
-            memory_limit=asked.memory_limit,
+            max_tensor=asked.max_tensor,
             time_limit=max(0.0, left),
         )
         stepper = asked.sides[side].start(engine, feeds, options, self._progress)

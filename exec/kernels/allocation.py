@@ -40,7 +40,8 @@ class SparseArray:
 
 def check_size(shape: Sequence[int], dtype: DTypeLike) -> None:
     """Raise LimitError if an array of this shape would exceed the run's limit; computed in Python ints."""
-    limit = current_limits().max_bytes
+    limits = current_limits()
+    limit = limits.max_bytes
     if limit is None:
         return
     size = prod(map(int, shape)) * np.dtype(dtype).itemsize
@@ -52,6 +53,8 @@ def check_size(shape: Sequence[int], dtype: DTypeLike) -> None:
         needed = f"a result of {_written(shape, dtype)} needs {size:,} bytes"
         msg = f"{needed}, over the limit of {limit:,} bytes for a tensor"
         raise LimitError(msg)
+    if size > limits.memory - limits.fixed - limits.held:
+        limits.require(size, f"a result of {_written(shape, dtype)}")
 
 
 def _written(shape: Sequence[int], dtype: DTypeLike) -> str:

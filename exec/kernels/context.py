@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 import zlib
@@ -12,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from onnx_workbench.exec.errors import LimitError
+from onnx_workbench.exec.errors import LimitError, MemoryLimitError
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import SILENT, Progress
 
@@ -78,16 +79,44 @@ RegionRunner = Callable[[Mapping[str, RuntimeValue], str], Region]
 
 
 class Limits:
-    """Limits of one run: memory for a single result, time, and cancellation. Any thread."""
+    """Limits of one run: memory in all and for a single result, time, and cancellation. Any thread.
 
-    __slots__ = ("deadline", "max_bytes", "progress")
+    `fixed` are the bytes of its inputs and weights, `held` those of its values; the executor keeps count of them.
+    """
+
+    __slots__ = ("deadline", "fixed", "held", "max_bytes", "memory", "most_fixed", "progress")
 
     def __init__(
-        self, max_bytes: int | None = None, deadline: float | None = None, progress: Progress = SILENT
+        self,
+        max_bytes: int | None = None,
+        deadline: float | None = None,
+        progress: Progress = SILENT,
+        memory: int | None = None,
     ) -> None:
         self.max_bytes = max_bytes
         self.deadline = deadline  # time.monotonic()
         self.progress = progress
+        self.memory = sys.maxsize if memory is None else memory
+        self.fixed = 0
+        self.most_fixed = 0
+        self.held = 0
+
+    @property
+    def left(self) -> int:
+        """Return how many more bytes the run may hold."""
+        return self.memory - self.fixed - self.held
+
+    def take(self, size: int) -> None:
+        """Count weights that stay after a call, or until `take` of as many negative bytes."""
+        self.fixed += size
+        self.most_fixed = max(self.most_fixed, self.fixed)
+
+    def require(self, size: int, what: str) -> None:
+        """Raise MemoryLimitError where the run may not hold so many bytes more; `what` needs them."""
+        if size > self.left:
+            found = f"inputs and weights {self.fixed:,} and values {self.held:,} bytes"
+            msg = f"{what} needs {size:,} bytes, over the memory limit of {self.memory:,} bytes, of which {found} take"
+            raise MemoryLimitError(f"{msg}; expected a higher limit, or fewer values to keep", size)
 
 
 _UNLIMITED = Limits()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, repeat
 from operator import is_not
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,20 @@ class Moment:
         return [all_.keys[i] for i in np.flatnonzero((all_.first <= self.step) & (self.step <= all_.last)).tolist()]
 
 
+class RunMemory(NamedTuple):
+    """Bytes that a run held beside its values: weights at most, once more where kernels laid them out, and inputs.
+
+    With the values they are within the `limit`; 0 where it is not known.
+    """
+
+    limit: int = 0
+    weights: int = 0
+    inputs: int = 0
+
+
+NO_MEMORY = RunMemory()
+
+
 @dataclass(frozen=True, slots=True)
 class RunNumber:
     """Reference to a result in a message to the process that has it."""
@@ -71,8 +85,8 @@ class RunResult:
     """Values, times, memory and errors of one run; does not change afterwards.
 
     `state` names the state of the document it was computed for. `stopped` says why the run ended early: empty,
-    ``cancelled``, ``time limit``, ``crash`` or ``stopped``. `peak_bytes` counts what the run held at most,
-    weights excluded.
+    ``cancelled``, ``time limit``, ``crash`` or ``stopped``. `peak_bytes` counts the values
+    that the run held at most, `memory` the rest.
     """
 
     layout: SlotMap
@@ -87,6 +101,7 @@ class RunResult:
     seed: int = 0
     seconds: float = 0.0
     peak_bytes: int = 0
+    memory: RunMemory = NO_MEMORY
     stopped: str = ""
     notes: tuple[str, ...] = ()
     bodies: Mapping[Path, dict[int, RuntimeValue]] = field(default_factory=dict)  # values of the last iteration

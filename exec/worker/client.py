@@ -395,6 +395,7 @@ class RemoteStepper:
             seed=head.seed,
             seconds=head.seconds,
             peak_bytes=head.peak_bytes,
+            memory=head.memory,
             stopped=self._crash or head.stopped,
             notes=head.notes,
             state=snapshot.state,

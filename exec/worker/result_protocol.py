@@ -13,6 +13,7 @@ from typing import Any
 from onnx_workbench.exec.inspect.statistics import Summary
 from onnx_workbench.exec.results.columns import Keys, Table, difference, updated
 from onnx_workbench.exec.results.node_table import NodeTable
+from onnx_workbench.exec.results.run_result import RunMemory
 from onnx_workbench.exec.results.slot_map import Path, Slots, Steps, ValueKey
 from onnx_workbench.exec.results.summaries import SummaryTable
 
@@ -24,6 +25,7 @@ class ResultHead:
     seed: int
     seconds: float
     peak_bytes: int
+    memory: RunMemory
     stopped: str
     notes: tuple[str, ...]
     reason: str

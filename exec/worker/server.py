@@ -357,6 +357,7 @@ def _tables(result: RunResult, stepper: Stepper) -> ResultTables:
         result.seed,
         result.seconds,
         result.peak_bytes,
+        result.memory,
         result.stopped,
         result.notes,
         stepper.reason,

@@ -73,6 +73,11 @@ class RangeTensor(Tensor):
         super().__init__(found.element_type, found.shape)
         self._range = found
 
+    @property
+    def storage(self) -> str:
+        """``file``."""
+        return "file"
+
     def numpy(self) -> Array:
         """Read from the file; ModelError when it changed."""
         found, dtype = self._range, self._range.element_type.numpy_dtype

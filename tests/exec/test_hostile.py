@@ -26,7 +26,7 @@ from onnx_workbench.model.progress import Progress
 from tests.exec.test_backend_suite import node_cases, runtime_value
 from tests.exec.texts import parse
 
-LIMITS: dict[str, Any] = {"memory_limit": 64 << 20, "time_limit": 5.0}
+LIMITS: dict[str, Any] = {"max_tensor": 64 << 20, "time_limit": 5.0}
 
 load_kernels()
 OPERATORS = sorted({(k.domain, k.op_type) for k in all_kernels()})
@@ -347,7 +347,7 @@ def test_a_loop_that_grows_its_value_ends_at_the_limit() -> None:
       y = Loop ("", t, x) <body = b (int64 i, bool c, float[N] a) => (bool k, float[M] r) {
         k = Identity(c) r = Concat <axis = 0> (a, a) }>
     }"""
-    result = Session(parse(text)).run({"x": np.ones(1000, np.float32)}, memory_limit=1 << 24, time_limit=20)
+    result = Session(parse(text)).run({"x": np.ones(1000, np.float32)}, max_tensor=1 << 24, time_limit=20)
     assert result.failures[0].operator == "Loop"
     assert result.failures[0].kind == "LimitError"
     assert result.failures[0].inner is not None
@@ -382,18 +382,18 @@ def test_results_over_the_limit_are_refused_whatever_makes_them(
     )
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     session, feeds = Session(load(proto.SerializeToString())), dict(zip(names, inputs, strict=True))
-    result = session.run(feeds, memory_limit=39_999)
+    result = session.run(feeds, max_tensor=39_999)
     assert result.failures[0].kind == "LimitError"
     assert "over the limit of 39,999 bytes" in result.failures[0].reason
     assert not result.outputs
-    assert session.run(feeds, memory_limit=1 << 20).ok
+    assert session.run(feeds, max_tensor=1 << 20).ok
 
 
 @pytest.mark.parametrize(
     "text", ["y = Identity(x)", "y = Transpose(x)", "s = Constant <value_ints = [-1]> () y = Reshape(x, s)"]
 )
 def test_views_of_an_input_over_the_limit_take_nothing(text: str) -> None:
-    result = Session(parse(f"g (float[100, 100] x) => (float[N] y) {{ {text} }}")).run({"x": BIG}, memory_limit=39_999)
+    result = Session(parse(f"g (float[100, 100] x) => (float[N] y) {{ {text} }}")).run({"x": BIG}, max_tensor=39_999)
     assert result.ok
 
 
@@ -402,7 +402,7 @@ def test_results_over_the_limit_are_refused_in_bodies() -> None:
       t = Constant <value = bool {1}> ()
       y = If (t) <then_branch = a () => (float[N] p) { p = Exp(x) }, else_branch = b () => (float[N] q) { q = Neg(x) }>
     }"""
-    inner = Session(parse(text)).run({"x": BIG}, memory_limit=39_999).failures[0].inner
+    inner = Session(parse(text)).run({"x": BIG}, max_tensor=39_999).failures[0].inner
     assert inner is not None
     assert inner.kind == "LimitError"
 
@@ -428,7 +428,7 @@ def test_loops_that_grow_texts_and_sequences_end_at_the_limit(
     graph = helper.make_graph(nodes, "g", [untyped("x"), untyped("t")], [untyped("y")])
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     feeds = {"x": x, "t": np.array(True)}
-    inner = Session(load(proto.SerializeToString())).run(feeds, memory_limit=1 << 16).failures[0].inner
+    inner = Session(load(proto.SerializeToString())).run(feeds, max_tensor=1 << 16).failures[0].inner
     assert inner is not None
     assert inner.operator == grow[-1][0]
     assert "over the limit of 65,536 bytes" in inner.reason

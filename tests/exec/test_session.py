@@ -311,7 +311,7 @@ def test_sparse_initializers_are_read_as_tensors() -> None:
     """As ONNX Runtime does; no operator that computes takes sparse tensors."""
     x = np.eye(2, dtype=np.float32)
     assert _with_sparse_weight((2, 2), [0, 3]).run({"x": x}).outputs["y"].tolist() == [[1, 0], [0, 2]]
-    large = _with_sparse_weight((1 << 20, 1 << 20), [0, 3]).run({"x": x}, memory_limit=1 << 30)
+    large = _with_sparse_weight((1 << 20, 1 << 20), [0, 3]).run({"x": x}, max_tensor=1 << 30)
     assert "over the limit of 1,073,741,824 bytes" in large.failures[0].reason
     astray = _with_sparse_weight((2, 2), [0, 4]).run({"x": x})
     assert astray.failures[0].operator == "MatMul"
@@ -319,8 +319,8 @@ def test_sparse_initializers_are_read_as_tensors() -> None:
 
 def test_a_weight_that_was_over_the_limit_is_read_once_the_limit_is_higher() -> None:
     session, x = _with_sparse_weight((512, 512), [0, 3]), np.ones((1, 512), np.float32)
-    assert "over the limit" in session.run({"x": x}, memory_limit=1 << 10).failures[0].reason
-    assert session.run({"x": x}, memory_limit=1 << 30).ok
+    assert "over the limit" in session.run({"x": x}, max_tensor=1 << 10).failures[0].reason
+    assert session.run({"x": x}, max_tensor=1 << 30).ok
 
 
 @pytest.mark.parametrize(
@@ -432,7 +432,7 @@ def test_an_endless_loop_ends_on_cancel() -> None:
 )
 def test_a_value_over_the_limit_is_refused_before_it_is_allocated(text: str) -> None:
     model = parse(f"g (float[1,1] x) => (float[N,M] y) <int64[2] s = {{100000, 100000}}> {{ {text} }}")
-    result = Session(model).run({"x": np.ones((1, 1), np.float32)}, memory_limit=1 << 30)
+    result = Session(model).run({"x": np.ones((1, 1), np.float32)}, max_tensor=1 << 30)
     assert result.failures[0].kind == "LimitError", result.failures
     assert "1,073,741,824" in str(result.failures[0])
 

@@ -43,7 +43,7 @@ def make_inputs(
     options: argparse.Namespace,
     running: Progress,
     *,
-    memory_limit: int | None = None,
+    max_tensor: int | None = None,
     known: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Make the values of all inputs by name: from the options, else from `known`, else random.
@@ -53,7 +53,7 @@ def make_inputs(
     from onnx_workbench.exec.inputs.sources import contradictions, make_feeds, make_value, read_inputs
     from onnx_workbench.model.budget import input_limit
 
-    limit, graph = input_limit(memory_limit), model.graph
+    limit, graph = input_limit(max_tensor), model.graph
     given = dict(known or {})
     if options.inputs is not None:
         given |= read_inputs(options.inputs, graph, limit)

@@ -61,6 +61,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-tensor", type=size, metavar="SIZE", help="memory limit of each tensor, such as 512M or 4G"
     )
     parser.add_argument(
+        "--memory-limit", type=size, metavar="SIZE",
+        help="memory limit of inputs, weights and values together, such as 2G; larger weights are read when needed",
+    )  # fmt: skip
+    parser.add_argument(
         "--time-limit", type=seconds, metavar="S",
         help="time limit in seconds, reading the model and inputs included; writing may take as long again",
     )  # fmt: skip
@@ -80,24 +84,27 @@ def run(options: argparse.Namespace) -> int:
     from onnx_workbench.exec.inputs.sources import read_npz
     from onnx_workbench.exec.inspect.overview import contradictions
     from onnx_workbench.exec.session import Session
+    from onnx_workbench.model.budget import OVERHEAD, limit_memory, process_budget
 
     begun = time.monotonic()
     _refuse_contradictions(options)
+    if options.memory_limit is not None:
+        limit_memory(min(options.memory_limit, process_budget()) + OVERHEAD)
     model = read_model(options)
     if options.output not in (None, "-"):
         check_target(Path(options.output), "run", others=[model])
         _check_not_read(Path(options.output), options)
     expected = read_npz(options.expect) if options.expect is not None else None
-    session = Session(model)
+    session = Session(model, memory_limit=options.memory_limit)
     with progress(f"Running {options.model}") as running:
-        feeds = make_inputs(model, options, running, memory_limit=options.max_tensor)
+        feeds = make_inputs(model, options, running, max_tensor=options.max_tensor)
         time_left = _time_left(options.time_limit, begun)
         result = session.run(
             feeds,
             values=_kept(options),
             progress=running,
             seed=options.seed,
-            memory_limit=options.max_tensor,
+            max_tensor=options.max_tensor,
             time_limit=time_left,
         )
     names = _names(result, options.values)
@@ -305,6 +312,7 @@ def _facts(result: RunResult, names: list[str], missing: dict[str, str], options
         "stopped": result.stopped,
         "seconds": result.seconds,
         "peak_bytes": result.peak_bytes,
+        "memory": result.memory._asdict() | {"values": result.peak_bytes},
         "notes": list(result.notes),
     }
     if options.profile:
@@ -342,7 +350,9 @@ def _print_profile(result: RunResult) -> None:
     by_operator: dict[str, list[float]] = {}
     for node in result.nodes:
         by_operator.setdefault(node.operator, []).append(node.seconds)
-    print(f"\n{result.seconds * 1e3:.2f} ms, {result.peak_bytes / 1e6:.1f} MB of values")
+    memory = result.memory
+    held = f"{memory.inputs / 1e6:.1f} MB of inputs, {memory.weights / 1e6:.1f} MB of weights"
+    print(f"\n{result.seconds * 1e3:.2f} ms, {result.peak_bytes / 1e6:.1f} MB of values, {held}")
     rows = [("operator", "  nodes", "      ms", "  share")]
     for operator, times in sorted(by_operator.items(), key=lambda item: -sum(item[1])):
         cells = f"{len(times):7}", f"{sum(times) * 1e3:8.2f}", f"{sum(times) / total:7.1%}"

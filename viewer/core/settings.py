@@ -60,6 +60,12 @@ RUN_IN_PROCESS = Option(
     "Run models in a process of their own",
     help="A crash during a run then does not close the window",
 )
+MEMORY_LIMIT = Option(
+    "run/memory-limit", "automatic", "Memory limit of a run",
+    choices=("automatic", "1 GB", "2 GB", "4 GB", "8 GB", "16 GB", "32 GB", "64 GB"),
+    help="Of inputs, weights and values together; at most, and by default, three quarters of the memory.\n"
+    "Weights that do not fit are read from their file for each node.",
+)  # fmt: skip
 NAN_ALONE = Option("run/nan-alone", False, "Ignore infinities", help="Search for NaN only")
 COMPARE_MERGED = Option("compare/merged", False)
 RECENT_FILES: Option[tuple[str, ...]] = Option("files/recent", ())
@@ -74,7 +80,7 @@ PREFERENCES: tuple[Option[Any], ...] = (
     EDGE_NOTES,
     WHEEL_ZOOMS,
     RESTORE_VIEW, RELOAD_SILENTLY,
-    RUN_IN_PROCESS,
+    RUN_IN_PROCESS, MEMORY_LIMIT,
     NAN_ALONE,
 )  # fmt: skip
 

@@ -43,7 +43,7 @@ class PreferencesDialog(QDialog):
             choice = QComboBox()
             choice.setAccessibleName(option.title)
             for value in option.choices:
-                choice.addItem(str(value).capitalize(), value)
+                choice.addItem(f"{str(value)[:1].upper()}{str(value)[1:]}", value)
             choice.activated.connect(lambda _: self._settings.set(option, choice.currentData()))
             form.addRow(f"{option.title}:", choice)
             editor = choice

@@ -211,7 +211,7 @@ class RunController(QObject):
             self.session,
             recipe,
             self.breakpoints.awake,
-            self.inputs.memory_limit or None,
+            self.inputs.max_tensor or None,
             self.inputs.time_limit or None,
             feeds=self._feeds[1] if self._feeds is not None and self._feeds[0] == recipe.signature else None,
         )

@@ -60,7 +60,7 @@ class RunInputs(QObject):
         self.sources: dict[str, InputSource] = {}
         self.sizes: dict[str, int] = {}
         self.seed = 0
-        self.memory_limit = 0  # bytes of a single value; 0: half of the machine's memory
+        self.max_tensor = 0  # bytes of a single value; 0: half of the machine's memory
         self.time_limit = 0.0  # seconds; 0: none
         self.data_set: Path | None = None
         self.given: dict[str, Any] = {}  # values of a saved run, by name; they come before the sources
@@ -140,7 +140,7 @@ class RunInputs(QObject):
 
     def set_limits(self, *, memory: int | None = None, time: float | None = None) -> None:
         """Choose the limits; 0 for none."""
-        self.memory_limit = self.memory_limit if memory is None else memory
+        self.max_tensor = self.max_tensor if memory is None else memory
         self.time_limit = self.time_limit if time is None else time
         self._notify()
 
@@ -204,7 +204,7 @@ class RunInputs(QObject):
             str(self.data_set or ""),
             (self._given_stamp, tuple(self.given)) if self.given else None,
         )
-        limit = input_limit(self.memory_limit)
+        limit = input_limit(self.max_tensor)
         return Recipe(graph, sources, sizes, self.seed, self.data_set, dict(self.given), signature, limit)
 
     # -- remembering -----------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ class RunInputs(QObject):
             "sources": {name: as_json(source) for name, source in self.sources.items()},
             "sizes": self.sizes,
             "seed": self.seed,
-            "memory": self.memory_limit,
+            "memory": self.max_tensor,
             "time": self.time_limit,
             "data set": str(self.data_set or ""),
         }
@@ -238,7 +238,7 @@ class RunInputs(QObject):
             self.sources = {str(n): from_json(s) for n, s in dict(content.get("sources", {})).items()}
             self.sizes = {str(n): max(0, int(s)) for n, s in dict(content.get("sizes", {})).items()}
             self.seed = int(content.get("seed", 0))
-            self.memory_limit = max(0, int(content.get("memory", 0)))
+            self.max_tensor = max(0, int(content.get("memory", 0)))
             self.time_limit = max(0.0, float(content.get("time", 0.0)))
             folder = Path(content.get("data set") or "")
             self.data_set = folder if content.get("data set") and folder.is_dir() else None

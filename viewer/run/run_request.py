@@ -32,7 +32,7 @@ def make_request(run: RunTask, document: Document, progress: Progress) -> Reques
     request = session.request(
         run.feeds,
         seed=run.recipe.seed,
-        memory_limit=run.memory_limit,
+        max_tensor=run.max_tensor,
         time_limit=run.time_limit,
         until=last,
         path=path,

@@ -16,7 +16,7 @@ from onnx_workbench.exec.worker.run_lock import RunLock
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.core.settings import RUN_IN_PROCESS, Settings
+from onnx_workbench.viewer.core.settings import MEMORY_LIMIT, RUN_IN_PROCESS, Settings
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.run_task import RunTask
@@ -42,6 +42,8 @@ class RunSession:
         if self._session is None:
             in_worker = self._settings.get(RUN_IN_PROCESS) and self._can_start_worker
             self._session = WorkerSession(self._document) if in_worker else Session(self._document)
+        limit = self._settings.get(MEMORY_LIMIT).removesuffix(" GB")
+        self._session.memory_limit = int(limit) << 30 if limit.isdigit() else None
         return self._session
 
     def node(self, number: int) -> Node | None:

@@ -66,7 +66,7 @@ class RunTask:
     session: Session | WorkerSession
     recipe: Recipe
     breakpoints: tuple[Breakpoint, ...] = ()
-    memory_limit: int | None = None  # bytes of a single value
+    max_tensor: int | None = None  # bytes of a single value
     time_limit: float | None = None  # seconds
     feeds: Mapping[str, Any] | None = None  # once they were made
     revision: int = 0  # of the document, when its snapshot was taken

@@ -43,7 +43,7 @@ class TestDataRun(QObject):
         if not folders:
             raise ModelError("There is no test data", "No folder test_data_set_* is beside the model")
         runs = self._workspace.runs
-        session, graph, limit = runs.session, interface_of(runs.inputs.graph), input_limit(runs.inputs.memory_limit)
+        session, graph, limit = runs.session, interface_of(runs.inputs.graph), input_limit(runs.inputs.max_tensor)
         verdicts: list[OutputCheck] = []
         self.verdicts = verdicts
         self.state = self._workspace.document.current.id

@@ -256,7 +256,7 @@ class RunPanel(Panel):
             row.setEnabled(inputs.data_set is None)
         self._show_sizes()
         _show(self.seed, inputs.seed)
-        _show(self.memory, inputs.memory_limit // _MEGABYTE)
+        _show(self.memory, inputs.max_tensor // _MEGABYTE)
         blocked = self.time.blockSignals(True)
         self.time.setValue(inputs.time_limit)
         self.time.blockSignals(blocked)

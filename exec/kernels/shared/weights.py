@@ -14,6 +14,7 @@ import weakref
 import numpy as np
 
 from onnx_workbench.exec.kernels.allocation import Array, empty
+from onnx_workbench.exec.kernels.context import current_limits
 from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.products import row_pieces
 from onnx_workbench.exec.kernels.shared.scratch import aligned, scratch
@@ -55,8 +56,18 @@ class _Allowance:
         with self._lock:
             self._left += size
 
+    @property
+    def left(self) -> int:
+        """How many bytes are left."""
+        return self._left
+
 
 _kept = _Allowance(_KEPT_BYTES)
+
+
+def laid_out_bytes() -> int:
+    """Return the bytes of all packed matrices of the process."""
+    return _KEPT_BYTES - _kept.left
 
 
 def _blocks(depth: int) -> tuple[int, int]:
@@ -240,9 +251,10 @@ class LaidOut:
 
 def _laid_out(kind: type[Panels | Rows], matrix: Array) -> Panels | Rows | None:
     """Return the packed matrix, its bytes taken from the budget; None where that is exhausted."""
-    size = kind.size(matrix)
-    if not _kept.take(size):
+    size, limits = kind.size(matrix), current_limits()
+    if size > limits.left or not _kept.take(size):
         return None
+    limits.take(size)
     try:
         layout = kind(matrix)
     except MemoryError:

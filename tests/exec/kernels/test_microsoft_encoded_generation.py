@@ -250,4 +250,4 @@ def test_what_does_not_fit_is_refused(kind: str, inputs: list[Any], attributes: 
 
 def test_beams_past_the_memory_limit_are_refused() -> None:
     model, feeds = built("cross", [np.tile(IDS, (1, 50)), i32(3), i32(0), i32(2000), i32(1)])
-    assert [f.kind for f in Session(load(model)).run(feeds, memory_limit=1 << 18).failures] == ["LimitError"]
+    assert [f.kind for f in Session(load(model)).run(feeds, max_tensor=1 << 18).failures] == ["LimitError"]

@@ -173,7 +173,7 @@ def test_what_does_not_fit_is_refused(op_type: str, inputs: list[Any], attribute
 
 def test_a_length_past_the_memory_limit_is_refused() -> None:
     model, feeds = built("GreedySearch", [IDS, i32(2**30)])
-    assert [f.kind for f in Session(load(model)).run(feeds, memory_limit=1 << 20).failures] == ["LimitError"]
+    assert [f.kind for f in Session(load(model)).run(feeds, max_tensor=1 << 20).failures] == ["LimitError"]
 
 
 def test_a_long_search_ends_at_the_time_limit() -> None:

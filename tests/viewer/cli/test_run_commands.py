@@ -244,6 +244,19 @@ def test_a_failing_node_is_named_and_the_rest_printed(tmp_path: Path, capsys: py
     assert "over the limit of 1,048,576 bytes" in captured.err
 
 
+def test_the_memory_limit_is_of_all_that_a_run_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "m.onnx"
+    text = (
+        '<ir_version: 9, opset_import: ["" : 18]> g (float[512,512] x) => (float[512,512] y) { a = Exp(x) y = Neg(a) }'
+    )
+    onnx.save(onnx.parser.parse_model(text), path)
+    assert main(["run", str(path), "--memory-limit", "1.5M"]) == 1
+    assert "needs 1,048,576 bytes, over the memory limit of 1,572,864 bytes" in capsys.readouterr().err
+    assert main(["run", str(path), "--memory-limit", "4M", "--json"]) == 0
+    memory = json.loads(capsys.readouterr().out)["memory"]
+    assert memory == {"limit": 4 << 20, "weights": 0, "inputs": 1 << 20, "values": 2 << 20}
+
+
 def test_the_node_that_reached_the_time_limit_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "endless.onnx"
     text = """<ir_version: 10, opset_import: ["" : 21]> g (float x) => (float y) <bool t = {1}> {

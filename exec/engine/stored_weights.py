@@ -1,0 +1,116 @@
+"""Weights that stay in their file: read for each node that needs them and let go of afterwards.
+
+A run works like this where its weights would take most of its memory limit. A slot then holds a StoredWeight in place
+of the array, and each step is called through a ReadingCall.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from onnx_workbench.exec.inspect.statistics import Summary, ValueInfo
+from onnx_workbench.exec.kernels.context import RuntimeValue, current_limits
+from onnx_workbench.exec.kernels.registry import KernelFunction
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.ir.types import ElementType
+
+if TYPE_CHECKING:
+    from onnx_workbench.exec.engine.plan import PlanStep
+
+#: Smaller weights are read once and held.
+_LEAST_BYTES = 1 << 16
+
+#: Weights that kernels lay out anew are held twice; those of matrix products up to so many bytes in all.
+_LAID_OUT = 1 << 30
+
+
+def exceed_memory(weight_bytes: int, memory: int) -> bool:
+    """Return whether weights would take so much of a memory limit that they are to stay in their file."""
+    return weight_bytes + min(weight_bytes, _LAID_OUT) > memory // 4 * 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredWeight:
+    """What a slot holds in place of a weight that stays in its file."""
+
+    tensor: Tensor
+
+    def read(self) -> RuntimeValue:
+        """Return the values, read now; ModelError when they are not available."""
+        return self.tensor.numpy()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values in memory."""
+        kind = self.tensor.element_type
+        return self.tensor.size * (kind.numpy_dtype.itemsize if isinstance(kind, ElementType) else 0)
+
+    @property
+    def summary(self) -> Summary:
+        """Type and shape, as results hold them."""
+        kind = self.tensor.element_type
+        known = kind if isinstance(kind, ElementType) else None
+        return Summary(ValueInfo("tensor", known, tuple(self.tensor.shape), self.nbytes), None)
+
+
+def stored(tensor: Tensor | SparseTensor | None) -> StoredWeight | None:
+    """Return what stands for a tensor that stays in its file; None for one that is small or not there to be read."""
+    if not isinstance(tensor, Tensor) or tensor.nbytes < _LEAST_BYTES or tensor.storage in ("memory", "inline"):
+        return None
+    return None if tensor.problem else StoredWeight(tensor)
+
+
+class ReadingCall:
+    """A kernel that reads the stored weights among its inputs before each call and lets go of them afterwards."""
+
+    __slots__ = ("call",)
+
+    def __init__(self, call: KernelFunction) -> None:
+        self.call = call
+
+    def __call__(self, *inputs: RuntimeValue) -> Any:
+        """Return what the kernel gives; MemoryLimitError where the weights do not fit."""
+        size = sum(value.nbytes for value in inputs if type(value) is StoredWeight)
+        if not size:
+            return self.call(*inputs)
+        limits = current_limits()
+        limits.require(size, "its weight")
+        limits.take(size)
+        try:
+            return self.call(*[value.read() if type(value) is StoredWeight else value for value in inputs])
+        finally:
+            limits.take(-size)
+
+
+def held_constants(steps: Iterable[PlanStep], tokens: Sequence[int], slots: Sequence[RuntimeValue]) -> list[PlanStep]:
+    """Return the constant steps, in order, into which no stored weight goes, directly or through others."""
+    found, large = [], set[int]()
+    for step in steps:
+        if not tokens[step.index]:
+            continue
+        if any(slot in large or type(slots[slot]) is StoredWeight for slot in step.reads):
+            large.update(step.outs)
+        else:
+            found.append(step)
+    return found
+
+
+def just_in_time(steps: Sequence[PlanStep], tokens: Sequence[int]) -> list[PlanStep]:
+    """Return the steps with each constant one right before the first that reads it, so that it is held shortly."""
+    waiting = {slot: step for step in steps if tokens[step.index] for slot in step.outs if slot}
+    order: dict[int, PlanStep] = {}
+    varying = [step for step in steps if not tokens[step.index]]
+    for step in (*varying, *(step for step in steps if tokens[step.index])):
+        pending = [step]
+        while pending:
+            needed = [waiting[slot] for slot in pending[-1].reads if slot in waiting]
+            if needed:
+                pending += needed
+                continue
+            ready = pending.pop()
+            order.setdefault(ready.index, ready)
+            for slot in ready.outs:
+                waiting.pop(slot, None)
+    return list(order.values())
