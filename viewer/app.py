@@ -61,8 +61,8 @@ class Application(QApplication):
         else:
             self.window.files.open(paths)
 
-    def start(self, names: Sequence[str]) -> MainWindow:
-        """Show the window; once it is painted, open what was named."""
+    def start(self, names: Sequence[str], goto: str = "") -> MainWindow:
+        """Show the window; once it is painted, open what was named, and show the node `goto` of the first file."""
         settings = Settings(self)
         self.setStyle(QStyleFactory.create("Fusion"))
         themes().set_mode(as_mode(settings.get(THEME)))
@@ -72,10 +72,10 @@ class Application(QApplication):
         window.destroyed.connect(self._window_gone)
         window.expect(bool(names or self._waiting))
         window.show()
-        window.when_painted(lambda: self._open_named(window, [*names, *map(str, self._waiting)]))
+        window.when_painted(lambda: self._open_named(window, [*names, *map(str, self._waiting)], goto))
         return window
 
-    def _open_named(self, window: MainWindow, names: Sequence[str]) -> None:
+    def _open_named(self, window: MainWindow, names: Sequence[str], goto: str) -> None:
         for name in names:
             if name == STANDARD_INPUT:
                 window.files.open_standard_input()
@@ -83,6 +83,8 @@ class Application(QApplication):
                 window.files.open_sample()
             else:
                 window.files.open([Path(name)])
+        if goto:
+            window.files.go_to(Path(names[0]), goto)
         window.expect(False)
         if not names:
             window.files.warm_up()
@@ -109,6 +111,8 @@ class Application(QApplication):
         if window is None:
             return
         self.open([Path(name) for name in request.files])
+        if request.goto:
+            window.files.go_to(Path(request.files[0]), request.goto)
         if request.token:
             os.environ["XDG_ACTIVATION_TOKEN"] = request.token  # Qt hands it to a Wayland desktop
         window.setWindowState(window.windowState() & ~Qt.WindowState.WindowMinimized)
@@ -125,13 +129,13 @@ class Application(QApplication):
         self.window = None
 
 
-def run(names: Sequence[str]) -> int:
-    """Run the program until its window is closed; returns the exit status. `-` names standard input."""
+def run(names: Sequence[str], goto: str = "") -> int:
+    """Run the program until its window is closed; returns the exit status. `-` names standard input, `goto` a node."""
     application = Application()
     collector = Collector(application)
     collector.start()
     crash_report.install(_show_crash)
-    application.start(names)
+    application.start(names, goto)
     with signals_heard(application):
         status = application.exec()
     collector.stop()

@@ -58,6 +58,21 @@ def all_nodes_named(models: Iterable[Model], names: Sequence[str]) -> list[Node]
     return [node for node in nodes if node.name in wanted]
 
 
+def node_or_value_named(model: Model, name: str) -> Node | Value:
+    """The first node of a name in any graph of a model, else the node that computes a value of that name, or the value.
+
+    ModelError with names like it when there is neither.
+    """
+    nodes = {node.name: node for graph in model.graphs() for node in reversed(graph.nodes) if node.name}
+    if name in nodes:
+        return nodes[name]
+    for graph in model.graphs():
+        for value in graph.values():
+            if value.name == name and name:
+                return value if value.producer is None else value.producer
+    return named_in(nodes, [name], "node")[0]
+
+
 def values_named(graph: Graph, names: Sequence[str]) -> list[Value]:
     """The values of a graph that have these names; ModelError with names like one that is missing."""
     return named_in({value.name: value for value in graph.values()}, names, "value")

@@ -22,8 +22,8 @@ REPOSITORY = Path(__file__).parents[2]
 SAMPLE = REPOSITORY / "resources" / "sample" / "digits.onnx"
 
 FUNCTIONS = [
-    "check", "compare", "convert", "diff", "extract", "infer", "load", "merge", "render", "save", "simplify", "split",
-    "statistics",
+    "check", "compare", "convert", "diff", "extract", "infer", "load", "merge", "render", "save", "show", "simplify",
+    "split", "statistics",
 ]  # fmt: skip
 
 

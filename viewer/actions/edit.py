@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 from PySide6.QtWidgets import QApplication
@@ -20,6 +21,7 @@ from onnx_workbench.viewer.actions.targets import (
 )
 from onnx_workbench.viewer.core.busy_cursor import busy_cursor
 from onnx_workbench.viewer.style.formatting import display, plural
+from onnx_workbench.viewer.style.labels import first_output
 from onnx_workbench.viewer.workflows.edit_many import CopyOf, change_nodes, edit_many
 
 
@@ -70,6 +72,22 @@ def _copy_names(context: MenuContext) -> None:
     # Bytes that were not UTF-8 are surrogates in names; no clipboard takes those.
     text = "\n".join(_names(context))
     QApplication.clipboard().setText(text.encode("utf-8", "replace").decode("utf-8"))
+
+
+def _referred(context: MenuContext) -> str:
+    """The name by which the last selected node or value is found in its file; empty when it has none."""
+    tab = context.area.tab
+    item = context.selected[-1] if context.selected and tab is not None and tab.path is not None else None
+    if isinstance(item, Node):
+        return item.name or first_output(item)
+    return item.name if isinstance(item, Value) else ""
+
+
+def _copy_reference(context: MenuContext) -> None:
+    tab, name = context.area.tab, _referred(context)
+    if tab is not None and tab.path is not None:
+        text = shlex.join([tab.path.name, "--goto", name])
+        QApplication.clipboard().setText(text.encode("utf-8", "replace").decode("utf-8"))
 
 
 def _copy(context: MenuContext) -> None:
@@ -333,6 +351,17 @@ ACTIONS = (
         enabled=lambda context: any(True for _ in _names(context)),
         contexts=frozenset({"node", "value", "graph", "function"}),
         words="clipboard identifier",
+    ),
+    Action(
+        id="edit.copy_reference",
+        title="Cop&y Reference",
+        run=_copy_reference,
+        menu=Menu.EDIT,
+        section=2,
+        enabled=lambda context: bool(_referred(context)),
+        contexts=frozenset({"node", "value"}),
+        tip="Copy the file's name and the node's, as the command line takes them: model.onnx --goto NODE.",
+        words="clipboard link permalink share location goto",
     ),
     Action(
         id="edit.select_all",

@@ -81,6 +81,13 @@ def _export(part: Part, context: MenuContext) -> None:
         export_picture(context.area.tab, part)
 
 
+def _export_page(context: MenuContext) -> None:
+    from onnx_workbench.viewer.files.export_picture import export_page
+
+    if context.area.tab is not None:
+        export_page(context.area.tab)
+
+
 def _recent(number: int, context: MenuContext) -> Path | None:
     files = context.recent_files
     return Path(files[number - 1]) if number <= len(files) else None
@@ -208,6 +215,15 @@ ACTIONS = (
         contexts=frozenset({"node"}),
         tip="Export the selected nodes and the edges between them as PNG, SVG or PDF.",
         words="image png svg pdf screenshot",
+    ),
+    Action(
+        id="file.export_page",
+        title="Export We&b Page…",
+        run=_export_page,
+        menu=Menu.FILE,
+        section=3,
+        tip="Write the graph, facts of its nodes and values of the last run as one file that any browser shows.",
+        words="html browser share colleague",
     ),
     Action(
         id="file.copy_path",

@@ -11,7 +11,7 @@ PROGRAM = "onnx-workbench"
 #: Commands that work on models, each with its line in the help; the module of the same name in viewer.cli runs it.
 COMMANDS = {
     "info": "show what is in a model",
-    "render": "draw a model as PNG, SVG or PDF",
+    "render": "draw a model as PNG, SVG, PDF or web page",
     "check": "list the problems of a model",
     "run": "run a model and print or save its values",
     "compare": "compare the values of a model with another model, a file or ONNX Runtime",
@@ -58,6 +58,7 @@ def window_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("models", nargs="*", metavar="MODEL", help="file to open; - reads standard input")
+    parser.add_argument("--goto", metavar="NODE", help="select and show the node of this name, or that makes a value")
     parser.add_argument("--sample", action="store_true", help="open the sample model")
     parser.add_argument("--new-instance", action="store_true", help="start another instance of the program")
     parser.add_argument("--register", action="store_true", help="add menu entry, icon and file types for this user")

@@ -43,7 +43,9 @@ def main(arguments: Sequence[str]) -> int:
     meant = _command_meant(options.models)
     if meant:
         parser.error(f"no command and no file is called {options.models[0]!r}; did you mean {meant!r}?")
-    return _open_windows(options.models, sample=options.sample, alone=options.new_instance)
+    if options.goto and (len(options.models) != 1 or options.models == ["-"]):
+        parser.error("--goto shows a node of one file")
+    return _open_windows(options.models, goto=options.goto or "", sample=options.sample, alone=options.new_instance)
 
 
 def _command_meant(models: Sequence[str]) -> str:
@@ -62,7 +64,7 @@ def _write_whatever_comes() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _open_windows(models: list[str], *, sample: bool, alone: bool) -> int:
+def _open_windows(models: list[str], *, goto: str, sample: bool, alone: bool) -> int:
     from onnx_workbench.viewer.preflight import EXIT_CANNOT_START, find_problem
 
     if models and "-" not in models and not sample and not alone:
@@ -70,7 +72,7 @@ def _open_windows(models: list[str], *, sample: bool, alone: bool) -> int:
         from onnx_workbench.viewer.files.single_instance import hand_over
 
         missing = [name for name in models if not Path(name).exists()]
-        if missing == models or hand_over([name for name in models if name not in missing]):
+        if missing == models or hand_over([name for name in models if name not in missing], goto):
             for name in missing:
                 print_error(ModelError("The file does not exist", name))
             if missing != models:
@@ -82,7 +84,7 @@ def _open_windows(models: list[str], *, sample: bool, alone: bool) -> int:
         return EXIT_CANNOT_START
     from onnx_workbench.viewer.app import run
 
-    return run([*models, *(["--sample"] if sample else [])])
+    return run([*models, *(["--sample"] if sample else [])], goto)
 
 
 def _register(*, add: bool) -> int:

@@ -94,6 +94,19 @@ class Documents(QObject):
         else:
             request.waiting.append(call)
 
+    def go_to(self, path: Path, name: str) -> None:
+        """Select and show the node of a name in a file that is open, or being opened."""
+        self.when_read(path, partial(self._go_to, path, name))
+
+    def _go_to(self, path: Path, name: str) -> None:
+        from onnx_workbench.model.analysis.by_name import node_or_value_named
+
+        for tab in self.tabs_of(path)[:1]:
+            try:
+                tab.workspace.navigation.reveal(node_or_value_named(tab.workspace.model, name))
+            except ModelError as error:
+                tab.workspace.messages.report(error)
+
     def _request_of(self, path: Path) -> OpenRequest | None:
         """The request that is reading a file."""
         return next((request for request in self._requests if request.path == path.absolute()), None)

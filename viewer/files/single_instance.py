@@ -31,14 +31,17 @@ _LONGEST = 90  # bytes of a socket's path: some systems take 104, and Qt adds a 
 
 @dataclass(frozen=True, slots=True)
 class OpenMessage:
-    """Files to open, absolute. `token` is what the desktop gave for bringing a window to the front, often empty."""
+    """Files to open, absolute. `token` is what the desktop gave for bringing a window to the front, often empty;
+    `goto` the name of a node to show in the first file.
+    """
 
     files: tuple[str, ...]
     token: str = ""
+    goto: str = ""
 
     def to_bytes(self) -> bytes:
         """One line."""
-        return json.dumps({"open": self.files, "token": self.token}).encode() + b"\n"
+        return json.dumps({"open": self.files, "token": self.token, "goto": self.goto}).encode() + b"\n"
 
     @classmethod
     def from_bytes(cls, line: bytes) -> OpenMessage | None:
@@ -49,14 +52,14 @@ class OpenMessage:
             return None
         if not isinstance(found, dict):
             return None
-        files, token = found.get("open"), found.get("token")
-        if not isinstance(files, list) or not isinstance(token, str) or not files:
+        files, token, goto = found.get("open"), found.get("token"), found.get("goto", "")
+        if not isinstance(files, list) or not isinstance(token, str) or not isinstance(goto, str) or not files:
             return None
         if not token.isascii() or (token and not token.isprintable()):
             return None
         if not all(isinstance(name, str) and _is_file_name(name) for name in files):
             return None
-        return cls(tuple(files), token)
+        return cls(tuple(files), token, goto)
 
 
 def _is_file_name(name: str) -> bool:
@@ -105,8 +108,8 @@ def _is_private(folder: Path) -> bool:
     )
 
 
-def hand_over(names: Sequence[str], patience: float = _PATIENCE) -> bool:
-    """Have the program that is open show files; False when there is none, or it does not answer.
+def hand_over(names: Sequence[str], goto: str = "", patience: float = _PATIENCE) -> bool:
+    """Have the program that is open show files, and a node of the first; False when there is none, or no answer.
 
     Costs some microseconds where there is none, and at most `patience` seconds where it hangs.
     """
@@ -114,7 +117,7 @@ def hand_over(names: Sequence[str], patience: float = _PATIENCE) -> bool:
     if where is None or not Path(where).exists():
         return False
     token = os.environ.get("XDG_ACTIVATION_TOKEN", "")
-    message = OpenMessage(tuple(str(Path(name).absolute()) for name in names), token).to_bytes()
+    message = OpenMessage(tuple(str(Path(name).absolute()) for name in names), token, goto).to_bytes()
     if len(message) > LARGEST:
         return False
     answers: list[bytes] = []

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from onnx_workbench.model.simplify.pipeline import SimplifyReport
     from onnx_workbench.viewer.canvas.paint.export import Exported
     from onnx_workbench.viewer.canvas.paint.web_facts import PageNotes
+    from onnx_workbench.viewer.canvas.paint.web_page import WebPage
 
 StrPath = str | os.PathLike[str]
 #: Where a save puts the values of tensors.
@@ -546,17 +547,47 @@ def render(
     check_target(Path(target), "page" if is_page else "picture", others=[model])
     root, notes = _drawn_graph(model, graph, values, other, progress)
     from onnx_workbench.viewer.canvas.paint.export import render_graph
-    from onnx_workbench.viewer.canvas.paint.web_page import write_page
+    from onnx_workbench.viewer.canvas.paint.web_page import web_page
     from onnx_workbench.viewer.files.picture_notes import coloring_of
 
     if is_page:
-        return write_page(
-            root, target, title=_title(model), direction=direction, groups=groups, notes=notes, progress=progress
-        )
+        page = web_page(root, title=_title(model), direction=direction, groups=groups, notes=notes, progress=progress)
+        return page.save(target)
     return render_graph(
         root, target, direction=direction, theme=theme, groups=groups, note_of=notes.note_of,
         coloring_of=coloring_of(notes), progress=progress,
     )  # fmt: skip
+
+
+def show(
+    model: Model | Document,
+    *,
+    graph: str = "",
+    direction: Literal["down", "right"] = "down",
+    groups: bool | None = None,
+    values: StrPath | None = None,
+    other: Model | Document | None = None,
+    progress: Progress = SILENT,
+) -> WebPage:
+    """Draw a model as a web page that a notebook shows: the graph can be moved, zoomed and searched, groups open.
+
+    The rest is as for `render`: `graph` is another graph by its name, `direction` is which way it runs, `groups` says
+    whether it is drawn as its groups, `values`, an .npz file, puts ranges beside the edges, and `other`, an older
+    model, marks what differs from it. What the model says cannot run as a script. About a second for 1,000 nodes.
+
+    In a notebook, let it be the last line of a cell. Elsewhere `save` it to a file for the browser. ModelError as for
+    `render`.
+
+    >>> import onnx_workbench as ow
+    >>> page = ow.show(ow.load(sample))
+    >>> page.save(folder / "model.html").path.name
+    'model.html'
+    """
+    model = _model(model)
+    root, notes = _drawn_graph(model, graph, values, other, progress)
+    from onnx_workbench.viewer.canvas.paint.web_page import web_page
+
+    return web_page(root, title=_title(model), direction=direction, groups=groups, notes=notes, progress=progress)
 
 
 def _drawn_graph(

@@ -46,10 +46,13 @@ from onnx_workbench.viewer.style.theme import categories, load_theme
 
 #: Boxes of the scene in which everything is open, and of all those in which one thing is; how many there are of these.
 MOST_OPEN = 40_000
-MOST_INNER = 40_000
+MOST_INNER = 12_000
 MOST_SCENES = 150
 #: How many open things may lie in each other: functions of a broken file call each other without end.
 DEEPEST = 10
+
+#: The height of the frame in a notebook, px.
+MOST_FRAME = 640
 
 _ROLES = (
     "window", "panel", "border", "canvas", "node", "node_border", "endpoint", "text", "muted", "edge", "label",
@@ -77,37 +80,28 @@ style-src '{style_hash}'; base-uri 'none'; form-action 'none'">
 """
 
 
-def write_page(
-    graph: Graph,
-    path: str | os.PathLike[str],
-    *,
-    title: str,
-    direction: Direction = "down",
-    groups: bool | None = None,
-    type_of: TypeOf = declared_type,
-    notes: PageNotes | None = None,
-    progress: Progress = SILENT,
-) -> Exported:
-    """Write the page of a graph, see `web_page`; the file is replaced only when all is written.
-
-    The size returned is that of the first scene. ModelError where the file cannot be written.
-    """
-    page = web_page(
-        graph, title=title, direction=direction, groups=groups, type_of=type_of, notes=notes, progress=progress
-    )
-    target = Path(path)
-    with replacing(target) as file:
-        file.write(page.html.encode("utf-8", "backslashreplace"))
-    return Exported(target, page.width, page.height, 1.0)
-
-
 @dataclass(frozen=True, slots=True)
 class WebPage:
-    """The text of a page, and the size of its first scene in px at 100 %."""
+    """The text of a page, and the size of its first scene in px at 100 %. A notebook shows it in a frame."""
 
-    html: str
+    html: str = field(repr=False)
     width: int
     height: int
+
+    def save(self, path: str | os.PathLike[str]) -> Exported:
+        """Write the page; the file is replaced only when all is written. ModelError where that fails."""
+        target = Path(path)
+        with replacing(target) as file:
+            file.write(self.html.encode("utf-8", "backslashreplace"))
+        return Exported(target, self.width, self.height, 1.0)
+
+    def _repr_html_(self) -> str:
+        """The page in a frame that keeps it apart from the notebook around it."""
+        height = min(max(self.height + 120, 300), MOST_FRAME)
+        return (
+            f'<iframe sandbox="allow-scripts" width="100%" height="{height}" frameborder="0" '
+            f'srcdoc="{html.escape(self.html)}"></iframe>'
+        )
 
 
 @dataclass(slots=True)
