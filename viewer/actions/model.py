@@ -122,6 +122,24 @@ def _ask_how(window: QWidget, workspace: Workspace, graph: Graph, other: Model, 
     workspace.tasks.start(f"Converting {title}", work, done=done)
 
 
+def _import_weights(context: MenuContext) -> None:
+    """Ask for a weight file, read its header, and open the dialog that lists what matches."""
+    from onnx_workbench.model.io.tensors.weight_files import SUFFIXES, WeightFile, open_weights
+    from onnx_workbench.viewer.dialogs.import_weights import ImportWeightsDialog
+    from onnx_workbench.viewer.popups.file_dialogs import ask_file
+
+    window, workspace = context.window, context.opened
+    filters = (f"Weights ({' '.join(f'*{suffix}' for suffix in SUFFIXES)})", "All files (*)")
+    path = ask_file(window, context.settings, "Import Weights", filters)
+    if path is None:
+        return
+
+    def done(weights: WeightFile) -> None:
+        show_for(workspace, ImportWeightsDialog(workspace, weights, window))
+
+    workspace.tasks.start(f"Reading {path.name}", lambda _progress: open_weights(path), done=done)
+
+
 def _merge_tab(context: MenuContext) -> None:
     """Merge the document of another tab: the one to the left, or the first other one."""
     from onnx_workbench.viewer.popups.choice_popup import Choice, ChoicePopup
@@ -300,6 +318,17 @@ ACTIONS = (
         enabled=with_document,
         tip="Add the nodes of another model and connect its inputs to values of this one.",
         words="join append combine compose",
+    ),
+    Action(
+        id="model.import_weights",
+        title="Import &Weights…",
+        run=_import_weights,
+        menu=Menu.MODEL,
+        section=2,
+        submenu=Submenu.CONSTANTS,
+        enabled=with_document,
+        tip="Replace initializers by arrays of their names in a .safetensors, .gguf or .npz file, with a preview.",
+        words="load replace parameters checkpoint safetensors gguf npz",
     ),
     Action(
         id="model.merge_tab",

@@ -39,6 +39,7 @@ class FileFormat:
 MESSAGES: Final = ("ModelProto", "GraphProto", "FunctionProto", "NodeProto", "TensorProto", "OperatorSetProto")
 
 _CONVERT = "Convert it to ONNX with the framework it comes from, then open the result."
+_WEIGHTS = "It holds weights without a graph. Open the ONNX export of the model, then choose Import Weights there."
 _UNPACK = "Unpack it first, then open the model inside."
 #: Other file types by magic number: offset, bytes, what it is, what to do.
 _MAGICS: Final = (
@@ -47,7 +48,7 @@ _MAGICS: Final = (
     (4, b"ORTM", "a model in ONNX Runtime's own format (ORT flatbuffer)",
      "Open the ONNX file it was made from; the conversion cannot be undone."),
     (4, b"TFL3", "a TensorFlow Lite model", "Convert it with tf2onnx (`--tflite`), then open the result."),
-    (0, b"GGUF", "a GGUF file of llama.cpp", "GGUF holds weights without a graph; open the ONNX export of the model."),
+    (0, b"GGUF", "a GGUF file of llama.cpp", _WEIGHTS),
     (0, b"\x89HDF\r\n\x1a\n", "an HDF5 file, perhaps a Keras model", "Convert it with tf2onnx, then open the result."),
     (0, b"\x1f\x8b", "compressed with gzip", _UNPACK),
     (0, b"BZh", "compressed with bzip2", _UNPACK),
@@ -100,7 +101,7 @@ def _refuse_other_kinds(head: bytes, size: int) -> None:
     if head[:1] == b"\x80" and head[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
         _refuse("a Python pickle", "It may be a PyTorch or scikit-learn model. " + _CONVERT)
     if head[8:10] == b'{"' and int.from_bytes(head[:8], "little") <= size - 8:
-        _refuse("a safetensors file", "It holds weights without a graph; open the ONNX export of the model.")
+        _refuse("a safetensors file", _WEIGHTS)
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:256].lower()
     if start.startswith((b"<!doctype html", b"<html", b"<head", b"<script")):
         _refuse("a web page (HTML)", "The download gave a page instead of the file: fetch the file itself again.")

@@ -1,0 +1,128 @@
+"""Replacing initializers by the arrays of a weight file: matched by name, then compared by shape and type."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from onnx_workbench.model.edits.initializers import set_tensor
+from onnx_workbench.model.edits.tensors import kind_of, remade
+from onnx_workbench.model.history.document import Transaction
+from onnx_workbench.model.io.tensors.weight_files import StoredArray, WeightFile
+from onnx_workbench.model.ir.graph import Model, Value
+from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.ir.types import ElementType
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: How an initializer and an array of its name go together: `fits` as it is, `transposed` with the two axes swapped.
+Fit = Literal["fits", "transposed", "other shape", "other type", "unreadable"]
+
+#: What training frameworks put before the names of a model's parameters.
+_PREFIXES: Final = ("module.", "_orig_mod.", "model.", "base_model.", "transformer.")
+
+
+@dataclass(frozen=True, slots=True)
+class WeightMatch:
+    """An initializer with its tensor `old`, and the array of a weight file that has its name."""
+
+    value: Value
+    old: Tensor | SparseTensor
+    array: StoredArray
+    fit: Fit
+
+    @property
+    def can_import(self) -> bool:
+        """Return whether the array can replace the tensor."""
+        return self.fit in ("fits", "transposed")
+
+
+@dataclass(frozen=True, slots=True)
+class WeightMatches:
+    """What a model and a weight file have in common; `missing` initializers and `unused` arrays have no partner."""
+
+    matches: Sequence[WeightMatch]
+    missing: Sequence[Value]
+    unused: Sequence[StoredArray]
+
+
+def match_weights(model: Model, arrays: Mapping[str, StoredArray]) -> WeightMatches:
+    """Match the initializers of all graphs with arrays of their names, else of their names without usual prefixes.
+
+    A shorter name counts only where it is unique on both sides. Reads no values.
+    """
+    values = [value for graph in model.graphs() for value in graph.initializers]
+    found: dict[Value, StoredArray] = {v: arrays[v.name] for v in values if v.name in arrays}
+    taken = {array.name for array in found.values()}
+    rest = [value for value in values if value not in found]
+    short_values = Counter(_short(value.name) for value in rest)
+    short_arrays: dict[str, list[StoredArray]] = {}
+    for array in arrays.values():
+        if array.name not in taken:
+            short_arrays.setdefault(_short(array.name), []).append(array)
+    for value in rest:
+        candidates = short_arrays.get(_short(value.name), ())
+        if len(candidates) == 1 and short_values[_short(value.name)] == 1:
+            found[value] = candidates[0]
+            taken.add(candidates[0].name)
+    return WeightMatches(
+        [
+            WeightMatch(value, value.initializer, found[value], _fit(value.initializer, found[value]))
+            for value in values
+            if value in found and value.initializer is not None
+        ],
+        [value for value in values if value not in found],
+        [array for array in arrays.values() if array.name not in taken],
+    )
+
+
+def read_weights(
+    matches: Iterable[WeightMatch],
+    weights: WeightFile,
+    cast: Callable[[NDArray[Any], ElementType], NDArray[Any]],
+) -> Iterable[tuple[WeightMatch, Tensor]]:
+    """Read the arrays that can be imported, each in the type of its initializer, one at a time.
+
+    `cast` is the ONNX cast of exec. ModelError when the file changed. Blocks; any thread.
+    """
+    for match in matches:
+        old = match.old
+        if not match.can_import or not isinstance(old, Tensor):
+            continue
+        array = weights.read(match.array.name).numpy()
+        yield match, remade(old, cast(array.T if match.fit == "transposed" else array, kind_of(old)))
+
+
+def import_weights(edit: Transaction, read: Iterable[tuple[WeightMatch, Tensor]]) -> int:
+    """Replace initializers by what `read_weights` read; return how many were replaced."""
+    count = 0
+    for match, tensor in read:
+        set_tensor(edit, match.value, tensor)
+        count += 1
+    return count
+
+
+def _short(name: str) -> str:
+    while True:
+        prefix = next((p for p in _PREFIXES if name.startswith(p) and len(name) > len(p)), "")
+        if not prefix:
+            return name
+        name = name.removeprefix(prefix)
+
+
+def _fit(old: Tensor | SparseTensor, array: StoredArray) -> Fit:
+    if array.problem:
+        return "unreadable"
+    if isinstance(old, SparseTensor) or not isinstance(old.element_type, ElementType):
+        return "other type"
+    kinds = (array.element_type, old.element_type)
+    if kinds[0] is not kinds[1] and not all(kind is not None and kind.is_float for kind in kinds):
+        return "other type"
+    if tuple(old.shape) == array.shape:
+        return "fits"
+    if len(array.shape) == 2 and tuple(old.shape) == array.shape[::-1]:
+        return "transposed"
+    return "other shape"

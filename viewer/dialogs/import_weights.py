@@ -1,0 +1,208 @@
+"""Dialog that imports weights from a file: what matches by name, how it differs, then one edit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QCheckBox, QDialog, QDialogButtonBox, QLabel, QVBoxLayout, QWidget
+from shiboken6 import isValid
+
+from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.shared.dtypes import cast
+from onnx_workbench.model.edits.import_weights import (
+    WeightMatch,
+    WeightMatches,
+    import_weights,
+    match_weights,
+    read_weights,
+)
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.tensors.weight_files import WeightFile
+from onnx_workbench.model.ir.tensors import Tensor
+from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.core.tasks import Task
+from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
+from onnx_workbench.viewer.run.workspace import Workspace
+from onnx_workbench.viewer.style.formatting import display, number_text, plural, shape_text
+from onnx_workbench.viewer.style.theme import theme
+from onnx_workbench.viewer.style.tooltips import for_role
+from onnx_workbench.viewer.tables.row_model import Column, Index, RowModel
+from onnx_workbench.viewer.tables.row_table import RowTable
+from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
+
+_DIFFERENCE = 4
+_COLUMNS = (
+    Column("Initializer", 30),
+    Column("In the file", 30),
+    Column("Shape", 14),
+    Column("", 22),
+    Column("Largest |Δ|", 0, "The largest change of an element"),
+)
+
+
+class WeightModel(RowModel[WeightMatch, Column]):
+    """The initializers that the file has arrays for; `differences` are filled in as they are computed."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(_COLUMNS, parent)
+        self.differences: dict[WeightMatch, float] = {}
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        match = self.rows[index.row()]
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
+            return for_role(display(self._texts(match)[index.column()], 500), role)
+        if role == Qt.ItemDataRole.ForegroundRole and not match.can_import:
+            return theme().muted
+        return None
+
+    def _texts(self, match: WeightMatch) -> tuple[str, ...]:
+        difference = self.differences.get(match)
+        return (
+            match.value.name,
+            match.array.name,
+            shape_text(tuple(match.old.shape)),
+            fit_text(match),
+            "" if difference is None else "equal" if not difference else number_text(difference, 5),
+        )
+
+
+def fit_text(match: WeightMatch) -> str:
+    """Describe how an array goes with its initializer; empty where it fits as it is."""
+    match match.fit:
+        case "fits":
+            return ""
+        case "transposed":
+            return "will be transposed"
+        case "other shape":
+            return f"the file has {shape_text(match.array.shape)}"
+        case "other type":
+            return f"the file has {match.array.type_name}"
+    return match.array.problem or "cannot be read"
+
+
+class ImportWeightsDialog(QDialog):
+    """Lists the matches, compares them in the background, and replaces the initializers when accepted."""
+
+    def __init__(self, workspace: Workspace, weights: WeightFile, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setWindowTitle(f"Import Weights from {display(weights.path.name, 60)}")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.resize(860, 520)
+        self._workspace, self._weights = workspace, weights
+        self._found: WeightMatches = match_weights(workspace.model, weights.arrays)
+        self._task: Task[Any] | None = None
+        self.model = WeightModel(self)
+        self.table = RowTable(self.model, "Weights")
+        for column, shown in enumerate(_COLUMNS[:-1]):
+            self.table.setColumnWidth(column, shown.width * self.table.fontMetrics().averageCharWidth())
+        self.table.horizontalHeader().setStretchLastSection(True)
+        self.summary = QLabel()
+        self.summary.setTextFormat(Qt.TextFormat.PlainText)
+        self.summary.setWordWrap(True)
+        self.differing = QCheckBox("Show only what &differs")
+        self.error = ErrorLabel()
+        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
+        self.ok = self.buttons.button(QDialogButtonBox.StandardButton.Ok)
+        without_icons(self.buttons.buttons())
+        layout = QVBoxLayout(self)
+        for part in (self.summary, self.table, self.differing, self.error, self.buttons):
+            layout.addWidget(part)
+        self.buttons.accepted.connect(self.apply)
+        self.buttons.rejected.connect(self.reject)
+        self.differing.toggled.connect(lambda _on: self._show())
+        self.table.activated.connect(lambda index: workspace.navigation.reveal(self.model.rows[index.row()].value))
+        self.finished.connect(self._stop)
+        self._show()
+        self._compare()
+
+    @property
+    def _importable(self) -> list[WeightMatch]:
+        return [match for match in self._found.matches if match.can_import]
+
+    def _show(self) -> None:
+        known, found = self.model.differences, self._found
+        rows = [m for m in found.matches if not self.differing.isChecked() or known.get(m, 1.0) != 0]
+        self.model.set_rows(rows)
+        count = len(self._importable)
+        parts = [
+            f"To be replaced: {plural(count, 'initializer')}",
+            f"of another shape or type: {len(found.matches) - count:,}",
+            f"not in the file: {len(found.missing):,}",
+            f"not used of the file: {plural(len(found.unused), 'array')}",
+        ]
+        self.summary.setText(", ".join(parts) + ".")
+        self.ok.setText(f"Import {plural(count, 'tensor')}")
+        self.ok.setEnabled(bool(count))
+
+    def _compare(self) -> None:
+        matches, weights = self._importable, self._weights
+
+        def work(progress: Progress) -> dict[WeightMatch, float]:
+            found: dict[WeightMatch, float] = {}
+            for number, (match, tensor) in enumerate(read_weights(matches, weights, _cast)):
+                progress.report(number, len(matches))
+                found[match] = largest_difference(match, tensor)
+            return found
+
+        def done(found: dict[WeightMatch, float]) -> None:
+            if isValid(self):
+                self.model.differences = found
+                self._show()
+
+        self._task = self._workspace.tasks.start("Compare weights", work, done=done, failed=self._refuse)
+
+    def apply(self) -> None:
+        """Read the arrays in the background, then replace the initializers in one edit and close."""
+        self._stop()
+        workspace, weights, matches = self._workspace, self._weights, self._importable
+        title = f"Import weights from {display(weights.path.name, 60)}"
+        self.ok.setEnabled(False)
+
+        def work(progress: Progress) -> list[tuple[WeightMatch, Tensor]]:
+            return list(progress.paced(read_weights(matches, weights, _cast), of=len(matches)))
+
+        def done(read: list[tuple[WeightMatch, Tensor]]) -> None:
+            if any(match.value.initializer is not match.old for match in matches):
+                self._refuse(ModelError("The model was edited meanwhile", "Open the file once more."))
+                return
+            with workspace.document.edit(title) as edit:
+                count = import_weights(edit, read)
+            workspace.messages.show("info", f"{plural(count, 'initializer')} replaced")
+            if isValid(self):
+                self.accept()
+
+        self._task = workspace.tasks.start(title, work, done=done, failed=self._refuse, lane="mutate", makes="edit")
+
+    def _refuse(self, error: BaseException) -> None:
+        refusal = error if isinstance(error, ModelError) else ModelError("The weights cannot be imported", str(error))
+        if isValid(self):
+            self.error.show_error(refusal)
+            self.ok.setEnabled(bool(self._importable))
+        else:
+            self._workspace.messages.report(refusal)
+
+    def _stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+
+def largest_difference(match: WeightMatch, tensor: Tensor) -> float:
+    """Return the largest change of an element; NaN where one of them is not a number. Reads both; any thread."""
+    old = match.old
+    if not isinstance(old, Tensor) or old.problem:
+        return float("nan")
+    ours, theirs = old.numpy(), tensor.numpy()
+    if np.array_equal(ours, theirs):
+        return 0.0
+    with np.errstate(all="ignore"):
+        return float(np.abs(theirs.astype(np.float64) - ours.astype(np.float64)).max())
+
+
+def _cast(array: np.ndarray[Any, Any], kind: ElementType) -> np.ndarray[Any, Any]:
+    try:
+        return cast(array, kind.numpy_dtype)
+    except KernelError as error:
+        raise ModelError(f"The values cannot become {kind.text}", str(error)) from error
