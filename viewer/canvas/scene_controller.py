@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,7 +66,6 @@ class SceneController(QObject):
         self._types: TypeOf | None = None
         self._shown_first: tuple[float, float, float] | None = None
         self._loader = SceneLoader(context, surface.fonts, self.type_of, self)
-        self._loader.groups_opened.connect(self._on_groups_opened)
         self._loader.scene_ready.connect(self._show_scene)
         self._loader.state_changed.connect(surface.update)
         self._updater = SceneUpdater(self, self._loader, surface, context)
@@ -166,16 +164,13 @@ class SceneController(QObject):
         state = self.state
         return SceneRequest(self._graph, self.options, frozenset(state.expanded), state.is_new, previous)
 
-    def _on_groups_opened(self, expanded: frozenset[Hashable]) -> None:
-        state = self.state
-        state.expanded |= expanded
-        state.is_new = state.is_new and not self.options.are_grouped(self._graph)
-
     # -- the position in a new scene -------------------------------------------------------------------------
 
     def _show_scene(self, scene: Scene) -> None:
-        surface = self._surface
+        surface, state = self._surface, self.state
         is_first = surface.scene is None
+        state.expanded |= scene.drawing.expanded
+        state.is_new = state.is_new and not scene.drawing.grouped
         pending, self._pending = self._pending, _Pending()
         if pending.anchor is not None and pending.anchor.seen_from != surface.viewport.position:
             pending.anchor = self._find_anchor()  # the user navigated elsewhere meanwhile

@@ -1,16 +1,17 @@
-"""Brings a graph onto the canvas: one task finds its groups, draws it and lays it out, and gives the scene.
+"""Brings a graph onto the canvas: its groups are found, it is drawn and laid out, and the scene is shown.
 
-Small graphs are done at once. After an edit the layout starts from the one before, so that the rest stays in place.
+That is done in a task, for a small graph at once. After an edit the layout starts from the one before, so that the
+rest stays in place.
 """
 
 from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Collection, Generator, Hashable, Iterable
+from collections.abc import Collection, Generator, Hashable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from PySide6.QtCore import QObject, Signal
@@ -29,13 +30,12 @@ from onnx_workbench.viewer.canvas.scene.patch_drawing import DrawingPatch, patch
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
 from onnx_workbench.viewer.canvas.scene.update_drawing import restructured
 from onnx_workbench.viewer.core.context import DocumentContext
-from onnx_workbench.viewer.core.event_loop import run_at_once, run_in_chunks
+from onnx_workbench.viewer.core.event_loop import run_in_chunks
 from onnx_workbench.viewer.core.model_signals import ChangeSet, is_large
 from onnx_workbench.viewer.core.readers import read_model
 from onnx_workbench.viewer.core.tasks import Task
+from onnx_workbench.viewer.core.threads import Work
 from onnx_workbench.viewer.style.formatting import plural
-
-T = TypeVar("T")
 
 #: Up to so many boxes a layout takes less time than a user notices, and is not worth a thread.
 AT_ONCE = 150
@@ -55,19 +55,10 @@ class SceneRequest:
     previous: Layout | None = None  # the one that the layout may start from
 
 
-@dataclass(frozen=True, eq=False)
-class LoadedScene:
-    """A scene, and the groups, bodies and functions that are open in it."""
-
-    scene: Scene
-    expanded: frozenset[Hashable]
-
-
 class SceneLoader(QObject):
     """Makes scenes for one canvas; the newest request wins. GUI thread only."""
 
     scene_ready = Signal(object)  # Scene
-    groups_opened = Signal(object)  # before it: the keys of all open groups of the graph, where it was loaded
     state_changed = Signal()
 
     def __init__(
@@ -91,15 +82,11 @@ class SceneLoader(QObject):
         return self._task is not None
 
     def load(self, request: SceneRequest) -> None:
-        """Draw a graph and lay it out; `groups_opened` and `scene_ready` follow, at once for a small one."""
-        self.stop()
+        """Draw a graph and lay it out; `scene_ready` follows, at once for a small one."""
         if self._cards is None or self._cards.options != request.options:
             self._cards = BoxFactory(self._fonts, request.options)
-        if self._is_small(request):
-            self._show_loaded(self._make_small_scene(request, self._cards))
-        else:
-            notice = f"Drawing {plural(len(request.graph.nodes), 'node')} …"
-            self._start(partial(self._make_scene, request, self._cards), self._show_loaded, notice)
+        notice = f"Drawing {plural(len(request.graph.nodes), 'node')} …"
+        self._start(partial(self._make_scene, request, self._cards), notice, at_once=self._is_small(request))
 
     def _is_small(self, request: SceneRequest) -> bool:
         """Return whether a scene takes less time than a user notices, and is not worth a thread."""
@@ -109,19 +96,14 @@ class SceneLoader(QObject):
         is_found = not is_grouped or self._workspace.grouping.is_found(graph, asked=request.options.groups is True)
         return count <= AT_ONCE and is_found and schemas.is_loaded()
 
-    def _make_scene(self, request: SceneRequest, cards: BoxFactory, progress: Progress) -> LoadedScene:
-        """Find the groups of a graph, draw it and lay it out. On the thread of a task."""
+    def _make_scene(self, request: SceneRequest, cards: BoxFactory, progress: Progress) -> Scene:
+        """Find the groups of a graph, draw it and lay it out."""
         schemas.preload()
         expanded = read_model(partial(self._find_groups, request), progress)
         builder = run_in_chunks(self._draw(request, expanded, cards), progress)
         drawing = builder.drawing
         progress.report(0, 0, f"Laying out {plural(len(drawing.boxes), 'node')} …")
-        return LoadedScene(place(drawing, request.previous, progress), expanded)
-
-    def _make_small_scene(self, request: SceneRequest, cards: BoxFactory) -> LoadedScene:
-        expanded = self._find_groups(request, SILENT)
-        builder = run_at_once(self._draw(request, expanded, cards))
-        return LoadedScene(place(builder.drawing, request.previous), expanded)
+        return place(drawing, request.previous, progress)
 
     def _find_groups(self, request: SceneRequest, progress: Progress) -> frozenset[Hashable]:
         """Make groups and folded nodes of a graph known, and return the open groups. Reads the model."""
@@ -157,12 +139,9 @@ class SceneLoader(QObject):
 
         `resized` is how many boxes may have another size than in the layout before.
         """
-        self.stop()
         boxes = len(drawing.boxes)
-        if boxes <= AT_ONCE or (resized <= _FEW_RESIZED and _is_small_step(previous, boxes)):
-            self._show(place(drawing, previous))
-        else:
-            self._start(partial(place, drawing, previous), self._show, f"Laying out {plural(boxes, 'node')} …")
+        is_small = boxes <= AT_ONCE or (resized <= _FEW_RESIZED and _is_small_step(previous, boxes))
+        self._start(partial(place, drawing, previous), f"Laying out {plural(boxes, 'node')} …", at_once=is_small)
 
     def load_patched(self, scene: Scene, change: DrawingPatch) -> None:
         """Lay out what is drawn with some boxes of other sizes; `scene_ready` follows, at once for a small step."""
@@ -174,10 +153,15 @@ class SceneLoader(QObject):
         if task is not None:
             task.cancel()
 
-    def _start(self, work: Callable[[Progress], T], show: Callable[[T], object], notice: str) -> None:
+    def _start(self, work: Work[Scene], notice: str, *, at_once: bool) -> None:
+        """Make a scene and show it, now or in a task."""
+        self.stop()
+        if at_once:
+            self._show(work(SILENT))
+            return
         self._set_state(notice)
         task = self._task = self._workspace.tasks.start(
-            "Lay out graph", work, done=show, finished=lambda: self._on_finished(task)
+            "Lay out graph", work, done=self._show, finished=lambda: self._on_finished(task)
         )
 
     def _on_progress(self, task: Task[Any]) -> None:
@@ -188,10 +172,6 @@ class SceneLoader(QObject):
         if self._task is task:
             self._task = None
             self._set_state("The layout was stopped. Press L to lay the graph out again.")
-
-    def _show_loaded(self, loaded: LoadedScene) -> None:
-        self.groups_opened.emit(loaded.expanded)
-        self._show(loaded.scene)
 
     def _show(self, scene: Scene) -> None:
         self._task = None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator, Iterator
+from math import inf
 from time import perf_counter
 from typing import Generic, TypeVar
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject, QThread, QTimer
 
 from onnx_workbench.model.errors import ModelError, errors_to
 from onnx_workbench.model.progress import Progress
@@ -97,7 +98,7 @@ class ChunkedIteration(QObject, Generic[T]):
 
 
 def run_in_chunks(steps: Generator[None, None, T], progress: Progress) -> T:
-    """Return what a generator returns, gone through on the GUI thread in chunks. From a task.
+    """Return what a generator returns, gone through on the GUI thread: in chunks from a task, else at once.
 
     Raises what the generator raises, and `Cancelled` after the current chunk where the task is stopped.
     """
@@ -105,8 +106,8 @@ def run_in_chunks(steps: Generator[None, None, T], progress: Progress) -> T:
     errors: list[BaseException] = []
     ended = threading.Event()
 
-    def run_chunk() -> None:
-        deadline = perf_counter() + CHUNK_SECONDS
+    def run_chunk(seconds: float = CHUNK_SECONDS) -> None:
+        deadline = perf_counter() + seconds
         with errors_to(errors.append, BaseException):
             try:
                 while perf_counter() < deadline:
@@ -119,19 +120,12 @@ def run_in_chunks(steps: Generator[None, None, T], progress: Progress) -> T:
         else:
             post(run_chunk)
 
-    post(run_chunk)
+    if QThread.isMainThread():
+        run_chunk(inf)
+    else:
+        post(run_chunk)
     while not ended.wait(POLL_SECONDS):
         progress.check()
     if errors:
         raise errors[0]
     return results[0]
-
-
-def run_at_once(steps: Generator[None, None, T]) -> T:
-    """Return what a generator returns."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, QThread
 
 from onnx_workbench.model.progress import Cancelled, Progress, Report
 from onnx_workbench.viewer.core.threads import POLL_SECONDS, Call, Then, Work, mailbox, post
@@ -143,7 +143,12 @@ def _cancel_all(readings: list[Reading[Any]]) -> None:
 
 
 def read_model(work: Work[T], progress: Progress) -> T:
-    """Return what `work(progress)` reads of open models, see `Reading`, or raise what it raises. From a task."""
+    """Return what `work(progress)` reads of open models, or raise what it raises.
+
+    From a task, see `Reading`; on the GUI thread, where models are edited, it is called directly.
+    """
+    if QThread.isMainThread():
+        return work(progress)
     results: list[tuple[T | None, BaseException | None]] = []
     ended = threading.Event()
 

@@ -158,6 +158,7 @@ class DrawingBuilder:
             target_ports=wires.target_ports,
             box_ids=np.array(self._box_ids),
             graphs=tuple(level.graph for level in self._levels),
+            expanded=frozenset(self._expanded),
             grouped=self._grouped,
             has_groups=self._root.tree is not None and bool(self._root.tree.root.children),
             folded=self._folded,

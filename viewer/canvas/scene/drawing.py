@@ -155,6 +155,7 @@ class Drawing:
     target_ports: NDArray[np.float32]  # [E]
     box_ids: NDArray[np.int64]  # [N]
     graphs: tuple[Graph, ...] = ()  # the one shown, and those of the bodies and functions open in it
+    expanded: frozenset[Hashable] = frozenset()  # keys of the groups, bodies and functions that are open in it
     grouped: bool = False  # whether groups decide which boxes there are
     has_groups: bool = False  # whether there are any
     folded: dict[Node, int] = field(default_factory=dict)  # nodes inside the box of another, members of groups
