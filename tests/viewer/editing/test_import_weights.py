@@ -14,7 +14,7 @@ from onnx_workbench.viewer.dialogs.import_weights import ImportWeightsDialog
 
 MODEL = """<ir_version: 8, opset_import: ["": 18]>
 g (float[2] x) => (float[2] y)
-<float[2] scale = {1, 2}, float[2, 3] w = {1, 2, 3, 4, 5, 6}, float16[1] half = {1},
+<float[2] scale = {1, 2}, float[2, 3] w = {1, 2, 3, 4, 5, 6}, float[1] same = {1},
  int64[1] n = {1}, float[1] own = {0}>
 { y = Mul (x, scale) }"""
 
@@ -58,7 +58,7 @@ def test_weights_are_matched_compared_and_imported_in_one_edit(desk, qtbot, impo
         {
             "model.scale": ("F64", np.array([1.0, 5.0])),
             "w": ("F32", np.arange(6, dtype=np.float32).reshape(3, 2)),
-            "half": ("F32", np.float32([1])),
+            "same": ("F16", np.float16([1])),
             "n": ("F32", np.float32([1])),
             "other": ("F32", np.float32([1])),
         }
@@ -66,7 +66,7 @@ def test_weights_are_matched_compared_and_imported_in_one_edit(desk, qtbot, impo
     assert rows(dialog) == [
         ["scale", "model.scale", "[2]", "", "3"],
         ["w", "w", "2×3", "will be transposed", "3"],
-        ["half", "half", "[1]", "", "equal"],
+        ["same", "same", "[1]", "", "equal"],
         ["n", "n", "[1]", "the file has float", ""],
     ]
     assert dialog.ok.text() == "Import 3 tensors"
