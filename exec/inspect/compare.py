@@ -327,14 +327,23 @@ def compare_runs(ours: RunResult, reference: RunResult, inside: Inside | None = 
     """Compare the values that both runs have, in the order of the first: by path and name, in subgraphs by their
     keys.
     """
-    names = {(k[0], reference.layout.name(k[1])): k for k in reference.layout.slots}
     rows = []
+    for key, other in same_values(ours, reference, inside).items():
+        name = ours.layout.name(key[1])
+        rows.append(ComparedValue(key, name, name, compare_values(ours.value(key), reference.value(other))))
+    return rows
+
+
+def same_values(ours: RunResult, reference: RunResult, inside: Inside | None = None) -> dict[ValueKey, ValueKey]:
+    """Return the keys in another run of a model by the keys of ours, for what both computed, in our order."""
+    names = {(k[0], reference.layout.name(k[1])): k for k in reference.layout.slots}
+    found = {}
     for key in value_keys(ours, inside):
         name = ours.layout.name(key[1])
         other = names.get((key[0], name)) if key in ours.layout.slots else reference.key(key)
         if other is not None and ours.info(key) is not None and reference.info(other) is not None:
-            rows.append(ComparedValue(key, name, name, compare_values(ours.value(key), reference.value(other))))
-    return rows
+            found[key] = other
+    return found
 
 
 def compare_keys(

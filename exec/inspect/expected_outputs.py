@@ -9,14 +9,8 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.inputs.sources import DataSet, read_data_set
-from onnx_workbench.exec.inspect.compare import (
-    ComparedValue,
-    compare_values,
-    compare_with,
-    count_far,
-    farthest,
-    is_close,
-)
+from onnx_workbench.exec.inspect.compare import compare_values, count_far, farthest, is_close
+from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph
@@ -59,9 +53,9 @@ def check_folder(result: RunResult, folder: Path, graph: Graph) -> list[OutputCh
     return check_run(result, read_data_set(folder, graph))
 
 
-def compare_with_folder(result: RunResult, folder: Path, graph: Graph) -> list[ComparedValue]:
-    """Differences of the outputs of a run of `graph` from the expected ones in a folder of test data. Any thread."""
-    return compare_with(result, read_data_set(folder, graph).outputs)
+def outputs_in_folder(_result: RunResult, folder: Path, graph: Graph) -> dict[str, RuntimeValue]:
+    """Expected outputs of `graph` by name in a folder of test data; for `RunResult.apply`."""
+    return dict(read_data_set(folder, graph).outputs)
 
 
 def check_output(

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from onnx_workbench.exec.inspect.compare import ValueDifference, compare_values
-from onnx_workbench.exec.inspect.model_comparison import ModelRun
+from onnx_workbench.exec.inspect.compare import ValueDifference
+from onnx_workbench.exec.inspect.model_comparison import ModelRun, RunPart, compare_parts
 from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.analysis.quantized_values import counterparts
 from onnx_workbench.model.edits.interface import add_input
 from onnx_workbench.model.edits.values import connect
+from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.history.working_copy import WorkingCopy
-from onnx_workbench.model.ir.graph import Model, Node, Value
+from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
 
 
@@ -25,6 +28,59 @@ class _Boundary:
     quantize: Node
     raw: Value
     expected: Value
+
+
+@dataclass(frozen=True)
+class FedLayers:
+    """A copy of a quantized model in which an input feeds each layer.
+
+    `fed`: keys of a float run by the names of these inputs; `results`: keys of what layers give before that is
+    quantized, and of what the float model gives there, by the name of the value in the float model.
+    """
+
+    document: Document
+    fed: Mapping[str, ValueKey]
+    results: Mapping[str, tuple[ValueKey, ValueKey]]
+
+    def feeds(self, precise: RunResult, feeds: Mapping[str, RuntimeValue]) -> dict[str, RuntimeValue]:
+        """Return the values of all inputs; LookupError when the float run lacks some."""
+        return {**feeds, **{name: precise.value(key) for name, key in self.fed.items()}}
+
+    def losses(self, precise: RunResult, result: RunResult) -> dict[str, ValueDifference]:
+        """Return what each layer lost in a run of the copy, by the name of its result in the float model."""
+        both = {
+            name: (raw, expected)
+            for name, (raw, expected) in self.results.items()
+            if result.info(raw) is not None and precise.info(expected) is not None
+        }
+        parts = [(RunPart(raw, name), precise.value(expected)) for name, (raw, expected) in both.items()]
+        return dict(zip(both, result.apply(compare_parts, parts), strict=True))
+
+
+def feed_layers(
+    precise: Graph,
+    quantized: Model,
+    has: Callable[[ValueKey], bool] = lambda _key: True,
+    progress: Progress = SILENT,
+) -> FedLayers:
+    """Copy a quantized model so that each QuantizeLinear gets the value of the float model, of those that a run `has`.
+
+    Reads both models. Cost: a copy of the quantized one, weights excluded.
+    """
+    boundaries = [found for found in _boundaries(precise, quantized) if has(((), found.value.id))]
+    work = WorkingCopy(quantized, progress)
+    graph, fed = work.document.model.graph, {}
+    with work.document.edit("Feed each layer") as edit:
+        for found in boundaries:
+            given = add_input(edit, graph, f"{found.raw.name}_float", found.raw.type)
+            connect(edit, work.copy_of(found.quantize), 0, given)
+            fed[given.name] = (), found.value.id
+    results = {
+        found.value.name: (((), work.copy_of(found.raw).id), ((), found.expected.id))
+        for found in boundaries
+        if found.raw.producer is not None
+    }
+    return FedLayers(work.document, fed, results)
 
 
 def local_losses(
@@ -42,26 +98,14 @@ def local_losses(
     layers are left out; the result of each layer is compared before it is quantized itself. Cost: a copy and a run of
     the quantized model, all of whose values are kept.
     """
-    boundaries = [found for found in _boundaries(precise, quantized) if precise.has(((), found.value.id))]
-    work = WorkingCopy(quantized, progress)
-    graph, given = work.document.model.graph, dict(feeds)
-    with work.document.edit("Feed each layer") as edit:
-        for found in boundaries:
-            fed = add_input(edit, graph, f"{found.raw.name}_float", found.raw.type)
-            connect(edit, work.copy_of(found.quantize), 0, fed)
-            given[fed.name] = precise.result.value(found.value)
-    result = Session(work.document).run(given, seed=seed, time_limit=time_limit, progress=progress)
-    losses = {}
-    for found in boundaries:
-        raw = work.copy_of(found.raw)
-        if found.raw.producer is not None and result.info(raw) is not None and precise.has(((), found.expected.id)):
-            expected = precise.result.value(found.expected)
-            losses[found.value.name] = compare_values(result.value(raw), expected)
-    return losses
+    layers = feed_layers(precise.model.graph, quantized, precise.has, progress)
+    given = layers.feeds(precise.result, feeds)
+    result = Session(layers.document).run(given, seed=seed, time_limit=time_limit, progress=progress)
+    return layers.losses(precise.result, result)
 
 
-def _boundaries(precise: ModelRun, quantized: Model) -> list[_Boundary]:
-    found = counterparts(precise.model.graph, quantized.graph)
+def _boundaries(precise: Graph, quantized: Model) -> list[_Boundary]:
+    found = counterparts(precise, quantized.graph)
     float_of = {part.value: value for value, part in found.items() if part.scale is None}
     boundaries = []
     for value, part in found.items():

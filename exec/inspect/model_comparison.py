@@ -19,6 +19,7 @@ from onnx_workbench.exec.inspect.compare import (
     compare_with,
     value_keys,
 )
+from onnx_workbench.exec.inspect.overview import is_compatible
 from onnx_workbench.exec.inspect.statistics import describe
 from onnx_workbench.exec.inspect.tolerances import INTEGER_VALUES, RelativeErrors, tolerance, type_error
 from onnx_workbench.exec.kernels.context import RuntimeValue
@@ -28,6 +29,7 @@ from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.exec.results.value_paths import ValuePaths, body_values
 from onnx_workbench.model.analysis.quantized_values import Counterpart, counterparts, is_quantized
 from onnx_workbench.model.ir.graph import Graph, Model, Value
+from onnx_workbench.model.progress import SILENT, Progress
 
 
 class ModelRun:
@@ -46,28 +48,50 @@ class ModelRun:
         """Return whether the run computed a value."""
         return self.result.info(key) is not None
 
-    def read(self, part: Counterpart) -> RuntimeValue:
-        """Return a value of the main graph, dequantized where that is needed."""
-        found: Any = self.result.value(part.value)
-        if part.scale is None:
-            return found
-        zero_point: Any = 0 if part.zero_point is None else self._constant(part.zero_point)
-        return (found.astype(np.float32) - zero_point) * self._constant(part.scale)
-
-    def _constant(self, value: Value) -> Any:
-        tensor = value.initializer
-        array = np.asarray(
-            tensor.numpy() if tensor is not None and hasattr(tensor, "numpy") else self.result.value(value)
-        )
-        return array.astype(np.float32)
-
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
+class ValuePair:
     """Values of two runs that stand for the same quantity."""
 
     ours: Counterpart
     theirs: Counterpart
+
+
+@dataclass(frozen=True, slots=True)
+class RunPart:
+    """A value of a run by its key; integers stand for (value − zero_point) · scale.
+
+    Scale and zero point are arrays, or keys of the same run.
+    """
+
+    key: ValueKey
+    name: str
+    scale: Any = None
+    zero_point: Any = None
+
+    def read(self, result: RunResult, progress: Progress = SILENT) -> RuntimeValue:
+        """Return the value, dequantized where that is needed; LookupError if it is gone."""
+        found: Any = result.value(self.key, progress=progress)
+        if self.scale is None:
+            return found
+        scale, zero_point = (
+            np.asarray(result.value(p, progress=progress) if isinstance(p, tuple) else p, np.float32)
+            for p in (self.scale, 0 if self.zero_point is None else self.zero_point)
+        )
+        return (found.astype(np.float32) - zero_point) * scale
+
+
+def run_part(part: Counterpart) -> RunPart:
+    """Return a value of a main graph as part of its runs. Reads the model."""
+    scale, zero_point = (_parameter(value) for value in (part.scale, part.zero_point))
+    return RunPart(((), part.value.id), part.value.name, scale, zero_point)
+
+
+def _parameter(value: Value | None) -> Any:
+    if value is None:
+        return None
+    tensor = value.initializer
+    return np.asarray(tensor.numpy()) if tensor is not None and hasattr(tensor, "numpy") else ((), value.id)
 
 
 def compare_models(ours: ModelRun, reference: ModelRun) -> list[ComparedValue]:
@@ -77,7 +101,7 @@ def compare_models(ours: ModelRun, reference: ModelRun) -> list[ComparedValue]:
     outputs whose names differ, by position. Of a quantized and a float model, values are matched with what replaces
     them. Reads every element.
     """
-    pairs = _pairs(ours.model.graph, reference.model.graph)
+    pairs = pair_values(ours.model.graph, reference.model.graph)
     rows = []
     for key in value_keys(ours.result, ours.inside):
         if not ours.has(key):
@@ -95,13 +119,14 @@ def compare_models(ours: ModelRun, reference: ModelRun) -> list[ComparedValue]:
         for pair in pairs.get(key[1], ()):
             other = (), pair.theirs.value.id
             if reference.has(other):
-                difference = compare_values(ours.read(pair.ours), reference.read(pair.theirs))
+                mine, theirs = run_part(pair.ours).read(ours.result), run_part(pair.theirs).read(reference.result)
+                difference = compare_values(mine, theirs)
                 error = max(reference.errors.of(other), _quantized_error(pair))
                 rows.append(_row(ours, key, pair.ours.value.name, pair.theirs.value.name, difference, error))
     return rows
 
 
-def _quantized_error(pair: _Pair) -> float:
+def _quantized_error(pair: ValuePair) -> float:
     """The relative error of values that are dequantized only to be compared."""
     return INTEGER_VALUES if pair.ours.scale is not None or pair.theirs.scale is not None else 0.0
 
@@ -132,28 +157,34 @@ def _error_of(value: RuntimeValue) -> float:
 def _row(
     ours: ModelRun, key: ValueKey, name: str, other: str, difference: ValueDifference, reference_error: float
 ) -> ComparedValue:
-    error, is_integer = ours.errors.of(key), ours.errors.is_quantized(key)
-    allowed = tolerance(difference, max(error, reference_error), is_quantized=is_integer)
-    return ComparedValue(key, name, other, difference, allowed)
+    return with_type_tolerance(ComparedValue(key, name, other, difference), ours.errors, reference_error)
 
 
-def _pairs(ours: Graph, theirs: Graph) -> dict[int, list[_Pair]]:
-    """Return the pairs of two main graphs by the numbers of our values."""
-    found: dict[int, list[_Pair]] = {}
+def compare_parts(ours: RunResult, parts: Sequence[tuple[RunPart, RuntimeValue]]) -> list[ValueDifference]:
+    """Compare values of a run, each with another value that stands for the same. Reads every element."""
+    return [compare_values(part.read(ours), other) for part, other in parts]
+
+
+def pair_values(ours: Graph, theirs: Graph) -> dict[int, list[ValuePair]]:
+    """Return the pairs of two main graphs by the numbers of our values: by name; inputs and outputs by position too.
+
+    Of a quantized and a float graph, values are paired with what replaces them.
+    """
+    found: dict[int, list[ValuePair]] = {}
     if is_quantized(ours) != is_quantized(theirs):
         if is_quantized(theirs):
-            pairs = [_Pair(Counterpart(value), part) for value, part in counterparts(ours, theirs).items()]
+            pairs = [ValuePair(Counterpart(value), part) for value, part in counterparts(ours, theirs).items()]
         else:
-            pairs = [_Pair(part, Counterpart(value)) for value, part in counterparts(theirs, ours).items()]
+            pairs = [ValuePair(part, Counterpart(value)) for value, part in counterparts(theirs, ours).items()]
     else:
         named = {value.name: value for value in theirs.values() if value.initializer is None and value.is_defined}
         both = [(value, named.get(value.name)) for value in ours.values() if value.initializer is None and value.name]
-        pairs = [_Pair(Counterpart(a), Counterpart(b)) for a, b in both if b is not None]
+        pairs = [ValuePair(Counterpart(a), Counterpart(b)) for a, b in both if b is not None]
     paired = {pair.ours.value for pair in pairs} | {pair.theirs.value for pair in pairs}
     for mine, other in ((ours.required_inputs, theirs.required_inputs), (ours.outputs, theirs.outputs)):
         for a, b in by_position(mine, other):
             if a not in paired and b not in paired:
-                pairs.append(_Pair(Counterpart(a), Counterpart(b)))
+                pairs.append(ValuePair(Counterpart(a), Counterpart(b)))
     for pair in pairs:
         found.setdefault(pair.ours.value.id, []).append(pair)
     return found
@@ -169,6 +200,12 @@ def by_position(ours: Sequence[Value], theirs: Sequence[Value]) -> Iterator[tupl
         yield from zip(left, right, strict=True)
 
 
+def with_type_tolerance(row: ComparedValue, errors: RelativeErrors, reference_error: float) -> ComparedValue:
+    """Return a row with the tolerance that follows from element types and scale; `errors` are those of our run."""
+    error, is_integer = errors.of(row.key), errors.is_quantized(row.key)
+    return replace(row, tolerance=tolerance(row.difference, max(error, reference_error), is_quantized=is_integer))
+
+
 def with_tolerance(rows: Sequence[ComparedValue], rtol: float | None, atol: float | None) -> list[ComparedValue]:
     """Return rows with a tolerance that was chosen instead of those by type and scale; what is not given is 0."""
     if rtol is None and atol is None:
@@ -178,10 +215,20 @@ def with_tolerance(rows: Sequence[ComparedValue], rtol: float | None, atol: floa
 
 def feeds_of(ours: Graph, theirs: Graph, feeds: Mapping[str, RuntimeValue], seed: int = 0) -> dict[str, RuntimeValue]:
     """Return the inputs of another graph: what ours were fed, floats in its own precision; else random."""
-    given: dict[str, RuntimeValue] = {}
+    return make_feeds(theirs, given=shared_feeds(ours, theirs, feeds), seed=seed)
+
+
+def shared_feeds(ours: Graph, theirs: Graph, feeds: Mapping[str, RuntimeValue]) -> dict[str, RuntimeValue]:
+    """Return what ours were fed by the names of another graph's inputs, floats in its own precision.
+
+    Inputs of other names get what fits their declared type.
+    """
+    given = {}
     for mine, other in by_position([v for v in ours.inputs if v.name in feeds], theirs.inputs):
-        given[other.name] = in_precision_of(other.type, feeds[mine.name])
-    return make_feeds(theirs, given=given, seed=seed)
+        value = in_precision_of(other.type, feeds[mine.name])
+        if mine.name == other.name or other.type is None or is_compatible(describe(value), other.type):
+            given[other.name] = value
+    return given
 
 
 def operators_of(result: RunResult) -> dict[ValueKey, tuple[str, str]]:

@@ -83,7 +83,7 @@ def _view(view: View) -> Action:
 
 
 def _mode(number: int, name: str, title: str) -> Action:
-    tip, words = "For a value that two runs computed.", "tensor before after difference delta"
+    tip, words = "While a comparison is loaded, of what it compares with.", "tensor before after other difference delta"
     return _look(name, title, lambda panel: panel.pane.choose_mode(number), tip, words, has_results)
 
 

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject
 
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.viewer.compare.model_comparison import ModelComparison
-from onnx_workbench.viewer.run.compare import ComparisonReference, with_partners
+from onnx_workbench.viewer.run.compare import ComparisonReference, with_model
 from onnx_workbench.viewer.run.workspace import Workspace
 
 
@@ -52,8 +52,8 @@ class _Both(QObject):
             self._comparing.old.runs.inputs.set_given(self._translated(record.feeds), workspace.runs.inputs.seed)
             self._run(self._comparing.old)
         else:
-            new, partner = self._comparing.new, self._comparing.result.partner
-            self._done(with_partners(new, self._comparing.old, partner))
+            new, old, partner = self._comparing.new, self._comparing.old, self._comparing.result.partner
+            self._done(ComparisonReference(old.label, with_model(new, old, partner)))
             self.deleteLater()
 
     def _translated(self, feeds: dict[str, Any]) -> dict[str, Any]:

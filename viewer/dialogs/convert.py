@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import glob
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +103,14 @@ class ConvertDialog(QDialog):
         workspace.changes.changed.connect(self._on_change)
         if opset is not None:
             self.opset.setCurrentIndex(max(self.opset.findData(opset), 0))
+
+    def keep_nodes(self, names: Iterable[str]) -> None:
+        """Leave nodes of these names unchanged, and choose float16 for the others where no precision is chosen."""
+        patterns = (glob.escape(name).replace(",", "?") for name in names)  # a comma is between two patterns
+        self.keep.setText(", ".join(filter(None, (self.keep.text(), *patterns))))
+        if self.precision.currentData() is None:
+            self.precision.setCurrentIndex(self.precision.findData("float16"))
+        self._on_choice()
 
     def _make_buttons(self) -> None:
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
-from math import isnan
+from math import inf, isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import ReferenceType, ref
@@ -16,7 +17,7 @@ from PySide6.QtWidgets import QCheckBox, QLabel, QMenu, QPushButton, QVBoxLayout
 
 from onnx_workbench.exec.inspect import reference
 from onnx_workbench.exec.inspect.compare import ComparedValue as Compared
-from onnx_workbench.exec.inspect.compare import ValueDifference, first_divergence
+from onnx_workbench.exec.inspect.compare import Tolerance, ValueDifference
 from onnx_workbench.exec.inspect.precision_trial import Precision
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
@@ -43,25 +44,28 @@ _COLUMNS = (
     NumberColumn("#", 5, "Position in execution order"),
     NumberColumn("Value", 0, number=False),
     NumberColumn("Operator", 14, number=False),
-    NumberColumn("Error", 10, "The least t with |a − b| ≤ t + t·|b| for every element", amount=True),
+    NumberColumn("Error", 9, "The least t with |a − b| ≤ t + t·|b| for every element", amount=True),
+    NumberColumn("SNR", 9, "Signal-to-noise ratio in decibels: 20 dB more is a tenth of the error"),
+    NumberColumn("Layer SNR", 10, "SNR of a quantized layer alone (dB): the layer is given the float values"),
     NumberColumn("Largest |Δ|", 11, amount=True),
-    NumberColumn("Relative", 10, "Largest relative difference", amount=True),
+    NumberColumn("Allowed", 9, "Largest |Δ| allowed for elements near 0"),
+    NumberColumn("Relative", 9, "Largest relative difference", amount=True),
     NumberColumn("Cosine", 10),
-    NumberColumn("SNR (dB)", 9),
-    NumberColumn("Worst element", 16, number=False),
+    NumberColumn("Worst element", 14, number=False),
 )
-
+_ERROR_COLUMN, _LAYER_COLUMN = 3, 5
 
 #: Shown before anything was compared.
 _INVITATION = "Compare the values of the last run with another."
 
 _TOPIC = "compare"  # of its messages
+_MOST_NAMES = 6  # of each side, where nothing has the same name
 
 _CSV = ("value", "operator", "matched with", "error", "largest difference", "largest relative difference", "cosine",
-        "snr", "worst element", "problem")  # fmt: skip
+        "snr", "layer snr", "worst element", "problem")  # fmt: skip
 
 #: Legend title of the overlay.
-_ERROR, _OLD_ERROR = "Max error (log₁₀)", "Max error of an earlier run (log₁₀)"
+_ERROR, _OLD_ERROR = "Max error", "Max error of an earlier run"
 
 
 class RunComparisonPanel(Panel):
@@ -70,6 +74,7 @@ class RunComparisonPanel(Panel):
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
         self.rows: list[Compared] = []
+        self._outcome = ComparisonOutcome([])
         self._asked: tuple[str, Prepare] | None = None  # the comparison that gave the rows
         self._awaiting: tuple[str, Prepare] | None = None  # the comparison to make after the first run
         self._compared: ReferenceType[RunRecord] | None = None  # the document whose values they are
@@ -90,15 +95,25 @@ class RunComparisonPanel(Panel):
         self.again = QPushButton("Compare again")
         self.again.setToolTip("Compare the current run in the same way")
         self.again.hide()
-        self.relative = NumberEdit("Relative tolerance", "0.001", lambda _: self._show())
-        self.absolute = NumberEdit("Absolute tolerance", "1e-05", lambda _: self._show())
+        self.relative = NumberEdit("Relative tolerance", "by type", lambda _: self._show())
+        self.absolute = NumberEdit("Absolute tolerance", "by type", lambda _: self._show())
         for edit in (self.relative, self.absolute):
             edit.setFixedWidth(64)
+            edit.setToolTip(
+                wrapped(
+                    "Empty: by the element types that a value was computed in, relative to the scale of its tensor. If "
+                    "only one of the two tolerances is given, the other is 0"
+                )
+            )
         self.colour = QCheckBox("Colour graph")
         self.colour.setToolTip("Colour the nodes by the error of their outputs")
         self.colour.setChecked(True)
         self.only = QCheckBox("Differing only")
         self.only.setToolTip("List only values outside the tolerances")
+        self.keep_button = QPushButton("Keep in Float…")
+        self.keep_button.setToolTip(wrapped("Convert the model, but leave the nodes of the selected rows unchanged"))
+        self.clear_button = QPushButton("Clear")
+        self.clear_button.setToolTip("Close this comparison")
         self.save_button = QPushButton("Save as CSV…")
         self.table = self.entry = NumberTable("Compared values", _COLUMNS)
         self._lay_out()
@@ -107,6 +122,10 @@ class RunComparisonPanel(Panel):
         self.colour.toggled.connect(lambda _: self._colour())
         self.only.toggled.connect(lambda _: self._show())
         self.save_button.clicked.connect(self._save)
+        self.keep_button.clicked.connect(self.keep_in_float)
+        self.clear_button.clicked.connect(self.clear)
+        self.table.selectionModel().selectionChanged.connect(lambda *_: self._enable_keep())
+        self.table.show_column(_LAYER_COLUMN, shown=False)
         self.table.chosen.connect(self._go)
         workspace.results.changed.connect(self._on_results)
         workspace.results.run_finished.connect(self._on_run_finished)
@@ -120,7 +139,8 @@ class RunComparisonPanel(Panel):
         row = FlowLayout(6)
         row.setContentsMargins(6, 4, 6, 4)
         tolerances = labelled("relative", self.relative), labelled("absolute", self.absolute)
-        for widget in (self.choose, self.again, self.divergence, *tolerances, self.colour, self.only, self.save_button):
+        buttons = self.keep_button, self.save_button, self.clear_button
+        for widget in (self.choose, self.again, self.divergence, *tolerances, self.colour, self.only, *buttons):
             row.addWidget(widget)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -238,25 +258,67 @@ class RunComparisonPanel(Panel):
 
     def _take(self, title: str, prepare: Prepare, record: RunRecord, outcome: ComparisonOutcome) -> None:
         self.rows, self._asked, self._compared = outcome.rows, (title, prepare), ref(record)
+        self._outcome = outcome
+        self.workspace.results.set_reference(record, title, outcome.others)
+        self.table.show_column(_LAYER_COLUMN, shown=bool(outcome.local))
         if outcome.lack:
             self.workspace.messages.show("warning", "Not every value could be compared", outcome.lack, topic=_TOPIC)
         if any(row.difference.problem or row.difference.max_abs for row in self.rows):
-            self.table.sort_by(3)  # else in run order
+            if outcome.local:
+                self.table.sort_by(_LAYER_COLUMN, descending=False)  # worst first
+            else:
+                self.table.sort_by(_ERROR_COLUMN)  # else in run order
 
-    def _tolerances(self) -> tuple[float, float]:
+    def clear(self) -> None:
+        """Close the comparison: its rows, its colours, and the values that the tensor panel shows beside."""
+        if self._comparison is not None:
+            self._comparison.cancel()
+        self.rows, self._asked, self._compared, self._outcome = [], None, None, ComparisonOutcome([])
+        self.workspace.results.set_reference(None)
+        self.table.show_column(_LAYER_COLUMN, shown=False)
+        self._show()
+
+    def keep_in_float(self) -> None:
+        """Open the Convert dialog with the nodes of the selected rows left unchanged."""
+        names = [name for name, node in self._selected_nodes() if name]
+        if not names:
+            raise ModelError("The selected nodes have no names", "Name them first: Convert finds nodes by name.")
+        from onnx_workbench.viewer.dialogs.convert import ConvertDialog
+        from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside
+
+        dialog = ConvertDialog(self.workspace, self.window())
+        dialog.keep_nodes(names)
+        show_aside(self.workspace, dialog)
+
+    def _selected_nodes(self) -> list[tuple[str, Node]]:
+        """Return the nodes of the selected rows and their names, each once."""
+        values = (self.workspace.results.value_by_number(row.key[1]) for row in self.table.selected())
+        nodes = dict.fromkeys(value.producer for value in values if value is not None and value.producer is not None)
+        return [(node.name, node) for node in nodes]
+
+    def _enable_keep(self) -> None:
+        self.keep_button.setEnabled(bool(self.rows) and bool(self._selected_nodes()))
+
+    @property
+    def _tolerance(self) -> Tolerance | None:
+        """Return the tolerance that was typed; None: each value has its own, by type and scale."""
         relative, absolute = self.relative.number(), self.absolute.number()
-        return 1e-3 if relative is None else relative, 1e-5 if absolute is None else absolute
+        return None if relative is None and absolute is None else Tolerance(relative or 0.0, absolute or 0.0)
+
+    def _judged(self, row: Compared) -> Compared:
+        tolerance = self._tolerance
+        return row if tolerance is None else replace(row, tolerance=tolerance)
 
     @property
     def first(self) -> Compared | None:
         """Return the first value in run order outside the tolerances."""
-        rtol, atol = self._tolerances()
-        return first_divergence(self.rows, rtol=rtol, atol=atol)
+        return next((row for row in self.rows if not self._judged(row).is_close), None)
 
     def _show(self) -> None:
-        rows, (rtol, atol) = self.rows, self._tolerances()
+        rows, tolerance = self.rows, self._tolerance
+        judged = rows if tolerance is None else [replace(row, tolerance=tolerance) for row in rows]
         self._judging.start(
-            lambda progress: [i for i, row in enumerate(progress.paced(rows)) if not row.difference.within(rtol, atol)],
+            lambda progress: [i for i, row in enumerate(progress.paced(judged)) if not row.is_close],
             self._show_judged,
         )
 
@@ -265,6 +327,8 @@ class RunComparisonPanel(Panel):
         first = rows[differing[0]] if differing else None
         self.divergence.setEnabled(first is not None)
         self.save_button.setEnabled(bool(rows))
+        self.clear_button.setEnabled(self._asked is not None)
+        self._enable_keep()
         self._verdict = first, len(differing)
         self._tell()
         shown = differing if self.only.isChecked() else range(len(rows))
@@ -287,9 +351,14 @@ class RunComparisonPanel(Panel):
         count = plural(len(self.rows), "value")
         verdict = f"{off:,} of {count} differ" if off else f"{count} agree"
         where = f", first {self._named(first)}" if first is not None else ""
-        result = f"{verdict}{where}" if self.rows else "no value could be matched"
+        result = f"{verdict}{where}" if self.rows else self._why_unmatched()
         old = "Earlier run: " if self._is_old else ""
         self.summary.setText(f"{old}{display(self._asked[0], 60)}: {result}")
+
+    def _why_unmatched(self) -> str:
+        """Return what there is on both sides, where no value of one has the name of one of the other."""
+        ours = [value.name for value in self.workspace.runs.inputs.graph.outputs]
+        return f"no common values. This model has {_names(ours)}; the other has {_names(self._outcome.others.names)}"
 
     def _on_results(self, values: object) -> None:
         """Handle that another run is shown: the comparison and its colours do not belong to it."""
@@ -318,9 +387,9 @@ class RunComparisonPanel(Panel):
         row, position = rows[index], index + 1
         value = self.workspace.results.value_by_number(row.key[1])
         node = value.producer if value is not None else None
-        found = row.difference
-        rtol, atol = self._tolerances()
-        role = "" if found.within(rtol, atol) else "error"
+        judged = self._judged(row)
+        found, allowed, layer = row.difference, judged.tolerance, self._outcome.local.get(row.key)
+        role = "" if judged.is_close else "error"
         name = self._named(row)
         tip = name if row.other == row.name else f"{name}\nmatched with {display(row.other, 80)}"
         head = (
@@ -331,8 +400,8 @@ class RunComparisonPanel(Panel):
         if found.problem:
             cells = (
                 NumberCell("differs", _error(found), role),
-                NumberCell(display(found.problem, 80)),
-                *[NumberCell("")] * 4,
+                *[NumberCell("")] * 6,
+                NumberCell(display(found.problem, 80), role="muted", tip=display(found.problem, 500)),
             )
             return NumberRow(row, (*head, *cells))
         return NumberRow(
@@ -340,10 +409,12 @@ class RunComparisonPanel(Panel):
             (
                 *head,
                 _number(found.tolerance, role),
+                NumberCell(number_text(found.snr, 4), found.snr),
+                NumberCell("", inf) if layer is None else NumberCell(number_text(layer.snr, 4), layer.snr),
                 _number(found.max_abs),
+                NumberCell(number_text(allowed.atol, 3), allowed.atol, tip=_allowed_text(allowed)),
                 _number(found.max_rel),
                 NumberCell(number_text(found.cosine) if isnan(found.cosine) else f"{found.cosine:.7f}", found.cosine),
-                NumberCell(number_text(found.snr, 4), found.snr),
                 NumberCell(", ".join(map(str, found.worst)) if found.max_abs else "", role="muted", tip=_about(found)),
             ),
         )
@@ -367,7 +438,7 @@ class RunComparisonPanel(Panel):
         for row in progress.paced(rows):
             value = self.workspace.results.value_by_number(row.key[1])
             if value is not None and value.producer is not None:
-                numbers[value.producer] = max(compare.heat_of(row), numbers.get(value.producer, -20.0))
+                numbers[value.producer] = max(compare.heat_of(row), numbers.get(value.producer, 0.0))
         return numbers
 
     def _go(self, row: Compared) -> None:
@@ -393,11 +464,13 @@ class RunComparisonPanel(Panel):
                 for row in self.rows:
                     value, found = self.workspace.results.value_by_number(row.key[1]), row.difference
                     node = value.producer if value is not None else None
+                    layer = self._outcome.local.get(row.key)
                     numbers = (found.tolerance, found.max_abs, found.max_rel, found.cosine, found.snr)
                     writer.writerow(
                         [
                             self._named(row), node.op_type if node is not None else "", row.other,
                             *([""] * len(numbers) if found.problem else map(repr, map(float, numbers))),
+                            "" if layer is None else repr(float(layer.snr)),
                             " ".join(map(str, found.worst)), found.problem,
                         ]
                     )  # fmt: skip
@@ -413,7 +486,7 @@ class RunComparisonPanel(Panel):
 
 def _keys(rows: Sequence[Compared]) -> dict[int, Callable[[int], Key]]:
     """Return sort keys of positions and errors."""
-    return {0: float, 3: lambda index: _error(rows[index].difference)}
+    return {0: float, _ERROR_COLUMN: lambda index: _error(rows[index].difference)}
 
 
 def _error(found: ValueDifference) -> float:
@@ -422,6 +495,18 @@ def _error(found: ValueDifference) -> float:
 
 def _number(number: float, role: str = "") -> NumberCell:
     return NumberCell(number_text(number, 4), number, role)
+
+
+def _names(names: Sequence[str]) -> str:
+    """List some names."""
+    shown = [display(name, 40) for name in names[:_MOST_NAMES]]
+    return ", ".join([*shown, *(["…"] if len(names) > _MOST_NAMES else [])]) or "none"
+
+
+def _allowed_text(allowed: Tolerance) -> str:
+    """Describe a tolerance."""
+    text = f"|Δ| ≤ {allowed.atol:.3g} + {allowed.rtol:.3g}·|b|" if allowed.rtol else f"|Δ| ≤ {allowed.atol:.3g}"
+    return text if allowed.snr == inf else f"{text}, or an SNR of {allowed.snr:.0f} dB"
 
 
 def _about(found: ValueDifference) -> str:

@@ -3,24 +3,46 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from math import isfinite, log10
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.exec.inputs.recipe import interface_of
 from onnx_workbench.exec.inspect import reference
-from onnx_workbench.exec.inspect.compare import ComparedValue, Inside, compare_keys, compare_runs, compare_with
-from onnx_workbench.exec.inspect.expected_outputs import compare_with_folder
+from onnx_workbench.exec.inspect.compare import (
+    ComparedValue,
+    Inside,
+    ValueDifference,
+    compare_keys,
+    compare_runs,
+    compare_with,
+    same_values,
+    value_keys,
+)
+from onnx_workbench.exec.inspect.expected_outputs import outputs_in_folder
+from onnx_workbench.exec.inspect.local_loss import FedLayers, feed_layers
+from onnx_workbench.exec.inspect.model_comparison import (
+    RunPart,
+    ValuePair,
+    compare_parts,
+    pair_values,
+    run_part,
+    shared_feeds,
+    with_type_tolerance,
+)
 from onnx_workbench.exec.inspect.precision_trial import Precision, compare_rounded, in_precision
+from onnx_workbench.exec.inspect.tolerances import INTEGER_VALUES, RelativeErrors, type_error
 from onnx_workbench.exec.results.run_file import load_run
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.exec.results.values import same_value
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.analysis.quantized_values import Counterpart, is_quantized
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.writer.save import prepare
 from onnx_workbench.model.ir.graph import Node, Value
@@ -28,6 +50,7 @@ from onnx_workbench.model.ir.types import ElementType, TensorType
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.sandbox import make_own_folder
 from onnx_workbench.viewer.core.readers import read_model
+from onnx_workbench.viewer.run.other_values import OtherValues
 from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.run.value_paths import addresses_in, inside_nodes
 from onnx_workbench.viewer.style.formatting import display
@@ -37,12 +60,21 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.run.workspace import Workspace
 
 
+_MOST_ERROR = 100.0  # in colours, where a value cannot be compared
+
+
 @dataclass(frozen=True)
 class ComparisonOutcome:
-    """Result of a comparison: a row for each matched value, and why there are no more if a run ended early."""
+    """Result of a comparison: a row for each matched value, with its tolerance by element type and scale.
+
+    `lack` is why there are no more if a run ended early; `others` are the values compared with. Of a quantized and a
+    float model `local` has what each quantized layer loses by itself, by our keys.
+    """
 
     rows: list[ComparedValue]
     lack: str = ""
+    others: OtherValues = field(default_factory=OtherValues)
+    local: Mapping[ValueKey, ValueDifference] = field(default_factory=dict)
 
 
 #: Compares in the background.
@@ -65,7 +97,14 @@ def with_record(workspace: Workspace, other: RunRecord) -> Prepare:
     def prepared(ours: RunRecord, progress: Progress) -> Work:
         inside = inside_nodes(workspace, ours.result, progress)
         result = ours.result
-        return lambda progress: _compare(lambda: result.apply(compare_runs, other.result, inside, progress=progress))
+
+        def work(progress: Progress) -> ComparisonOutcome:
+            rows = _applied(lambda: result.apply(compare_runs, other.result, inside, progress=progress))
+            same = same_values(result, other.result, inside)
+            parts = {key: RunPart(at, other.result.layout.name(at[1])) for key, at in same.items()}
+            return _outcome(result, rows, OtherValues(other.result, parts))
+
+        return work
 
     return prepared
 
@@ -92,11 +131,11 @@ def with_npz(workspace: Workspace, path: Path) -> Prepare:
         def work(progress: Progress) -> ComparisonOutcome:
             saved = load_run(path)
             if not saved.is_run:
-                arrays = {name: v for (name,), v in saved.values.items()}
-                return _compare(lambda: result.apply(compare_with, arrays, progress=progress))
+                return _with_arrays(result, {name: v for (name,), v in saved.values.items()}, progress)
             found = ((result.key(a[0]) if len(a) == 1 else places.get(a), v) for a, v in saved.values.items())
             values = {key: value for key, value in found if key is not None}
-            return _compare(lambda: result.apply(compare_keys, values, inside, progress=progress))
+            rows = _applied(lambda: result.apply(compare_keys, values, inside, progress=progress))
+            return _outcome(result, rows, OtherValues(arrays=values, names=[" › ".join(a) for a in saved.values]))
 
         return work
 
@@ -108,50 +147,63 @@ def with_data_set(workspace: Workspace, folder: Path) -> Prepare:
     graph = interface_of(workspace.runs.inputs.graph)
 
     def prepared(ours: RunRecord, _progress: Progress) -> Work:
-        return lambda progress: _compare(
-            lambda: ours.result.apply(compare_with_folder, folder, graph, progress=progress)
-        )
+        def work(progress: Progress) -> ComparisonOutcome:
+            result = ours.result
+            return _with_arrays(result, result.apply(outputs_in_folder, folder, graph, progress=progress), progress)
+
+        return work
 
     return prepared
 
 
-def with_model(workspace: Workspace, other: Workspace) -> Prepare:
-    """Against another open model as it is now, by the names of values and of what is around them, with our inputs."""
+def _with_arrays(result: RunResult, arrays: Mapping[str, Any], progress: Progress) -> ComparisonOutcome:
+    rows = _applied(lambda: result.apply(compare_with, arrays, progress=progress))
+    return _outcome(result, rows, OtherValues(arrays={row.key: arrays[row.other] for row in rows}, names=list(arrays)))
+
+
+def with_model(workspace: Workspace, other: Workspace, partner: Callable[[Value], object] | None = None) -> Prepare:
+    """Against another open model as it is now, with our inputs.
+
+    Values are matched by their names and those of what is around them, inputs and outputs by position too, values of a
+    quantized model with those of the float model that they replace. Between two models of one kind, what `partner`
+    says a value is there comes first.
+    """
 
     def prepared(ours: RunRecord, progress: Progress) -> Work:
         _read(other, progress)
-        result = ours.result
-        named = {v.name: v for v in progress.paced(other.runs.inputs.graph.values())}
-        keys: dict[ValueKey, ValueKey | None] = {}
-        for key in progress.paced(result.layout.slots):
-            if not key[0] and (value := named.get(result.layout.name(key[1]))) is not None:
-                keys[key] = (), value.id
-        here, there = addresses_in(workspace), addresses_in(other)
-        for key in _in_calls(result, inside_nodes(workspace, result, progress), progress):
-            address = here.of(key)
-            keys[key] = None if address is None else there.find(address)
-        return _with_other(workspace, ours, other, keys, ours.feeds, progress)
-
-    return prepared
-
-
-def with_partners(workspace: Workspace, other: Workspace, partner: Callable[[Value], object]) -> ComparisonReference:
-    """Against another open model, each value of ours with what `partner` says it is there, inputs too."""
-
-    def prepared(ours: RunRecord, progress: Progress) -> Work:
-        _read(other, progress)
-        feeds = {}
-        keys: dict[ValueKey, ValueKey | None] = {}
-        for value in progress.paced(workspace.model.graph.values()):
-            theirs = partner(value) if value.initializer is None else None
-            key = ours.result.key(value)
-            if isinstance(theirs, Value) and key is not None:
-                keys[key] = (), theirs.id
+        result, graph, theirs = ours.result, workspace.runs.inputs.graph, other.runs.inputs.graph
+        inside = inside_nodes(workspace, result, progress)
+        found = pair_values(graph, theirs)
+        given = shared_feeds(graph, theirs, ours.feeds)
+        is_mixed = is_quantized(graph) != is_quantized(theirs)
+        for value in progress.paced(graph.values()):
+            twin = None if partner is None or is_mixed or value.initializer is not None else partner(value)
+            if isinstance(twin, Value):
+                found[value.id] = [ValuePair(Counterpart(value), Counterpart(twin))]
                 if value.name in ours.feeds:
-                    feeds[theirs.name] = ours.feeds[value.name]
-        return _with_other(workspace, ours, other, keys, feeds, progress)
+                    given[twin.name] = ours.feeds[value.name]
+        pairs: dict[ValueKey, list[tuple[RunPart, RunPart]]] = {
+            ((), number): [(run_part(pair.ours), run_part(pair.theirs)) for pair in some]
+            for number, some in progress.paced(found.items())
+        }
+        here, there = addresses_in(workspace), addresses_in(other)
+        for key in _in_calls(result, inside, progress):
+            address = here.of(key)
+            at = None if address is None else there.find(address)
+            if at is not None and address is not None:
+                pairs[key] = [(RunPart(key, address[-1]), RunPart(at, address[-1]))]
+        layers = _layers(workspace, other, progress) if is_mixed else None
+        ordered = [pair for key in value_keys(result, inside) for pair in pairs.get(key, ())]
+        return _with_other(workspace, ours, other, ordered, given, layers)
 
-    return ComparisonReference(other.label, prepared)
+    return prepared
+
+
+def _layers(workspace: Workspace, other: Workspace, progress: Progress) -> FedLayers:
+    """Copy the quantized one of two models, so that each of its layers can be fed by the float one."""
+    graphs = {one: one.runs.inputs.graph for one in (workspace, other)}
+    quantized, precise = (workspace, other) if is_quantized(graphs[workspace]) else (other, workspace)
+    return feed_layers(graphs[precise], quantized.model, progress=progress)
 
 
 def _read(other: Workspace, progress: Progress) -> None:
@@ -174,11 +226,11 @@ def _with_other(
     workspace: Workspace,
     ours: RunRecord,
     other: Workspace,
-    pairs: Mapping[ValueKey, ValueKey | None],
+    pairs: Sequence[tuple[RunPart, RunPart]],
     fed: Mapping[str, Any],
-    progress: Progress,
+    layers: FedLayers | None,
 ) -> Work:
-    """Compare with values of another open model as it is now, by our keys for them, when `fed` what we were.
+    """Compare with values of another open model as it is now, each of ours with its pair, when `fed` what we were.
 
     If what it shows was computed otherwise, it is run for this, beside what it shows. Inputs that only it has stay.
     """
@@ -186,30 +238,54 @@ def _with_other(
     inputs = {v.name for v in other.runs.inputs.inputs()}
     given = {**(shown.feeds if shown is not None else {}), **fed}
     feeds = {name: value for name, value in given.items() if name in inputs}
-    request, title = session.request(feeds, seed=ours.result.seed), other.label
+    title = other.label
+    with _named(title):
+        request = session.request(feeds, seed=ours.result.seed)
     known = shown if shown is not None and shown.whole and other.results.is_current else None
-    inside = inside_nodes(workspace, ours.result, progress)
-
-    def perform(progress: Progress) -> RunResult:
-        try:
-            return other.runs.perform(request, progress=progress)
-        except ModelError as error:
-            raise ModelError(f"{display(title, 60)} cannot be run with these inputs", _told(error)) from error
+    names = [display(value.name, 40) for value in other.runs.inputs.graph.outputs]
+    is_ours = is_quantized(workspace.runs.inputs.graph)
 
     def rows(theirs: RunResult, progress: Progress) -> list[ComparedValue]:
-        there = ((key, at) for key, at in pairs.items() if at is not None and theirs.info(at) is not None)
-        values = {key: theirs.value(at, progress=progress) for key, at in there}
-        return ours.result.apply(compare_keys, values, inside, progress=progress)
+        both = [(a, b) for a, b in pairs if ours.result.info(a.key) is not None and theirs.info(b.key) is not None]
+        parts = [(a, b.read(theirs, progress)) for a, b in both]
+        differences = ours.result.apply(compare_parts, parts, progress=progress)
+        return [ComparedValue(a.key, a.name, b.name, d) for (a, b), d in zip(both, differences, strict=True)]
+
+    def local(theirs: RunResult, progress: Progress) -> dict[ValueKey, ValueDifference]:
+        """What each quantized layer loses by itself: one more run of the quantized model."""
+        if layers is None:
+            return {}
+        precise, workspace_of, fed_there = (theirs, workspace, ours.feeds) if is_ours else (ours.result, other, feeds)
+        try:
+            again = Session(layers.document).request(layers.feeds(precise, fed_there), seed=ours.result.seed)
+            found = layers.losses(precise, workspace_of.runs.perform(again, progress=progress))
+        except LookupError:  # the float model did not compute all of what feeds the layers
+            return {}
+        return {a.key: found[name] for a, b in pairs if (name := (b if is_ours else a).name) in found}
 
     def work(progress: Progress) -> ComparisonOutcome:
         if known is not None and _was_fed(known, feeds, ours.result.seed):
             theirs = known.result
         else:
             _check_open(other)
-            theirs = perform(progress)
-        return replace(_compare(lambda: rows(theirs, progress)), lack=_lack(display(title, 60), theirs))
+            with _named(title):
+                theirs = other.runs.perform(request, progress=progress)
+        parts = {a.key: b for a, b in reversed(pairs) if theirs.info(b.key) is not None}
+        dequantized = {a.key: a for a, _ in pairs if a.scale is not None}
+        others = OtherValues(theirs, parts, ours=dequantized, names=names)
+        compared = _outcome(ours.result, _applied(lambda: rows(theirs, progress)), others)
+        return replace(compared, lack=_lack(display(title, 60), theirs), local=local(theirs, progress))
 
     return work
+
+
+@contextmanager
+def _named(title: str) -> Iterator[None]:
+    """Say of errors which model they are of."""
+    try:
+        yield
+    except ModelError as error:
+        raise ModelError(f"{display(title, 60)} cannot be run with these inputs", _told(error)) from error
 
 
 def _lack(which: str, result: RunResult) -> str:
@@ -248,15 +324,16 @@ def with_onnxruntime(workspace: Workspace) -> Prepare:
                 saving = prepare(workspace.model, path, progress=progress)
             folder = stack.pop_all()
 
-        def work(progress: Progress) -> list[ComparedValue]:
+        def work(progress: Progress) -> ComparisonOutcome:
             with folder:
                 if saving is not None:
                     saving.run(progress)
                 arrays = reference.run_onnxruntime(path, feeds)
             values = {key: array for name, array in arrays.items() if (key := result.key(name)) is not None}
-            return result.apply(compare_keys, values, progress=progress)
+            rows = _applied(lambda: result.apply(compare_keys, values, progress=progress))
+            return _outcome(result, rows, OtherValues(arrays=values, names=list(arrays)))
 
-        return lambda progress: _compare(lambda: work(progress))
+        return work
 
     return prepared
 
@@ -275,11 +352,14 @@ def with_precision(workspace: Workspace, precision: Precision, nodes: Iterable[N
             what = "no node" if chosen is None else "none of the nodes selected"
             raise ModelError("Nothing to round", f"{what} has float inputs or outputs")
         numbers = {v.id for v in progress.paced(values)}
+        error = INTEGER_VALUES if precision == "int8" else type_error(ElementType[precision.upper()])
         inside = inside_nodes(workspace, ours.result, progress)
 
         def work(progress: Progress) -> ComparisonOutcome:
             other = workspace.runs.perform(in_precision(request, precision, numbers), progress=progress)
-            compared = _compare(lambda: other.apply(compare_rounded, ours.result, inside, progress=progress))
+            rows = _applied(lambda: other.apply(compare_rounded, ours.result, inside, progress=progress))
+            parts = {row.key: RunPart(row.key, row.name) for row in rows}
+            compared = _outcome(ours.result, rows, OtherValues(other, parts, error=error))
             return replace(compared, lack=_lack(f"The run in {precision}", other))
 
         return work
@@ -325,11 +405,17 @@ def _is_float(workspace: Workspace, ours: RunRecord, value: Value) -> bool:
     return isinstance(kind, ElementType) and kind.is_float
 
 
-def _compare(work: Callable[[], list[ComparedValue]]) -> ComparisonOutcome:
+def _applied(compare: Callable[[], list[ComparedValue]]) -> list[ComparedValue]:
     try:
-        return ComparisonOutcome(work())
+        return compare()
     except LookupError as error:
         raise ModelError("The values are gone", f"{error}. Run the model again.") from error
+
+
+def _outcome(result: RunResult, rows: list[ComparedValue], others: OtherValues) -> ComparisonOutcome:
+    """Return the rows with their tolerances."""
+    errors = RelativeErrors(result)
+    return ComparisonOutcome([with_type_tolerance(row, errors, others.error_of(row.key)) for row in rows], "", others)
 
 
 def start_comparison(
@@ -358,6 +444,6 @@ def error_of(row: ComparedValue) -> float:
 
 
 def heat_of(row: ComparedValue) -> float:
-    """The error as a power of ten, fit for colours."""
+    """Return the error as a number fit for colours."""
     error = error_of(row)
-    return 2.0 if not isfinite(error) else min(2.0, log10(max(error, 1e-10)))
+    return _MOST_ERROR if not isfinite(error) else min(_MOST_ERROR, error)

@@ -35,17 +35,32 @@ from onnx_workbench.viewer.run.staleness import StaleValues, concerns_inputs, re
 if TYPE_CHECKING:
     from onnx_workbench.model.history.document import Change
     from onnx_workbench.viewer.core.tasks import Task
+    from onnx_workbench.viewer.run.other_values import OtherValues
     from onnx_workbench.viewer.run.workspace import Workspace
 
 #: How many whole results are remembered, and how many parts; and how many bytes all may have computed together.
 _MOST_RECORDS = 16
 _MOST_BYTES = 2 << 30
 
+_MOST_READ = 8  # values of a reference that are kept
+
 _STOPPED = "This was stopped. The value is computed again when it is selected again."
 
 #: In graphs of more nodes a reader looks for what an edit makes stale: 8 ms here, 260 ms at 100,000 nodes. For fewer it
 #: would have every view of values refreshed twice.
 _AT_ONCE = 5000
+
+
+@dataclass(eq=False)
+class Reference:
+    """What a run was compared with, by its title; `read` are the values that were shown, by our keys."""
+
+    record: RunRecord
+    title: str
+    values: OtherValues
+    read: dict[ValueKey, Any] = field(default_factory=dict)
+    problems: dict[ValueKey, str] = field(default_factory=dict)  # why values could not be read
+    reading: set[ValueKey] = field(default_factory=set)
 
 
 @dataclass(eq=False)
@@ -98,6 +113,7 @@ class Results(QObject):
     run_started = Signal()
     run_finished = Signal()  # `current` is that run's record, unless it gave none
     pins_changed = Signal()
+    reference_changed = Signal()
     element_chosen = Signal(object, tuple)  # Value and index: show where this element comes from
 
     def __init__(self, workspace: Workspace) -> None:
@@ -106,6 +122,7 @@ class Results(QObject):
         self._document = workspace.document
         self.current: RunRecord | None = None
         self.previous: RunRecord | None = None
+        self._reference: Reference | None = None
         self.pinned: tuple[Value, ...] = ()
         self.element: tuple[Value, tuple[int, ...]] | None = None  # chosen last, see choose_element
         self._records: list[RunRecord] = []  # the newest last
@@ -144,6 +161,52 @@ class Results(QObject):
     def before(self, value: Value) -> Any:
         """Return the value of the run before the last, to show differences."""
         return self._find(self.previous, value)
+
+    @property
+    def reference(self) -> Reference | None:
+        """What the shown run was compared with; None when it was not."""
+        found = self._reference
+        return found if found is not None and found.record is self.current else None
+
+    def set_reference(self, record: RunRecord | None, title: str = "", values: OtherValues | None = None) -> None:
+        """Offer the values that a run was compared with beside its own; None: the comparison was closed."""
+        self._reference = None if record is None or values is None else Reference(record, title, values)
+        self.reference_changed.emit()
+
+    def other(self, value: Value) -> Any:
+        """Return what a value was compared with; MISSING while it is read or if it cannot be; None: nothing."""
+        reference, key = self.reference, None if self.current is None else self.current.key(value)
+        if reference is None or key is None or not reference.values.has(key):
+            return None
+        return reference.read.get(key, MISSING)
+
+    def fetch_other(self, value: Value) -> bool:
+        """Read what a value was compared with, in the background; `changed` follows. False if nothing is to be read."""
+        reference, key = self.reference, None if self.current is None else self.current.key(value)
+        if reference is None or key is None or not reference.values.has(key):
+            return False
+        if key in reference.read or key in reference.problems:
+            return False
+        if key not in reference.reading:
+            reference.reading.add(key)
+            self._workspace.tasks.start(
+                "Bring a value",
+                lambda progress: reference.values.read(key, progress),
+                done=lambda found: reference.read.__setitem__(key, found),
+                failed=lambda error: reference.problems.__setitem__(key, _reason(error)),
+                finished=lambda: self._other_read(reference, key, value),
+                lane="fetch",
+            )
+        return True
+
+    def _other_read(self, reference: Reference, key: ValueKey, value: Value) -> None:
+        reference.reading.discard(key)
+        if key not in reference.read:
+            reference.problems.setdefault(key, _STOPPED)
+        while len(reference.read) > _MOST_READ:
+            del reference.read[next(iter(reference.read))]
+        if reference is self.reference:
+            self.changed.emit({value})
 
     def _find(self, record: RunRecord | None, value: Value) -> Any:
         key = None if record is None else record.key(value)
@@ -219,7 +282,7 @@ class Results(QObject):
 
     def forget_stops(self) -> None:
         """Values whose way here was stopped may be fetched again."""
-        for record in (self.current, self.previous):
+        for record in (self.current, self.previous, self._reference):
             if record is not None:
                 record.problems = {key: text for key, text in record.problems.items() if text != _STOPPED}
 
@@ -460,7 +523,7 @@ class Results(QObject):
         self._log.clear()
         self._search.stop()
         self._stale, self._sought = StaleValues(), frozenset()
-        self.current = self.previous = self._nodes = None
+        self.current = self.previous = self._nodes = self._reference = None
         self._before_run = None, None
         self._cancel_old()
         self.changed.emit(None)

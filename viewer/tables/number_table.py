@@ -277,7 +277,10 @@ class NumberTable(RowTable):
             return
         character, room = self.fontMetrics().averageCharWidth(), self.viewport().width()
         columns = self.source.columns
-        widths = [(column.width or _LEAST) * character + _PADDING for column in columns]
+        shown = [not self.isColumnHidden(index) for index in range(len(columns))]
+        widths = [
+            ((c.width or _LEAST) * character + _PADDING) * is_shown for c, is_shown in zip(columns, shown, strict=True)
+        ]
         if sum(widths) > room:
             needed = [max(self.sizeHintForColumn(i), self._heading_width(i)) for i in range(len(columns))]
             widths = [min(width, need) for width, need in zip(widths, needed, strict=True)]
@@ -286,8 +289,16 @@ class NumberTable(RowTable):
         if not self._is_arranged:
             self._sizing = True
             for index, width in enumerate(widths):
-                self.setColumnWidth(index, width)
+                if shown[index]:
+                    self.setColumnWidth(index, width)
             self._sizing = False
+
+    def show_column(self, column: int, *, shown: bool) -> None:
+        """Show or hide a column."""
+        self._sizing = True
+        self.setColumnHidden(column, not shown)
+        self._sizing = False
+        self._fit_columns()
 
     def _heading_width(self, index: int) -> int:
         """Return the width of a heading with its margins; only the sorted column needs room for the arrow."""

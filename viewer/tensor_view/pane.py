@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 _NARROW = 420  # px: below this the description is abbreviated
 _FACTS = 250  # px: initial maximum width of the statistics
 _MODES = ("Value", "Before", "Difference")
+_COMPARED_MODES = ("This", "Other", "Difference")  # while a comparison is loaded
 _READING = "Reading…"
 _AT_ONCE = 1 << 16  # bytes read without a task
 _SLOW = 150  # ms, after which a view of outdated values is replaced by a message
@@ -108,7 +109,7 @@ class TensorPane(QWidget):
         self.badge = text_label("Notes")
         self.target_box = combo("Which tensor of the node", self._on_target)
         self.view_box = combo("View", self._on_view)
-        self.mode_box = combo("This run, the previous run, or the difference", self.choose_mode)
+        self.mode_box = combo("This value, the other one, or the difference", self.choose_mode)
         self.mode_box.addItems(_MODES)
         for box in (self.mode_box, self.view_box):  # the name of the tensor, which elides, gives way first
             box.setMinimumWidth(0)
@@ -258,11 +259,11 @@ class TensorPane(QWidget):
         if target is None and not self._shown:
             return  # nothing, as before: every edit and every run comes here
         subject = resolve(self.workspace, target) if target is not None else None
-        mode = self._offer_modes(subject.modes if subject is not None else 1)
+        mode = self._offer_modes(subject)
         if subject is not None and mode == 1:
-            subject = subject.as_before()
+            subject = subject.as_other()
         shown = () if subject is None else (
-            subject.target.key, subject.held, subject.before if mode else None, mode, subject.waiting, subject.problem,
+            subject.target.key, subject.held, subject.other if mode else None, mode, subject.waiting, subject.problem,
         )  # fmt: skip
         old = self.subject
         self.subject = self.editing.subject = subject
@@ -281,13 +282,16 @@ class TensorPane(QWidget):
             return
         self._open(subject, mode)
 
-    def _offer_modes(self, count: int) -> int:
-        """Offer the first `count` modes; returns the one shown."""
+    def _offer_modes(self, subject: TensorSource | None) -> int:
+        """Offer the modes that a value has; returns the one shown."""
+        count, names = (1, _MODES) if subject is None else (
+            subject.modes, _COMPARED_MODES if subject.is_compared else _MODES
+        )  # fmt: skip
         mode = self._mode if self._mode < count else 0
         with QSignalBlocker(self.mode_box):
-            if count > 1 and count != self.mode_box.count():
+            if count > 1 and names[:count] != tuple(self.mode_box.itemText(i) for i in range(self.mode_box.count())):
                 self.mode_box.clear()
-                self.mode_box.addItems(_MODES[:count])
+                self.mode_box.addItems(names[:count])
             self.mode_box.setCurrentIndex(mode)
             self.mode_box.setVisible(count > 1)
         return mode
@@ -345,7 +349,7 @@ class TensorPane(QWidget):
         try:
             reader = subject.reader()
             if mode == 2:
-                reader = DifferenceReader(reader, reader_of(subject.before))
+                reader = DifferenceReader(reader, reader_of(subject.other))
             self._show_facts(shown=True)
             self._awaited = reader
             if reader.instant or (subject.kind == "tensor" and subject.nbytes <= _AT_ONCE):
@@ -566,6 +570,8 @@ class TensorPane(QWidget):
         if mode != self.mode_box.currentIndex() and not (self.subject and self.subject.may_be_comparable):
             self._mode = 0
             title, detail = "There is no value of the previous run", "Two runs must have computed it."
+            if self.workspace.results.reference is not None:
+                title, detail = "There is no other value", "The comparison has none that corresponds to this one."
             if self.subject is not None and self.subject.modes > 1:
                 title, detail = "There is no difference", "The two values differ in shape or are not numeric."
             self.workspace.messages.show("info", title, detail)

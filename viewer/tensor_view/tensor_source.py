@@ -12,6 +12,7 @@ import numpy as np
 from onnx_workbench.exec.inspect.overview import is_compatible
 from onnx_workbench.exec.inspect.statistics import Summary, describe
 from onnx_workbench.exec.kernels.allocation import SparseArray
+from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.model.edits.tensors import TensorLocation, tensor_at, tensor_locations
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
@@ -73,8 +74,10 @@ class TensorSource:
     stale: bool = False
     so_far: bool = False  # of a run that continues
     mismatch: str = ""
-    before: Any = None
-    awaits_before: bool = False
+    other: Any = None  # the value of the previous run, or what it was compared with
+    awaits_other: bool = False
+    other_storage: str = "of the previous run"
+    is_compared: bool = False
 
     @property
     def editable(self) -> bool:
@@ -83,24 +86,27 @@ class TensorSource:
 
     @property
     def modes(self) -> int:
-        """Return the number of modes: the value, that of the previous run, and their difference."""
-        if self.before is None or self.before is self.held or self.kind == "none":
+        """Return the number of modes: the value, the other one, and their difference."""
+        if self.other is None or self.kind == "none" or (self.other is self.held and not self.is_compared):
             return 1
-        was = self.as_before()
-        is_number = ElementType.STRING not in (self.element_type, was.element_type)
-        return 3 if self.kind == was.kind == "tensor" and self.shape == was.shape and is_number else 2
+        was = self.as_other()
+        kinds = self.element_type, was.element_type
+        has_difference = ElementType.STRING not in kinds
+        if self.is_compared:  # integers are dequantized to be compared with floats
+            has_difference &= len({isinstance(k, ElementType) and k.is_float for k in kinds}) == 1
+        return 3 if self.kind == was.kind == "tensor" and self.shape == was.shape and has_difference else 2
 
-    def as_before(self) -> TensorSource:
-        """Return the value of the previous run."""
-        info = describe(self.before)
+    def as_other(self) -> TensorSource:
+        """Return the value of the previous run, or what the value was compared with."""
+        info = describe(self.other)
         return replace(
             self,
             kind=_KINDS.get(info.kind, "tree"),
-            held=self.before,
+            held=self.other,
             element_type=info.element_type,
             shape=info.shape,
             nbytes=info.nbytes,
-            storage="of the previous run",
+            storage=self.other_storage,
             stale=False,
             so_far=False,
             mismatch="",
@@ -109,7 +115,7 @@ class TensorSource:
     @property
     def may_be_comparable(self) -> bool:
         """Return whether a comparison may become possible once pending values arrive."""
-        return self.waiting or self.awaits_before
+        return self.waiting or self.awaits_other
 
     @property
     def likeness(self) -> tuple[object, ...]:
@@ -232,7 +238,6 @@ def _of_run(workspace: Workspace, target: TensorCandidate, value: Value) -> Tens
         return TensorSource(target, "none", problem=_why_nothing(workspace, value))
     stale = bool(results.is_stale(value))
     so_far = results.current is not None and results.current.unfinished
-    before = results.before(value)
     if isinstance(held, Summary):
         info = held.info
         waiting = results.fetch(value)
@@ -242,15 +247,22 @@ def _of_run(workspace: Workspace, target: TensorCandidate, value: Value) -> Tens
             target, "none" if kind == "tree" else kind, None, info.element_type, info.shape, info.nbytes, "of the run",
             problem, waiting, stale, so_far,
         )  # fmt: skip
-    awaits_before = isinstance(before, Summary) and results.fetch(value, before=True)
-    if isinstance(before, Summary):
-        before = None
+    reference = results.reference
+    if reference is not None:
+        other = results.other(value)
+        awaits_other = other is MISSING and results.fetch_other(value)
+        other = None if other is MISSING else other
+        storage = f"of {display(reference.title, 60)}"
+    else:
+        other, storage = results.before(value), "of the previous run"
+        awaits_other = isinstance(other, Summary) and results.fetch(value, before=True)
+        other = None if isinstance(other, Summary) else other
     info = describe(held)
     mismatch = "" if value.type is None or is_compatible(info, value.type) else f"declared {type_text(value.type)}"
     kind = _KINDS.get(info.kind, "tree")
     return TensorSource(
         target, kind, held, info.element_type, info.shape, info.nbytes, "of the run", "", False, stale, so_far,
-        mismatch, before, awaits_before,
+        mismatch, other, awaits_other, storage, reference is not None,
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from onnx_workbench.exec.inspect.statistics import Summary, describe
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.edits.values import rename_value
+from onnx_workbench.viewer.dialogs.convert import ConvertDialog
 from onnx_workbench.viewer.run import compare
 from tests.viewer.held import let_readers_end
 from tests.viewer.run.run_actions import ONNX_RUNTIME, edit, make_finite, needs_onnx_runtime, node, opened, run, value
@@ -239,7 +240,7 @@ def test_partners_in_another_open_model_get_the_same_inputs_whatever_it_ran_with
     run(qtbot, second)
     panel = window.docks.open("compare")
     partners = {v: value(first, "x" if v.name == "picture" else v.name) for v in second.model.graph.values()}
-    found = compared(qtbot, panel, compare.with_partners(second, first, partners.get).prepare)
+    found = compared(qtbot, panel, compare.with_model(second, first, partners.get))
     assert {"picture", "c", "y"} <= found.keys()
     assert not any(d.max_abs for d in found.values())
     assert first.results.current is theirs, "what it shows itself stays"
@@ -475,7 +476,8 @@ def test_what_is_computed_for_a_comparison_comes_between_runs(window, qtbot, net
     monkeypatch.setattr(Session, "perform", watched)
     found = pick(qtbot, window.docks.open("compare"), choice)
     assert found[False, "y"] < 1
-    assert has_turn == [True, True]
+    assert len(has_turn) >= 2  # the tensor panel reads one, too
+    assert all(has_turn)
 
 
 def test_values_of_another_model_are_not_brought_for_a_comparison_that_was_stopped(window, qtbot, net, tmp_path):
@@ -503,3 +505,131 @@ def test_values_of_another_model_are_not_brought_for_a_comparison_that_was_stopp
     qtbot.waitUntil(lambda: not workspace.tasks.running)
     assert task.error is None
     assert not panel.rows
+
+
+FLOAT = """<ir_version: 10, opset_import: ["" : 21]> g (float[4,3] x) => (float[4,2] y)
+  <float[3,2] w = {1, -1, 0.5, 0.25, -0.5, 1}> { [mul] a = MatMul (x, w)  [relu] b = Relu (a)  [neg] y = Neg (b) }"""
+
+#: As static quantization writes it: the Relu is folded, and MatMul writes its result.
+QUANTIZED = """<ir_version: 10, opset_import: ["" : 21]> g (float[4,3] x) => (float[4,2] y)
+  <float[3,2] w = {1, -1, 0.5, 0.25, -0.5, 1}, float s = {0.01}, uint8 z = {0}, float sx = {0.008}, uint8 zx = {128}> {
+  xq = QuantizeLinear (x, sx, zx)  xd = DequantizeLinear (xq, sx, zx)  b = MatMul (xd, w)
+  bq = QuantizeLinear (b, s, z)  bd = DequantizeLinear (bq, s, z)  y = Neg (bd) }"""
+
+
+@pytest.fixture
+def pair(window, qtbot, tmp_path):
+    """The documents of a float model and of its quantized form, the float one run and in front."""
+    for name, text in (("quantized.onnx", QUANTIZED), ("float.onnx", FLOAT)):
+        onnx.save(onnx.parser.parse_model(text), tmp_path / name)
+    quantized = opened(window, qtbot, tmp_path / "quantized.onnx")
+    precise = opened(window, qtbot, tmp_path / "float.onnx")
+    precise.runs.inputs.set_source("x", Constant(np.linspace(-1, 1, 12).reshape(4, 3).tolist()))
+    run(qtbot, precise)
+    return precise, quantized
+
+
+def test_quantized_values_are_matched_with_what_replaces_them(window, qtbot, pair):
+    precise, quantized = pair
+    panel = window.docks.open("compare")
+    compared(qtbot, panel, compare.with_model(precise, quantized))
+    assert [(row.name, row.other) for row in panel.rows] == [("x", "xd"), ("a", "b"), ("b", "bd"), ("y", "y")]
+    assert "4 values agree" in panel.summary.text(), "within what 8 bits explain"
+    lost = {precise.results.value_by_number(key[1]).name: loss.snr for key, loss in panel._outcome.local.items()}
+    assert set(lost) == {"b"}
+    assert lost["b"] > 30
+    assert not panel.table.isColumnHidden(5)
+    panel.clear_button.click()
+    assert panel.table.isColumnHidden(5)
+
+
+def modes(pane):
+    return [] if pane.mode_box.isHidden() else [pane.mode_box.itemText(i) for i in range(pane.mode_box.count())]
+
+
+def select(qtbot, pane, one):
+    pane.workspace.selection.set([one])
+    qtbot.waitUntil(lambda: pane.target is not None and pane.target.value is one and not pane.workspace.tasks.running)
+
+
+def shown(qtbot, pane, mode):
+    """Choose one of this, other and difference; the numbers shown."""
+    qtbot.waitUntil(lambda: mode in modes(pane))
+    pane.mode_box.setCurrentText(mode)
+    pane.mode_box.activated.emit(pane.mode_box.currentIndex())
+    qtbot.waitUntil(lambda: pane.reader is not None and not pane.workspace.tasks.running)
+    return pane.reader.flat(0, pane.reader.size)
+
+
+def test_the_tensor_panel_shows_what_a_value_was_compared_with(window, qtbot, pair):
+    precise, quantized = pair
+    panel, pane = window.docks.open("compare"), window.docks.open("tensor").pane
+    compared(qtbot, panel, compare.with_model(precise, quantized))
+    select(qtbot, pane, value(precise, "b"))
+    exact = shown(qtbot, pane, "This")
+    other = shown(qtbot, pane, "Other")
+    assert pane.storage.text() == "of other"
+    steps = other / np.float32(0.01)
+    assert np.abs(steps - steps.round()).max() < 1e-4, "what is read instead of it"
+    assert shown(qtbot, pane, "Difference") == pytest.approx(exact - other)
+    panel.clear_button.click()
+    qtbot.waitUntil(lambda: modes(pane) == [])
+    assert panel.rows == []
+
+
+@pytest.mark.parametrize("what", ["file", "float16", pytest.param("onnxruntime", marks=needs_onnx_runtime)])
+def test_this_other_and_difference_are_offered_for_any_comparison(window, qtbot, pair, tmp_path, what):
+    precise, _ = pair
+    panel, pane = window.docks.open("compare"), window.docks.open("tensor").pane
+    exact = precise.results.value_of(value(precise, "b"))
+    np.savez(tmp_path / "b.npz", b=exact + 1)
+    prepare = {
+        "file": lambda: compare.with_npz(precise, tmp_path / "b.npz"),
+        "float16": lambda: compare.with_precision(precise, "float16", None),
+        "onnxruntime": lambda: compare.with_onnxruntime(precise),
+    }[what]()
+    compared(qtbot, panel, prepare)
+    select(qtbot, pane, value(precise, "b"))
+    expected = {"file": exact + 1, "float16": exact.astype(np.float16), "onnxruntime": exact}[what]
+    close = pytest.approx(expected.ravel(), abs=2e-3 if what == "float16" else 1e-6)
+    assert shown(qtbot, pane, "Other") == close
+    select(qtbot, pane, value(precise, "a"))
+    if what == "file":
+        qtbot.waitUntil(lambda: modes(pane) == [])
+    run(qtbot, precise, "run.fresh")
+    select(qtbot, pane, value(precise, "b"))
+    qtbot.waitUntil(lambda: modes(pane) == ["Value", "Before", "Difference"])
+
+
+def test_where_nothing_matches_both_sides_are_named(window, qtbot, pair, tmp_path):
+    precise, _ = pair
+    np.savez(tmp_path / "other.npz", scores=np.zeros(5), boxes=np.zeros((7, 4)))
+    panel = window.docks.open("compare")
+    panel.compare("other.npz", compare.with_npz(precise, tmp_path / "other.npz"))
+    qtbot.waitUntil(lambda: "This model has y; the other has scores, boxes" in panel.summary.text())
+
+
+def test_nodes_of_selected_rows_are_kept_in_float(window, qtbot, pair):
+    precise, _ = pair
+    panel = window.docks.open("compare")
+    compared(qtbot, panel, compare.with_precision(precise, "float16", None))
+    assert not panel.keep_button.isEnabled()
+    row = next(i for i, one in enumerate(panel.table.targets()) if one.name == "b")
+    panel.table.selectRow(row)
+    panel.keep_button.click()
+    dialog = next(d for d in window.findChildren(ConvertDialog) if d.isVisible())
+    assert (dialog.keep.text(), dialog.precision.currentData()) == ("relu", "float16")
+    qtbot.waitUntil(lambda: dialog.list.count() > 0)
+    dialog.reject()
+
+
+def test_a_typed_tolerance_takes_the_place_of_those_by_type(window, qtbot, pair, tmp_path):
+    precise, _ = pair
+    exact = precise.results.value_of(value(precise, "b"))
+    np.savez(tmp_path / "b.npz", b=exact + 1e-3)
+    panel = window.docks.open("compare")
+    compared(qtbot, panel, compare.with_npz(precise, tmp_path / "b.npz"))
+    assert "1 of 1 value differ" in panel.summary.text()
+    panel.absolute.setText("0.01")
+    panel.absolute.editingFinished.emit()
+    qtbot.waitUntil(lambda: "1 value agree" in panel.summary.text())

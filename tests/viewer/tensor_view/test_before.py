@@ -41,7 +41,7 @@ def look_at(qtbot, panel, name):
     """Select a value, and wait for it and for what it was."""
     panel.workspace.selection.set([value(panel.workspace, name)])
     pane = panel.pane
-    qtbot.waitUntil(lambda: pane.subject is not None and not pane.subject.waiting and not pane.subject.awaits_before)
+    qtbot.waitUntil(lambda: pane.subject is not None and not pane.subject.waiting and not pane.subject.awaits_other)
     settled(qtbot, panel)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from itertools import chain
+from math import log10
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from onnx_workbench.viewer.style.theme import Theme
 #: Anchors of a perceptually uniform map from dark violet over green to yellow (the viridis family).
 _HEAT_ANCHORS = ("#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725")
 _HEAT_STEPS = 64
+_FAR = 50  # times the median: an amount beyond has the scale made logarithmic
 #: Colours for devices and pipeline stages, tellable apart by colour-blind people and under white text.
 _DEVICES = ("#00629b", "#a34a00", "#00735a", "#8a4a76", "#63661a", "#4d5763", "#7d5c00", "#3a6f8f")
 
@@ -53,7 +55,10 @@ def by_category(scene: Scene, theme: Theme) -> Coloring:
 
 
 def by_heat(scene: Scene, theme: Theme, numbers: Mapping[Node, float], title: str) -> Coloring:
-    """Colour nodes by a number each; those without one are grey. A group has the largest of its nodes."""
+    """Colour nodes by a number each; those without one are grey. A group has the largest of its nodes.
+
+    The scale is logarithmic where a few amounts are so large that the others would all have one colour.
+    """
     values = np.full(len(scene.boxes), np.nan)
     for index, box in enumerate(scene.boxes):
         if isinstance(box.subject, Node):
@@ -62,14 +67,21 @@ def by_heat(scene: Scene, theme: Theme, numbers: Mapping[Node, float], title: st
             inside = [numbers[node] for node in box.subject.all_nodes() if node in numbers]
             values[index] = max(inside, default=np.nan)
     known = np.isfinite(values)
-    low, high = (float(values[known].min()), float(values[known].max())) if known.any() else (0.0, 0.0)
+    numbers_shown = values[known]
+    amounts = numbers_shown[numbers_shown > 0]
+    is_log = bool(len(amounts) and numbers_shown.min() >= 0 and amounts.max() > _FAR * np.median(amounts))
+    if is_log:
+        title, numbers_shown = f"{title}, log", amounts
+        values[known] = np.log10(np.maximum(values[known], amounts.min()))
+    ends = (float(numbers_shown.min()), float(numbers_shown.max())) if known.any() else (0.0, 0.0)
+    low, high = (log10(ends[0]), log10(ends[1])) if is_log else ends
     half = high / 2 - low / 2 or 1.0  # the whole may be wider than any number
     steps = np.zeros(len(values), np.uint8)
     steps[known] = 1 + np.round((values[known] / 2 - low / 2) / half * (_HEAT_STEPS - 1)).astype(np.uint8)
     palette = (theme.endpoint, *heat_colors())
     if known.any():
-        digits = digits_apart(low, high, 4)
-        legend = Legend(title, number_text(low, digits), number_text(high, digits))
+        digits = 3 if is_log else digits_apart(*ends, 4)
+        legend = Legend(title, number_text(ends[0], digits), number_text(ends[1], digits))
     else:
         legend = Legend(title, entries=(("no finite number", theme.endpoint),))
     return Coloring(steps, palette, (theme.text, *(_readable_on(color) for color in palette[1:])), legend)

@@ -296,6 +296,15 @@ def test_heat_runs_from_dark_to_light_and_tells_its_range(show, small, low, high
     assert lightness[0] < lightness[32] < lightness[-1]
 
 
+def test_one_amount_far_above_the_others_makes_the_heat_logarithmic(show, small):
+    view = show(small.model())
+    nodes = list(view.workspace.graph.nodes)[:3]
+    shades = by_heat(view.scene, theme(), dict(zip(nodes, (0.001, 0.01, 10.0), strict=True)), "ms")
+    assert (shades.legend.title, shades.legend.low, shades.legend.high) == ("ms, log", "0.001", "10")
+    boxes = [view.scene.drawing.boxes_of(node)[0] for node in nodes]
+    assert shades.indices[boxes].tolist() == [1, 17, 64]
+
+
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_heat_of_nothing_finite_tells_no_range(show, small, number):
     view = show(small.model())
