@@ -167,6 +167,7 @@ class Docks(QObject):
             dock.hide()
             dock.closed_by_person.connect(self._remember_closed)
         self._offered: set[str] = set()
+        self._is_first = False  # the next layout is that of the last start
         self._tab_bars = QTimer(self, singleShot=True, interval=0)
         self._tab_bars.timeout.connect(self._reach_tab_bars)
         for dock in self._docks.values():
@@ -174,8 +175,12 @@ class Docks(QObject):
         application = QApplication.instance()
         assert isinstance(application, QApplication)
         application.focusChanged.connect(self._show_focused)
+        self._widen_bottom()
+
+    def _widen_bottom(self) -> None:
+        """Let the bottom docks take the full width, as tables of numbers are wide."""
         for corner in (Qt.Corner.BottomLeftCorner, Qt.Corner.BottomRightCorner):
-            window.setCorner(corner, Qt.DockWidgetArea.BottomDockWidgetArea)  # tables of numbers are wide
+            self._window.setCorner(corner, Qt.DockWidgetArea.BottomDockWidgetArea)
 
     def _reach_tab_bars(self) -> None:
         """Keep hidden single-tab bars of the window out of the tab order."""
@@ -271,10 +276,18 @@ class Docks(QObject):
         return self._window.saveState() if self._are_shown else self._state
 
     def restore(self, state: QByteArray) -> None:
-        """Restore the layout of the last start."""
-        self._state = state
+        """Restore the layout of the last start, but for the docks below the graph: nothing was run or found yet."""
+        self._state, self._is_first = state, True
         if self._are_shown and not state.isEmpty():
-            self._window.restoreState(state)
+            self._restore_state()
+
+    def _restore_state(self) -> None:
+        self._window.restoreState(self._state)
+        self._widen_bottom()
+        is_first, self._is_first = self._is_first, False
+        for dock in self._docks.values():
+            if is_first and dock.info.area == "bottom" and not dock.isFloating():
+                dock.hide()
 
     def set_shown(self, *, shown: bool) -> None:
         """Hide all docks, or restore the shown ones: at first the default ones."""
@@ -284,7 +297,7 @@ class Docks(QObject):
             self._state = self._window.saveState()
         self._are_shown = shown
         if shown and not self._state.isEmpty():
-            self._window.restoreState(self._state)
+            self._restore_state()
             return
         for dock in self._docks.values():
             dock.setVisible(shown and dock.info.open_at_first)

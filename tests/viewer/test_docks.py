@@ -118,6 +118,20 @@ def test_what_was_open_is_remembered_between_starts(qtbot, tmp_path):
     assert before[0] != changed
 
 
+def test_docks_below_the_graph_are_closed_at_the_next_start_and_as_wide_as_the_window(qtbot, tmp_path):
+    for is_first in (True, False):
+        window = MainWindow(Settings())
+        window.resize(1100, 700)
+        window.show()
+        open_copies(window, qtbot, tmp_path, "a.onnx")
+        assert not window.docks.is_open("tensor")
+        if is_first:
+            panel = window.docks.open("tensor")
+            qtbot.waitUntil(lambda panel=panel, window=window: panel.width() > window.width() - 40)
+        window.close()
+        qtbot.wait(0)
+
+
 def test_a_panel_asks_for_another_one_and_never_closes_it(window, qtbot, tmp_path):
     open_copies(window, qtbot, tmp_path, "a.onnx")
     workspace = window.workspace
