@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QDialog, QDialogButtonBox, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QDialog, QDialogButtonBox, QHeaderView, QLabel, QVBoxLayout, QWidget
 from shiboken6 import isValid
 
 from onnx_workbench.exec.errors import KernelError
@@ -33,13 +33,12 @@ from onnx_workbench.viewer.tables.row_model import Column, Index, RowModel
 from onnx_workbench.viewer.tables.row_table import RowTable
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 
-_DIFFERENCE = 4
 _COLUMNS = (
-    Column("Initializer", 30),
-    Column("In the file", 30),
+    Column("Initializer"),
+    Column("In the file"),
     Column("Shape", 14),
-    Column("", 22),
-    Column("Largest |Δ|", 0, "The largest change of an element"),
+    Column("Fit", 22),
+    Column("Largest |Δ|", 14, "The largest change of an element"),
 )
 
 
@@ -96,9 +95,13 @@ class ImportWeightsDialog(QDialog):
         self._task: Task[Any] | None = None
         self.model = WeightModel(self)
         self.table = RowTable(self.model, "Weights")
-        for column, shown in enumerate(_COLUMNS[:-1]):
-            self.table.setColumnWidth(column, shown.width * self.table.fontMetrics().averageCharWidth())
-        self.table.horizontalHeader().setStretchLastSection(True)
+        self.table.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        header = self.table.horizontalHeader()
+        for column, shown in enumerate(_COLUMNS):
+            if shown.width:
+                self.table.setColumnWidth(column, shown.width * self.table.fontMetrics().averageCharWidth())
+            else:
+                header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
         self.summary = QLabel()
         self.summary.setTextFormat(Qt.TextFormat.PlainText)
         self.summary.setWordWrap(True)
