@@ -394,6 +394,9 @@ class MemoryCurve(Plot):
             self._curve.setPen(pen)
             self._curve.setBrush(fill)
 
+    def numbers(self) -> str:
+        return "\n".join(["step\tbytes", *(f"{step}\t{size}" for step, size in enumerate(self._live.tolist(), 1))])
+
     def left_texts(self, values: list[float], _spacing: float) -> list[str]:
         return [bytes_text(round(v)) for v in values]
 

@@ -99,6 +99,10 @@ class Histogram(Plot):
     def _height(self, count: int) -> float:
         return (log10(count) if count else _BASE) if self.logarithmic else float(count)
 
+    def numbers(self) -> str:
+        rows = zip(self._edges[:-1], self._edges[1:], self._counts, strict=True)
+        return "\n".join(["from\tto\tcount", *(f"{low!r}\t{high!r}\t{count}" for low, high, count in rows)])
+
     def left_texts(self, values: list[float], _spacing: float) -> list[str]:
         if self.logarithmic:
             return [number_text(round(10**v)) if v >= 0 else "" for v in values]

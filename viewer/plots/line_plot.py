@@ -90,7 +90,9 @@ class LinePlot(Plot):
         xs = np.array(self._positions, np.float64)
         for number, (_, low, high) in enumerate(self._lines):
             with np.errstate(all="ignore"):
-                self._draw_line(xs, low / unit, high / unit, QColor(_COLORS[number % len(_COLORS)]))
+                upper = high / unit
+                lower = upper if low is high else low / unit
+                self._draw_line(xs, lower, upper, QColor(_COLORS[number % len(_COLORS)]))
         self.name_axes("index", "value")
         bottom, top = self._low / unit, self._high / unit
         room = _ROOM * (top - bottom)
@@ -149,6 +151,14 @@ class LinePlot(Plot):
                 value = f"{number_text(a, self._digits(4))} … {number_text(b, self._digits(4))}"
             parts.append(f"{name}: {value}" if name else value)
         return f"[{self._positions[self._at]}]  " + "   ".join(parts)
+
+    def numbers(self) -> str:
+        names, columns = ["index"], [[str(position) for position in self._positions]]
+        for number, (name, low, high) in enumerate(self._lines):
+            title = name or f"line {number}"
+            names += [title] if low is high else [f"{title} min", f"{title} max"]
+            columns += [list(map(repr, part.tolist())) for part in ((high,) if low is high else (low, high))]
+        return "\n".join(map("\t".join, (names, *zip(*columns, strict=True))))
 
     def text_below(self) -> tuple[str, bool]:
         return self.point_text or self._note, self._at is not None

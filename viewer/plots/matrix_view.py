@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import floor, log10
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,7 +51,8 @@ class MatrixImage:
     `about(row, column)` describes a cell, empty for a gap; `text(row, column, most)` is its text of at most so many
     characters. `stretch` lets cells be other than square. Where a cell stands for several elements, up to `step` in a
     line, `detail(part)` makes a finer picture of a part; `part` is the area that a picture covers of the whole. It
-    may take long: not for the GUI thread.
+    may take long: not for the GUI thread. `axes` are the numbers of its rows and of its columns, which are written
+    beside it with their names; `labels` are texts at the upper left of a row and column.
     """
 
     pixels: NDArray[np.uint8]
@@ -63,6 +65,9 @@ class MatrixImage:
     part: Part = (0.0, 0.0, 1.0, 1.0)
     detail: Callable[[Part], MatrixImage] | None = None
     index: Callable[[int, int], tuple[int, ...] | None] = lambda _row, _column: None  # of the element of a cell
+    axes: tuple[range, range] | None = None
+    names: tuple[str, str] = ("", "")
+    labels: tuple[tuple[int, int, str], ...] = ()
 
 
 @dataclass(eq=False)
@@ -174,8 +179,19 @@ class MatrixView(QWidget):
 
     def _frame(self) -> QRectF:
         """Return the rectangle that the picture may take."""
-        width = self.width() - 2 * _MARGIN - self._legend_width()
-        return QRectF(_MARGIN, _MARGIN, width, self.height() - 2 * _MARGIN - _STATUS)
+        left, below = self._axes_room()
+        width = self.width() - 2 * _MARGIN - left - self._legend_width()
+        return QRectF(_MARGIN + left, _MARGIN, width, self.height() - 2 * _MARGIN - below - _STATUS)
+
+    def _axes_room(self) -> tuple[float, float]:
+        """Width of the numbers beside the picture, and height of those below."""
+        picture = self.picture
+        if picture is None or picture.axes is None:
+            return 0.0, 0.0
+        metrics = QFontMetricsF(self._legend_font())
+        last = max((abs(end) for end in (picture.axes[0].start, picture.axes[0].stop)), default=0)
+        widest = max(metrics.horizontalAdvance(number_text(last)), metrics.horizontalAdvance(picture.names[0]))
+        return widest + 6, metrics.height() + 2
 
     def _legend_width(self) -> float:
         scale = self.picture.scale if self.picture is not None else None
@@ -375,10 +391,13 @@ class MatrixView(QWidget):
             painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, across < 1 or down < 1)
             painter.drawImage(self._place(number), layer.image)
         self._paint_numbers(painter, len(self._layers) - 1)
+        self._paint_labels(painter, picture)
         if self._cell is not None:
             painter.setPen(colors.accent)
             painter.drawRect(self._rect_of(self._cell))
         painter.restore()
+        if picture.axes is not None:
+            self._paint_axes(painter, picture.axes, picture.names)
         if picture.scale is not None:
             self._paint_legend(painter, picture.scale)
         painter.setPen(colors.text)
@@ -412,6 +431,52 @@ class MatrixView(QWidget):
                 painter.drawText(cell, Qt.AlignmentFlag.AlignCenter, picture.text(row, column, most))
         painter.setFont(self.font())
 
+    def _paint_labels(self, painter: QPainter, picture: MatrixImage) -> None:
+        """The names of parts of the picture, on a ground of their own, where there is room for all of them."""
+        if not picture.labels:
+            return
+        font = monospace(max(self.font().pointSizeF() - 2, 7))
+        metrics, (across, down), place = QFontMetricsF(font), self._cell_size(), self._place()
+        columns = sorted({column for _, column, _ in picture.labels})
+        rows = sorted({row for row, _, _ in picture.labels})
+        room = across * (columns[1] - columns[0] if len(columns) > 1 else self.image.width())
+        height = down * (rows[1] - rows[0] if len(rows) > 1 else self.image.height())
+        if (
+            height < 2 * metrics.height()
+            or room < max(metrics.horizontalAdvance(text) for _, _, text in picture.labels) + 6
+        ):
+            return
+        painter.setFont(font)
+        ground = QColor(theme().panel)
+        ground.setAlpha(200)
+        for row, column, text in picture.labels:
+            at = QPointF(place.left() + column * across, place.top() + row * down)
+            field = QRectF(at.x(), at.y(), metrics.horizontalAdvance(text) + 4, metrics.height())
+            painter.fillRect(field, ground)
+            painter.setPen(theme().text)
+            painter.drawText(field, Qt.AlignmentFlag.AlignCenter, text)
+        painter.setFont(self.font())
+
+    def _paint_axes(self, painter: QPainter, axes: tuple[range, range], names: tuple[str, str]) -> None:
+        """Round numbers of rows and columns, and the names of the axes."""
+        frame, place, (across, down) = self._frame(), self._place(), self._cell_size()
+        painter.setFont(self._legend_font())
+        painter.setPen(theme().muted)
+        metrics = QFontMetricsF(painter.font())
+        right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        name = QRectF(0, frame.bottom() + 2, frame.left() - 4, metrics.height())
+        painter.drawText(name, right, names[0])
+        for number, middle in _ticks(axes[0], place.top(), down, frame.top(), frame.bottom(), 2 * metrics.height()):
+            field = QRectF(0, middle - metrics.height() / 2, frame.left() - 4, metrics.height())
+            painter.drawText(field, right, number_text(number))
+        widest = metrics.horizontalAdvance(number_text(axes[1].stop)) + 16
+        end = frame.right() - metrics.horizontalAdvance(names[1]) - 8
+        for number, middle in _ticks(axes[1], place.left(), across, frame.left(), end, widest):
+            field = QRectF(middle - widest / 2, frame.bottom() + 2, widest, metrics.height())
+            painter.drawText(field, Qt.AlignmentFlag.AlignCenter, number_text(number))
+        painter.drawText(QRectF(end, frame.bottom() + 2, frame.right() - end, metrics.height()), right, names[1])
+        painter.setFont(self.font())
+
     def _most_characters(self, metrics: QFontMetricsF, number: int = 0) -> int:
         """Return how many characters fit into a cell of a layer."""
         return int((self._cell_size(number)[0] - 2) / metrics.horizontalAdvance("0"))
@@ -441,6 +506,25 @@ class MatrixView(QWidget):
             room = QRectF(bar.right() + 4, y - metrics.height() / 2, self._legend_width() - _BAR, metrics.height())
             painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, text)
         painter.setFont(self.font())
+
+
+def _ticks(axis: range, start: float, size: float, low: float, high: float, apart: float) -> list[tuple[int, float]]:
+    """Return round numbers along an axis, as far `apart` as they need, and the middles of their cells within a range.
+
+    The first cell begins at `start`, and each is `size` long.
+    """
+    if not axis or size <= 0:
+        return []
+    least = max(apart / size * axis.step, axis.step, 1)
+    power = 10 ** max(floor(log10(least)), 0)
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least)
+    first = max(int((low - start) / size), 0)
+    last = min(int((high - start) / size), len(axis) - 1)
+    if first > last:
+        return []
+    numbers = range(-(-axis[first] // step) * step, axis[last] + 1, step)
+    found = ((number, start + ((number - axis.start) // axis.step + 0.5) * size) for number in numbers)
+    return [(number, middle) for number, middle in found if low <= middle <= high]
 
 
 def _numbers_of(scale: ColorScale) -> tuple[str, str, str]:

@@ -6,10 +6,22 @@ from math import floor, log10
 from typing import Any
 
 from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, Qt
-from PySide6.QtGui import QFont, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QWheelEvent
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtGui import (
+    QContextMenuEvent,
+    QFont,
+    QFontMetricsF,
+    QGuiApplication,
+    QKeyEvent,
+    QKeySequence,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
-from onnx_workbench.viewer.plots.focus import paint_focus
+from onnx_workbench.viewer.plots.focus import as_seen, paint_focus
 from onnx_workbench.viewer.style.formatting import number_text
 from onnx_workbench.viewer.style.theme import monospace, theme, themes
 
@@ -73,6 +85,10 @@ class Plot(QWidget):
 
     def restyle(self) -> None:
         """Take the colours of the theme."""
+
+    def numbers(self) -> str:
+        """What is plotted, as lines of numbers with tabs between them, the first of them the names of the columns."""
+        return ""
 
     def left_texts(self, values: list[float], spacing: float) -> list[str]:
         """The numbers along the left axis."""
@@ -212,8 +228,28 @@ class Plot(QWidget):
         scene = self.area.getViewBox().mapViewToScene(QPointF(x, y))
         return QPointF(self.view.mapFromScene(scene))
 
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        for title, run in (
+            ("Copy &Picture", self.copy_picture), ("Copy &Numbers", self.copy_numbers), ("Show &All", self.fit),
+        ):  # fmt: skip
+            menu.addAction(title).triggered.connect(run)
+        menu.popup(event.globalPos())
+        event.accept()
+
+    def copy_picture(self) -> None:
+        """Copy the plot as it is seen."""
+        QGuiApplication.clipboard().setImage(as_seen(self))
+
+    def copy_numbers(self) -> None:
+        """Copy what is plotted as a table."""
+        QGuiApplication.clipboard().setText(self.numbers())
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        if self._view is not None and event.text() in ("+", "=", "-"):
+        if event.matches(QKeySequence.StandardKey.Copy):
+            self.copy_numbers()
+        elif self._view is not None and event.text() in ("+", "=", "-"):
             factor = _KEYS_ZOOM if event.text() != "-" else 1 / _KEYS_ZOOM
             self.area.getViewBox().scaleBy((factor, 1.0))
         elif self._view is not None and event.text() == "0":

@@ -29,7 +29,8 @@ from onnx_workbench.viewer.tensor_view.tensor_model import number_cell, short_ce
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_MOST_PLANES = 144
+#: Planes of a page.
+MOST_PLANES = 144
 _WHOLE_SIDE = 2400  # pixels, about, of all planes together
 _DETAIL_SIDE = 1600
 
@@ -57,6 +58,11 @@ def plane_axis(shape: tuple[int, ...], which: TensorSlice) -> int | None:
     return longer[-1] if longer else (free[-1] if free else None)
 
 
+def page_count(shape: tuple[int, ...], axis: int) -> int:
+    """Return the number of pages that the planes along an axis take."""
+    return max(1, -(-shape[axis] // MOST_PLANES))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Read:
     """Some rows and columns of a plane."""
@@ -79,7 +85,9 @@ class _Mosaic:
         self._reader, self._which, self._request, self._axis = reader, which, request, axis
         self._attention = attention
         self._rows, self._columns = which.size(reader.shape)
-        self._count = min(reader.shape[axis], _MOST_PLANES)
+        pages = page_count(reader.shape, axis)
+        self._first = min(request.page, pages - 1) * MOST_PLANES
+        self._count = min(reader.shape[axis] - self._first, MOST_PLANES)
         side = max(16, int(_WHOLE_SIDE / sqrt(self._count)))
         self._down, self._across = sampled(self._rows, side), sampled(self._columns, side)
         self._tiles = Tiles(self._count, len(self._down), len(self._across))
@@ -102,7 +110,10 @@ class _Mosaic:
 
         step = max(down.step, across.step)
         detail = self._detail if step > 1 else None
-        return replace(self._picture(pixels, where, reads), note=self._note(), step=step, detail=detail)
+        word = "head " if self._attends else ""
+        labels = tuple((*tiles.place(plane), f"{word}{self._first + plane}") for plane in range(self._count))
+        whole = self._picture(pixels, where, reads)
+        return replace(whole, note=self._note(), step=step, detail=detail, labels=labels if self._count > 1 else ())
 
     def _choose_scales(self, values: NDArray[np.float64]) -> list[ColorScale]:
         colours = map_of(self._request)
@@ -121,7 +132,10 @@ class _Mosaic:
         notes = [sampling_note(self._down, self._across)]
         total = self._reader.shape[self._axis]
         if total > self._count:
-            notes.append(f"the first {self._count} of {number_text(total)}")
+            first, last = number_text(self._first), number_text(self._first + self._count - 1)
+            notes.append(f"{first} to {last} of {number_text(total)}")
+        if self._attends:
+            notes.append("query ↓, key →")
         if not self._request.same_range and not self._attention:
             notes.append("each in its own range")
         return "; ".join(note for note in notes if note)
@@ -130,7 +144,7 @@ class _Mosaic:
         return _Read(np.array(self._reader.plane(self._plane(plane), down, across)), down, across)
 
     def _plane(self, number: int) -> TensorSlice:
-        return plane_at(self._which, self._axis, number)
+        return plane_at(self._which, self._axis, self._first + number)
 
     def _picture(self, pixels: NDArray[np.uint8], where: _Where, reads: Mapping[int, _Read]) -> MatrixImage:
         def index(row: int, column: int) -> tuple[int, ...] | None:
@@ -147,7 +161,7 @@ class _Mosaic:
                 return ""
             value = number_cell(reads[found[0]].at(found[1], found[2]))
             if self._attends:
-                return f"head {found[0]}: {found[1]} attends to {found[2]} with {value}"
+                return f"head {self._first + found[0]}: query {found[1]}, key {found[2]} = {value}"
             return f"{list(self._plane(found[0]).index(found[1], found[2]))} = {value}"
 
         scale = self._scales[0] if self._request.same_range or self._attention else None

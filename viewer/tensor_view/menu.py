@@ -58,6 +58,9 @@ class TensorMenu(QMenu):
         if self._image() is not None:
             self._add("Copy P&icture", self.copy_picture, "In the colours it is shown in")
             self._add("Sa&ve Picture…", self.ask_save_picture, "In the colours it is shown in, to .png")
+        if self._pane.stack.currentWidget() is self._pane.lines:
+            self._add("Copy P&icture", self._pane.lines.copy_picture, "As it is seen")
+            self._add("Copy &Numbers", self._pane.lines.copy_numbers, "Of the lines, as a table")
         if self._plot() is not None:
             self._add("Save Vie&w…", self.ask_save_view, "As it is seen, with numbers and legend, to .png")
         if self._pane.facts.histogram.isVisible():

@@ -446,7 +446,10 @@ class TensorPane(QWidget):
             return
         self._settle()
         self._show_options(view)
-        self.slices.show_whole(seen_at_once(view, reader.shape, which))
+        whole = seen_at_once(view, reader.shape, which)
+        self.slices.show_whole(whole)
+        is_paged = view in MOSAICS and whole is not None and bool(reader.size)
+        self.options.show_pages(feature_maps.page_count(reader.shape, whole) if is_paged and whole is not None else 1)
         if not reader.size:
             self.notice.setText("It has no elements.")
             self.stack.setCurrentWidget(self.notice)

@@ -36,6 +36,7 @@ _DEVIATION = np.array([0.229, 0.224, 0.225], np.float32)
 class PictureRequest:
     """The user's options for images."""
 
+    page: int = 0  # of a mosaic that has too many planes for one
     planes: int | None = None  # the axis of the mosaic, or of the colour channels
     same_range: bool = True
     order: str = "RGB"
@@ -118,10 +119,18 @@ def _heat(
         scale,
         about,
         lambda r, c, most: short_cell(raw[r, c], most) if pixels[r, c, 3] else "",
-        stretch=min(len(rows), len(columns)) * 12 < max(len(rows), len(columns)),
+        stretch=True,
         note=sampling_note(down, across),
         index=index,
+        axes=(range(down.start * which.wrap, down.stop * which.wrap, down.step * which.wrap), across)
+        if which.wrap
+        else (down, across),
+        names=("index", "+") if which.wrap else (_axis_name(which.rows), _axis_name(which.columns)),
     )
+
+
+def _axis_name(axis: int | None) -> str:
+    return "" if axis is None else f"axis {axis}"
 
 
 def nothing() -> MatrixImage:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QCheckBox, QWidget
+from PySide6.QtCore import QSignalBlocker, Signal
+from PySide6.QtWidgets import QCheckBox, QSpinBox, QWidget
 
 from onnx_workbench.viewer.tensor_view.pictures import CHANNEL_ORDERS, NORMALISATIONS, PictureRequest
 from onnx_workbench.viewer.tensor_view.slicing import SliceBar
@@ -26,6 +26,11 @@ class ViewOptions(QWidget):
         self.same_range.setChecked(True)
         self.same_range.setToolTip("Colour all planes by one range; else each by its own")
         self.same_range.toggled.connect(lambda _: self.wished.emit())
+        self.page = QSpinBox()
+        self.page.setAccessibleName("Page")
+        self.page.setPrefix("page ")
+        self.page.setKeyboardTracking(False)
+        self.page.valueChanged.connect(lambda _: self.wished.emit())
         self.order_box = combo("Channels", lambda _: self.wished.emit())
         self.order_box.addItems(CHANNEL_ORDERS)
         self.range_box = combo("Which range the values have", lambda _: self.wished.emit())
@@ -36,7 +41,7 @@ class ViewOptions(QWidget):
         self.setLayout(self._row)
         self._row.setContentsMargins(8, 0, 6, 3)
         option: QWidget
-        for option in (self.slices, self.same_range, self.order_box, self.range_box, self.format_box):
+        for option in (self.slices, self.page, self.same_range, self.order_box, self.range_box, self.format_box):
             self._row.addWidget(option)
 
     def add(self, widget: QWidget) -> None:
@@ -50,6 +55,13 @@ class ViewOptions(QWidget):
         self.order_box.setVisible(view == "Image")
         self.range_box.setVisible(view == "Image")
 
+    def show_pages(self, count: int) -> None:
+        """Offer so many pages."""
+        with QSignalBlocker(self.page):
+            self.page.setRange(1, count)
+        self.page.setSuffix(f" of {count:,}")
+        self.page.setVisible(count > 1)
+
     def take(self, other: ViewOptions) -> None:
         """Copy the options of another bar."""
         self.same_range.setChecked(other.same_range.isChecked())
@@ -61,6 +73,7 @@ class ViewOptions(QWidget):
     def request(self, *, differences: bool) -> PictureRequest:
         """Return the options for images."""
         return PictureRequest(
+            page=self.page.value() - 1,
             same_range=self.same_range.isChecked(),
             order=self.order_box.currentText(),
             normalisation=NORMALISATIONS[max(self.range_box.currentIndex(), 0)],

@@ -2,7 +2,8 @@
 
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, Qt
-from PySide6.QtGui import QFontMetricsF
+from PySide6.QtGui import QContextMenuEvent, QFontMetricsF, QGuiApplication
+from PySide6.QtWidgets import QMenu
 
 from onnx_workbench.viewer.plots.histogram import Histogram
 from onnx_workbench.viewer.style.theme import theme
@@ -98,3 +99,20 @@ def test_the_pointer_finds_the_bar_and_leaves_it(qtbot, histogram):
     assert histogram.accessibleDescription() == histogram.bar_text
     QCoreApplication.sendEvent(histogram.view.viewport(), QEvent(QEvent.Type.Leave))
     assert not histogram.bar_text
+
+
+def test_it_is_copied_as_numbers_and_as_a_picture(qtbot, histogram):
+    histogram.show_counts((1, 2), (0.0, 0.5, 1.0))
+    histogram.show()
+    qtbot.keyClick(histogram, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert QGuiApplication.clipboard().text() == "from\tto\tcount\n0.0\t0.5\t1\n0.5\t1.0\t2"
+    at = histogram.view.viewport().rect().center()
+    event = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, at, histogram.view.viewport().mapToGlobal(at))
+    QCoreApplication.sendEvent(histogram.view.viewport(), event)
+    menu = histogram.findChild(QMenu)
+    assert menu.isVisible()
+    titles = {action.text().replace("&", ""): action for action in menu.actions()}
+    titles["Copy Picture"].trigger()
+    assert QGuiApplication.clipboard().image().width() == 2 * histogram.width()
+    menu.close()
+    histogram.hide()

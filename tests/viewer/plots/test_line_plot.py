@@ -183,3 +183,10 @@ def test_numbers_that_differ_little_are_told_apart(qtbot):
     plot.show_lines(range(9), (("", values * 1e-9 - 1.7, values * 1e-9 - 1.7),))
     plot._point(3)
     assert plot.point_text == "[3]  3e-09"
+
+
+def test_lines_are_copied_as_numbers(chosen):
+    plot, _ = chosen
+    single, low = np.array([1.5, 2.0]), np.array([0.0, -1.0])
+    plot.show_lines(range(0, 4, 2), (("a", single, single), ("b", low, single)))
+    assert plot.numbers() == "index\ta\tb min\tb max\n0\t1.5\t0.0\t1.5\n2\t2.0\t-1.0\t2.0"

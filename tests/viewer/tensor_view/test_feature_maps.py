@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onnx_workbench.viewer.tensor_view.feature_maps import Tiles, mosaic
+from onnx_workbench.viewer.tensor_view.feature_maps import Tiles, mosaic, page_count
 from onnx_workbench.viewer.tensor_view.pictures import PictureRequest, image
 from onnx_workbench.viewer.tensor_view.readers import ArrayReader, TensorSlice
 
@@ -65,7 +65,22 @@ def test_small_maps_need_no_detail():
 
 def test_heads_say_who_attends_to_whom():
     picture = mosaic(ArrayReader(MAPS[:, :2, :8, :8]), WHICH, PictureRequest(), attention=True)
-    assert picture.about(3, 5).startswith("head 0: 3 attends to 5 with ")
+    assert picture.about(3, 5).startswith("head 0: query 3, key 5 = ")
+    assert [text for _, _, text in picture.labels] == ["head 0", "head 1"]
+    assert "query ↓, key →" in picture.note
+
+
+def test_many_maps_take_pages_and_are_numbered():
+    maps = np.arange(200, dtype=np.float32).reshape(1, 200, 1, 1) * np.ones((1, 1, 4, 4), np.float32)
+    assert page_count(maps.shape, 1) == 2
+    second = mosaic(ArrayReader(maps), WHICH, PictureRequest(page=1))
+    assert [text for _, _, text in second.labels] == [str(number) for number in range(144, 200)]
+    row, column, _ = second.labels[3]
+    assert second.index(row, column) == (0, 147, 0, 0)
+    assert second.about(row, column).endswith("= 147")
+    assert second.note.startswith("144 to 199 of 200")
+    beyond = mosaic(ArrayReader(maps), WHICH, PictureRequest(page=9))
+    assert beyond.labels == second.labels
 
 
 @pytest.mark.parametrize("order", ["RGB", "BGR", "second"])

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QFontMetricsF, QGuiApplication
 from PySide6.QtWidgets import QComboBox, QScrollArea, QSpinBox, QWidget
 
 import onnx_workbench as ow
@@ -20,6 +20,7 @@ from onnx_workbench.model.ir.graph import Graph, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.plots.colormap import NOT_FINITE, table
+from onnx_workbench.viewer.plots.matrix_view import _ticks
 from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tensor_view import pictures
@@ -604,3 +605,40 @@ def test_neither_does_a_picture_of_them_that_is_ready_meanwhile(qtbot, far, monk
     assert panel.pane.notice.text() == "Loading the value…"
     gate.set()
     qtbot.waitUntil(panel.pane.picture.isVisible)
+
+
+# -- axes and pages --------------------------------------------------------------------------------------------
+
+
+def test_a_heat_map_fills_its_room_and_numbers_rows_and_columns(qtbot, panel, chain):
+    select(qtbot, panel, put(chain, np.arange(3000, dtype=np.float32).reshape(30, 100)))
+    look(qtbot, panel, "Heat map", panel.pane.picture)
+    view = panel.pane.picture
+    assert view._place() == view._frame()
+    assert (view.picture.axes, view.picture.names) == ((range(30), range(100)), ("axis 0", "axis 1"))
+    assert view._frame().left() > QFontMetricsF(view.font()).horizontalAdvance("30")
+
+
+def test_ticks_are_round_numbers_at_the_middle_of_their_cells():
+    assert _ticks(range(100), 0.0, 8.0, 0.0, 800.0, 90.0) == [
+        (0, 4.0),
+        (20, 164.0),
+        (40, 324.0),
+        (60, 484.0),
+        (80, 644.0),
+    ]
+    assert _ticks(range(0, 3000, 3), -500.0, 2.0, 0.0, 300.0, 100.0) == [(800, 33.0), (1000, 167.0)]
+    assert _ticks(range(3), 0.0, 100.0, 0.0, 300.0, 20.0) == [(0, 50.0), (1, 150.0), (2, 250.0)]
+    assert _ticks(range(0), 0.0, 1.0, 0.0, 1.0, 20.0) == []
+
+
+def test_pages_of_feature_maps_are_turned(qtbot, panel, chain):
+    array = np.arange(300, dtype=np.float32).reshape(1, 300, 1, 1) * np.ones((1, 1, 4, 4), np.float32)
+    select(qtbot, panel, put(chain, array))
+    look(qtbot, panel, "Feature maps", panel.pane.picture)
+    page = panel.pane.options.page
+    assert (page.isVisible(), page.text()) == (True, "page 1 of 3")
+    page.setValue(3)
+    qtbot.waitUntil(lambda: panel.pane.picture.picture.labels[0][2] == "288", timeout=30_000)
+    look(qtbot, panel, "Heat map", panel.pane.picture)
+    assert not page.isVisible()
