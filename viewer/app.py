@@ -15,9 +15,10 @@ from PySide6.QtCore import QEvent, QSocketNotifier, Qt, QTimer
 from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication, QStyleFactory
 
+from onnx_workbench.model import extensions
 from onnx_workbench.viewer.core import crash_report
 from onnx_workbench.viewer.core.garbage_collection import Collector
-from onnx_workbench.viewer.core.settings import THEME, Settings
+from onnx_workbench.viewer.core.settings import EXTENSIONS, THEME, Settings
 from onnx_workbench.viewer.core.threads import wait_for_end
 from onnx_workbench.viewer.files.read_model import STANDARD_INPUT
 from onnx_workbench.viewer.main_window import MainWindow
@@ -61,8 +62,11 @@ class Application(QApplication):
         else:
             self.window.files.open(paths)
 
-    def start(self, names: Sequence[str], goto: str = "") -> MainWindow:
-        """Show the window; once it is painted, open what was named, and show the node `goto` of the first file."""
+    def start(self, names: Sequence[str], goto: str = "", load: Sequence[str] = ()) -> MainWindow:
+        """Show the window; once it is painted, open what was named, and show the node `goto` of the first file.
+
+        `load` are extensions, beside those in the preferences.
+        """
         settings = Settings(self)
         self.setStyle(QStyleFactory.create("Fusion"))
         themes().set_mode(as_mode(settings.get(THEME)))
@@ -72,10 +76,11 @@ class Application(QApplication):
         window.destroyed.connect(self._window_gone)
         window.expect(bool(names or self._waiting))
         window.show()
-        window.when_painted(lambda: self._open_named(window, [*names, *map(str, self._waiting)], goto))
+        window.when_painted(lambda: self._open_named(window, [*names, *map(str, self._waiting)], goto, load))
         return window
 
-    def _open_named(self, window: MainWindow, names: Sequence[str], goto: str) -> None:
+    def _open_named(self, window: MainWindow, names: Sequence[str], goto: str, load: Sequence[str]) -> None:
+        refused = extensions.load_all([*window.settings.get(EXTENSIONS), *load])
         for name in names:
             if name == STANDARD_INPUT:
                 window.files.open_standard_input()
@@ -91,7 +96,7 @@ class Application(QApplication):
         from onnx_workbench.viewer.files import custom_operators, recovery
 
         recovery.offer(window.files)
-        for error in custom_operators.documents().remember(window.settings):
+        for error in [*refused, *custom_operators.documents().remember(window.settings)]:
             window.area.report(error)
         QTimer.singleShot(0, self, self._listen)
 
@@ -129,13 +134,16 @@ class Application(QApplication):
         self.window = None
 
 
-def run(names: Sequence[str], goto: str = "") -> int:
-    """Run the program until its window is closed; returns the exit status. `-` names standard input, `goto` a node."""
+def run(names: Sequence[str], goto: str = "", load: Sequence[str] = ()) -> int:
+    """Run the program until its window is closed; returns the exit status. `-` names standard input, `goto` a node.
+
+    `load` are extensions.
+    """
     application = Application()
     collector = Collector(application)
     collector.start()
     crash_report.install(_show_crash)
-    application.start(names, goto)
+    application.start(names, goto, load)
     with signals_heard(application):
         status = application.exec()
     collector.stop()

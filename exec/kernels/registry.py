@@ -116,6 +116,15 @@ def prepares(*functions: KernelFunction) -> Callable[[F], F]:
     return register
 
 
+def remove(op_type: str, domain: str, since: int) -> None:
+    """Take back what `kernel` registered; nothing where there is no such version."""
+    left = [version for version in _kernels.get((domain, op_type), ()) if version.since != since]
+    if left:
+        _kernels[domain, op_type] = left
+    else:
+        _kernels.pop((domain, op_type), None)
+
+
 def find(op_type: str, opset: int, domain: str = "") -> Kernel:
     """Return the newest kernel not newer than `opset`; MissingKernelError lists the existing versions."""
     versions = _kernels.get((domain, op_type), ())

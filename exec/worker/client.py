@@ -27,6 +27,7 @@ from onnx_workbench.exec.session import RunQuestion, Runs
 from onnx_workbench.exec.worker.process import Process, WorkerDied, raise_answer
 from onnx_workbench.exec.worker.result_protocol import ResultTables
 from onnx_workbench.exec.worker.snapshot_protocol import same_ends
+from onnx_workbench.model import extensions
 from onnx_workbench.model.budget import OVERHEAD, cache_budget, process_budget
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
@@ -74,8 +75,13 @@ class WorkerSession(Runs):
         self._titles: _Titles | None = None  # those of the run before
 
     def start(self) -> Process:
-        """The worker process, started if there is none. Any thread. WorkerUnavailable when the system refuses it."""
+        """The worker process, started if there is none with the extensions that are loaded now. Any thread.
+
+        WorkerUnavailable when the system refuses it.
+        """
         with self._starting:
+            if self._process is not None and self._process.extensions != extensions.sources():
+                self._process.kill()
             if self._process is None or not self._process.alive:
                 try:
                     self._process = Process(self._budget, self._memory)

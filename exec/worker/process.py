@@ -18,6 +18,7 @@ from onnx_workbench.exec.worker.result_protocol import DeltaDecoder, ResultMessa
 from onnx_workbench.exec.worker.server import serve
 from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
 from onnx_workbench.exec.worker.snapshot_protocol import SnapshotSender
+from onnx_workbench.model import extensions
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 
@@ -33,12 +34,13 @@ class Process:
 
     def __init__(self, budget: int, memory: int | None) -> None:
         context = multiprocessing.get_context("spawn")
+        self.extensions = extensions.sources()  # that it has loaded
         self.exchange = SharedMemoryExchange.create()
         self.sender = SnapshotSender(self.exchange)
         self._connection, theirs = context.Pipe()
         self.child = context.Process(
             target=serve,
-            args=(theirs, self.exchange.folder, budget, memory, allowed_cores()),
+            args=(theirs, self.exchange.folder, budget, memory, allowed_cores(), self.extensions),
             name="onnx-workbench-run",
             daemon=True,
         )

@@ -32,6 +32,7 @@ from onnx_workbench.exec.worker.result_protocol import DeltaEncoder, ResultHead,
 from onnx_workbench.exec.worker.run_lock import YieldToRun
 from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
 from onnx_workbench.exec.worker.snapshot_protocol import SnapshotReceiver
+from onnx_workbench.model import extensions
 from onnx_workbench.model.budget import limit_memory
 from onnx_workbench.model.errors import ModelError, errors_to
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
@@ -374,10 +375,12 @@ def _tables(result: RunResult, stepper: Stepper) -> ResultTables:
     )  # fmt: skip
 
 
-def serve(connection: Connection, folder: str, budget: int, memory: int | None, cores: int) -> None:
+def serve(
+    connection: Connection, folder: str, budget: int, memory: int | None, cores: int, wanted: tuple[str, ...] = ()
+) -> None:
     """The worker process from start to end. `memory` bounds its address space in bytes, where the system can.
 
-    `cores` are those it may use when it does not stand back.
+    `cores` are those it may use when it does not stand back, `wanted` the extensions to load.
     """
     faulthandler.enable()
     if sys.platform != "win32":
@@ -385,4 +388,6 @@ def serve(connection: Connection, folder: str, budget: int, memory: int | None, 
     if memory is not None:
         limit_memory(memory)
     end_with_parent()
+    for error in extensions.load_all(wanted):  # told before by the program, which loads the same
+        print(error, file=sys.stderr)
     Worker(connection, folder, budget, cores).serve()

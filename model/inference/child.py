@@ -12,7 +12,9 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 
+from onnx_workbench.model import extensions
 from onnx_workbench.model.errors import RULE_ERRORS
+from onnx_workbench.model.inference import custom_rules
 from onnx_workbench.model.inference.control_flow import formal_types, joined
 from onnx_workbench.model.inference.doubtful import doubtful_nodes, imports_for, walk
 from onnx_workbench.model.inference.lenience import LENIENT, acceptable, excess, is_larger_slope, with_slope
@@ -63,13 +65,14 @@ _RESHAPING = frozenset({"Reshape", "Expand", "ConstantOfShape"})
 
 
 def run(payload: bytes) -> bytes:
-    """Run on a header line (user rules, whether to find formulas) and a stripped model; the result is for
-    `protocol.decode`.
+    """Run on a header line (rules, extensions that have some, whether to find formulas) and a stripped model; the
+    result is for `protocol.decode`.
     """
     header, _, data = payload.partition(b"\n")
     asked = json.loads(header)
+    extensions.load_all(asked["extensions"])  # errors were told where the user named them
     rules = {tuple(key.split("::", 1)): user_rule(text) for key, text in asked["rules"].items()}
-    inference = Inference(data, {k: r for k, r in rules.items() if r is not None})
+    inference = Inference(data, custom_rules.functions() | {k: r for k, r in rules.items() if r is not None})
     with suppress(MemoryError):  # what was found before stays
         inference.run()
         if asked["formulas"]:

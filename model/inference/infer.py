@@ -9,9 +9,11 @@ from hashlib import sha256
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from onnx_workbench.model import extensions
 from onnx_workbench.model.analysis.value_types import declared_type
 from onnx_workbench.model.budget import HELPER_SECONDS
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.inference import custom_rules
 from onnx_workbench.model.inference.protocol import TypeFault, decode
 from onnx_workbench.model.inference.type_lattice import refined
 from onnx_workbench.model.ir.types import TensorType, Type
@@ -85,7 +87,11 @@ def request(
     from onnx_workbench.model.io.writer.save import to_bytes
     from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
 
-    header = json.dumps({"rules": dict(rules or {}), "formulas": formulas}).encode()
+    header = json.dumps({
+        "rules": custom_rules.texts() | dict(rules or {}),
+        "extensions": [one.source for one in extensions.loaded() if one.needs_inference],
+        "formulas": formulas,
+    }).encode()  # fmt: skip
     data = to_bytes(model, Storage(DataLayout.STRIPPED, _STRIP_FROM), progress=progress)
     values = tuple(_by_name(graph, progress) for graph in model.graphs(progress))
     return InferenceRequest(header + b"\n" + data, values)

@@ -220,7 +220,12 @@ def _find_and_replace(context: MenuContext) -> None:
 def _preferences(context: MenuContext) -> None:
     from onnx_workbench.viewer.dialogs.preferences import PreferencesDialog
 
-    PreferencesDialog(context.settings, context.window).show()
+    def operators_changed() -> None:
+        for tab in context.area.tabs():
+            tab.workspace.types.start()
+            tab.workspace.problems.restart()
+
+    PreferencesDialog(context.settings, context.window, operators_changed).show()
 
 
 ACTIONS = (

@@ -59,12 +59,19 @@ def window_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("models", nargs="*", metavar="MODEL", help="file to open; - reads standard input")
     parser.add_argument("--goto", metavar="NODE", help="select and show the node of this name, or that makes a value")
+    add_load_argument(parser)
     parser.add_argument("--sample", action="store_true", help="open the sample model")
     parser.add_argument("--new-instance", action="store_true", help="start another instance of the program")
     parser.add_argument("--register", action="store_true", help="add menu entry, icon and file types for this user")
     parser.add_argument("--unregister", action="store_true", help="remove what --register added")
     parser.add_argument("-V", "--version", action="store_true", help="print the version and exit")
     return parser
+
+
+def add_load_argument(parser: argparse.ArgumentParser) -> None:
+    """Extensions: files whose code is executed, and so only those that the user names here."""
+    text = "execute a Python file that adds operators or checks; may be given several times"
+    parser.add_argument("--load", metavar="FILE.py", action="append", default=[], help=text)
 
 
 def command_module(name: str) -> ModuleType:
@@ -82,6 +89,7 @@ def command_parser(name: str) -> argparse.ArgumentParser:
     )
     if name in COMMANDS:
         parser.add_argument("--json", action="store_true", help="print the result as JSON")
+        add_load_argument(parser)
         parser.add_argument("--salvage", action="store_true", help="use what is left of a file that ends early")
     module.add_arguments(parser)
     return parser

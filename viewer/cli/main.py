@@ -45,7 +45,9 @@ def main(arguments: Sequence[str]) -> int:
         parser.error(f"no command and no file is called {options.models[0]!r}; did you mean {meant!r}?")
     if options.goto and (len(options.models) != 1 or options.models == ["-"]):
         parser.error("--goto shows a node of one file")
-    return _open_windows(options.models, goto=options.goto or "", sample=options.sample, alone=options.new_instance)
+    return _open_windows(
+        options.models, goto=options.goto or "", load=options.load, sample=options.sample, alone=options.new_instance
+    )
 
 
 def _command_meant(models: Sequence[str]) -> str:
@@ -64,10 +66,10 @@ def _write_whatever_comes() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _open_windows(models: list[str], *, goto: str, sample: bool, alone: bool) -> int:
+def _open_windows(models: list[str], *, goto: str, load: list[str], sample: bool, alone: bool) -> int:
     from onnx_workbench.viewer.preflight import EXIT_CANNOT_START, find_problem
 
-    if models and "-" not in models and not sample and not alone:
+    if models and "-" not in models and not sample and not alone and not load:  # nobody has code loaded elsewhere
         from onnx_workbench.model.errors import ModelError
         from onnx_workbench.viewer.files.single_instance import hand_over
 
@@ -84,7 +86,7 @@ def _open_windows(models: list[str], *, goto: str, sample: bool, alone: bool) ->
         return EXIT_CANNOT_START
     from onnx_workbench.viewer.app import run
 
-    return run([*models, *(["--sample"] if sample else [])], goto)
+    return run([*models, *(["--sample"] if sample else [])], goto, load)
 
 
 def _register(*, add: bool) -> int:
@@ -112,6 +114,7 @@ def _run_command(name: str, arguments: Sequence[str]) -> int:
     as_json = getattr(options, "json", False)
     limit_memory(process_budget() + OVERHEAD)
     try:
+        _load_extensions(getattr(options, "load", ()))
         status: int = module.run(options)
         sys.stdout.flush()
     except ModelError as error:
@@ -132,6 +135,14 @@ def _run_command(name: str, arguments: Sequence[str]) -> int:
         print("interrupted", file=sys.stderr)
         return _INTERRUPTED
     return status
+
+
+def _load_extensions(sources: Sequence[str]) -> None:
+    if sources:
+        from onnx_workbench.model import extensions
+
+        for source in sources:
+            extensions.load(source)
 
 
 def _print_error(error: ModelError, *, as_json: bool) -> None:

@@ -70,6 +70,12 @@ class ProblemChecker(QObject):
             self._checker = None
             self._end()
 
+    def restart(self) -> None:
+        """Check everything anew: other operators are known."""
+        if self._checker is not None:
+            self.close()
+            self._begin()
+
     def start(self) -> None:
         """Begin, once the signatures are loaded (which takes 0.2 s, so in a thread)."""
         if not self._started:

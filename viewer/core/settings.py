@@ -72,6 +72,9 @@ RECENT_FILES: Option[tuple[str, ...]] = Option("files/recent", ())
 LAST_FOLDER = Option("files/folder", "")
 #: Panels that the person closed: they are not opened unasked again.
 CLOSED_PANELS: Option[tuple[str, ...]] = Option("window/closed-panels", ())
+#: Sources of extensions (see model.extensions): those that are loaded, and files that are listed.
+EXTENSIONS: Option[tuple[str, ...]] = Option("extensions/loaded", ())
+EXTENSION_FILES: Option[tuple[str, ...]] = Option("extensions/files", ())
 OPERATOR_SETS: Option[tuple[str, ...]] = Option("files/operator-sets", ())
 
 #: What the preferences show, in order.

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QComboBox, QDialog, QFormLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QDialog, QFormLayout, QTabWidget, QVBoxLayout, QWidget
 
 from onnx_workbench.viewer.core.settings import PREFERENCES, Option, Settings
+from onnx_workbench.viewer.dialogs.extensions import ExtensionList
 from onnx_workbench.viewer.widgets.dialog_buttons import close_button
 
 
 class PreferencesDialog(QDialog):
     """Shows and sets the options of settings.PREFERENCES; follows changes made elsewhere."""
 
-    def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, settings: Settings, parent: QWidget | None = None, operators_changed: Callable[[], object] = lambda: None
+    ) -> None:
+        """`operators_changed` is called after an extension was loaded or unloaded."""
         super().__init__(parent)
         self.setWindowTitle("Preferences")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -26,9 +31,14 @@ class PreferencesDialog(QDialog):
             self._add(form, option)
         buttons = close_button()
         buttons.rejected.connect(self.reject)
+        options = QWidget()
+        options.setLayout(form)
+        self.extensions = ExtensionList(settings, operators_changed)
+        tabs = QTabWidget()
+        tabs.addTab(options, "&Options")
+        tabs.addTab(self.extensions, "&Extensions")
         layout = QVBoxLayout(self)
-        layout.addLayout(form)
-        layout.addStretch(1)
+        layout.addWidget(tabs)
         layout.addWidget(buttons)
         settings.changed.connect(self._read)
         self._read()

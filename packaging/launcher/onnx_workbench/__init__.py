@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         split,
         statistics,
     )
-    from onnx_workbench.exec.kernels.registry import kernel
+    from onnx_workbench.exec.custom_kernels import kernel
     from onnx_workbench.exec.session import Session
     from onnx_workbench.model.errors import ModelError
     from onnx_workbench.model.history.document import Document
@@ -74,7 +74,7 @@ _MODULES = {
     "Model": "onnx_workbench.model.ir.graph",
     "ModelError": "onnx_workbench.model.errors",
     "Session": "onnx_workbench.exec.session",
-    "kernel": "onnx_workbench.exec.kernels.registry",
+    "kernel": "onnx_workbench.exec.custom_kernels",
 }
 
 

@@ -1,0 +1,164 @@
+"""Extensions: Python files and installed packages that the user names, which add operators and checks.
+
+    extension = extensions.load("/home/me/my_ops.py")      # or "entry:NAME" of the group onnx_workbench.extensions
+
+Nothing is loaded because a model names it. What a file registers while it is loaded belongs to its extension, and is
+taken back by `unload` or when loading fails. Processes that run or infer load the same `sources`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from hashlib import sha256
+from importlib import metadata
+from pathlib import Path
+from typing import Literal
+
+from onnx_workbench.model.errors import ModelError, errors_to
+
+#: The group of entry points by which installed packages offer extensions: a module, or a function to call.
+GROUP = "onnx_workbench.extensions"
+ENTRY = "entry:"
+
+Kind = Literal["operator", "check", "action"]
+
+
+@dataclass(slots=True, eq=False)
+class Extension:
+    """A loaded extension. `source` is an absolute path or ``entry:NAME``; `contents` is what it added, by kind."""
+
+    source: str
+    contents: list[tuple[Kind, str]] = field(default_factory=list)
+    needs_inference: bool = False  # it has rules that the process of inference must load
+    _undo: list[Callable[[], object]] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The name of the file, or of the entry point."""
+        return name_of(self.source)
+
+
+_loaded: dict[str, Extension] = {}
+_loading: list[Extension] = []  # the one being loaded, if any
+
+
+def name_of(source: str) -> str:
+    """Return what a source is called in messages: the name of the file, or of the entry point."""
+    return source.removeprefix(ENTRY) if source.startswith(ENTRY) else Path(source).name
+
+
+def loaded() -> list[Extension]:
+    """Return the loaded extensions, in the order they were loaded."""
+    return list(_loaded.values())
+
+
+def sources() -> tuple[str, ...]:
+    """Return what other processes have to load."""
+    return tuple(_loaded)
+
+
+def entry_points() -> list[str]:
+    """Return the sources that installed packages offer. Nothing of them is imported."""
+    return sorted({f"{ENTRY}{entry.name}" for entry in metadata.entry_points(group=GROUP)})
+
+
+def register(kind: Kind, name: str, undo: Callable[[], object], *, needs_inference: bool = False) -> None:
+    """Note what is registered while an extension is loaded, and how it is taken back; else nothing."""
+    if _loading:
+        extension = _loading[-1]
+        extension.contents.append((kind, name))
+        extension.needs_inference |= needs_inference
+        extension._undo.append(undo)
+
+
+def load(named: str | Path) -> Extension:
+    """Execute a file, or import an entry point; one that is loaded already is returned as it is.
+
+    ModelError names the extension, with the traceback as detail; what it had registered is taken back then.
+    """
+    source = str(named) if str(named).startswith(ENTRY) else str(Path(named).absolute())
+    known = _loaded.get(source)
+    if known is not None:
+        return known
+    extension = Extension(source)
+    failed: list[BaseException] = []
+    _loading.append(extension)
+    try:
+        with errors_to(failed.append), errors_to(failed.append, SystemExit):
+            _execute(source)
+    finally:
+        _loading.pop()
+        if failed or sys.exc_info()[0] is not None:
+            _take_back(extension)
+    if failed:
+        raise ModelError(f"The extension {extension.name} cannot be loaded", _report(failed[0], source))
+    _loaded[source] = extension
+    return extension
+
+
+def load_all(wanted: Iterable[str]) -> list[ModelError]:
+    """Load several extensions; returns the errors of those that cannot be loaded."""
+    errors: list[ModelError] = []
+    for source in wanted:
+        with errors_to(errors.append, ModelError):
+            load(source)
+    return errors
+
+
+def unload(source: str) -> None:
+    """Take back what an extension registered; nothing if it is not loaded. Its module stays imported."""
+    extension = _loaded.pop(source, None)
+    if extension is not None:
+        _take_back(extension)
+
+
+def _take_back(extension: Extension) -> None:
+    while extension._undo:
+        extension._undo.pop()()
+
+
+def _execute(source: str) -> None:
+    if source.startswith(ENTRY):
+        name = source.removeprefix(ENTRY)
+        (entry, *_) = metadata.entry_points(group=GROUP, name=name) or (None,)
+        if entry is None:
+            raise ModelError(f"There is no installed extension {name}", f"No package has it in {GROUP}.")
+        found = entry.load()
+        if callable(found):
+            found()
+        return
+    path = Path(source)
+    if not path.is_file():
+        raise ModelError("The file does not exist", source)
+    module_name = f"onnx_workbench_extension_{sha256(source.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}"
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None:
+        raise ModelError("It is not a Python file", "Its name must end with .py.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module  # where dataclasses and pickle look for it
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[module_name]
+        raise
+
+
+def _report(error: BaseException, source: str) -> str:
+    """The error with its traceback, from the extension's own frames on."""
+    if isinstance(error, ModelError):
+        return str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    first = next((index for index, frame in enumerate(frames) if frame.filename == source), len(frames))
+    lines = traceback.format_list(frames[first:]) + traceback.format_exception_only(error)
+    return "".join(lines).rstrip()
+
+
+def blame(error: BaseException, path: str) -> str:
+    """One line about an error in a function of a file: the last line of that file that led to it, and the error."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    where = f", line {frames[-1].lineno}" if frames else ""
+    return f"{Path(path).name}{where}: {type(error).__name__}: {error}"
