@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 from onnx_workbench.exec.inspect import load_child
@@ -65,6 +68,29 @@ def check_transformed(
     if loaded.refused:
         return replace(found, agrees=False, reason=loaded.refused, fails=True)
     return replace(found, remarks=(*found.remarks, *loaded.remarks))
+
+
+def require_agreement(agreement: Equivalence) -> None:
+    """Check that a comparison found no difference; ModelError says which it found."""
+    if agreement.agrees is False:
+        raise ModelError("The result does not compute what the model does", f"{agreement.summary}.")
+
+
+def check_written(model: Model, path: Path, progress: Progress = SILENT) -> None:
+    """Check that other programs load the file that a model was written to, with its external data.
+
+    ModelError: one of them refuses the file, though it accepts the model in one piece. Cost: as loading it once or
+    twice; nothing is done for weights of more than 256 MB.
+    """
+    if weights(model) > _LARGEST:
+        return
+    refusing: dict[str, str] = {}
+    with suppress(ModelError):  # no child process, or not in time
+        found = _load(load_child.load_file_in_child, os.fsencode(path.absolute()), progress)
+        whole = _load_model(model, progress) if any(found.values()) else {}
+        refusing = {engine: text for engine, text in found.items() if text and not whole.get(engine)}
+    for engine, message in refusing.items():
+        raise ModelError(f"{engine} does not accept the written file", message, str(path))
 
 
 # -- the interface
@@ -136,7 +162,7 @@ def _load_both(before: Model, after: Model, progress: Progress) -> _Loaded:
             remarks=(f"not loaded by {ONNX_RUNTIME} and {ONNX_CHECKER}, as weights are over {_LARGEST >> 20} MB",)
         )
     try:
-        found = _load(after, progress)
+        found = _load_model(after, progress)
     except ModelError as error:
         return _Loaded(remarks=(f"not loaded by {ONNX_RUNTIME} and {ONNX_CHECKER}: {error.title}",))
     remarks, accepted = [], [engine for engine, message in found.items() if message == ""]
@@ -147,7 +173,7 @@ def _load_both(before: Model, after: Model, progress: Progress) -> _Loaded:
         remarks.append(f"{ONNX_RUNTIME} is not installed")
     if refusing:
         try:
-            earlier = _load(before, progress)
+            earlier = _load_model(before, progress)
         except ModelError as error:
             earlier = dict.fromkeys(refusing, error.title)
         for engine, message in refusing.items():
@@ -160,12 +186,15 @@ def _load_both(before: Model, after: Model, progress: Progress) -> _Loaded:
     return _Loaded(remarks=tuple(remarks))
 
 
-def _load(model: Model, progress: Progress) -> dict[str, str]:
-    """Return why each engine that is installed refuses a model's file; nothing where it does not."""
-    data = to_bytes(model, Storage(DataLayout.INLINE), progress=progress)
+def _load_model(model: Model, progress: Progress) -> dict[str, str]:
+    """Return why each engine that is installed refuses a model in one file; nothing where it does not."""
+    return _load(load_child.load_in_child, to_bytes(model, Storage(DataLayout.INLINE), progress=progress), progress)
+
+
+def _load(function: Callable[[bytes], bytes], payload: bytes, progress: Progress) -> dict[str, str]:
     reply = run_isolated(
-        f"{load_child.__name__}:load_in_child",
-        data,
+        f"{load_child.__name__}:{function.__name__}",
+        payload,
         what="Loading the result",
         seconds=_LOAD_SECONDS,
         progress=progress,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -126,6 +127,7 @@ def delete_and_bridge(edit: Transaction, nodes: Collection[Node]) -> None:
     """Remove nodes, connecting the first data input of each to the users of its first output.
 
     Where a body would return a value of a graph around it then, which ONNX Runtime refuses, the node becomes Identity.
+    ModelError where another output of one is used afterwards.
     """
     for node in nodes:
         source = bridge_source(node)
@@ -141,6 +143,11 @@ def delete_and_bridge(edit: Transaction, nodes: Collection[Node]) -> None:
             edit.do(SetInputs(node, (source,)))
         else:
             bridge(edit, node, source)
+    for node in nodes:
+        for value in node.outputs[1:]:
+            if value is not None and value.uses:
+                detail = f"Its output {value.name} is used, and no input can take its place."
+                raise ModelError(f"{node.title} cannot be bridged", detail, node)
 
 
 def bridge(edit: Transaction, node: Node, source: Value) -> None:
@@ -260,6 +267,16 @@ def _fit_outputs(edit: Transaction, node: Node, schema: schemas.Schema) -> None:
         outputs = (*outputs, *_fresh_outputs(node.graph, node.title, missing))
     if outputs != node.outputs:
         edit.do(SetOutputs(node, outputs))
+
+
+def output_limits(model: Model, node: Node) -> tuple[int, int]:
+    """Return the least and the largest number of outputs of a node by its operator, function or bodies."""
+    function = model.function(*node.operator)
+    if node.bodies or function is not None:  # they decide it
+        count = len(node.outputs) if function is None else len(function.body.outputs)
+        return (count if node.bodies else 0), count
+    schema = schema_of(node)
+    return (0, sys.maxsize) if schema is None else (schema.min_outputs, schema.max_outputs)
 
 
 def set_output_count(edit: Transaction, node: Node, count: int) -> None:

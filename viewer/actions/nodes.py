@@ -82,8 +82,18 @@ def _remove_output(context: MenuContext) -> None:
         nodes.set_output_count(edit, node, len(node.outputs) - 1)
 
 
-def _has_outputs(context: MenuContext) -> bool:
-    return any(isinstance(item, Node) and item.outputs for item in context.selected[-1:])
+def _output_limits(context: MenuContext, node: Node) -> tuple[int, int]:
+    return nodes.output_limits(context.opened.model, node)
+
+
+def _can_add_output(context: MenuContext) -> bool:
+    last = context.selected[-1:]
+    return any(isinstance(item, Node) and len(item.outputs) < _output_limits(context, item)[1] for item in last)
+
+
+def _can_remove_output(context: MenuContext) -> bool:
+    last = context.selected[-1:]
+    return any(isinstance(item, Node) and len(item.outputs) > _output_limits(context, item)[0] for item in last)
 
 
 def _extract_function(context: MenuContext) -> None:
@@ -209,7 +219,7 @@ ACTIONS = (
         menu=Menu.MODEL,
         section=2,
         submenu=Submenu.ENDS,
-        enabled=has_node,
+        enabled=_can_add_output,
         words="split optional more outputs",
     ),
     Action(
@@ -219,7 +229,7 @@ ACTIONS = (
         menu=Menu.MODEL,
         section=2,
         submenu=Submenu.ENDS,
-        enabled=_has_outputs,
+        enabled=_can_remove_output,
         words="split optional fewer outputs",
     ),
     Action(

@@ -45,8 +45,11 @@ def print_agreement(agreement: Equivalence, label: str = "") -> None:
 def write_model(model: Model, options: argparse.Namespace, among: Collection[Tensor] | None = None) -> Saved:
     """Write to OUT atomically and say what is not in it; ModelError when it cannot be done.
 
-    `among` are the tensors that --external is about, where these are not all.
+    `among` are the tensors that --external is about, where these are not all. A file with external data is loaded by
+    ONNX Runtime and onnx.checker afterwards, unless the command has no comparison or was asked for none.
     """
+    from onnx_workbench.exec.inspect.self_check import check_written
+    from onnx_workbench.model.io.reader.sniff import FileForm
     from onnx_workbench.model.io.writer.save import form_for, names_form
 
     with progress(f"Writing {options.output.name}") as writing:
@@ -54,6 +57,10 @@ def write_model(model: Model, options: argparse.Namespace, among: Collection[Ten
             model, options.output, external=options.external, threshold=options.threshold, tensors=among,
             progress=writing,
         )  # fmt: skip
+    checks: int = getattr(options, "check", 0)
+    if checks and saved.data_files and form_for(options.output, model.source) is FileForm.BINARY:
+        with progress("Loading the written file") as loading:
+            check_written(model, saved.path, loading)
     if not names_form(options.output):
         form = form_for(options.output, model.source).value
         print_message("note", f"{options.output.name} was written as {form}; its extension names no format")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from onnx_workbench.exec.inspect.self_check import check_transformed, require_agreement
 from onnx_workbench.model.edits.declare_types import declare_all
 from onnx_workbench.model.edits.functions import inline_call
 from onnx_workbench.model.edits.interface import remove_unused_inputs
@@ -91,7 +92,8 @@ def convert_in_background(workspace: DocumentContext, title: str, options: argpa
     """Convert the whole model as `options` say, without a dialog before it."""
 
     def work(copy: WorkingCopy, progress: Progress) -> EditOutcome:
-        trial = attempt(copy, options, progress, comparable=False)
+        trial = attempt(copy, options, progress)
+        require_agreement(trial.compare(runs=1, progress=progress))
         text = "; ".join(line for report in trial.reports for line in report_lines(report))
         return EditOutcome(trial.steps, display(text or "There is nothing to change", 300))
 
@@ -132,10 +134,12 @@ def inline_calls(workspace: DocumentContext, calls: Sequence[Node]) -> None:
 
     def work(copy: WorkingCopy, progress: Progress) -> EditOutcome:
         chosen, inlined = set(calls), list[Node]()
+        before = WorkingCopy(copy.document.model, progress).document.model
         copies = [n for g in copy.document.model.graphs() for n in g.nodes if copy.original(n) in chosen]
         with copy.document.edit(title) as edit:
             for call in progress.paced(copies, of=len(copies)):
                 inlined += inline_call(edit, call)
+        require_agreement(check_transformed(before, copy.document.model, runs=1, progress=progress))
         steps = copy.steps()
         text = f"{plural(len(copies), 'call')} became {plural(len(inlined), 'node')}"
         return EditOutcome(steps, text, places=[*map(copy.original, inlined)])

@@ -121,16 +121,11 @@ def attempt(
     options: argparse.Namespace,
     progress: Progress = SILENT,
     nodes: Collection[Node] | None = None,
-    *,
-    comparable: bool = True,
 ) -> Trial:
-    """Convert the copy; with `nodes` those of the real model alone. Any thread, once; ModelError where it cannot be.
-
-    Without `comparable` there is nothing to compare outputs with afterwards.
-    """
+    """Convert the copy; with `nodes` those of the real model alone. Any thread, once; ModelError where it cannot be."""
     model = copy.document.model
     computing = (options.opset, options.precision, options.freeze, options.free, options.functions)
-    before = WorkingCopy(model, progress).document.model if comparable and any(computing) else None
+    before = WorkingCopy(model, progress).document.model if any(computing) else None
     work = _Conversions(copy.document, options, None if nodes is None else copy.copies(nodes), progress)
     trial = Trial(options, model, before, work.run())
     trial.steps, trial.recording = copy.steps(), recording_of(copy)

@@ -10,7 +10,6 @@ from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.budget import COMPARISON_SECONDS
 from onnx_workbench.model.edits.declare_types import is_shapeless
 from onnx_workbench.model.edits.extract import Extraction, cut_out, require_types
-from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.inference.infer import infer
 from onnx_workbench.model.ir.graph import Graph, Model, Value
 from onnx_workbench.model.progress import SILENT, Progress
@@ -59,9 +58,3 @@ def check_part(
     if not runs:
         return Equivalence(None, reason="not requested")
     return check_transformed(model, part, runs=runs, part_of=graph, time_limit=time_limit, progress=progress)
-
-
-def require_agreement(agreement: Equivalence) -> None:
-    """Check that a comparison found no difference; ModelError says which it found."""
-    if agreement.agrees is False:
-        raise ModelError("The part does not compute what the model does", f"{agreement.summary}.")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from onnx_workbench.exec.inspect.self_check import require_agreement
 from onnx_workbench.model.edits.extract import Extraction
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.workflows.cut_parts import check_part, cut_parts, require_agreement
+from onnx_workbench.viewer.workflows.cut_parts import check_part, cut_parts
 
 _SECONDS = 5.0  # that the parts are compared with the model for, before they open
 

@@ -23,6 +23,10 @@ from onnx_workbench.model.ir.types import ElementType
 #: Alignment of tensors in data files, so that they can be memory-mapped.
 ALIGNMENT: Final = 4096
 
+#: Elements of the longest list of integers that may be a shape, and their types.
+_LONGEST_SHAPE = 64
+_OF_SHAPES = frozenset({ElementType.INT32, ElementType.INT64})
+
 _LARGE = 4096  # larger values bypass the protobuf runtime
 _EXTERNAL = TensorProto.EXTERNAL
 _DATA_FIELDS = (
@@ -45,7 +49,8 @@ class DataLayout(enum.Enum):
 class Storage:
     """Storage options of a save.
 
-    With a layout of data files, tensors of at least `threshold` bytes go there; with STRIPPED they are left out.
+    With a layout of data files, tensors of at least `threshold` bytes go there, but for lists of a few integers: shapes
+    and axes, which programs need before they read data files. With STRIPPED they are left out.
     `among`: the tensors that the layout applies to, if not all; the others keep their location. `apart`: use new names
     for data files, so that the old ones may be removed.
     """
@@ -54,6 +59,11 @@ class Storage:
     threshold: int = 1024
     among: Collection[Tensor] | None = None
     apart: bool = False
+
+
+def may_be_shape(tensor: Tensor) -> bool:
+    """Return whether a tensor is a list of a few integers, or one: ONNX Runtime infers no shapes from data files."""
+    return tensor.element_type in _OF_SHAPES and len(tensor.shape) <= 1 and tensor.size <= _LONGEST_SHAPE
 
 
 #: Every tensor keeps its location.
@@ -236,7 +246,8 @@ class StoragePlan:
             if external and (self._moved or not read):
                 return DataLayout.FILE_PER_TENSOR if self.layout is DataLayout.FILE_PER_TENSOR else DataLayout.ONE_FILE
             return None if read else DataLayout.INLINE
-        if layout is not DataLayout.INLINE and tensor.nbytes >= self._threshold:
+        is_large = layout is not DataLayout.INLINE and tensor.nbytes >= self._threshold
+        if is_large and (layout is DataLayout.STRIPPED or not may_be_shape(tensor)):
             return layout
         return None if read and not external else DataLayout.INLINE
 

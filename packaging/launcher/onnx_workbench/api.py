@@ -361,10 +361,11 @@ def extract(
     >>> len(part.graph.nodes)
     1
     """
+    from onnx_workbench.exec.inspect.self_check import require_agreement
     from onnx_workbench.model.analysis.by_name import graph_named, named_in, nodes_named, values_named
     from onnx_workbench.model.analysis.scoping import visible_values
     from onnx_workbench.model.edits.extract import cut_between, cut_selection
-    from onnx_workbench.viewer.workflows.cut_parts import check_part, cut_parts, require_agreement
+    from onnx_workbench.viewer.workflows.cut_parts import check_part, cut_parts
 
     if (nodes is None) == (outputs is None):
         raise ModelError("It is not clear what to extract", "Give outputs, with inputs if you like, or nodes.")
@@ -403,9 +404,10 @@ def split(
     >>> [value.name for value in first.graph.outputs] == [value.name for value in second.graph.inputs]
     True
     """
+    from onnx_workbench.exec.inspect.self_check import require_agreement
     from onnx_workbench.model.analysis.by_name import graph_named, values_named
     from onnx_workbench.model.edits.extract import cut_in_two
-    from onnx_workbench.viewer.workflows.cut_parts import check_part, cut_parts, require_agreement
+    from onnx_workbench.viewer.workflows.cut_parts import check_part, cut_parts
 
     model = _model(model)
     root = graph_named(model, graph)

@@ -6,7 +6,8 @@ import pytest
 
 import onnx_workbench as ow
 from onnx_workbench.exec.inspect import self_check
-from onnx_workbench.exec.inspect.self_check import check_transformed, interface_changes
+from onnx_workbench.exec.inspect.self_check import check_transformed, check_written, interface_changes
+from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import SILENT
 from tests.model import builders
 
@@ -101,3 +102,16 @@ def test_a_part_computes_what_the_whole_does():
     found = check_transformed(whole, wrong, part_of=whole.graph)
     assert found.agrees is False
     assert "output b" in str(found)
+
+
+def test_a_written_file_is_loaded_with_its_external_data(tmp_path):
+    whole = model("float[N, 4] x", nodes="y = Add (x, w)", initializers="<float[4] w = {1.0, 2.0, 3.0, 4.0}>")
+    saved = ow.save(whole, tmp_path / "m.onnx", external="one-file", threshold=0)
+    check_written(whole, saved.path)
+    saved.data_files[0].unlink()
+    with pytest.raises(ModelError, match="does not accept the written file"):
+        check_written(whole, saved.path)
+
+
+def test_a_written_file_is_no_worse_than_the_model_in_it(tmp_path):
+    check_written(UNSORTED, ow.save(UNSORTED, tmp_path / "m.onnx").path)

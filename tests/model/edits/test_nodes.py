@@ -128,6 +128,35 @@ def test_a_node_without_data_input_cannot_be_bridged(document):
         nodes.delete_and_bridge(edit, [node])
 
 
+def test_a_node_whose_second_output_is_used_cannot_be_bridged():
+    document = builders.document(
+        """
+        <ir_version: 10, opset_import: ["" : 21]>
+        g (float[4, 2] x) => (float[4, 2] y, float[4, 2] z) {
+            [split] a, b = Split <axis = 0, num_outputs = 2> (x)
+            [left] y = Relu (a)
+            [right] z = Neg (b)
+        }
+        """
+    )
+    split, right = builders.node(document, "split"), builders.node(document, "right")
+    with pytest.raises(ModelError, match="Its output b is used"), document.edit("Bridge") as edit:
+        nodes.delete_and_bridge(edit, [split])
+    with pytest.raises(ModelError, match="Its output b is used"), document.edit("Bridge") as edit:
+        nodes.delete_and_bridge(edit, [split, right])  # z would be b
+    assert len(document.model.graph.nodes) == 3
+
+
+def test_so_many_outputs_as_the_operator_the_function_or_the_bodies_have():
+    document = builders.document(BODIES)
+    limits = {n.name: nodes.output_limits(document.model, n) for n in document.model.graph.nodes}
+    assert limits["choose"] == (1, 1)
+    branches = builders.model(builders.BRANCHES)
+    for node in branches.graph.nodes:
+        least, most = nodes.output_limits(branches, node)
+        assert least <= len(node.outputs) <= most, node.title
+
+
 BODIES = """
 <ir_version: 10, opset_import: ["" : 21]>
 g (float[2] x, bool flag, int64 n) => (float[2] y, float[2] z)

@@ -52,6 +52,16 @@ def test_small_tensors_stay_inside(path):
     assert_holds(load(path))
 
 
+def test_shapes_stay_inside_whatever_the_least_size(tmp_path):
+    arrays = {"shape": np.array([2, 3]), "axis": np.array(0, np.int32), "ids": np.arange(65), "w": weights()["w0"]}
+    path = tmp_path / "m.onnx"
+    path.write_bytes(proto_of(arrays, None).SerializeToString())
+    saved = save(load(path), path, Storage(DataLayout.FILE_PER_TENSOR, threshold=0))
+    assert len(saved.data_files) == 2
+    held = {v.name: v.initializer.storage for v in load(path).graph.initializers}
+    assert [name for name, storage in held.items() if storage == "external"] == ["ids", "w"]
+
+
 def test_the_same_part_of_a_file_is_written_once(tmp_path):
     arrays = {"w0": weights()["w0"]}
     proto = proto_of(arrays, "e.bin")

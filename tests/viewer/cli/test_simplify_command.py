@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import onnx.parser
+import pytest
 
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.viewer.cli.main import main
@@ -55,3 +56,13 @@ def test_some_nodes_are_simplified_alone(tmp_path, capsys):
     assert [n.name for g in load(target).graphs() for n in g.nodes] == ["two", "", "choose", "", ""]
     assert main([*command, "tow"]) == 2
     assert "two" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("external", ["one-file", "file-per-tensor"])
+def test_a_file_with_external_data_is_loaded_after_it_was_written(tmp_path, capsys, external):
+    source, target = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    source.write_bytes(onnx.parser.parse_model(TEXT).SerializeToString())
+    command = ["simplify", str(source), "-o", str(target), "--external", external, "--threshold", "0"]
+    assert main(command) == 0
+    assert len(list(tmp_path.iterdir())) == 3
+    assert capsys.readouterr().err == ""

@@ -535,13 +535,24 @@ def test_disconnect_by_keyboard(desk):
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_outputs_come_and_go(desk, times):
-    desk.select(desk.node("second"))
+    desk.open("""
+        <ir_version: 10, opset_import: ["" : 21]>
+        g (float[4] x) => (float[2] y) { [split] a, b = Split <axis = 0, num_outputs = 2> (x) [right] y = Relu (b) }
+    """)
+    desk.select(desk.node("split"))
     for _ in range(times):
         desk.run("node.add_output")
-    assert len(desk.node("second").outputs) == 1 + times
+    assert len(desk.node("split").outputs) == 2 + times
     for _ in range(times + 1):
         desk.run("node.remove_output")
-    assert desk.messages() == ["Output r is used"]
+    assert desk.messages() == ["Output b is used"]
+
+
+def test_outputs_are_as_many_as_the_operator_has(desk):
+    desk.select(desk.node("second"))  # a Relu
+    desk.window.actions_binding.refresh()
+    for action in ("node.add_output", "node.remove_output"):
+        assert not desk.window.actions_binding.qaction(action).isEnabled()
 
 
 def test_the_first_sentence_of_an_operator_shows_no_markup():
