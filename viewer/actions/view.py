@@ -322,6 +322,7 @@ ACTIONS = (
     _theme_action("system", "System Theme"),
     _theme_action("light", "Light Theme"),
     _theme_action("dark", "Dark Theme"),
+    _theme_action("contrast", "High Contrast Theme"),
     Action(
         id="view.full_screen",
         title="F&ull Screen",

@@ -33,7 +33,7 @@ class Option(Generic[T]):
     help: str = ""
 
 
-THEME = Option("appearance/theme", "system", "Theme", choices=("system", "light", "dark"))
+THEME = Option("appearance/theme", "system", "Theme", choices=("system", "light", "dark", "contrast"))
 DIRECTION = Option("graph/direction", "down", "Direction of the graph", choices=("down", "right"))
 SHOW_ATTRIBUTES = Option("graph/attributes", True, "Show attributes in nodes")
 SHOW_INITIALIZERS = Option("graph/initializers", True, "Show initializers in nodes")

@@ -1,4 +1,4 @@
-"""Colours by role for the light and the dark theme, and the widget palette built from them.
+"""Colours by role for the light, the dark and the high-contrast theme, and the widget palette built from them.
 
 theme().edge        the colour now        themes().themeChanged        when to repaint
 """
@@ -21,14 +21,15 @@ from onnx_workbench.model.schemas import traits
 if TYPE_CHECKING:
     from onnx_workbench.model.ir.graph import Node
 
-Mode = Literal["system", "light", "dark"]
+ThemeName = Literal["light", "dark", "contrast"]
+Mode = Literal["system", ThemeName]
 
 
 @dataclass(frozen=True)
 class Theme:
     """One colour table. Text roles reach a contrast of 4.5:1 on their backgrounds (checked by a test)."""
 
-    name: Literal["light", "dark"]
+    name: ThemeName
     window: QColor  # behind docks, tool bars and the status line
     panel: QColor  # lists, tables, text fields
     alternate: QColor  # every other row
@@ -60,11 +61,11 @@ class Theme:
     @property
     def is_dark(self) -> bool:
         """Whether text is light on a dark background."""
-        return self.name == "dark"
+        return self.name != "light"
 
     def header(self, category: str) -> QColor:
-        """Return the header colour of a category of operators (see `operator_category`)."""
-        return categories()[category].color
+        """Return the header colour of a category of operators; one for all in high contrast."""
+        return self.endpoint if self.name == "contrast" else categories()[category].color
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def _category_file() -> Mapping[str, dict[str, str]]:
 
 
 @cache
-def load_theme(name: Literal["light", "dark"]) -> Theme:
+def load_theme(name: ThemeName) -> Theme:
     """Load the table of one theme."""
     table = tomllib.loads(resources.path("themes.toml").read_text(encoding="utf-8"))[name]
     roles = [field.name for field in fields(Theme) if field.name != "name"]
@@ -124,7 +125,9 @@ class Themes(QObject):
         self._current = load_theme(_system_theme())
         application = QGuiApplication.instance()
         if isinstance(application, QGuiApplication):
-            application.styleHints().colorSchemeChanged.connect(self._update)
+            hints = application.styleHints()
+            hints.colorSchemeChanged.connect(self._update)
+            hints.accessibility().contrastPreferenceChanged.connect(self._update)
 
     @property
     def current(self) -> Theme:
@@ -137,9 +140,10 @@ class Themes(QObject):
         return self._mode
 
     def set_mode(self, mode: Mode) -> None:
-        """Set the mode: system, light or dark."""
+        """Set the mode: the system's, or one theme."""
         self._mode = mode
-        scheme = {"light": Qt.ColorScheme.Light, "dark": Qt.ColorScheme.Dark}.get(mode, Qt.ColorScheme.Unknown)
+        schemes = {"system": Qt.ColorScheme.Unknown, "light": Qt.ColorScheme.Light}
+        scheme = schemes.get(mode, Qt.ColorScheme.Dark)
         QGuiApplication.styleHints().setColorScheme(scheme)  # title bars and native dialogs follow where supported
         self._update()
 
@@ -159,10 +163,13 @@ class Themes(QObject):
                 QApplication.setPalette(_outline_palette(self._current), name)
 
 
-def _system_theme() -> Literal["light", "dark"]:
+def _system_theme() -> ThemeName:
     if QGuiApplication.instance() is None:
         return "light"
-    return "dark" if QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark else "light"
+    hints = QGuiApplication.styleHints()
+    if hints.accessibility().contrastPreference() == Qt.ContrastPreference.HighContrast:
+        return "contrast"
+    return "dark" if hints.colorScheme() == Qt.ColorScheme.Dark else "light"
 
 
 @cache
@@ -232,4 +239,4 @@ def monospace(size: float | None = None) -> QFont:
 
 def as_mode(text: str) -> Mode:
     """Return a stored mode; ``system`` for anything else."""
-    return cast("Mode", text) if text in ("light", "dark") else "system"
+    return cast("Mode", text) if text in ("light", "dark", "contrast") else "system"
