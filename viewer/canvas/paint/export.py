@@ -55,6 +55,7 @@ READABLE = 0.5
 
 SUFFIXES = (".png", ".svg", ".pdf")
 
+_MANY = 2000  # nodes; a picture cannot be opened further, so it shows the nodes of graphs up to this size
 _BAND_PIXELS = 8_000_000
 _SHARP_PIXELS = 30_000_000  # images that stay below this are drawn at twice the size
 _POINTS = 0.75  # of a px at 96 dpi
@@ -98,7 +99,7 @@ def render_graph(
     """
     application = QGuiApplication.instance() or QGuiApplication(["onnx-workbench"])
     schemas.preload()
-    options = DrawingOptions(direction=direction, groups=groups)
+    options = DrawingOptions(direction=direction, groups=groups, many=_MANY)
     expanded: set[Hashable] = set()
     tree = ScopeTree(Scope((), ""), {})
     if options.are_grouped(graph):

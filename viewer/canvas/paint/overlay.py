@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QLinearGradient, QPainter, QPen
 
 from onnx_workbench.viewer.canvas.paint.fonts import Fonts
-from onnx_workbench.viewer.canvas.paint.painter import TITLES_FROM
+from onnx_workbench.viewer.canvas.paint.painter import ROWS_FROM
 from onnx_workbench.viewer.canvas.paint.viewport import Viewport
 from onnx_workbench.viewer.canvas.scene.coloring import Legend, heat_colors
 from onnx_workbench.viewer.canvas.scene.drawing import Kind, Style
@@ -21,18 +23,23 @@ _DEEPEST = 6
 _HIDDEN = 10.0  # px of a header out of view that hide its title
 
 
-def paint_group_names(painter: QPainter, scene: Scene, viewport: Viewport, fonts: Fonts, theme: Theme) -> None:
-    """Names of groups and containers where they cannot be read; larger ones first, none over another.
+@dataclass(frozen=True, slots=True)
+class GroupName:
+    """Name of a group or container over the graph, in px of the widget."""
+
+    box: int
+    text: str
+    rect: QRectF
+
+
+def group_names(scene: Scene, viewport: Viewport, fonts: Fonts) -> list[GroupName]:
+    """Return names of groups and containers where they cannot be read; larger ones first, none over another.
 
     From afar that is all of them; near it is containers around what is seen whose header is out of view.
     """
-    named = _unreadable(scene, viewport)
-    taken: list[QRectF] = []
-    painter.setFont(fonts.font(Style.NAME))
+    found: list[GroupName] = []
     high = fonts.height(Style.NAME)
-    back = QColor(theme.canvas)
-    back.setAlpha(215)
-    for index, rect in named:
+    for index, rect in _unreadable(scene, viewport):
         box = scene.boxes[index]
         left, top, width, height = max(rect[0], 0.0), max(rect[1], 0.0), rect[2], rect[3]
         text = fonts.elided(box.title, Style.NAME, width - 8.0, middle=True)
@@ -45,25 +52,34 @@ def paint_group_names(painter: QPainter, scene: Scene, viewport: Viewport, fonts
             else QRectF(rect[0] + (width - wide) / 2 - 3, rect[1] + (height - high) / 2, wide + 6, high)
         )
         for _ in range(_DEEPEST if box.kind is Kind.CONTAINER else 0):  # nested ones below each other
-            if any(spot.intersects(other) for other in taken):
+            if any(spot.intersects(other.rect) for other in found):
                 spot.translate(0.0, high + 4.0)
-        if any(spot.intersects(other) for other in taken):
+        if any(spot.intersects(other.rect) for other in found):
             continue
-        taken.append(spot)
+        found.append(GroupName(index, text, spot))
+        if len(found) >= _MOST_NAMES:
+            break
+    return found
+
+
+def paint_group_names(painter: QPainter, scene: Scene, viewport: Viewport, fonts: Fonts, theme: Theme) -> None:
+    """Write the names of groups and containers where they cannot be read."""
+    painter.setFont(fonts.font(Style.NAME))
+    back = QColor(theme.canvas)
+    back.setAlpha(215)
+    for name in group_names(scene, viewport, fonts):
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(back)
-        painter.drawRoundedRect(spot, 3, 3)
+        painter.drawRoundedRect(name.rect, 3, 3)
         painter.setPen(theme.text)
-        painter.drawText(QPointF(spot.left() + 3, spot.top() + fonts.ascent(Style.NAME)), text)
-        if len(taken) >= _MOST_NAMES:
-            return
+        painter.drawText(QPointF(name.rect.left() + 3, name.rect.top() + fonts.ascent(Style.NAME)), name.text)
 
 
 def _unreadable(scene: Scene, viewport: Viewport) -> list[tuple[int, list[float]]]:
     """Groups and containers in view whose titles cannot be read, largest first, with their place in the widget."""
     if not len(scene.named):
         return []
-    near = viewport.scale >= TITLES_FROM
+    near = viewport.scale >= ROWS_FROM
     ids = scene.box_grid.in_rect(*viewport.area) if near else scene.named  # near, all that is seen is little
     rects = scene.rects[ids] * viewport.scale
     rects[:, :2] -= np.array([viewport.x, viewport.y]) / viewport.ratio

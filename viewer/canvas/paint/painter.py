@@ -42,10 +42,12 @@ from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
 from onnx_workbench.viewer.core.edge_notes import EdgeNote
 from onnx_workbench.viewer.style.theme import Theme
 
+#: How large names are written from afar, in px on screen; where that is too wide, as small as the least size.
+FAR_NAME = 10.5
+LEAST_NAME = 8.5
 #: Below this scale boxes are only coloured blocks.
 BLOCKS_BELOW = 0.30
-#: From this scale titles are written; rows a little later.
-TITLES_FROM = 0.40
+#: From this scale boxes have headers and rows; below it they are blocks with a name, if any.
 ROWS_FROM = 0.50
 #: Below this scale edges are straight lines without arrows.
 LINES_BELOW = 0.22
@@ -57,6 +59,7 @@ MAP_BELOW = 0.10
 RADIUS = 4.0
 EDGE_WIDTH = 1.2
 STRIPE = 6.0  # that a title stands aside for the colour of its operator
+_LEAST_LETTERS = 6  # of a name that is cut short
 _STATIC_LIMIT = 30_000
 _CHUNK = 1000
 _SMOOTH = QPainter.RenderHint.Antialiasing
@@ -89,6 +92,7 @@ class ScenePainter:
         self._dashed = QPen(theme.edge, EDGE_WIDTH, Qt.PenStyle.CustomDashLine, Qt.PenCapStyle.FlatCap)
         self._dashed.setDashPattern([4.0, 3.0])
         self._border = QPen(theme.node_border, 1.0)
+        self.ratio = 1.0  # device px per px, by which the least size of names grows
 
     def forget(self, pieces: Ids) -> None:
         """Invalidate these pieces of edges, which have moved."""
@@ -113,10 +117,12 @@ class ScenePainter:
             self._paint_edges(painter, pieces, scale, (left, top, right, bottom))
         if scale < BLOCKS_BELOW:
             self._paint_blocks(painter, boxes, scale)
+            if scale >= MAP_BELOW:
+                self._paint_names(painter, boxes, scale)
             return
         painter.setRenderHint(_SMOOTH, True)
-        if scale >= TITLES_FROM:
-            self._paint_frame_titles(painter, frames.tolist())
+        if scale >= ROWS_FROM:
+            self._paint_frame_titles(painter, frames.tolist(), scale)
         for count, index in enumerate(boxes.tolist()):
             if count % _CHUNK == _CHUNK - 1:
                 progress.report(count, len(boxes), "Drawing")
@@ -138,8 +144,6 @@ class ScenePainter:
         else:
             painter.setBrush(self._theme.node)
             draw_rects(painter, rects)
-            rects = rects.copy()
-            rects[:, 3] = np.minimum(rects[:, 3], HEADER)
         colors = self._colouring.indices[boxes]
         for number in np.unique(colors).tolist():
             painter.setBrush(self._colouring.palette[number])
@@ -148,6 +152,44 @@ class ScenePainter:
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(self._theme.node_border, 0))
             draw_rects(painter, self.scene.rects[boxes])
+
+    def _paint_names(self, painter: QPainter, boxes: Ids, scale: float) -> None:
+        """Write the names of blocks that have room for them."""
+        painter.setRenderHint(_SMOOTH, True)
+        least = LEAST_NAME * self.ratio / scale
+        sizes = self.scene.rects[boxes, 2:]
+        roomy = (sizes[:, 0] >= 2.0 * least) & (sizes[:, 1] >= least) & (self.scene.kinds[boxes] != Kind.GROUP)
+        for index in boxes[roomy].tolist():
+            self._paint_name(painter, index, scale)
+
+    def _paint_name(self, painter: QPainter, index: int, scale: float) -> None:
+        """Write the name of a box into its middle, never smaller than can be read."""
+        fonts, box = self._fonts, self.scene.boxes[index]
+        left, top, width, height = self.scene.rect(index)
+        factor = max(self._magnified(scale), 1.0)
+        least = factor * LEAST_NAME / FAR_NAME
+        text, room = box.title, width - 3.0 * self.ratio / scale
+        wide = max(fonts.width(text, Style.HEADER), 1.0)
+        if wide * least <= room:
+            factor = min(factor, room / wide)
+        else:
+            text, factor = fonts.elided(text, Style.HEADER, room / least), least
+            if len(text) < _LEAST_LETTERS:
+                return
+        x = left + (width - fonts.width(text, Style.HEADER) * factor) / 2
+        y = top + (height - fonts.height(Style.HEADER) * factor) / 2
+        self._large_text(painter, x, y, factor, text, self._colouring.text[int(self._colouring.indices[index])])
+
+    def _magnified(self, scale: float) -> float:
+        """Return how many times larger than at 100 % a name must be to be read at a scale."""
+        return FAR_NAME * self.ratio / (self._fonts.size * scale)
+
+    def _large_text(self, painter: QPainter, x: float, y: float, factor: float, text: str, color: QColor) -> None:
+        painter.save()
+        painter.translate(x, y)
+        painter.scale(factor, factor)
+        self._text(painter, 0.0, 0.0, text, Style.HEADER, color)
+        painter.restore()
 
     def _paint_lines(self, painter: QPainter, pieces: Ids, scale: float, area: Area) -> None:
         painter.setRenderHint(_SMOOTH, scale >= MAP_BELOW)
@@ -178,20 +220,29 @@ class ScenePainter:
                 painter.setBrush(theme.header(box.category))
                 painter.drawRoundedRect(QRectF(left + 5, top + 6, 4, HEADER - 12), 2, 2)
 
-    def _paint_frame_titles(self, painter: QPainter, frames: list[int]) -> None:
+    def _paint_frame_titles(self, painter: QPainter, frames: list[int], scale: float) -> None:
         """Over the edges into a body: none strikes through its name."""
         theme = self._theme
         for index in frames:
             left, top, width, _ = self.scene.rect(index)
             box = self.scene.boxes[index]
             offset = STRIPE if box.category else 0.0
-            painter.fillRect(QRectF(*self._title_ground(index)), self._ground(index))
-            self._paint_title(painter, box, left + offset, top, width - offset, theme.text, theme.muted)
+            painter.fillRect(QRectF(*self._title_ground(index, scale)), self._ground(index))
+            self._paint_title(painter, box, left + offset, top, width - offset, theme.text, theme.muted, scale)
 
-    def _title_ground(self, frame: int) -> tuple[float, float, float, float]:
-        left, top, _, _ = self.scene.rect(frame)
+    def _title_ground(self, frame: int, scale: float) -> tuple[float, float, float, float]:
+        left, top, width, _ = self.scene.rect(frame)
         box = self.scene.boxes[frame]
-        return title_ground(box, self._fonts, left + STRIPE if box.category else left, top)
+        stripe = STRIPE if box.category else 0.0
+        x, y, wide, high = title_ground(box, self._fonts, left + stripe, top)
+        factor = self._title_factor(box, width - stripe, scale)
+        return x, y - high * (factor - 1.0) / 2, wide * factor, high * factor
+
+    def _title_factor(self, box: Box, width: float, scale: float) -> float:
+        """Return how many times larger than at 100 % a title is written in a header."""
+        wide, high = self._fonts.width(box.title, Style.HEADER), self._fonts.height(Style.HEADER)
+        room = width - len(box.buttons) * BUTTON - 1.5 * SIDE
+        return max(min(self._magnified(scale), room / max(wide, 1.0), HEADER / high), 1.0)
 
     def _ground(self, frame: int) -> QColor:
         """Return the colour behind the content of a container; of the canvas for -1."""
@@ -235,15 +286,19 @@ class ScenePainter:
             case Kind.GROUP:
                 self._paint_group(painter, index, box, scale)
             case Kind.INPUT | Kind.OUTPUT | Kind.OUTER:
-                self._paint_pill(painter, box, QRectF(left + 0.5, top + 0.5, width - 1, height - 1), scale)
+                self._paint_pill(painter, index, box, QRectF(left + 0.5, top + 0.5, width - 1, height - 1), scale)
             case _:
                 number = int(self._colouring.indices[index])
                 color, text = self._colouring.palette[number], self._colouring.text[number]
+                if scale < ROWS_FROM:
+                    painter.setPen(Qt.PenStyle.NoPen)
+                    painter.setBrush(color)
+                    painter.drawRoundedRect(QRectF(left, top, width, height), RADIUS, RADIUS)
+                    self._paint_name(painter, index, scale)
+                    return
                 self._paint_card(painter, box, (left, top, width, height), color)
-                if scale >= TITLES_FROM:
-                    self._paint_title(painter, box, left, top, width, text, self._muted[number])
-                if scale >= ROWS_FROM:
-                    self._paint_rows(painter, box, left, top)
+                self._paint_title(painter, box, left, top, width, text, self._muted[number], scale)
+                self._paint_rows(painter, box, left, top)
 
     def _paint_card(self, painter: QPainter, box: Box, rect: tuple[float, float, float, float], color: QColor) -> None:
         left, top, width, height = rect
@@ -278,12 +333,11 @@ class ScenePainter:
         number = int(self._colouring.indices[index])
         painter.setBrush(self._colouring.palette[number])
         painter.drawRect(QRectF(left + 1, top + HEADER, width - 2, 2))
-        if scale >= TITLES_FROM:
-            self._paint_title(painter, box, left, top, width, theme.text, theme.muted)
         if scale >= ROWS_FROM:
+            self._paint_title(painter, box, left, top, width, theme.text, theme.muted, scale)
             self._paint_rows(painter, box, left, top + 1)
 
-    def _paint_pill(self, painter: QPainter, box: Box, rect: QRectF, scale: float) -> None:
+    def _paint_pill(self, painter: QPainter, index: int, box: Box, rect: QRectF, scale: float) -> None:
         theme = self._theme
         pen = QPen(theme.node_border, 1.0)
         if box.kind is Kind.OUTER:
@@ -292,25 +346,41 @@ class ScenePainter:
         painter.setBrush(theme.endpoint)
         radius = rect.height() / 2
         painter.drawRoundedRect(rect, radius, radius)
-        if scale < TITLES_FROM:
+        if scale < ROWS_FROM:
+            self._paint_name(painter, index, scale)
             return
         fonts = self._fonts
         name, note = fonts.width(box.title, Style.NAME), fonts.width(box.note, Style.ROW)
         x = rect.left() + (rect.width() - name - (note + 10.0 if note else 0.0)) / 2
         y = rect.center().y() - fonts.height(Style.NAME) / 2
         self._text(painter, x, y, box.title, Style.NAME, theme.text)
-        if note and scale >= ROWS_FROM:
+        if note:
             self._text(painter, x + name + 10.0, y, box.note, Style.ROW, theme.muted)
 
     def _paint_title(
-        self, painter: QPainter, box: Box, left: float, top: float, width: float, color: QColor, muted: QColor
+        self,
+        painter: QPainter,
+        box: Box,
+        left: float,
+        top: float,
+        width: float,
+        color: QColor,
+        muted: QColor,
+        scale: float,
     ) -> None:
         fonts = self._fonts
-        y = top + (HEADER - fonts.height(Style.HEADER)) / 2
-        self._text(painter, left + title_indent(box, fonts, width), y, box.title, Style.HEADER, color)
+        wide, high = fonts.width(box.title, Style.HEADER), fonts.height(Style.HEADER)
+        room = width - len(box.buttons) * BUTTON
+        factor = self._title_factor(box, width, scale)
+        x = left + (SIDE if title_indent(box, fonts, width) == SIDE else (width - wide * factor) / 2)
+        y = top + (HEADER - high * factor) / 2
+        if factor > 1.0:
+            self._large_text(painter, x, y, factor, box.title, color)
+        else:
+            self._text(painter, x, y, box.title, Style.HEADER, color)
         right = left + width - 2
-        if box.note:
-            x = left + SIDE + fonts.width(box.title, Style.HEADER) + 10.0
+        x = left + SIDE + wide * factor + 10.0
+        if box.note and (factor == 1.0 or x + fonts.width(box.note, Style.ROW) <= left + room):
             y = top + (HEADER - fonts.height(Style.ROW)) / 2
             self._text(painter, x, y, box.note, Style.ROW, muted)
         for index, button in enumerate(reversed(box.buttons)):
@@ -353,7 +423,7 @@ class ScenePainter:
 
         It may reach their width beside the pieces.
         """
-        if scale < TITLES_FROM or not len(pieces):
+        if scale < ROWS_FROM or not len(pieces):
             return
         points = self.scene.pieces[pieces]
         low, high = points.min(1), points.max(1)
@@ -366,8 +436,9 @@ class ScenePainter:
 
         ids = self.scene.box_grid.in_rect(left, top, right, bottom)
         frames = ids[self.scene.kinds[ids] == Kind.CONTAINER].tolist()
-        self._paint_frame_titles(painter, [index for index in frames if is_struck(self._title_ground(index))])
-        if scale >= ROWS_FROM and self._labels is not None:
+        struck = [index for index in frames if is_struck(self._title_ground(index, scale))]
+        self._paint_frame_titles(painter, struck, scale)
+        if self._labels is not None:
             for label in self._labels.in_rect(left, top, right, bottom):
                 if is_struck(label.rect):
                     self._paint_label(painter, label)

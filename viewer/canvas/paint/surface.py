@@ -23,8 +23,8 @@ from onnx_workbench.viewer.canvas.paint.batch_drawing import Area
 from onnx_workbench.viewer.canvas.paint.fonts import canvas_fonts
 from onnx_workbench.viewer.canvas.paint.highlights import SceneHighlights
 from onnx_workbench.viewer.canvas.paint.legend import LegendCard
-from onnx_workbench.viewer.canvas.paint.overlay import LEGEND_MARGIN, paint_group_names, paint_notice
-from onnx_workbench.viewer.canvas.paint.painter import ROWS_FROM, TITLES_FROM, ScenePainter
+from onnx_workbench.viewer.canvas.paint.overlay import LEGEND_MARGIN, group_names, paint_group_names, paint_notice
+from onnx_workbench.viewer.canvas.paint.painter import ROWS_FROM, ScenePainter
 from onnx_workbench.viewer.canvas.paint.viewport import LARGEST, Viewport
 from onnx_workbench.viewer.canvas.scene.coloring import Coloring
 from onnx_workbench.viewer.canvas.scene.edge_labels import MARGIN, EdgeLabels
@@ -107,6 +107,7 @@ class Surface(QWidget):
         if scene is not None:
             self._labels = EdgeLabels(scene, self.fonts, self.type_of, self.note_of)
             self._painter = ScenePainter(scene, self.fonts, theme(), self._labels, self._colouring)
+            self._painter.ratio = self.viewport.ratio
         self._repaint_all()
 
     def repaint_boxes(self, boxes: Iterable[int], edges: Iterable[int]) -> None:
@@ -263,7 +264,7 @@ class Surface(QWidget):
         return self.viewport.to_scene(self.width() / 2, self.height() / 2)
 
     def show_beginning(self, scale: float | None = None) -> None:
-        """Show the beginning of the graph, at a readable size unless a scale is given."""
+        """Show the beginning of the graph and what fits beside it, at a readable size unless a scale is given."""
         scene = self.scene
         first = keyboard_navigation.first_box(scene) if scene is not None else -1
         if scene is None or first < 0:
@@ -272,10 +273,13 @@ class Surface(QWidget):
         viewport = self.viewport
         if scene.drawing.options.direction == "down":
             viewport.scale = scale or min(max((self.width() - 48) / max(scene.width, 1.0), READABLE), 1.0)
-            viewport.put(left + width / 2, top, self.width() / 2, 32.0)
+            room = self.width() / viewport.scale
+            viewport.put(_middle(left + width / 2, scene.bounds[0], scene.bounds[2], room), top, self.width() / 2, 32.0)
         else:
             viewport.scale = scale or min(max((self.height() - 48) / max(scene.height, 1.0), READABLE), 1.0)
-            viewport.put(left, top + height / 2, 32.0, self.height() / 2)
+            room = self.height() / viewport.scale
+            middle = _middle(top + height / 2, scene.bounds[1], scene.bounds[3], room)
+            viewport.put(left, middle, 32.0, self.height() / 2)
         self._moved()
         self.zoom_changed.emit(viewport.scale)
 
@@ -312,11 +316,20 @@ class Surface(QWidget):
         if self.scene is None:
             return None
         x, y = self.viewport.to_scene(position.x(), position.y())
-        found = self.scene.hit(x, y, min(REACH / self.zoom, 40.0), details=self.zoom >= TITLES_FROM)
+        found = self.scene.hit(x, y, min(REACH / self.zoom, 40.0), details=self.zoom >= ROWS_FROM)
+        if (name := self._name_at(position)) >= 0 and (found is None or found.part != "button"):
+            return Hit(box=name, part="header")
         if found is None or found.edge >= 0 or found.part == "body":  # labels lie on edges, boxes on labels
             edge = self.labelled_at(x, y)
             found = Hit(edge=edge) if edge >= 0 else found
         return found
+
+    def _name_at(self, position: QPointF) -> int:
+        """Return the group or container whose name is written over the graph at a point of the widget, or -1."""
+        if self.scene is None:
+            return -1
+        names = group_names(self.scene, self.viewport, self.fonts)
+        return next((name.box for name in names if name.rect.contains(position)), -1)
 
     def _moved(self) -> None:
         if self.scene is not None:
@@ -353,6 +366,8 @@ class Surface(QWidget):
         if viewport.ratio != old:
             viewport.x = round(viewport.x * viewport.ratio / old)
             viewport.y = round(viewport.y * viewport.ratio / old)
+            if self._painter is not None:
+                self._painter.ratio = viewport.ratio
         viewport.width, viewport.height = self.width(), self.height()
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -445,6 +460,14 @@ class Surface(QWidget):
 
 def _declared_type(value: Value) -> Type | None:
     return value.type
+
+
+def _middle(wanted: float, low: float, high: float, room: float) -> float:
+    """Return what to put into the middle of some room so that as much as possible between two ends is in view."""
+    room -= 48.0
+    if high - low <= room:
+        return (low + high) / 2
+    return min(max(wanted, low + room / 2), high - room / 2)
 
 
 def _least_shift(low: float, high: float, size: float, margin: float) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections import Counter
+from collections.abc import Container, Hashable, Iterable
 
 from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.ir.graph import Graph, Node, Value
@@ -89,9 +90,10 @@ class BoxFactory:
             width += _GAP + measure.width(note, Style.ROW)
         return Box(kind, value, key, title, note, (), "", (), parent, max(NARROWEST, _even(width)), PILL)
 
-    def group(self, scope: Scope, key: Hashable, parent: int) -> Box:
-        """The card of a closed group: its name, how many nodes, and of which operators."""
-        operators = scope.operators()
+    def group(self, scope: Scope, key: Hashable, parent: int, folded: Container[Node] = ()) -> Box:
+        """The card of a closed group: its name, how many nodes, and of which operators; folded ones aside."""
+        shown = (node.op_type for node in scope.all_nodes() if node.op_type != "Constant" and node not in folded)
+        operators = Counter(shown).most_common() or scope.operators()
         texts = [f"{display(op, 30)} {count}" if count > 1 else display(op, 30) for op, count in operators[:3]]
         if len(operators) > 3:
             texts.append(f"{len(operators) - 3} more")
@@ -152,25 +154,23 @@ class BoxFactory:
                     continue
                 tensor = value.initializer
                 if tensor is not None:
-                    row = node_text.constant_row(index, value, tensor, schema)
+                    row = node_text.constant_row(node_text.input_name(node, index, schema), value, tensor)
                     split = node_text.split_text(value, (node,)) if node.device_configurations else ""
                     rows.append(row._replace(text=f"{row.text} · {split}") if split else row)
                 elif value.producer is not None and value.producer.op_type == "Constant":
-                    folded = self._folded_row(index, value, value.producer, schema)
+                    folded = self._folded_row(node_text.input_name(node, index, schema), value, value.producer)
                     if folded is not None:
                         rows.append(folded)
         if options.attributes:
             rows += node_text.attribute_rows(node, schema)
         return node_text.limited(rows)
 
-    def _folded_row(self, index: int, value: Value, producer: Node, schema: Schema | None) -> NodeRow | None:
+    def _folded_row(self, name: str, value: Value, producer: Node) -> NodeRow | None:
         uses = value.uses
         if producer.domain or (len(uses) > 1 and not self._options.fold_shared_constants):
             return None
         if not all(isinstance(user, Node) and user.graph is producer.graph for user, _ in uses):
             return None
-        parameter = schema.input(index) if schema is not None else None
-        name = parameter.name if parameter is not None else value.name
         attribute = next(iter(producer.attributes.values()), None)
         text = node_text.attribute_text(attribute) if attribute is not None else ""
         return NodeRow(display(name, 40), text, value)

@@ -327,7 +327,7 @@ class DrawingBuilder:
                 if key in self._expanded:
                     place = (self._add(self._cards.container(part, key, place[0])), True)
                 else:
-                    place = (self._add(self._cards.group(part, key, place[0])), False)
+                    place = (self._add(self._cards.group(part, key, place[0], level.hidden)), False)
             level.places[part] = place
         return place
 

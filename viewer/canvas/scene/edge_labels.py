@@ -20,6 +20,8 @@ HEIGHT = 16.0
 PADDING = 3.0
 #: From where an edge starts to the middle of its label.
 _AWAY = 20.0
+_BESIDE = 3.0  # from the line to the label's box, whose text stands PADDING further
+_ABOVE = 1.0
 _WIDEST = 190.0
 #: Labels reach this far from where their edge starts: how far around an area to look for them.
 MARGIN = 160.0
@@ -187,11 +189,13 @@ class EdgeLabels:
         )
 
     def _box(self, points: Real, width: float, lines: int = 1) -> Rect:
-        """Return the box of a label with a text of this width on an edge with these pieces."""
+        """Return the box of a label with a text of this width, right of an edge with these pieces or above it."""
         width, height = width + 2 * PADDING, lines * HEIGHT
         away = _AWAY if self._is_down else width / 2 + 8.0
         x, y = _point_after(points, away, axis=1 if self._is_down else 0)
-        return round(x - width / 2), round(y - height / 2), width, height
+        if self._is_down:
+            return round(x + _BESIDE), round(y - height / 2), width, height
+        return round(x - width / 2), round(y - height - _ABOVE), width, height
 
     def _decide(self, new: list[EdgeLabel], near: list[EdgeLabel]) -> None:
         """Choose the visible ones of some labels: those that cover no box, and no label of an earlier edge."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import NamedTuple
 
+from onnx_workbench.model.analysis.call_graph import called_by
 from onnx_workbench.model.analysis.folded_nodes import Purpose
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
@@ -76,11 +77,21 @@ def _is_default(attribute: Attribute, schema: Schema) -> bool:
     return isinstance(attribute.value, tuple) and set(attribute.value) == {implied}
 
 
-def constant_row(index: int, value: Value, tensor: Tensor | SparseTensor, schema: Schema | None) -> NodeRow:
+def constant_row(name: str, value: Value, tensor: Tensor | SparseTensor) -> NodeRow:
     """The row of an input that is a constant: its name in the operator's signature, and its value or shape."""
-    parameter = schema.input(index) if schema is not None else None
-    name = parameter.name if parameter is not None else value.name or f"input {index}"
     return NodeRow(display(name, 40), tensor_text(tensor), value)
+
+
+def input_name(node: Node, index: int, schema: Schema | None) -> str:
+    """Return the name of an input in the signature of the operator or function, else that of its value."""
+    parameter = schema.input(index) if schema is not None else None
+    if parameter is not None:
+        return parameter.name
+    function = called_by(node)
+    if function is not None and index < len(function.body.inputs):
+        return function.body.inputs[index].name
+    value = node.inputs[index]
+    return (value.name if value is not None else "") or f"input {index}"
 
 
 def limited(rows: list[NodeRow]) -> tuple[NodeRow, ...]:

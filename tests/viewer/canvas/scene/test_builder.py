@@ -282,3 +282,19 @@ def test_building_pauses_often():
     assert sum(1 for _ in builder.steps()) >= 10
     assert len(builder.drawing.boxes) == 3002
     assert np.isfinite(builder.drawing.source_ports).all()
+
+
+def test_constants_of_a_call_are_named_after_the_inputs_of_the_function(qapp):
+    body = Graphs("Scale")
+    body.input("a")
+    body.input("factor")
+    body.node("Mul", ["a", "factor"], ["b"])
+    body.outputs("b")
+    g = Graphs()
+    g.input("x", 2)
+    g.constant("layer.0.weight", np.ones(200, np.float32))
+    g.node("Scale", ["x", "layer.0.weight"], ["y"], domain="local")
+    g.outputs("y")
+    drawing = build(g.model(Function("Scale", "local", body=body.graph)).graph)
+    (index,) = drawing.boxes_of(g.values["y"].producer)
+    assert [(row.name, row.text) for row in drawing.boxes[index].rows] == [("factor", "200 values")]

@@ -135,3 +135,14 @@ def test_a_shape_is_written_at_both_ends_of_an_edge_whose_start_is_far_away(dire
     low, high = scene.corners[add, :2] - 160, scene.corners[add, 2:] + 160
     assert (low <= arriving.rect[:2]).all()
     assert (high >= arriving.rect[:2]).all()
+
+
+@pytest.mark.parametrize("direction", ["down", "right"])
+def test_a_label_leaves_its_own_line_free(small, direction):
+    for name in ("c", "r"):
+        small.values[name]._type = small.values["x"].type
+    scene = scene_of(small.model().graph, DrawingOptions(direction=direction))
+    for label in labels_of(scene).in_rect(*scene.bounds):
+        x, y = scene.layout.route_points[scene.layout.route_starts[label.edge]].tolist()
+        left, top, _, height = label.rect
+        assert left > x if direction == "down" else top + height < y

@@ -1,0 +1,77 @@
+"""From afar boxes are blocks of one colour with their names, as large as can be read where there is room."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QPointF, QRect
+from PySide6.QtGui import QImage
+
+from onnx_workbench.viewer.canvas.paint.overlay import group_names
+from onnx_workbench.viewer.canvas.scene.drawing import Kind
+from tests.viewer.canvas.graphs import Graphs, residual, settle
+from tests.viewer.canvas.painting import wait
+
+
+def colors_in(view, box) -> int:
+    """How many colours a box is painted in."""
+    left, top, width, height = view.scene.rect(box)
+    (x0, y0), (x1, y1) = view.viewport.to_widget(left, top), view.viewport.to_widget(left + width, top + height)
+    image: QImage = view.grab(QRect(round(x0) + 2, round(y0) + 2, round(x1 - x0) - 4, round(y1 - y0) - 4)).toImage()
+    return len({image.pixel(x, y) for x in range(image.width()) for y in range(image.height())})
+
+
+@pytest.mark.parametrize(("scale", "is_named"), [(0.12, False), (0.28, True), (0.45, True)])
+def test_a_block_has_its_name_where_there_is_room(show, small, scale, is_named):
+    view = show(small.model())
+    view.minimap.hide()
+    (conv,) = view.scene.drawing.boxes_of(small.values["c"].producer)
+    view.centre_at(scale, *view.scene.corners[conv].reshape(2, 2).mean(0).tolist())
+    settle(view)
+    assert (colors_in(view, conv) > 1) is is_named
+
+
+def test_names_keep_a_readable_size_where_headers_are_drawn(show, small, monkeypatch):
+    view = show(small.model())
+    sizes = []
+    monkeypatch.setattr(
+        type(view._painter), "_large_text", lambda _self, _p, _x, _y, factor, text, _c: sizes.append((text, factor))
+    )
+    view.zoom_to(0.6)
+    settle(view)
+    found = dict(sizes)
+    assert found["Relu"] * 0.6 * view.fonts.size == pytest.approx(10.5, abs=1.0)
+
+
+def test_the_name_of_a_group_can_be_clicked_wherever_it_is_written(show, qtbot):
+    view = show(residual(12).model())
+    view.expansion.set_grouped(True)
+    wait(qtbot, view)
+    view.expansion.expand_all()
+    wait(qtbot, view)
+    view.zoom_to(0.3)
+    settle(view)
+    names = group_names(view.scene, view.viewport, view.fonts)
+    assert names
+    for name in names:
+        hit = view.hit(name.rect.center())
+        assert hit is not None
+        assert (hit.box, hit.part) == (name.box, "header")
+        assert view.scene.boxes[name.box].kind is Kind.CONTAINER
+    left, top, width, height = view.scene.rect(names[0].box)
+    outside = QPointF(*view.viewport.to_widget(left + width + 500.0, top + height / 2))
+    assert view.hit(outside) is None
+
+
+def test_the_beginning_of_a_wide_graph_shows_what_fits_beside_the_first_input(show):
+    g = Graphs()
+    for index in range(3):
+        g.input(f"x{index}", 1)
+        g.node("Relu", [f"x{index}"], [f"r{index}"])
+    g.node("Sum", [f"r{index}" for index in range(3)], ["v0"])
+    for index in range(30):
+        g.node("Relu", [f"v{index}"], [f"v{index + 1}"])
+    g.outputs("v30")
+    view = show(g.model())
+    left, _, right, _ = view.viewport.area
+    assert left <= view.scene.bounds[0]
+    assert right >= view.scene.bounds[2]
