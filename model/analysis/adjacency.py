@@ -46,7 +46,7 @@ class Adjacency:
 
     def only(self, nodes: Index) -> Adjacency:
         """Restrict to some nodes, ascending; the others are outside."""
-        number = np.full(len(self.nodes), OUTSIDE, np.int64)
+        number = np.full(max(len(self.nodes), -RESULT), OUTSIDE, np.int64)  # negative ones are looked up, too
         number[nodes] = np.arange(len(nodes))
         of_input, inputs = self.of(self.starts, nodes)
         of_use, uses = self.of(self.use_starts, nodes)

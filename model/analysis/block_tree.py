@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from onnx_workbench.model.analysis.adjacency import Adjacency, adjacency_of
+from onnx_workbench.model.analysis.folded_nodes import find_folded_nodes
 from onnx_workbench.model.analysis.name_scopes import Path, ScopeTree, scope_tree, tree_of
 from onnx_workbench.model.analysis.repeated_blocks import blocks_of
 from onnx_workbench.model.ir.graph import Graph, Node
@@ -28,16 +29,18 @@ _Kind = tuple[tuple[Node, ...], ...]  # all occurrences of one block
 class Blocks:
     """Block names around each node when blocks were searched, outermost first.
 
-    `outermost` counts the boxes while all blocks are collapsed.
+    `outermost` counts the boxes while all blocks are collapsed, `drawn` those while all are open: nodes but Constants
+    and folded ones.
     """
 
     paths: dict[Node, Path]
     outermost: int
+    drawn: int
 
     @property
     def are_worthwhile(self) -> bool:
         """Return whether the graph is much shorter as blocks than node by node."""
-        return self.outermost * 3 <= len(self.paths)
+        return self.outermost * 3 <= self.drawn
 
 
 def find_blocks(graph: Graph, progress: Progress = SILENT) -> Blocks:
@@ -45,18 +48,21 @@ def find_blocks(graph: Graph, progress: Progress = SILENT) -> Blocks:
 
     About 15 µs a node. Reads the model: on the thread that owns it, or while it does not change.
     """
-    paths: dict[Node, Path] = dict.fromkeys(graph.nodes, ())
+    folded = find_folded_nodes(graph, progress)
+    drawn = [node for node in graph.nodes if node not in folded and node.op_type != "Constant"]
+    paths: dict[Node, Path] = dict.fromkeys(drawn, ())
     wiring = adjacency_of(graph, progress)
-    blocks = blocks_of(wiring, progress, least_nodes=_LEAST)
+    blocks = blocks_of(wiring, progress, among=drawn, least_nodes=_LEAST)
     kinds: list[_Kind] = [block.occurrences for block in blocks]
-    outermost = len(paths) - sum((len(kind[0]) - 1) * len(kind) for kind in kinds)
+    outermost = len(drawn) - sum((len(kind[0]) - 1) * len(kind) for kind in kinds)
     numbers: Counter[Path] = Counter()
     for _ in range(_DEEPEST):
         for kind in kinds:
             _name(kind, paths, numbers)
         large = sorted((kind for kind in kinds if len(kind[0]) >= _LARGE), key=lambda kind: -len(kind[0]) * len(kind))
         kinds = [inner for kind in large[:_MOST_KINDS] for inner in _inside(wiring, kind, progress)]
-    return Blocks(paths, outermost)
+    paths.update({node: paths[user] for node, user in folded.users.items()})
+    return Blocks(paths, outermost, len(drawn))
 
 
 def groups_of(graph: Graph, progress: Progress = SILENT, *, asked: bool = False) -> tuple[ScopeTree, bool]:

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--groups",
         choices=tuple(_GROUPS),
         default="large",
-        help="draw scopes and repeated blocks as groups (large: in large graphs)",
+        help="draw scopes and repeated blocks as groups (large: in graphs of more than 2,000 nodes)",
     )
     parser.add_argument("--theme", choices=("light", "dark"), default="light", help="colors of a picture (light)")
     parser.add_argument("--values", metavar="FILE", help="values of a run (.npz), whose ranges stand beside the edges")

@@ -78,3 +78,29 @@ def test_the_search_can_be_cancelled():
     progress.cancel()
     with pytest.raises(Cancelled):
         find_blocks(residual(5), progress)
+
+
+def test_nodes_that_only_compute_sizes_make_no_block_and_belong_to_that_of_their_user():
+    lines = ["x0 = Identity (x)"]
+    for block in range(4):
+        lines += [
+            f"[s{block}] s{block} = Shape (x{block})",
+            f"[g{block}] g{block} = Gather (s{block}, zero)",
+            f"[c{block}] c{block} = Concat <axis: int = 0> (g{block}, rest)",
+            f"[r{block}] r{block} = Reshape (x{block}, c{block})",
+            f"[e{block}] e{block} = Exp (r{block})",
+            f"[t{block}] t{block} = Tanh (e{block})",
+            f"[x{block}] x{block + 1} = Neg (t{block})",
+        ]
+    head = '<ir_version: 10, opset_import: ["" : 21]> g (float[4, 4] x) => (float[4, 4] x4) '
+    graph = model(head + "<int64[1] zero = {0}, int64[1] rest = {-1}> {" + "\n".join(lines) + "}").graph
+    blocks = find_blocks(graph)
+    tree = block_tree(graph, blocks)
+    assert (blocks.outermost, blocks.drawn) == (5, 17)
+    assert [scope.name for scope in tree.root.children] == [f"Block {n} · Reshape-Exp-Tanh" for n in range(1, 5)]
+    assert [node.title for node in tree.root.children[1].nodes] == ["s1", "g1", "c1", "r1", "e1", "t1", "x1"]
+
+
+def test_a_graph_of_one_node_has_no_blocks():
+    graph = model('<ir_version: 10, opset_import: ["" : 21]> g (float[4] x) => (float[4] y) { y = Relu (x) }').graph
+    assert find_blocks(graph).outermost == 1

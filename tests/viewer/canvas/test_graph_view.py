@@ -117,6 +117,8 @@ def test_when_all_that_was_in_view_is_gone_what_is_left_comes_into_view(show, qt
             graphs.node("Neg", [source], [f"{name}{index}"], name=f"{name}{index}")
     graphs.outputs(*(f"top{i}" for i in range(1, 29)), "kept59")
     view = show(graphs.model())
+    view.expansion.set_grouped(False)
+    wait(qtbot, view)
     view.zoom_to(1.0)
     nodes = {node.name: node for node in view.workspace.graph.nodes}
     seen = next(i for i, box in enumerate(view.scene.boxes) if box.subject is nodes["doomed30"])

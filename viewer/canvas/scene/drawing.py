@@ -102,7 +102,7 @@ class DrawingOptions:
     fold_shared_constants: bool = True
     fold_nodes: bool = True  # those that only compute sizes or prepare constants
     groups: bool | None = None
-    many: int = 2000
+    many: int = 100
     direction: Direction = "down"
 
     def are_grouped(self, graph: Graph) -> bool:
