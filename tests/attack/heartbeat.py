@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import faulthandler
-import re
-import tempfile
+import signal
 import threading
 import time
+import traceback
 from dataclasses import dataclass
-from typing import IO
+from itertools import islice
+from types import FrameType
 
 from PySide6.QtCore import QObject, QTimer
 
 _BEAT_MS = 5
 _SAMPLE_SECONDS = 0.05
 _FRAMES = 8
-_CALL = re.compile(r'File "(?:.*/)?(.*)", line (\d+) in (.*)')
+_LOOK = signal.SIGUSR1
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +28,21 @@ class Stall:
 
 
 class Heartbeat(QObject):
-    """A timer on the GUI thread, and a thread that looks what holds it up."""
+    """A timer on the GUI thread, and a thread that looks what holds it up. Made on the main thread."""
 
     def __init__(self) -> None:
         super().__init__()
         self._gui_thread = threading.get_ident()
         self._last, self._last_busy = time.perf_counter(), time.thread_time()
-        self._stack = ""
+        self.stack = ""
         self.worst = Stall(0.0, 0.0, "")
         self._timer = QTimer(self, interval=_BEAT_MS)
         self._timer.timeout.connect(self._beat)
         self._timer.start()
         self._ended = threading.Event()
-        threading.Thread(target=self._watch, daemon=True).start()
+        signal.signal(_LOOK, self._look)
+        self._watching = threading.Thread(target=self._watch, daemon=True)
+        self._watching.start()
 
     def reset(self) -> None:
         """Begin a new measurement."""
@@ -51,33 +53,26 @@ class Heartbeat(QObject):
         """End the timer and the thread."""
         self._timer.stop()
         self._ended.set()
+        self._watching.join()
+        signal.signal(_LOOK, signal.SIG_IGN)  # one may be on its way
 
     def _beat(self) -> None:
         now, busy = time.perf_counter(), time.thread_time()
         if now - self._last > self.worst.seconds:
-            self.worst = Stall(now - self._last, busy - self._last_busy, self._stack)
-        self._last, self._last_busy, self._stack = now, busy, ""
+            self.worst = Stall(now - self._last, busy - self._last_busy, self.stack)
+        self._last, self._last_busy, self.stack = now, busy, ""
 
     def _watch(self) -> None:
-        with tempfile.TemporaryFile("w+", encoding="ascii") as file:
-            while not self._ended.wait(_SAMPLE_SECONDS):
-                self._look(file)
+        while not self._ended.wait(_SAMPLE_SECONDS):
+            if time.perf_counter() - self._last > 2 * _SAMPLE_SECONDS:
+                signal.pthread_kill(self._gui_thread, _LOOK)
 
-    def _look(self, file: IO[str]) -> None:
-        if time.perf_counter() - self._last > 2 * _SAMPLE_SECONDS:
-            self._stack += " < ".join(stack_of(self._gui_thread, file)[:_FRAMES]) + "\n"
+    def _look(self, _signal: int, frame: FrameType | None) -> None:
+        """Note what the GUI thread does, on that thread itself.
 
-
-def stack_of(thread: int, file: IO[str]) -> list[str]:
-    """Lines of the calls of a thread, innermost first; `file` is overwritten.
-
-    No frame is referred to meanwhile, as with sys._current_frames: it would outlive its function, and what its
-    variables hold, such as a painter or a widget, would be destroyed late and on the wrong thread. Qt crashes then.
-    """
-    file.seek(0)
-    file.truncate()
-    faulthandler.dump_traceback(file)
-    file.seek(0)
-    _, _, calls = file.read().partition(f"hread 0x{thread:016x} ")
-    lines = calls.partition("\n\n")[0].splitlines()[1:]
-    return [f"{path}:{line} {name}" for text in lines for path, line, name in _CALL.findall(text)]
+        A frame that another thread refers to outlives its function, and what its variables hold, such as a painter or a
+        widget, would be destroyed late and on the wrong thread. Qt crashes then.
+        """
+        calls = islice(traceback.walk_stack(frame), _FRAMES)
+        self.stack += " < ".join(f"{f.f_code.co_filename.rpartition('/')[2]}:{n} {f.f_code.co_name}" for f, n in calls)
+        self.stack += "\n"

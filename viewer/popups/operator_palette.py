@@ -70,9 +70,10 @@ def operators(graph: Graph) -> Iterator[OperatorEntry]:
     for last in schemas.operators({domain: newest[domain] for domain in _KNOWN if domain in imports}):
         if (last.domain, last.name) not in names:
             versions = schemas.versions(last.name, last.domain)
-            needs = next(version for version in versions if version > imports[last.domain])
-            first = schemas.find(last.name, needs, last.domain)
-            yield OperatorEntry(last.name, last.domain, schema=first, needs=needs)
+            needs = next((version for version in versions if version > imports[last.domain]), None)
+            if needs is not None:  # else the model imports a version that nobody knows yet
+                first = schemas.find(last.name, needs, last.domain)
+                yield OperatorEntry(last.name, last.domain, schema=first, needs=needs)
 
 
 def signature(operator: OperatorEntry) -> str:

@@ -10,9 +10,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 
 from onnx_workbench.model.io.writer.save import to_bytes
+from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.viewer.dialogs.new_model import NewModelDialog, new_model
 from onnx_workbench.viewer.panels.outline import OutlinePanel
-from onnx_workbench.viewer.popups.operator_palette import OperatorPalette
+from onnx_workbench.viewer.popups.operator_palette import OperatorPalette, operators
 from tests.viewer.editing.conftest import Desk
 from tests.viewer.editing.test_wire import body, drag
 from tests.viewer.pointer import hover
@@ -157,3 +158,10 @@ def test_an_output_without_a_type_is_declared_by_a_fix(desk):
 def test_the_start_page_offers_a_new_model(desk):
     desk.qtbot.mouseClick(desk.window.start_page.new_button, Qt.MouseButton.LeftButton)
     desk.qtbot.waitUntil(lambda: any(d.isVisible() for d in desk.window.findChildren(NewModelDialog)))
+
+
+def test_a_model_of_a_future_operator_set_is_offered_the_operators_of_others():
+    model = Model(opset=1 << 40)
+    model.opset_imports = {"": 1 << 40, "ai.onnx.ml": 5}
+    assert {entry.domain for entry in operators(model.graph)} >= {"ai.onnx.ml"}
+    assert not any(entry.domain == "" for entry in operators(model.graph))
