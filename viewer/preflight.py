@@ -96,6 +96,11 @@ def install_command(packages: Iterable[str]) -> str:
     return "sudo apt-get install -y " + " ".join(sorted(set(packages)))
 
 
+def packages() -> dict[str, str]:
+    """Return the libraries that a window needs under X11 and Wayland, each with its Debian package."""
+    return {**_ALWAYS, **_X11, **_WAYLAND}
+
+
 def missing_packages() -> list[str]:
     """Debian packages that are missing for running without a display: what continuous integration installs."""
     return sorted(set(_missing(_ALWAYS, _can_load).values()))

@@ -41,7 +41,7 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         page = tmp_path / "manual" / f"{name}.html"
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text("<h1>page</h1>")
-    monkeypatch.setattr(manual.resources, "path", lambda name: tmp_path / name)
+    monkeypatch.setattr(manual, "FOLDERS", (tmp_path / "manual",))
     return tmp_path / "manual"
 
 
@@ -85,7 +85,7 @@ def test_a_panel_without_a_page_opens_the_first_page(shown, built: Path, opened:
 def test_without_a_manual_f1_lists_the_shortcuts(
     shown, tmp_path: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(manual.resources, "path", lambda name: tmp_path / name)
+    monkeypatch.setattr(manual, "FOLDERS", (tmp_path / "manual",))
     shown.actions_binding.run("help.manual")
     dialog = next(one for one in QApplication.topLevelWidgets() if isinstance(one, ShortcutsDialog))
     assert opened == []

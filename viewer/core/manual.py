@@ -8,6 +8,9 @@ from PySide6.QtWidgets import QWidget
 
 from onnx_workbench import resources
 
+#: Where the manual may be: in an installation, and where docs/build.py puts it in a checkout.
+FOLDERS = (resources.path("manual"), resources.path("").parent / "build" / "manual" / "html")
+
 #: Pages of widgets, by the names of their classes; panels have theirs by their ids.
 _PAGES = {
     "ConvertDialog": "dialogs/convert",
@@ -30,8 +33,7 @@ _PANEL = "panel."  # what names of docks begin with
 
 def manual_folder() -> Path | None:
     """Return the folder of the manual's HTML, or None where it was not built."""
-    checkout = resources.path("").parent
-    for folder in (resources.path("manual"), checkout / "build" / "manual" / "html"):
+    for folder in FOLDERS:
         if (folder / "index.html").exists():
             return folder
     return None
