@@ -9,10 +9,21 @@ from operator import itemgetter
 import numpy as np
 from PySide6.QtCore import QPointF, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainterPath, QPen, QPolygonF, QShowEvent
-from PySide6.QtWidgets import QComboBox, QGraphicsPathItem, QLabel, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QComboBox,
+    QGraphicsPathItem,
+    QLabel,
+    QPushButton,
+    QSpinBox,
+    QSplitter,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
 from onnx_workbench.exec.results.node_table import NodeResult, State
 from onnx_workbench.exec.results.run_result import Moment
+from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Function, Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.readers import ModelReader
@@ -20,6 +31,7 @@ from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.plots.plot import Plot, load_pyqtgraph
 from onnx_workbench.viewer.run.overlays import TITLES, multiply_adds
 from onnx_workbench.viewer.run.results import RunRecord
+from onnx_workbench.viewer.run.timings import Timings, measure_times
 from onnx_workbench.viewer.run.value_paths import name_in_run
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import bytes_text, count_text, display, duration_text, plural, shape_text
@@ -38,7 +50,9 @@ _OWN = "own"
 _NODE_COLUMNS = (
     NumberColumn("Node", 0, number=False),
     NumberColumn("Operator", 18, number=False),
-    NumberColumn("Time", 11, amount=True),
+    NumberColumn("Time", 11, "Time in the run, or the mean of the runs that were measured", amount=True),
+    NumberColumn("Min", 11, "Least time of the runs that were measured", amount=True),
+    NumberColumn("Spread", 11, "Standard deviation over the runs that were measured", amount=True),
     NumberColumn("Share", 8, amount=True),
     NumberColumn("Output", 20),
     NumberColumn("Memory", 11, amount=True),
@@ -54,6 +68,9 @@ _OPERATOR_COLUMNS = (
     NumberColumn("Memory", 12, amount=True),
 )
 
+
+_MEASURED_COLUMNS = 3, 4
+_MOST_RUNS = 1000
 
 _Ran = tuple[Node, NodeResult]
 
@@ -87,6 +104,14 @@ class ProfilePanel(Panel):
         self.colour.addItem("Operator category", "")
         for kind, title in TITLES.items():
             self.colour.addItem(title, kind)
+        self._timings: Timings | None = None  # of several runs
+        self.count = QSpinBox()
+        self.count.setAccessibleName("Number of runs")
+        self.count.setRange(2, _MOST_RUNS)
+        self.count.setValue(10)
+        self.count.setSuffix(" runs")
+        self.measure = QPushButton("Measure")
+        self.measure.setToolTip("Run the model so often with the same inputs, and show mean, least time and spread")
         self.summary = QLabel()
         self.summary.setTextFormat(Qt.TextFormat.PlainText)
         self.nodes = NumberTable("Nodes by time", _NODE_COLUMNS)
@@ -98,6 +123,7 @@ class ProfilePanel(Panel):
         self.entry = self.nodes
         self._lay_out()
         self._connect()
+        self._show_measured_columns()
         self.nodes.sort_by(2)
         self.operators.sort_by(2)
         self._show_colour()
@@ -106,7 +132,7 @@ class ProfilePanel(Panel):
     def _lay_out(self) -> None:
         row = FlowLayout(8)
         row.setContentsMargins(6, 4, 6, 4)
-        for widget in (self.view, self.summary, labelled("Colour the graph by", self.colour)):
+        for widget in (self.view, self.count, self.measure, self.summary, labelled("Colour the graph by", self.colour)):
             row.addWidget(widget)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -119,6 +145,7 @@ class ProfilePanel(Panel):
         self.view.currentIndexChanged.connect(self.stack.setCurrentIndex)
         self.view.currentIndexChanged.connect(lambda _: self._refresh())
         self.colour.activated.connect(lambda _: workspace.runs.overlays.choose(self.colour.currentData()))
+        self.measure.clicked.connect(self.measure_times)
         self.nodes.chosen.connect(workspace.navigation.reveal)
         self.operators.chosen.connect(self._select_operator)
         workspace.results.changed.connect(self._on_results)
@@ -148,10 +175,43 @@ class ProfilePanel(Panel):
             if self.isVisible():
                 self._refresh()
 
+    def measure_times(self) -> None:
+        """Run the model several times with the inputs of the last run, and show the times of its nodes."""
+        record = self.workspace.results.current
+        if record is None:
+            self.workspace.messages.report(ModelError("There is no run to measure", "Run the model first (F6)."))
+            return
+        self.measure.setEnabled(False)
+        measure_times(self.workspace, record, self.count.value(), self._show_times, self._end_measuring)
+
+    def _end_measuring(self) -> None:
+        self.measure.setEnabled(True)
+
+    def _show_times(self, timings: Timings) -> None:
+        self._timings = timings
+        self._refresh()
+
+    @property
+    def _measured(self) -> Timings | None:
+        """Return the times of several runs, while the run is shown whose inputs they had."""
+        timings = self._timings
+        return timings if timings is not None and timings.record is self.workspace.results.current else None
+
+    def _seconds(self, one: _Ran) -> float:
+        """Return the time of a node: the mean of several runs, where they were measured."""
+        measured = self._measured
+        timing = None if measured is None else measured.nodes.get(one[0].id)
+        return one[1].seconds if timing is None else timing.mean
+
+    def _show_measured_columns(self) -> None:
+        for column in _MEASURED_COLUMNS:
+            self.nodes.show_column(column, shown=self._measured is not None)
+
     def _refresh(self) -> None:
         self._is_stale = False
         self._finding.stop()
         record = self.workspace.results.current
+        self._show_measured_columns()
         if record is None:
             invitation = "Run the model to see where time and memory go."
             self.summary.setText("Running…" if self.workspace.results.is_running else invitation)
@@ -181,10 +241,16 @@ class ProfilePanel(Panel):
         return _Found(known, operators, seconds, is_partly_kept, moments)
 
     def _show(self, record: RunRecord, found: _Found) -> None:
-        total = found.seconds
+        measured = self._measured
+        total = found.seconds if measured is None else measured.total.mean
         kept = " (partly from earlier runs)" if found.is_partly_kept else ""
         count = plural(sum(record.result.counts[state] for state in (State.DONE, State.KEPT)), "node")
-        if total:
+        if measured is not None:
+            mean, least, spread = (
+                duration_text(s) for s in (measured.total.mean, measured.total.least, measured.total.spread)
+            )
+            self.summary.setText(f"{count} · {measured.count:,} runs: mean {mean}, min {least}, spread {spread}")
+        elif total:
             held = "" if found.is_partly_kept else f" · {bytes_text(record.result.peak_bytes)} held"
             self.summary.setText(f"{count} · {duration_text(total)}{kept}{held}")
         else:
@@ -193,7 +259,8 @@ class ProfilePanel(Panel):
             "Held: peak memory, with all values kept for inspection.\n"
             "Memory over the run: memory if each value is freed after its last use."
         )
-        rows = MadeRows(found.nodes, lambda one: self._node_row(*one, total), _NODE_KEYS, itemgetter(0))
+        keys = {2: self._time_key, 5: self._time_key, 7: lambda one: one[1].nbytes}
+        rows = MadeRows(found.nodes, lambda one: self._node_row(*one, total), keys, itemgetter(0))
         self.nodes.set_rows(rows)
         self.operators.set_rows(_operator_rows(found.operators, total))
         if found.moments:
@@ -209,19 +276,29 @@ class ProfilePanel(Panel):
         info = None if output is None else results.info_of(output)
         macs = multiply_adds(node, self._shape)
         spent = result.state is not State.CONSTANT
+        seconds = self._seconds((node, result))
+        measured = self._measured
+        timing = None if measured is None else measured.nodes.get(node.id)
+        times = () if timing is None else (timing.least, timing.spread)
         return NumberRow(
             node,
             (
                 NumberCell(self._place(node, result), tip=display(node.name, 500)),
                 NumberCell(display(result.operator, 60)),
-                NumberCell(duration_text(result.seconds), result.seconds) if spent else NumberCell(""),
-                NumberCell(_share(result.seconds, total), result.seconds) if spent else NumberCell(""),
+                NumberCell(duration_text(seconds), seconds) if spent else NumberCell(""),
+                *(NumberCell(duration_text(time), time) for time in times),
+                *[NumberCell("")] * (len(_MEASURED_COLUMNS) - len(times)),
+                NumberCell(_share(seconds, total), seconds) if spent else NumberCell(""),
                 NumberCell("" if info is None or info.kind != "tensor" else shape_text(info.shape)),
                 NumberCell(bytes_text(result.nbytes), result.nbytes),
                 NumberCell(count_text(macs), macs) if macs else NumberCell(""),
                 NumberCell(f"ran {result.runs:,} ×" if result.runs else _STATES[result.state], role="muted"),
             ),
         )
+
+    def _time_key(self, one: _Ran) -> Key:
+        """Return the time of a node; constant-folded ones have none and sort last."""
+        return "" if one[1].state is State.CONSTANT else self._seconds(one)
 
     def _place(self, node: Node, result: NodeResult) -> str:
         """Return a node's name after those of its function and of the nodes around it."""
@@ -241,14 +318,6 @@ class ProfilePanel(Panel):
     def _select_operator(self, operator: str) -> None:
         nodes = [n for n, r in self.workspace.results.nodes().items() if r.operator == operator]
         self.workspace.selection.set([n for n in nodes if n.graph is self.workspace.graph])
-
-
-def _seconds(one: _Ran) -> Key:
-    """Return seconds; constant-folded nodes have none and sort last."""
-    return "" if one[1].state is State.CONSTANT else one[1].seconds
-
-
-_NODE_KEYS = {2: _seconds, 3: _seconds, 5: lambda one: one[1].nbytes}
 
 
 def _share(seconds: float, total: float) -> str:
@@ -289,6 +358,7 @@ class _MemoryView(QSplitter):
         )
         self.where = QLabel()
         self.where.setTextFormat(Qt.TextFormat.PlainText)
+        self.where.setWordWrap(True)
         self.where.setContentsMargins(6, 2, 6, 2)
         side = QWidget()
         layout = QVBoxLayout(side)
@@ -314,8 +384,8 @@ class _MemoryView(QSplitter):
         node = results.node_by_number(moment.node)
         if record is None:
             return
-        self.where.setText(f"{bytes_text(moment.live_bytes)} alive at {name_of(node) if node is not None else '?'}")
         rows = []
+        largest = 0, ""
         for key in moment.alive:
             info, value = record.result.info(key), results.value_by_number(key[1])
             if info is not None and value is not None:
@@ -323,6 +393,11 @@ class _MemoryView(QSplitter):
                 name = name_in_run(self._workspace, key, name_of(value))
                 cells = NumberCell(name, tip=name), NumberCell(shape), NumberCell(bytes_text(info.nbytes), info.nbytes)
                 rows.append(NumberRow(value, cells))
+                largest = max(largest, (info.nbytes, name))
+        peak = "Peak: " if moment.live_bytes == max(one.live_bytes for one in self.curve.moments) else ""
+        at = name_of(node) if node is not None else "?"
+        held = f"; largest {display(largest[1], 40)}, {bytes_text(largest[0])}" if largest[0] else ""
+        self.where.setText(f"{peak}{bytes_text(moment.live_bytes)} alive at {at}{held}")
         self.table.set_rows(rows)
 
     def _go(self, moment: Moment) -> None:

@@ -282,7 +282,9 @@ class RunComparisonPanel(Panel):
         """Open the Convert dialog with the nodes of the selected rows left unchanged."""
         names = [name for name, node in self._selected_nodes() if name]
         if not names:
-            raise ModelError("The selected nodes have no names", "Name them first: Convert finds nodes by name.")
+            error = ModelError("The selected nodes have no names", "Name them first: Convert finds nodes by name.")
+            self.workspace.messages.report(error)
+            return
         from onnx_workbench.viewer.dialogs.convert import ConvertDialog
         from onnx_workbench.viewer.dialogs.dialog_lifetime import show_aside
 

@@ -507,6 +507,41 @@ def test_the_profile_tells_what_was_held_of_a_run_that_computed_it_all(window, q
     assert "held" not in profile.summary.text()
 
 
+def test_times_are_measured_over_several_runs(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    profile = window.docks.open("profile")
+    let_readers_end(qtbot)
+    assert profile.nodes.isColumnHidden(3)
+    profile.count.setValue(3)
+    profile.measure.click()
+    qtbot.waitUntil(lambda: "3 runs: mean" in profile.summary.text())
+    let_readers_end(qtbot)
+    assert not profile.nodes.isColumnHidden(3)
+    cells = profile.nodes.source.row(0).cells
+    mean, least, spread = (cells[column].number for column in (2, 3, 4))
+    assert 0 < least <= mean
+    assert spread >= 0
+    assert profile.measure.isEnabled()
+    run(qtbot, workspace, "run.fresh")
+    qtbot.waitUntil(lambda: "runs" not in profile.summary.text())
+    assert profile.nodes.isColumnHidden(3)
+
+
+def test_the_memory_at_its_peak_names_the_node_and_the_largest_tensor(window, qtbot, net):
+    workspace = opened(window, qtbot, net)
+    make_finite(workspace)
+    run(qtbot, workspace)
+    profile = window.docks.open("profile")
+    profile.view.setCurrentIndex(2)
+    let_readers_end(qtbot)
+    qtbot.waitUntil(lambda: profile.memory.where.text().startswith("Peak: "))
+    assert "; largest " in profile.memory.where.text()
+    profile.memory.curve.point_at(len(profile.memory.curve.moments) - 0.5)
+    assert not profile.memory.where.text().startswith("Peak")
+
+
 def test_what_a_node_gives_is_exported_by_its_name(window, qtbot, net, tmp_path, monkeypatch):
     workspace = opened(window, qtbot, net)
     run(qtbot, workspace)

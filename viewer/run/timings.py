@@ -1,0 +1,87 @@
+"""Times of nodes over several runs of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onnx_workbench.exec.engine.stepper import Request
+from onnx_workbench.exec.results.node_table import State
+from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.progress import Progress
+from onnx_workbench.viewer.core.readers import read_model
+from onnx_workbench.viewer.run.results import RunRecord
+
+if TYPE_CHECKING:
+    from onnx_workbench.viewer.core.tasks import Task
+    from onnx_workbench.viewer.run.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds over several runs: their mean, the least, and the standard deviation."""
+
+    mean: float
+    least: float
+    spread: float
+
+
+@dataclass(frozen=True, eq=False)
+class Timings:
+    """Times of the nodes of a run's model over `count` runs, by number, and of all of them together."""
+
+    record: RunRecord
+    count: int
+    nodes: Mapping[int, Timing]
+    total: Timing
+
+
+def measure_times(
+    workspace: Workspace,
+    record: RunRecord,
+    count: int,
+    done: Callable[[Timings], object],
+    finished: Callable[[], object],
+) -> Task[Timings]:
+    """Run the model `count` times with the inputs of a run, in the background. GUI thread only.
+
+    Every run computes everything; what they give is not kept.
+    """
+    session = workspace.runs.session
+
+    def prepare(progress: Progress) -> Request:
+        if workspace.document.current.id != record.state:
+            raise ModelError("The run is out of date", "Run the model again, then measure.")
+        session.prepare(progress)
+        return session.request(record.feeds, seed=record.result.seed, fresh=True)
+
+    def work(progress: Progress) -> Timings:
+        request = read_model(prepare, progress)
+        seconds: dict[int, list[float]] = {}
+        totals = []
+        for index in range(count):
+            progress.report(index, count)
+            result = workspace.runs.perform(request, progress=progress).raise_for_failure()
+            totals.append(_add_times(result, seconds, progress))
+        return Timings(record, count, {node: _timing(some) for node, some in seconds.items()}, _timing(totals))
+
+    return workspace.tasks.start("Measuring times", work, done=done, finished=finished, supersede="measure times")
+
+
+def _add_times(result: RunResult, seconds: dict[int, list[float]], progress: Progress) -> float:
+    """Add the times of a run to those of its nodes; returns the sum over the nodes that are inside no other one."""
+    total = 0.0
+    for one in progress.paced(result.by_node):
+        if one.state is State.DONE:
+            seconds.setdefault(one.node, []).append(one.seconds)
+    for row in progress.paced(result.nodes):
+        total += row.seconds if row.state is State.DONE else 0.0
+    return total
+
+
+def _timing(seconds: list[float]) -> Timing:
+    return Timing(float(np.mean(seconds)), min(seconds), float(np.std(seconds)))
