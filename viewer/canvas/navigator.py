@@ -54,24 +54,30 @@ class Navigator(QObject):
         self._expansion = expansion
         self._pending_item: Item | None = None  # to be revealed in the next scene
         self._pending_position: ViewPosition | None = None  # to return to in the next scene
+        self._keeps_zoom = False  # when the item is revealed
         navigation = context.navigation
         navigation.view_position = self.position
         navigation.is_drawn = self.is_drawn
         navigation.reveal_requested.connect(self.reveal)
+        navigation.parent_shown.connect(self._on_parent_shown)
         navigation.returned.connect(self._on_returned)
         scenes.scene_shown.connect(self._on_scene)
 
     def forget(self) -> None:
         """Drop what waits for the next scene: another graph is shown."""
         self._pending_item = self._pending_position = None
+        self._keeps_zoom = False
 
     def _on_scene(self) -> None:
-        item, position = self._pending_item, self._pending_position
+        item, position, keeps_zoom = self._pending_item, self._pending_position, self._keeps_zoom
         self.forget()
         if position is not None:
             self.to_position(position)
         if item is not None:
-            self.reveal(item)
+            self._reveal(item, keeps_zoom=keeps_zoom)
+
+    def _on_parent_shown(self, node: Node) -> None:
+        self._reveal(node, keeps_zoom=self._scenes.state.scale > 0)
 
     def _on_returned(self, position: object) -> None:
         self._pending_item = None
@@ -116,11 +122,18 @@ class Navigator(QObject):
 
     def reveal(self, item: Item) -> None:
         """Bring an object into view, opening the groups around it; as soon as there is a scene to see it in."""
+        self._reveal(item, keeps_zoom=False)
+
+    def _reveal(self, item: Item, *, keeps_zoom: bool) -> None:
         if self._surface.scene is None or self._scenes.is_busy:
-            self._pending_item = item
+            self._pending_item, self._keeps_zoom = item, keeps_zoom
         elif self._expansion.open_around(item):
-            self._pending_item = item
+            self._pending_item, self._keeps_zoom = item, keeps_zoom
             self._scenes.load()
+        elif keeps_zoom:
+            area = self._surface.scene.bounds_of(self._surface.scene.drawing.boxes_for(item)[:1])
+            if area is not None:
+                self._surface.show_area(area, 0.0)
         else:
             self._to_object(item)
 

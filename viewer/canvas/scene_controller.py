@@ -126,9 +126,11 @@ class SceneController(QObject):
     # -- loading ---------------------------------------------------------------------------------------------
 
     def show(self, graph: Graph) -> None:
-        """Show another graph, where it was seen last."""
-        if self._surface.scene is not None:
+        """Show another graph, where and as it was seen last."""
+        scene = self._surface.scene
+        if scene is not None:
             self.state.scale, self.state.centre = self._surface.viewport.scale, self._surface.middle
+            self.state.options, self.state.layout = scene.drawing.options, scene.layout
         self._graph = graph
         self._pending = _Pending()
         self._surface.set_scene(None)
@@ -141,6 +143,8 @@ class SceneController(QObject):
         self._updater.forget()
         if scene is not None and not first and scene.drawing.options == self.options:
             previous = scene.layout
+        elif first and self.state.options == self.options:
+            previous = self.state.layout
         self._loader.load(self._request(previous))
 
     def reload(self, *, fit: bool = False) -> None:

@@ -6,7 +6,9 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
+from onnx_workbench.viewer.canvas.layout import Layout
 from onnx_workbench.viewer.canvas.paint.viewport import LARGEST
+from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions
 
 _SMALLEST = 1e-4
 _FARTHEST = 1e9  # px; NaN is not below it either
@@ -14,7 +16,7 @@ _FARTHEST = 1e9  # px; NaN is not below it either
 
 @dataclass
 class GraphViewState:
-    """Last position in one graph, and its expanded groups. `scale` 0: not shown before.
+    """Last position in one graph, its expanded groups, and how it was laid out. `scale` 0: not shown before.
 
     `is_new`: the initially expanded groups are still to be determined.
     """
@@ -24,6 +26,8 @@ class GraphViewState:
     groups: bool | None = None
     scale: float = 0.0
     centre: tuple[float, float] = (0.0, 0.0)
+    options: DrawingOptions | None = None  # of the layout
+    layout: Layout | None = None
 
     def read(self, state: Any) -> bool:
         """Take over what was kept in a file; False, and nothing taken over, when it is nonsense."""

@@ -20,6 +20,7 @@ class Navigation(QObject):
 
     graph_shown = Signal(object)  # Graph
     reveal_requested = Signal(object)  # Item: centre it; its graph is shown and it is selected
+    parent_shown = Signal(object)  # Node: left by going up; keep it in view where the graph was seen last
     returned = Signal(object)  # what `view_position` returned once: bring that part of the graph into view again
 
     def __init__(
@@ -76,10 +77,16 @@ class Navigation(QObject):
         self._return_to(self.history.forward())
 
     def go_up(self) -> None:
-        """Go from a body to the graph around it, from a function to the main graph; the graph left is selected."""
+        """Go from a body to the graph around it, from a function to the main graph, where these were seen last.
+
+        The node whose body is left is selected.
+        """
         owner = self._graph.owner
         if isinstance(owner, Node) and owner.graph is not None:
-            self.reveal(owner)
+            with self.history.jump():
+                self._show(owner.graph)
+                self._selection.set([owner])
+                self.parent_shown.emit(owner)
         elif self._graph is not self._model.graph:
             self.show(self._model.graph)
 

@@ -563,3 +563,22 @@ def test_an_empty_graph_says_how_to_begin(show):
     view.set_read_only(read_only=True)
     assert "add" not in view.hint
     assert view.grab().toImage() != with_hint
+
+
+@pytest.mark.parametrize("zoom", [0.3, 1.0])
+def test_going_up_from_a_body_shows_the_graph_where_and_as_it_was(show, qtbot, branching_model, zoom):
+    """An edit has left nodes where a layout from scratch would not put them."""
+    view = show(branching_model)
+    with view.workspace.document.edit("Insert") as edit:
+        node_edits.insert_on_edge(edit, next(iter(view.workspace.graph.nodes)).outputs[0], "Abs")
+    wait(qtbot, view)
+    branch = next(node for node in view.workspace.graph.nodes if node.op_type == "If")
+    view.zoom_to(zoom)
+    view.pan_by(13, 17)
+    before = view.viewport.position, {box.key: view.scene.rect(i) for i, box in enumerate(view.scene.boxes)}
+    view.workspace.navigation.show(branch.bodies[0])
+    wait(qtbot, view)
+    view.workspace.navigation.go_up()
+    wait(qtbot, view)
+    assert (view.viewport.position, {box.key: view.scene.rect(i) for i, box in enumerate(view.scene.boxes)}) == before
+    assert view.workspace.selection.items == (branch,)
