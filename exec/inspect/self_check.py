@@ -70,6 +70,22 @@ def check_transformed(
     return replace(found, remarks=(*found.remarks, *loaded.remarks))
 
 
+def require_defined(model: Model) -> None:
+    """Check that everything that a model uses is defined, as nothing can be compared else; ModelError names a value."""
+    for root in (model.graph, *(function.body for function in model.functions)):
+        for graph in root.walk():
+            used = [(value, f"{node.title} uses") for node in graph.nodes for value in node.inputs]
+            used += [(value, f"the graph {graph.name or 'of the model'} returns") for value in graph.outputs]
+            for value, user in used:
+                if value is not None and not value.is_defined:
+                    raise ModelError(
+                        f"Nothing defines {value.name}",
+                        f"{user} it, so outputs cannot be compared. Write without a comparison (--no-check), or "
+                        "add what is missing.",
+                        value,
+                    )
+
+
 def require_agreement(agreement: Equivalence) -> None:
     """Check that a comparison found no difference; ModelError says which it found."""
     if agreement.agrees is False:

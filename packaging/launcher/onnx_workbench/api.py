@@ -222,7 +222,7 @@ def simplify(
     not accept the result any more, the model stays as it was and `is_applied` is false. `agreement` says what could not
     be compared. Most of the time goes into these runs.
 
-    ModelError: there is no such pass.
+    ModelError: there is no such pass, or with `checks`, the model uses a value that nothing defines.
 
     >>> import onnx_workbench as ow
     >>> model = ow.load(sample)
@@ -232,6 +232,7 @@ def simplify(
     >>> simplified.is_applied, simplified.report.after.nodes < simplified.report.before.nodes
     (True, True)
     """
+    from onnx_workbench.exec.inspect.self_check import require_defined
     from onnx_workbench.model.history.working_copy import WorkingCopy
     from onnx_workbench.model.simplify.pass_list import DEFAULT_PASSES
     from onnx_workbench.model.simplify.passes import SimplifyOptions
@@ -246,6 +247,8 @@ def simplify(
     except KeyError as error:
         raise ModelError(f"There is no pass {error.args[0]!r}", "See onnx-workbench simplify --help.") from None
     document = _document(model)
+    if checks:
+        require_defined(document.model)
     work = Simplification(WorkingCopy(document.model, progress))
     options = SimplifyOptions(
         tensor_limit=tensor_limit,
@@ -307,7 +310,8 @@ def convert(
 
     With `nodes`, these alone. Where results may change, outputs are compared with those before on `checks` random
     inputs as in `simplify`; where they differ, other than by the precision asked for, the model stays as it was and
-    `is_applied` is false. Returns what changed. ModelError: something cannot be converted; the model stays as it was.
+    `is_applied` is false. Returns what changed. ModelError: something cannot be converted, or with `checks`, the model
+    uses a value that nothing defines; it stays as it was.
 
     >>> import onnx_workbench as ow
     >>> model = ow.load(sample)
@@ -316,6 +320,7 @@ def convert(
     >>> model.opset_imports[""], str(model.graph.inputs[0].type)
     (21, 'uint8[1,1,28,28]')
     """
+    from onnx_workbench.exec.inspect.self_check import require_defined
     from onnx_workbench.model.history.working_copy import WorkingCopy
     from onnx_workbench.viewer.workflows.convert import attempt
     from onnx_workbench.viewer.workflows.convert import only as asked
@@ -327,6 +332,8 @@ def convert(
         strip=list(strip), rename=list(rename), sort=sort, ir_version=ir_version,
     )  # fmt: skip
     trial = attempt(WorkingCopy(document.model, progress), options, progress, nodes)
+    if checks and trial.before is not None:
+        require_defined(document.model)
     agreement = trial.compare(runs=checks, progress=progress)
     is_applied = not trial.is_refused_by(agreement)
     if is_applied:

@@ -50,6 +50,22 @@ def test_what_is_left_of_it_can_be_worked_with(cut, tmp_path, capsys):
     assert "the model has no outputs" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["simplify IN -o OUT", "convert IN -o OUT --opset 18"])
+@pytest.mark.parametrize("nodes", ["a = Identity(x) y = Mul(a, w)", "a = Identity(x)"])
+def test_a_model_that_uses_what_nothing_defines_is_written_without_a_comparison_only(tmp_path, capsys, command, nodes):
+    places = {"IN": tmp_path / "in.onnx", "OUT": tmp_path / "out.onnx"}
+    text = f'<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) {{ {nodes} }}'
+    places["IN"].write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    words = [str(places.get(word, word)) for word in command.split()]
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert "Nothing defines " + ("w" if "w" in nodes else "y") in said
+    assert "--no-check" in said
+    assert not places["OUT"].exists()
+    assert main([*words, "--no-check"]) == 0
+    assert places["OUT"].exists()
+
+
 def test_info_and_check_tell_of_it(cut, capsys):
     assert main(["info", str(cut)]) == 1
     assert "byte 9,000" in capsys.readouterr().out
