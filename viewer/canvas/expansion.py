@@ -112,7 +112,8 @@ class NodeExpansion:
         node = _behind_tag(item, hidden) or node
         if not isinstance(node, Node):
             return False
-        if node in hidden:
+        is_drawn = any(scene.boxes[box].subject is node for box in scene.drawing.boxes_of(node))
+        if node in hidden and not is_drawn:  # drawn and folded: a function that is open twice
             return self._open_tags(scene, node)
         return self._open_groups(scene, node)
 
@@ -123,9 +124,11 @@ class NodeExpansion:
         boxes = scene.drawing.boxes_of(user)
         if not boxes or scene.boxes[boxes[0]].subject is not user:
             return self._open_groups(scene, user)
+        expanded, box = self._scenes.state.expanded, scene.boxes[boxes[0]]
         purposes = [purpose for purpose in hidden.purposes(user) if node in hidden.behind(user, purpose)]
-        self._scenes.state.expanded |= {tag_key(scene.boxes[boxes[0]], purpose) for purpose in purposes}
-        return bool(purposes)
+        closed = {tag_key(box, purpose) for purpose in purposes} - expanded
+        expanded |= closed
+        return bool(closed)
 
     def _open_groups(self, scene: Scene, node: Node) -> bool:
         boxes = scene.drawing.boxes_of(node)

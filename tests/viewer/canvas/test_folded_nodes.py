@@ -11,9 +11,11 @@ from PySide6.QtCore import QPointF, Qt
 from onnx_workbench.model.edits import nodes
 from onnx_workbench.model.history.steps import SetGraphOutputs, SetInput
 from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.ir.graph import Function
 from onnx_workbench.viewer.canvas.paint.export import render_graph
 from onnx_workbench.viewer.canvas.scene.builder import build
 from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions, Kind
+from onnx_workbench.viewer.canvas.scene.node_text import FoldTag
 from onnx_workbench.viewer.canvas.scene.scene import Hit
 from onnx_workbench.viewer.canvas.tooltip_text import tip_of
 from onnx_workbench.viewer.core.settings import FOLD_NODES
@@ -230,3 +232,26 @@ def test_a_real_network_shows_its_layers(qapp):
     titles = drawn(build(graph))
     assert "ConstantOfShape" not in titles
     assert len(titles) < 180
+
+
+def test_each_call_of_a_function_has_tags_of_its_own(show, qtbot, reshaped):
+    g = Graphs()
+    g.input("x", 2, 4)
+    g.node("Block", ["x"], ["m"], domain="local")
+    g.node("Block", ["m"], ["y"], domain="local")
+    g.outputs("y")
+    view = show(g.model(Function("Block", "local", body=reshaped.graph)))
+    for name in ("m", "y"):
+        view.expansion.expand(view.scene.drawing.boxes_of(producer(g, name))[0])
+        wait(qtbot, view)
+    first, _ = view.scene.drawing.boxes_of(producer(reshaped, "y"))
+    view.expansion.toggle_tags(first)
+    wait(qtbot, view)
+    assert drawn(view.scene.drawing).count("Concat") == 1
+    view.workspace.navigation.reveal(producer(reshaped, "n"))
+    wait(qtbot, view)
+    assert drawn(view.scene.drawing).count("Concat") == 1
+    assert sorted(box.tags for box in view.scene.boxes if box.title == "Reshape") == [
+        (FoldTag("sizes", 4, is_open=False),),
+        (FoldTag("sizes", 4, is_open=True),),
+    ]
