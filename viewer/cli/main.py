@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import os
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from onnx_workbench.model.errors import ModelError
 
 _INTERRUPTED = 130
+
+#: Objects made between two collections: imports and plans make many and leave no cycles, and a command ends soon.
+_GARBAGE = 20_000
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -109,6 +113,7 @@ def _run_command(name: str, arguments: Sequence[str]) -> int:
     from onnx_workbench.model.errors import ModelError
     from onnx_workbench.model.progress import Cancelled
 
+    gc.set_threshold(_GARBAGE, *gc.get_threshold()[1:])
     module, parser = command_module(name), command_parser(name)
     options = parser.parse_args(arguments)
     as_json = getattr(options, "json", False)

@@ -160,7 +160,11 @@ class ProtoTensor(Tensor):
         ModelError when they are not available. Reads no payload.
         """
         self._check()
-        if self.storage == "external":
+        return self._raw_pieces()
+
+    def _raw_pieces(self) -> Pieces | None:
+        """Return the raw pieces of values that have been checked."""
+        if self.source.data_location == _EXTERNAL:
             return [self._external_payload()]
         name = self._field_name()
         if name == "raw_data" or name in _FIXED_WIDTH:
@@ -277,7 +281,7 @@ class ProtoTensor(Tensor):
 
         kind = self.element_type
         assert isinstance(kind, ElementType)
-        pieces = self.raw_pieces()
+        pieces = self._raw_pieces()
         if pieces is None:
             return self._typed_values(kind)[start:stop]
         elements, size = group(kind)
