@@ -14,6 +14,10 @@ import pytest
 from PIL import Image
 
 from onnx_workbench.exec.kernels import registry
+from onnx_workbench.model.edits.values import rename_value
+from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.io.reader.read import load
+from onnx_workbench.model.scripts import edit_script
 from onnx_workbench.viewer.actions import actions
 from onnx_workbench.viewer.cli.commands import COMMANDS, HELP_COMMANDS, command_parser, options_of
 from onnx_workbench.viewer.cli.main import main
@@ -149,6 +153,10 @@ def test_labels_in_bold_are_in_the_program(page: Path) -> None:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the files that the examples name."""
     shutil.copy(SAMPLE, tmp_path / "model.onnx")
+    document = Document(load(SAMPLE))
+    with document.edit("Rename the input") as edit:
+        rename_value(edit, document.model.graph.inputs[0], "picture")
+    (tmp_path / "changes.jsonl").write_text(edit_script.export(document), encoding="utf-8")
     Image.new("L", (28, 28), 90).save(tmp_path / "digit.png")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -173,6 +181,24 @@ def test_python_runs(page: Path, folder: Path) -> None:
             exec(compile(block, str(page), "exec"), {})
     finally:
         registry._kernels.pop(("my.ops", "Twice"), None)  # one page registers it
+
+
+NETWORK = {"aiohttp", "ftplib", "http", "requests", "smtplib", "urllib", "webbrowser", "xmlrpc"}
+NETWORK_CLASSES = {"AF_INET", "AF_INET6", "QNetworkAccessManager", "QTcpSocket", "QTcpServer", "QUdpSocket"}
+
+
+def test_the_program_opens_no_connection() -> None:
+    """What the page about privacy says."""
+    for top in ("model", "exec", "viewer", "packaging/launcher"):
+        for path in (ROOT / top).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Import):
+                    assert not NETWORK & {alias.name.partition(".")[0] for alias in node.names}, path
+                elif isinstance(node, ast.ImportFrom) and node.module is not None:
+                    assert node.module.partition(".")[0] not in NETWORK, path
+                    assert not NETWORK_CLASSES & {alias.name for alias in node.names}, path
+                elif isinstance(node, ast.Attribute):
+                    assert node.attr not in NETWORK_CLASSES, path
 
 
 def test_the_pages_made_from_the_program_are_complete() -> None:
