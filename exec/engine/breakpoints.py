@@ -23,13 +23,14 @@ from onnx_workbench.model.ir.types import TensorType, Type
 class Breakpoint:
     """Breakpoint: before `node`, after `value` is computed, or, for `value` or any value, when a condition holds.
 
-    Conditions: ``non-finite``; ``above``: an element with |x| > `limit`; ``shape``: other than declared; and, for any
-    value that a node makes, ``beginnings`` and ``nan``: NaN or an infinity, or NaN alone, begins there.
+    Conditions: ``non-finite``; ``above``: an element with |x| > `limit`; ``shape``: other than declared; ``iteration``,
+    for nodes too: the innermost loop around is in iteration `limit`, from 0; and, for any value that a node makes,
+    ``beginnings`` and ``nan``: NaN or an infinity, or NaN alone, begins there.
     """
 
     node: Node | None = None
     value: Value | None = None
-    condition: Literal["", "non-finite", "above", "shape", "beginnings", "nan"] = ""
+    condition: Literal["", "non-finite", "above", "shape", "iteration", "beginnings", "nan"] = ""
     limit: float = 0.0
 
 
@@ -47,6 +48,10 @@ class Condition:
     def sought(self) -> Sought | None:
         """Return the condition if it is about a beginning."""
         return "nan" if self.condition == "nan" else "beginnings" if self.condition == "beginnings" else None
+
+    def is_in(self, iterations: Sequence[int]) -> bool:
+        """Return whether it may stop in these iterations of the loops around."""
+        return self.condition != "iteration" or (bool(iterations) and iterations[-1] == self.limit)
 
     def before(self, step: PlanStep, previous: PlanStep | None) -> bool:
         """Return whether to stop before a step that follows `previous`: that of the node, or the first of its call."""
@@ -69,7 +74,7 @@ class Condition:
 
     def holds(self, number: int, value: RuntimeValue) -> str:
         """Return how a value meets the condition; `number` is of the value that was declared."""
-        if not self.condition:
+        if self.condition in ("", "iteration"):
             return "is computed"
         if not isinstance(value, np.ndarray):
             return ""
@@ -141,17 +146,19 @@ class Breakpoints:
             self._watched[id(plan)] = found
         return found
 
-    def before(self, step: PlanStep, previous: PlanStep | None) -> str:
+    def before(self, step: PlanStep, previous: PlanStep | None, iterations: Sequence[int] = ()) -> str:
         """Return why to stop before a step that follows `previous`, or empty."""
-        return f"before {step.node.title!r}" if any(c.before(step, previous) for c in self.conditions) else ""
+        stops = any(c.before(step, previous) and c.is_in(iterations) for c in self.conditions)
+        return f"before {step.node.title!r}" if stops else ""
 
-    def after(self, plan: Plan, step: PlanStep, slots: Sequence[RuntimeValue]) -> str:
+    def after(self, plan: Plan, step: PlanStep, slots: Sequence[RuntimeValue], iterations: Sequence[int] = ()) -> str:
         """Return why to stop after a step, or empty."""
         found = (
             condition.after(plan, step, slots, watched)
             if condition.sought is None
             else self._begins(plan, step, slots, condition.sought)
             for condition, watched in self.of(plan)
+            if condition.is_in(iterations)
         )
         return next(filter(None, found), "")
 
@@ -177,8 +184,10 @@ class Breakpoints:
 
     def between(self, plan: Plan, place: SubgraphPosition, slots: list[RuntimeValue]) -> str:
         """Return why to stop between two steps of a body, or empty."""
-        previous, following, depth = place
-        reason = "" if previous is None else self.after(plan, previous, slots)
+        previous, following, depth, iterations = place
+        reason = "" if previous is None else self.after(plan, previous, slots, iterations)
         if reason or following is None:
             return reason
-        return f"before {following.node.title!r}" if depth <= self.depth else self.before(following, previous)
+        return (
+            f"before {following.node.title!r}" if depth <= self.depth else self.before(following, previous, iterations)
+        )

@@ -305,8 +305,9 @@ class Stepper:
         self._advance(1)
         subgraphs.watch = None
         if subgraphs.halted:
-            self._inside = subgraphs.position
-            return f"in {step.node.title!r}, {subgraphs.halted}"
+            at = self._inside = subgraphs.position
+            turns = f", iteration {' › '.join(map(str, at.iterations))}" if at is not None and at.iterations else ""
+            return f"in {step.node.title!r}{turns}, {subgraphs.halted}"
         self._last = step
         return self._stops.after(self.plan, step, run.slots)
 

@@ -15,11 +15,15 @@ T = TypeVar("T")
 
 
 class SubgraphPosition(NamedTuple):
-    """A position between two steps of an iteration of a body; None: its beginning or its end. `depth` counts bodies."""
+    """A position between two steps of an iteration of a body; None: its beginning or its end. `depth` counts bodies.
+
+    `iterations` are the numbers, from 0, of the iterations of the loops around, outermost first.
+    """
 
     previous: PlanStep | None
     following: PlanStep | None
     depth: int
+    iterations: tuple[int, ...] = ()
 
 
 class SubgraphObserver(Protocol):
@@ -49,11 +53,14 @@ class SubgraphStepper:
     spent: float = 0.0  # seconds of earlier calls that are not spent again
     _depth: int = 0
     _turns: list[int] = field(default_factory=list)  # of the bodies around: positions up to the iteration
-    _loops: dict[int, tuple[Any, int]] = field(default_factory=dict)  # by the positions before it: state, positions
+    _begun: dict[int, int] = field(default_factory=dict)  # iterations of the loops around, by depth
+    #: By the positions before it: state, positions, and iterations that are over.
+    _loops: dict[int, tuple[Any, int, int]] = field(default_factory=dict)
 
     def begin(self) -> None:
         """Another call begins."""
         self.halted, self.position, self.count, self._depth = "", None, 0, 0
+        self._begun.clear()
 
     def end(self, seconds: float) -> None:
         """The call is over; `seconds` since the first call, or since the last of which no state was kept."""
@@ -66,14 +73,17 @@ class SubgraphStepper:
         """Yield the steps of a body that are not constant; calls `watch` before, between and after them."""
         plan = state.plan
         self._turns[self._depth :] = [self.count]
+        if self._depth in self._begun:
+            self._begun[self._depth] += 1
+        iterations = tuple(number - 1 for _, number in sorted(self._begun.items()))
         self._depth += 1
         previous = None
         for step in plan.steps:
-            self._look(plan, SubgraphPosition(previous, step, self._depth), slots, watch)
+            self._look(plan, SubgraphPosition(previous, step, self._depth, iterations), slots, watch)
             if not state.folded[step.index]:
                 yield state.code_of(step).guarded()
             previous = step
-        self._look(plan, SubgraphPosition(previous, None, self._depth), slots, watch)
+        self._look(plan, SubgraphPosition(previous, None, self._depth, iterations), slots, watch)
         self._depth -= 1
 
     @contextmanager
@@ -84,14 +94,17 @@ class SubgraphStepper:
         """
         self.count += 1  # a position of its own: a kernel may loop several times, also without an iteration
         before, depth = self.count, self._depth
+        self._begun[depth] = 0
         if before in self._loops:
-            state, self.count = self._loops.pop(before)
+            state, self.count, self._begun[depth] = self._loops.pop(before)
         try:
             yield state
         except BreakpointHit:
             if not body.has_drawn:  # else its generators would be reset, which is right for the first iteration only
-                self._loops[before] = state, self._turns[depth]
+                self._loops[before] = state, self._turns[depth], self._begun[depth] - 1
             raise
+        finally:
+            del self._begun[depth]
 
     def _look(self, plan: Plan, at: SubgraphPosition, slots: list[RuntimeValue], watch: SubgraphObserver) -> None:
         self.count += 1

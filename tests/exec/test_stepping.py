@@ -423,8 +423,8 @@ def test_a_condition_is_seen_in_what_constants_alone_decide(first: bool) -> None
     reasons = list(iter(stepper.go_on, ""))
     assert [reason.split(":")[0] for reason in reasons] == [
         "in 'If', after 'Log'",
-        "in 'Loop', after 'Log'",
-        "in 'Loop', after 'Max'",
+        "in 'Loop', iteration 0, after 'Log'",
+        "in 'Loop', iteration 0, after 'Max'",
         "after 'Loop'",
     ]
 
@@ -446,6 +446,29 @@ def test_shapes_are_held_against_those_declared_in_bodies_and_functions() -> Non
     stepper = Session(model).steps({"x": X[:2]}, breakpoints=[Breakpoint(condition="shape")])
     assert list(iter(stepper.go_on, "")) == [
         "after 'Neg': 'p' is float[2], declared float[7]",
-        "in 'Loop', after 'Mul': 'q' is float[2], declared float[5]",
-        "in 'Loop', after 'Mul': 'q' is float[2], declared float[5]",
+        "in 'Loop', iteration 0, after 'Mul': 'q' is float[2], declared float[5]",
+        "in 'Loop', iteration 1, after 'Mul': 'q' is float[2], declared float[5]",
     ]
+
+
+LOOPS = """g (float x) => (float y) <bool yes = {1}, int64 n = {3}, int64 m = {4}> {
+  y = Loop(n, yes, x) <body = outer (int64 i, bool k, float v) => (bool j, float w) {
+    j = Identity(k)
+    w = Loop(m, yes, v) <body = inner (int64 a, bool b, float c) => (bool d, float e) {
+      d = Identity(b)
+      e = Mul(c, c)
+    }>
+  }>
+}"""
+
+
+@pytest.mark.parametrize("at_node", [True, False])
+def test_it_stops_in_one_iteration_of_the_innermost_loop(at_node: bool) -> None:
+    model = parse(LOOPS)
+    inner = next(node for graph in model.graphs() for node in graph.nodes if node.op_type == "Mul")
+    place = {"node": inner} if at_node else {"value": inner.outputs[0]}
+    stepper = Session(model).steps(
+        {"x": X[:1].reshape(())}, breakpoints=[Breakpoint(**place, condition="iteration", limit=2)]
+    )
+    what = "before 'Mul'" if at_node else "after 'Mul': 'e' is computed"
+    assert list(iter(stepper.go_on, "")) == [f"in 'Loop', iteration {i} › 2, {what}" for i in range(3)]

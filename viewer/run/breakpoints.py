@@ -11,7 +11,7 @@ from onnx_workbench.exec.engine.breakpoints import Breakpoint
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.core.model_signals import is_in_model
 
-Condition = Literal["non-finite", "above", "shape"]
+Condition = Literal["non-finite", "above", "shape", "iteration"]
 
 
 class BreakpointList(QObject):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from PySide6.QtCore import Qt
@@ -24,6 +25,7 @@ _WHEN: dict[Literal[""] | Condition, str] = {
     "non-finite": "if not finite",
     "above": "if |x| is above",
     "shape": "if shape differs",
+    "iteration": "in iteration",
 }
 
 _USUAL_LIMIT = 1e4
@@ -99,8 +101,11 @@ class BreakpointSection(Section):
         return [name_of(subject) for b in self._breakpoints.all if (subject := b.node or b.value) is not None]
 
     def _change(self, one: Breakpoint, condition: Literal[""] | Condition) -> None:
-        """Set whether a breakpoint of a value stops always, or on a condition only."""
-        made = Breakpoint(value=one.value, condition=condition, limit=self._limit_of(condition))
+        """Set whether a breakpoint stops always, or on a condition only."""
+        self._put(one, replace(one, condition=condition, limit=self._limit_of(condition)))
+
+    def _put(self, one: Breakpoint, made: Breakpoint) -> None:
+        """Replace a breakpoint by another one at the same place."""
         rests = one in self._breakpoints.resting
         self._breakpoints.set(made if b == one else b for b in self._breakpoints.all)
         if rests:
@@ -124,15 +129,36 @@ class BreakpointSection(Section):
         limit = self.limit.number()
         return _USUAL_LIMIT if limit is None else limit
 
-    def _when(self, one: Breakpoint) -> Combo:
-        """Describe the condition of a breakpoint of a value."""
-        assert one.value is not None
-        name = display(name_of(one.value), 40)
-        when = Combo(f"When to stop after {name}", [(text, condition) for condition, text in _WHEN.items()])
-        when.setItemText(list(_WHEN).index("above"), f"if |x| > {one.limit or self._limit:g}")
+    def _when(self, one: Breakpoint) -> list[QWidget]:
+        """Return the choice of a condition, if there is any for this breakpoint, and the number it needs."""
+        thing = one.node or one.value
+        assert thing is not None
+        is_in_body = thing.graph is not None and isinstance(thing.graph.owner, Node)
+        offered = [
+            condition
+            for condition in _WHEN
+            if not condition or (is_in_body if condition == "iteration" else one.value is not None)
+        ]
+        if len(offered) < 2:
+            return []
+        name = display(name_of(thing), 40)
+        where = "before" if one.node is not None else "after"
+        when = Combo(f"When to stop {where} {name}", [(_WHEN[condition], condition) for condition in offered])
+        if "above" in offered:
+            limit = one.limit if one.condition == "above" else self._limit
+            when.setItemText(offered.index("above"), f"if |x| > {limit:g}")
         when.choose(one.condition)
         when.activated.connect(lambda _: self._change(one, when.currentData()))
-        return when
+        if one.condition != "iteration":
+            return [when]
+        number = NumberEdit(
+            f"Iteration in which to stop at {name}", "0",
+            lambda found: self._put(one, replace(one, limit=found or 0.0)), count=True,
+        )  # fmt: skip
+        number.setToolTip("Number of the iteration, counted from 0")
+        number.setFixedWidth(56)
+        number.show_number(one.limit)
+        return [when, number]
 
     def _row(self, one: Breakpoint) -> QWidget:
         thing = one.node or one.value
@@ -158,8 +184,7 @@ class BreakpointSection(Section):
         remove.setToolTip("Remove this breakpoint")
         remove.setAccessibleName(f"Remove the breakpoint {where} {display(name_of(thing), 40)}")
         remove.clicked.connect(lambda: self._remove(one))
-        when = () if one.value is None else (self._when(one),)
-        return line(stops, text, *when, remove)
+        return line(stops, text, *self._when(one), remove)
 
 
 def _dot(*, rests: bool) -> QIcon:

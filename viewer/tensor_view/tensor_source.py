@@ -252,7 +252,7 @@ def _of_run(workspace: Workspace, target: TensorCandidate, value: Value) -> Tens
         other = results.other(value)
         awaits_other = other is MISSING and results.fetch_other(value)
         other = None if other is MISSING else other
-        storage = f"of {display(reference.title, 60)}"
+        storage = display(reference.title, 60)
     else:
         other, storage = results.before(value), "of the previous run"
         awaits_other = isinstance(other, Summary) and results.fetch(value, before=True)

@@ -3,7 +3,7 @@
 import onnx
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QComboBox, QToolButton
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QToolButton
 
 from onnx_workbench.exec.engine.breakpoints import Breakpoint
 from onnx_workbench.exec.inputs.sources import Constant
@@ -175,12 +175,36 @@ def test_a_breakpoint_inside_a_body_is_set_and_shown(window, qtbot, tmp_path):
     run(qtbot, workspace)
     seen = []
     while workspace.runs.is_paused:
-        assert workspace.run_state == "Paused in 'loop', before 'inner'"
+        assert workspace.run_state == f"Paused in 'loop', iteration {len(seen)}, before 'inner'"
         assert workspace.selection.current is inner
         seen.append(inner)
         run(qtbot, workspace, "run.continue")
     assert len(seen) == 3
     assert workspace.results.is_current
+
+
+def test_a_breakpoint_inside_a_loop_stops_in_the_chosen_iteration(window, qtbot, tmp_path):
+    path = tmp_path / "loop.onnx"
+    onnx.save(onnx.parser.parse_model(LOOP), path)
+    workspace = opened(window, qtbot, path)
+    (body,) = node(workspace, "loop").bodies
+    inner = next(n for n in body.nodes if n.op_type == "Neg")
+    workspace.runs.breakpoints.toggle(inner)
+    section = window.docks.open("run").breakpoints
+    when = next(box for box in section.findChildren(QComboBox) if box.accessibleName() == "When to stop before inner")
+    assert [when.itemText(i) for i in range(when.count())] == ["always", "in iteration"]
+    when.setCurrentIndex(1)
+    when.activated.emit(1)
+    edits = section.findChildren(QLineEdit)
+    number = next(edit for edit in edits if edit.accessibleName() == "Iteration in which to stop at inner")
+    number.setText("1")
+    number.editingFinished.emit()
+    assert workspace.runs.breakpoints.all == (Breakpoint(node=inner, condition="iteration", limit=1.0),)
+    workspace.runs.inputs.set_source("x", Constant(1.0))
+    run(qtbot, workspace)
+    assert workspace.run_state == "Paused in 'loop', iteration 1, before 'inner'"
+    run(qtbot, workspace, "run.continue")
+    assert not workspace.runs.is_paused
 
 
 def test_steps_from_a_breakpoint_inside_a_body_point_at_each_node_inside(qtbot, window, tmp_path):
