@@ -260,17 +260,19 @@ class Stepper:
         """Report finished nodes to the observer now, instead of when the current node is. Any thread."""
         self.run.notify()
 
-    def step(self) -> bool:
+    def step(self, *, out: bool = False) -> bool:
         """Compute one node, or inside a body to its end or the next turn; False when there was none left.
 
-        What has bodies is computed whole, unless a breakpoint inside stops it.
+        What has bodies is computed whole, unless a breakpoint inside stops it. `out`: compute the rest of the body it
+        waits in, with all iterations that follow and whatever breakpoints are there.
         """
         step = self.next_step
         if step is None or self.done:
             return False
         self._is_begun = True
         depth = self._inside.depth if self._inside is not None else 0
-        self.reason = self._compute(step, replace(self._stops, depth=depth) if depth else self._stops)
+        stops = replace(self._stops, conditions=(), depth=depth - 1) if out and depth else self._stops
+        self.reason = self._compute(step, stops if out or not depth else replace(stops, depth=depth))
         self.notify()
         return True
 
@@ -301,7 +303,8 @@ class Stepper:
         """Compute a step, going on from where it waits; why to stop inside its bodies, or behind it."""
         run = self.run
         subgraphs = run.subgraphs
-        subgraphs.watch, self._inside = stops if stops.conditions else None, None
+        is_watched = bool(stops.conditions) or self._inside is not None  # else it would begin its loops anew
+        subgraphs.watch, self._inside = stops if is_watched else None, None
         self._advance(1)
         subgraphs.watch = None
         if subgraphs.halted:

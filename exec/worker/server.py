@@ -135,7 +135,7 @@ class Worker:
             case _:
                 if kind in ("fetch", "apply", "inputs"):
                     self._fetches[number] = self._progress(number)
-                elif kind in ("go on", "step"):
+                elif kind in ("go on", "step", "step out"):
                     self._due.add(number)
                 self._waiting.put((number, kind, content))
 
@@ -179,8 +179,8 @@ class Worker:
         match kind:
             case "run":
                 self._run(number, *content)
-            case "go on" | "step":
-                self._advance(*content, go_on=kind == "go on", number=number)
+            case "go on" | "step" | "step out":
+                self._advance(kind, *content, number=number)
             case "fetch" | "measure" | "apply":
                 self._look_up(number, kind, content)
             case "inputs":
@@ -298,17 +298,17 @@ class Worker:
     def _observer(self, job: _Job) -> Any:
         return lambda finished: self._send(job.number, "finished", finished)
 
-    def _advance(self, run: int, *, go_on: bool, number: int) -> None:
+    def _advance(self, kind: str, run: int, *, number: int) -> None:
         job = self._jobs.get(run)
         if job is None or job.stepper is None:
             msg = "the run is no longer known"
             raise LookupError(msg)
         job.number = number
-        if go_on:
+        if kind == "go on":
             with self._going_on(number, job, job.stepper):
                 job.stepper.go_on()
         else:
-            job.stepper.step()
+            job.stepper.step(out=kind == "step out")
         self._answer(number, job)
 
     def _answer(self, number: int, job: _Job) -> None:

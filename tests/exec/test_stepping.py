@@ -472,3 +472,17 @@ def test_it_stops_in_one_iteration_of_the_innermost_loop(at_node: bool) -> None:
     )
     what = "before 'Mul'" if at_node else "after 'Mul': 'e' is computed"
     assert list(iter(stepper.go_on, "")) == [f"in 'Loop', iteration {i} › 2, {what}" for i in range(3)]
+
+
+def test_a_step_out_ends_the_body_with_all_of_its_iterations() -> None:
+    model = parse(LOOPS)
+    inner = next(node for graph in model.graphs() for node in graph.nodes if node.op_type == "Mul")
+    plain = Session(model).run({"x": X[:1].reshape(())})
+    stepper = Session(model).steps({"x": X[:1].reshape(())}, breakpoints=[Breakpoint(node=inner)])
+    assert stepper.go_on() == "in 'Loop', iteration 0 › 0, before 'Mul'"
+    stepper.step(out=True)
+    assert stepper.reason.startswith("in 'Loop', iteration 1, before "), "that of the outer loop"
+    stepper.step(out=True)
+    assert stepper.reason == ""
+    assert stepper.done
+    np.testing.assert_array_equal(stepper.result().outputs["y"], plain.outputs["y"])

@@ -392,6 +392,17 @@ ACTIONS = (
         words="debug single node",
     ),
     Action(
+        id="run.step_out",
+        title="Step Out",
+        run=lambda context: context.opened.runs.step(out=True),
+        enabled=_is_paused,
+        menu=Menu.RUN,
+        section=3,
+        shortcut=("Ctrl+F10",),
+        tip="Compute the rest of the body in which the run is paused, with all iterations that follow.",
+        words="debug leave body loop finish",
+    ),
+    Action(
         id="run.continue",
         title="&Continue",
         run=_continue,

@@ -37,7 +37,7 @@ from onnx_workbench.viewer.run.report import RunReporter
 from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.run.run_marks import RunMarks
 from onnx_workbench.viewer.run.run_request import make_request, position_of
-from onnx_workbench.viewer.run.run_session import RunSession
+from onnx_workbench.viewer.run.run_session import Resumption, RunSession
 from onnx_workbench.viewer.run.run_task import RunRequest, RunTask
 from onnx_workbench.viewer.run.test_data import TestDataRun
 
@@ -147,18 +147,21 @@ class RunController(QObject):
         """
         self._start(RunRequest(fresh=True, sought=sought))
 
-    def step(self) -> None:
-        """Compute the next node of a run that waits, or start one that waits before its first node."""
+    def step(self, *, out: bool = False) -> None:
+        """Compute the next node of a run that waits, or start one that waits before its first node.
+
+        `out`: compute the rest of the body that it waits in.
+        """
         if self._run is not None and self._run.is_waiting:
             self._run.options = replace(self._run.options, sought="")
-            self._resume(self._run, one=True)
+            self._resume(self._run, "out" if out else "step")
         elif not self.is_running:
             self._start(RunRequest(stepping=True, fresh=True))  # what is kept could not be stopped at
 
     def resume(self) -> None:
         """Let a run that waits go on to the next breakpoint or the end; start one if none waits."""
         if self._run is not None and self._run.is_waiting:
-            self._resume(self._run, one=False)
+            self._resume(self._run, "continue")
         elif not self.is_running:
             self.run()
 
@@ -326,12 +329,12 @@ class RunController(QObject):
         if self._workspace.results.is_running:
             self._workspace.results.set_result(None)
 
-    def _resume(self, run: RunTask, *, one: bool) -> None:
-        """Let a run that waits compute one node, or go on to the next breakpoint or the end."""
+    def _resume(self, run: RunTask, how: Resumption) -> None:
+        """Let a run that waits go on."""
 
         def work(run: RunTask, progress: Progress) -> None:
             run.progress.current = progress
-            run.result = self.run_session.resume(run, one=one)
+            run.result = self.run_session.resume(run, how)
 
         run.was_resumed = True
         self._workspace.results.is_running = True

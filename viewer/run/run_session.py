@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from onnx_workbench.exec.engine.executor import Observer
 from onnx_workbench.exec.engine.stepper import Request, Stepper
@@ -20,6 +20,10 @@ from onnx_workbench.viewer.core.settings import MEMORY_LIMIT, RUN_IN_PROCESS, Se
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.run_task import RunTask
+
+
+#: How a run that waits goes on: to a breakpoint or the end, by one node, or to the end of the body it waits in.
+Resumption = Literal["continue", "step", "out"]
 
 
 class RunSession:
@@ -85,15 +89,15 @@ class RunSession:
                 run.stepper.go_on()
             return self._result(run.stepper)
 
-    def resume(self, run: RunTask, *, one: bool) -> RunResult:
-        """Compute one node of a run that waits, or up to the next breakpoint or the end."""
+    def resume(self, run: RunTask, how: Resumption) -> RunResult:
+        """Compute one node of a run that waits, the rest of a body, or up to the next breakpoint or the end."""
         stepper = run.stepper
         assert stepper is not None
         with self.run_lock.taken():
-            if one:
-                stepper.step()
-            else:
+            if how == "continue":
                 stepper.go_on()
+            else:
+                stepper.step(out=how == "out")
             return self._result(stepper)
 
     def perform(self, request: Request, *, progress: Progress) -> RunResult:

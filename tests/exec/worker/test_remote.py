@@ -392,6 +392,18 @@ def test_stepping_and_breakpoints(sessions: Any) -> None:
     np.testing.assert_allclose(stepper.result().values["y"], Session(model).run({"x": X}).values["y"])
 
 
+def test_a_step_out_of_a_body_crosses_over(sessions: Any) -> None:
+    model = parse("""g (float[3] x) => (float[3] y) <bool yes = {1}, int64 n = {3}> {
+      y = Loop(n, yes, x) <body = b (int64 i, bool k, float[3] v) => (bool j, float[3] w) {
+        j = Identity(k)  w = Mul(v, v) }>
+    }""")
+    inner = next(one for graph in model.graphs() for one in graph.nodes if one.op_type == "Mul")
+    stepper = sessions(model).steps({"x": X}, breakpoints=[Breakpoint(node=inner)])
+    assert stepper.go_on() == "in 'Loop', iteration 0, before 'Mul'"
+    assert stepper.step(out=True)
+    assert stepper.done
+
+
 def test_observers_hear_of_nodes(sessions: Any) -> None:
     model = parse(CHAIN)
     heard: list[Any] = []

@@ -183,6 +183,20 @@ def test_a_breakpoint_inside_a_body_is_set_and_shown(window, qtbot, tmp_path):
     assert workspace.results.is_current
 
 
+def test_a_step_out_leaves_the_loop(window, qtbot, tmp_path):
+    path = tmp_path / "loop.onnx"
+    onnx.save(onnx.parser.parse_model(LOOP), path)
+    workspace = opened(window, qtbot, path)
+    (body,) = node(workspace, "loop").bodies
+    workspace.runs.breakpoints.toggle(next(n for n in body.nodes if n.op_type == "Neg"))
+    workspace.runs.inputs.set_source("x", Constant(1.0))
+    run(qtbot, workspace)
+    assert workspace.runs.is_paused
+    run(qtbot, workspace, "run.step_out")
+    assert "in 'loop'" not in workspace.run_state
+    assert workspace.results.value_of(node(workspace, "loop").outputs[0]) is not None
+
+
 def test_a_breakpoint_inside_a_loop_stops_in_the_chosen_iteration(window, qtbot, tmp_path):
     path = tmp_path / "loop.onnx"
     onnx.save(onnx.parser.parse_model(LOOP), path)
