@@ -166,11 +166,16 @@ def _float_holding(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _to_narrow_integer(x: Array, to: np.dtype[Any]) -> Array:
-    """Truncate towards zero, then keep the low bits."""
+    """Round to the nearest integer, ties to even, unlike wider integers, then keep the low bits.
+
+    "Cast to a 4 bit type is done by rounding to the nearest-integer (with ties to even) … and truncating."
+    (onnx.ai/onnx/technical/int4.html, int2.html)
+    """
     low, high = integer_limits(to)
     whole = widen(x)
     if whole.dtype.kind == "f":
-        whole = np.where(np.isfinite(whole), whole, whole.dtype.type(0)).astype(np.int64)
+        finite = np.where(np.isfinite(whole), whole, whole.dtype.type(0))
+        whole = np.rint(finite, out=finite).astype(np.int64)
     bits = whole.astype(np.int8)
     bits &= np.int8(high - low)
     if low:

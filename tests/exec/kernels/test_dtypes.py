@@ -126,8 +126,18 @@ def test_integers_keep_their_low_bits(value: int, target: ElementType) -> None:
 
 def test_floats_are_truncated_to_integers() -> None:
     x = np.array([1.9, -1.9, 0.5, -0.5], np.float32)
-    for element_type in (ElementType.INT4, ElementType.INT8, ElementType.INT64, ElementType.INT2):
-        assert cast(x, element_type.numpy_dtype).astype(int).tolist() == [1, -1, 0, 0]
+    for element_type in (ElementType.UINT8, ElementType.INT8, ElementType.INT64):
+        positive = np.abs(x) if element_type is ElementType.UINT8 else x
+        expected = np.trunc(positive).astype(int).tolist()
+        assert cast(positive, element_type.numpy_dtype).astype(int).tolist() == expected
+
+
+def test_floats_are_rounded_to_integers_of_4_and_2_bits() -> None:
+    x = np.array([0.5, 1.4, 1.5, 2.5, 6.7, -0.5, -0.9, -1.5, -7.6], np.float32)
+    assert cast(x, ElementType.INT4.numpy_dtype).astype(int).tolist() == [0, 1, 2, 2, 7, 0, -1, -2, -8]
+    assert cast(x[:5], ElementType.UINT4.numpy_dtype).astype(int).tolist() == [0, 1, 2, 2, 7]
+    small = np.array([0.4, 0.9, -1.6, -0.5], np.float32)
+    assert cast(small, ElementType.INT2.numpy_dtype).astype(int).tolist() == [0, 1, -2, 0]
 
 
 @pytest.mark.parametrize(
