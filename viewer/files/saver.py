@@ -69,11 +69,16 @@ class Saver(QObject):
     # -- the target --------------------------------------------------------------------------------------------
 
     def save(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
-        """Write the document to its file, or show a file dialog if it has none. `then` is called once it is written."""
+        """Write the document to its file, or show a file dialog if it has none or its format is only read.
+
+        `then` is called once it is written.
+        """
+        from onnx_workbench.model.io.reader.sniff import FileForm
+        from onnx_workbench.model.io.writer.save import form_for
         from onnx_workbench.viewer.files.save import SaveOptions
 
         take_typed(self._area.window())
-        if tab.path is None:
+        if tab.path is None or form_for(tab.path, tab.workspace.model.source) is FileForm.ORT:
             self.save_as(tab, then)
         else:
             self.save_with(tab, SaveOptions(tab.path), then)
@@ -83,7 +88,10 @@ class Saver(QObject):
         from onnx_workbench.viewer.files.save import SaveOptions
         from onnx_workbench.viewer.popups.file_dialogs import ask_save_model
 
-        path = ask_save_model(self._area, self._settings, tab.path or Path(f"{tab.workspace.title}.onnx"))
+        suggestion = tab.path or Path(f"{tab.workspace.title}.onnx")
+        if suggestion.suffix.lower() == ".ort":
+            suggestion = suggestion.with_suffix(".onnx")
+        path = ask_save_model(self._area, self._settings, suggestion)
         if path is not None:
             self.save_with(tab, SaveOptions(path), then)
 

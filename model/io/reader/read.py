@@ -12,6 +12,7 @@ from onnx_workbench.model.io import protobuf, text_formats
 from onnx_workbench.model.io.protobuf import DecodeError, GraphProto, Message, operator_set_class, text
 from onnx_workbench.model.io.reader.decode import MessageDecoder
 from onnx_workbench.model.io.reader.import_graph import ModelBuilder
+from onnx_workbench.model.io.reader.ort_format import parse_ort
 from onnx_workbench.model.io.reader.payloads import PayloadTable
 from onnx_workbench.model.io.reader.scan import MESSAGE_LIMIT, diagnose, scan
 from onnx_workbench.model.io.reader.sniff import HEAD_BYTES, FileForm, FileFormat, sniff
@@ -177,6 +178,10 @@ def _open(opened: Opened, progress: Progress) -> tuple[Source, Path | None]:
 
 def _parse(source: Source, found: FileFormat, progress: Progress) -> _Parsed:
     """Parse the message in a source, leaving large payloads there."""
+    if found.form is FileForm.ORT:
+        if source.size > MESSAGE_LIMIT:
+            raise ModelError("The file is too large", f"It has {source.size:,} bytes; at most 2 GiB are read.")
+        return _Parsed(parse_ort(source.read(0, source.size), progress))
     if found.form is not FileForm.BINARY:
         if source.size > TEXT_LIMIT:
             raise ModelError(

@@ -22,6 +22,7 @@ class FileForm(Enum):
     ONNX_TEXT = "ONNX text"
     PROTOBUF_TEXT = "protobuf text"
     JSON = "protobuf JSON"
+    ORT = "ORT format"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,6 @@ _UNPACK = "Unpack it first, then open the model inside."
 _MAGICS: Final = (
     (0, b"version https://git-lfs.github.com/spec/", "a Git LFS pointer",
      "It stands for a large file that was not fetched. Run `git lfs pull` in the repository, then open it again."),
-    (4, b"ORTM", "a model in ONNX Runtime's own format (ORT flatbuffer)",
-     "Open the ONNX file it was made from; the conversion cannot be undone."),
     (4, b"TFL3", "a TensorFlow Lite model", "Convert it with tf2onnx (`--tflite`), then open the result."),
     (0, b"GGUF", "a GGUF file of llama.cpp", _WEIGHTS),
     (0, b"\x89HDF\r\n\x1a\n", "an HDF5 file, perhaps a Keras model", "Convert it with tf2onnx, then open the result."),
@@ -73,6 +72,8 @@ def sniff(head: bytes, size: int) -> FileFormat:
     """
     if size == 0:
         _refuse("an empty file", "It has no bytes at all. A download or export may have failed.")
+    if head[4:8] == b"ORTM":
+        return FileFormat(FileForm.ORT)
     _refuse_other_kinds(head, size)
     text = _as_text(head)
     found = _sniff_text(text) if text is not None else _sniff_binary(head, size)

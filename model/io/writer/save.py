@@ -58,8 +58,9 @@ _FORMS = {
     ".txtpb": FileForm.PROTOBUF_TEXT,
     ".json": FileForm.JSON,
     ".onnxjson": FileForm.JSON,
+    ".ort": FileForm.ORT,
 }
-_BINARY = (".onnx", ".pb", ".ort", ".onnxopset")
+_BINARY = (".onnx", ".pb", ".onnxopset")
 
 Placing = Callable[[Path, Identity], object]  # called with the finished file and its identity, before it is renamed
 
@@ -210,6 +211,12 @@ def prepare(
     check_target(target, "model", own=model, others=others, progress=progress)
     source = model.source if isinstance(model.source, ModelSource) else None
     chosen = form_for(target, source) if form is None else form
+    if chosen is FileForm.ORT:
+        raise ModelError(
+            "The ORT format is not written",
+            "Save the model as .onnx; ONNX Runtime makes a .ort file of that.",
+            str(path),
+        )
     copies = source.copies if source is not None else Copies()
     placement = _placement(target, source, copies, storage)
     message = message_of(model)

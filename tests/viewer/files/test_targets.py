@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 from PySide6.QtWidgets import QFileDialog
 
 from onnx_workbench.viewer.files.save import SaveOptions
+from tests.model.io.reader.test_ort_format import SMALL
 from tests.model.io.saved_models import proto_of
 from tests.viewer.opening import opened, rename
 
@@ -71,3 +74,17 @@ def test_exports_replace_neither_models_nor_their_weights(window, qtbot, path, m
     window.actions_binding.run("edit.export_script")
     assert any(said in title for title in titles(tab))
     assert path.with_name(name).read_bytes() == before
+
+
+def test_a_model_in_ort_format_is_saved_as_onnx(window, qtbot, tmp_path, monkeypatch):
+    path = tmp_path / "small.ort"
+    shutil.copy(SMALL, path)
+    before = path.read_bytes()
+    tab = opened(window, qtbot, path)
+    rename(tab, "renamed")
+    asked = []
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *given: (asked.append(given[2]) or given[2], ""))
+    window.files.saver.save(tab)
+    qtbot.waitUntil(lambda: tab.path == tmp_path / "small.onnx" and not tab.workspace.document.modified)
+    assert asked == [str(tmp_path / "small.onnx")]
+    assert path.read_bytes() == before

@@ -142,7 +142,6 @@ def zipped(*names):
         (zipped("a.npy"), "NumPy archive"),
         (zipped("model.onnx"), "zip archive"),
         (pickle.dumps([1.0, 2.0]), "pickle"),
-        (b"\x20\0\0\0ORTM\0\0\0\0", "ORT flatbuffer"),
         (b"\x1c\0\0\0TFL3\x14\0\0\0", "TensorFlow Lite"),
         ((50).to_bytes(8, "little") + b'{"w":{"dtype":"F32"}}' + bytes(40), "safetensors"),
         (b"GGUF\x03\0\0\0", "GGUF"),

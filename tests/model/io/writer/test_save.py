@@ -75,8 +75,8 @@ def test_new_values_of_a_tensor_are_saved(path):
     assert_holds(model, arrays)
 
 
-@pytest.mark.parametrize("form", list(FileForm))
-def test_every_form_that_is_read_is_written(path, tmp_path, form):
+@pytest.mark.parametrize("form", [form for form in FileForm if form is not FileForm.ORT])
+def test_every_form_but_that_of_onnx_runtime_is_written(path, tmp_path, form):
     model = load(path)
     save(model, tmp_path / "out", form=form)
     again = load(tmp_path / "out")
