@@ -11,11 +11,12 @@ import io
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
 import numpy as np
-from PySide6.QtCore import QMarginsF, QRectF, QSaveFile, QSizeF
+from PySide6.QtCore import QMarginsF, QRectF, QSaveFile, QSizeF, Qt
 from PySide6.QtGui import QGuiApplication, QImage, QPageLayout, QPageSize, QPainter, QPdfWriter
 
 from onnx_workbench.model import schemas
@@ -34,7 +35,7 @@ from onnx_workbench.viewer.canvas.paint.png import PngWriter
 from onnx_workbench.viewer.canvas.paint.svg import SvgWriter
 from onnx_workbench.viewer.canvas.scene.builder import build, initial_expansion
 from onnx_workbench.viewer.canvas.scene.coloring import Coloring, by_category
-from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions
+from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions, Kind
 from onnx_workbench.viewer.canvas.scene.edge_labels import MARGIN as REACH
 from onnx_workbench.viewer.canvas.scene.edge_labels import EdgeLabels
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
@@ -56,6 +57,12 @@ READABLE = 0.5
 SUFFIXES = (".png", ".svg", ".pdf")
 
 _MANY = 2000  # nodes; a picture cannot be opened further, so it shows the nodes of graphs up to this size
+#: A graph this many times as tall as wide, and taller than this, is broken into columns on PNG and PDF.
+_SLENDER = 6.0
+_TALL = 4000.0
+_ASPECT = 1.4  # height by width of a picture in columns
+_COLUMN_GAP = 48.0
+_ABOVE_BOX = 12.0  # px between where a column ends and the next box: an arrowhead
 _BAND_PIXELS = 8_000_000
 _SHARP_PIXELS = 30_000_000  # images that stay below this are drawn at twice the size
 _POINTS = 0.75  # of a px at 96 dpi
@@ -137,7 +144,8 @@ def export_scene(
     shades = colouring or by_category(scene, theme)
     fonts = Fonts()  # its own: exports run in threads
     labels = EdgeLabels(scene, fonts, type_of, note_of)
-    picture = _Picture(scene, theme, area, shades, fonts, labels, progress)
+    is_wrapped = area is None and target.suffix.lower() != ".svg"
+    picture = _Picture(scene, theme, area, shades, fonts, labels, progress, is_wrapped=is_wrapped)
     match target.suffix.lower():
         case ".png":
             return picture.png(target)
@@ -182,6 +190,42 @@ def _with_labels(bounds: Area, labels: EdgeLabels) -> Area:
     return left, top, max([right, *(rect[0] + rect[2] for rect in rects)]), bottom
 
 
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A strip of a scene, and how far right and up it is moved in the picture."""
+
+    top: float
+    bottom: float
+    right: float
+    up: float
+
+
+def columns(scene: Scene, area: Area) -> list[Column]:
+    """Break a slender graph into columns of about the same height, between its boxes; one column for others."""
+    left, top, right, bottom = area
+    wide, high = max(right - left, 1.0), bottom - top
+    count = 1
+    if scene.drawing.options.direction == "down" and high > _TALL and high > _SLENDER * wide:
+        count = max(round((high / (_ASPECT * (wide + _COLUMN_GAP))) ** 0.5), 1)
+    cuts = [_gap_near(scene, top + high * number / count, high / count / 2) for number in range(1, count)]
+    ends = [top, *cuts, bottom]
+    return [
+        Column(start, end, number * (wide + _COLUMN_GAP), start - top)
+        for number, (start, end) in enumerate(pairwise(ends))
+    ]
+
+
+def _gap_near(scene: Scene, wanted: float, reach: float) -> float:
+    """Return a height near the one wanted at which no box is cut apart, if there is one."""
+    spans = scene.corners[scene.kinds != Kind.CONTAINER][:, (1, 3)]
+    near = spans[(spans[:, 1] > wanted - reach) & (spans[:, 0] < wanted + reach)]
+    near = near[np.argsort(near[:, 0])]
+    lowest = np.maximum.accumulate(near[:, 1])
+    starts, ends = lowest[:-1], near[1:, 0]
+    cuts = np.maximum(ends - _ABOVE_BOX, (starts + ends) / 2)[ends > starts]
+    return float(cuts[np.abs(cuts - wanted).argmin()]) if len(cuts) else wanted
+
+
 class _Picture:
     def __init__(
         self,
@@ -192,12 +236,20 @@ class _Picture:
         fonts: Fonts,
         labels: EdgeLabels,
         progress: Progress,
+        *,
+        is_wrapped: bool,
     ) -> None:
         self._theme = theme
         self._fonts = fonts
         self._legend = colouring.legend
         self._progress = progress
-        self._area = _with_labels(scene.bounds, labels) if area is None else area
+        self._area = whole = _with_labels(scene.bounds, labels) if area is None else area
+        self._columns = columns(scene, whole) if is_wrapped else [Column(whole[1], whole[3], 0.0, 0.0)]
+        if len(self._columns) > 1:
+            last = self._columns[-1]
+            high = max(column.bottom - column.top for column in self._columns)
+            self._area = (*whole[:2], whole[2] + last.right, whole[1] + high)
+        self._column_width = whole[2] - whole[0]
         self._margin = MARGIN if area is None else 0.0
         self._painter = ScenePainter(scene, fonts, theme, labels, colouring)
         self._svg = SvgWriter(scene, fonts, theme, labels, colouring)
@@ -219,19 +271,37 @@ class _Picture:
     def _paint(self, painter: QPainter, area: Area, scale: float, progress: Progress = SILENT) -> None:
         """The scene, and the legend in the strip below it."""
         if self._legend is None:
-            self._painter.paint(painter, area, scale, progress)
+            self._paint_columns(painter, area, scale, progress)
             return
         left, top, right, _ = self._outer
         bottom = self._area[3]
         if area[1] < bottom:
             painter.save()
             painter.setClipRect(QRectF(left, top, right - left, bottom - top))
-            self._painter.paint(painter, (*area[:3], min(area[3], bottom)), scale, progress)
+            self._paint_columns(painter, (*area[:3], min(area[3], bottom)), scale, progress)
             painter.restore()
         (left, top), colors = self._legend_place, self._theme
         frame = QRectF(left, top, *legend_size(self._legend, self._fonts))
         paint_legend_frame(painter, frame, colors.panel, colors.border)
         paint_legend_at(painter, left, top, self._legend, self._fonts, colors)
+
+    def _paint_columns(self, painter: QPainter, area: Area, scale: float, progress: Progress) -> None:
+        if len(self._columns) == 1:
+            self._painter.paint(painter, area, scale, progress)
+            return
+        left, top = self._area[0] - _COLUMN_GAP / 2, self._area[1]
+        for number, column in enumerate(self._columns):
+            progress.report(number, len(self._columns), "Drawing")
+            shown = QRectF(left + column.right, top, self._column_width + _COLUMN_GAP, column.bottom - column.top)
+            part = shown & QRectF(area[0], area[1], area[2] - area[0], area[3] - area[1])
+            if part.isEmpty():
+                continue
+            painter.save()
+            painter.setClipRect(part, Qt.ClipOperation.IntersectClip)
+            painter.translate(column.right, -column.up)
+            seen = part.translated(-column.right, column.up)
+            self._painter.paint(painter, (seen.left(), seen.top(), seen.right(), seen.bottom()), scale, progress)
+            painter.restore()
 
     @property
     def _size(self) -> tuple[float, float]:

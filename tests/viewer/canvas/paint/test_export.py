@@ -13,13 +13,13 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import Cancelled, Progress
 from onnx_workbench.viewer.canvas.layout import layout
 from onnx_workbench.viewer.canvas.paint import export
-from onnx_workbench.viewer.canvas.paint.export import export_scene, part_of, render_graph
+from onnx_workbench.viewer.canvas.paint.export import columns, export_scene, part_of, render_graph
 from onnx_workbench.viewer.canvas.paint.painter import frame_colors
 from onnx_workbench.viewer.canvas.paint.png import PngWriter
 from onnx_workbench.viewer.canvas.scene.builder import build
 from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions, Kind
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
-from onnx_workbench.viewer.style.theme import load_theme, theme
+from onnx_workbench.viewer.style.theme import load_theme, operator_category, theme
 from tests.model import builders
 from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain, residual
 
@@ -132,9 +132,9 @@ def test_png_made_in_bands_is_the_same(small, tmp_path, monkeypatch):
 
 
 def test_a_huge_graph_is_shrunk_to_the_cap(tmp_path, monkeypatch):
-    monkeypatch.setattr(export, "PNG_SIDE", 900)
+    monkeypatch.setattr(export, "PNG_SIDE", 400)
     result = render_graph(long_chain(60).model().graph, tmp_path / "tall.png")
-    assert result.height <= 900
+    assert result.height <= 400
     assert result.scale < 1
     assert pixels(tmp_path / "tall.png").shape[0] == result.height
     percent = round(result.scale * 100)
@@ -144,7 +144,7 @@ def test_a_huge_graph_is_shrunk_to_the_cap(tmp_path, monkeypatch):
 def test_a_long_graph_is_whole_and_vectors_in_a_pdf(tmp_path):
     """Longer than a page may be: every box is drawn, none of it as an image."""
     path = tmp_path / "long.pdf"
-    result = render_graph(long_chain(700).model().graph, path)
+    result = render_graph(long_chain(700).model().graph, path, direction="right")
     assert result.scale < 1
     assert "zooming in" in result.loss
     streams = re.findall(rb"stream\r?\n(.*?)endstream", path.read_bytes(), re.DOTALL)
@@ -287,3 +287,31 @@ def test_labels_wider_than_the_boxes_are_whole(tmp_path):
     ground = drawn[0, 0]
     assert (drawn[:, :4] == ground).all()
     assert (drawn[:, -4:] == ground).all()
+
+
+def test_a_slender_graph_is_broken_into_columns_between_its_boxes():
+    scene = scene_of(long_chain(200).model().graph)
+    found = columns(scene, scene.bounds)
+    assert len(found) > 3
+    assert [found[0].top, *(column.bottom for column in found)] == [*(column.top for column in found), scene.bounds[3]]
+    for column in found[1:]:
+        cut = (scene.corners[:, 1] < column.top) & (scene.corners[:, 3] > column.top)
+        assert not cut.any()
+    heights = [column.bottom - column.top for column in found]
+    assert max(heights) < 1.3 * min(heights)
+    assert len({column.right for column in found}) == len(found)
+    assert len(columns(scene_of(residual(2).model().graph), (0.0, 0.0, 300.0, 900.0))) == 1
+
+
+def test_a_picture_of_a_slender_graph_can_be_read_and_has_every_box(tmp_path):
+    graph = long_chain(200).model().graph
+    for suffix in ("png", "pdf"):
+        written = render_graph(graph, tmp_path / f"graph.{suffix}")
+        assert written.scale >= 1
+        assert written.height < 3 * written.width
+    color = load_theme("light").header(operator_category("", "Relu"))
+    image = pixels(tmp_path / "graph.png")
+    is_header = (image == (color.red(), color.green(), color.blue())).all(2)
+    height, width = scene_of(graph).corners[1, 2:] - scene_of(graph).corners[1, :2]
+    boxes = is_header.sum() / (height * width * render_graph(graph, tmp_path / "graph.png").scale ** 2)
+    assert boxes == pytest.approx(200, rel=0.25)  # the titles are of another colour
