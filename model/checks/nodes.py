@@ -8,6 +8,7 @@ from functools import partial
 from onnx_workbench.model import schemas
 from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
 from onnx_workbench.model.checks.attributes import check_against, check_attributes, check_given
+from onnx_workbench.model.checks.custom import check_custom
 from onnx_workbench.model.checks.devices import check_devices_of
 from onnx_workbench.model.checks.duplicate_metadata import check_keys
 from onnx_workbench.model.checks.problem import Fix, Problem, error, warning
@@ -45,6 +46,7 @@ def check_node(node: Node, imports: Mapping[str, int], model: Model) -> Iterator
     if not node.op_type:
         yield error("op-type", f"Node {node.name!r} has no operator type", node, "op_type must not be empty.")
         return
+    yield from check_custom(node)
     function = model.function(*node.operator) if model.functions else None
     if not (node.inputs or node.outputs):
         yield error("arity", f"{node.title} has neither inputs nor outputs", node, "A node has one output or more.")

@@ -1,4 +1,4 @@
-"""An extension: operators of a domain of one's own, for models whose nodes call them.
+"""An extension: operators of a domain of one's own, for models whose nodes call them, and a rule for checks.
 
 onnx-workbench run model.onnx --load my_ops.py          (and check, infer, simplify … and the window)
 Preferences › Extensions › Add File…                     (loads it whenever the window starts, once ticked)
@@ -6,7 +6,7 @@ Preferences › Extensions › Add File…                     (loads it wheneve
 
 import numpy as np
 
-from onnx_workbench import kernel
+from onnx_workbench import kernel, node_check
 
 
 @kernel("Twice", domain="my.ops", infer="same as input 0")
@@ -29,3 +29,10 @@ def split_half(x):
     """The two halves of x along its last axis."""
     half = x.shape[-1] // 2
     return x[..., :half], x[..., half : 2 * half]
+
+
+@node_check("my-ops-name")
+def is_named(node):
+    """Nodes of this domain have a name, by which their results are found in a report."""
+    if node.domain == "my.ops" and not node.name:
+        yield f"{node.op_type} has no name"

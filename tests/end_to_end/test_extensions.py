@@ -119,6 +119,31 @@ def test_unloading_takes_everything_back(model):
     assert ow.Session(ow.load(model)).run({"x": X}).missing_outputs == {}
 
 
+def test_its_rule_finds_problems(written):
+    extensions.load(EXAMPLE)
+    unnamed = ow.load(onnx.parser.parse_model(MODEL.replace("[halves] ", "")).SerializeToString())
+    (problem,) = [problem for problem in ow.check(unnamed) if problem.rule == "my-ops-name"]
+    assert (problem.severity, problem.message) == ("warning", "SplitHalf has no name")
+    assert problem.place.op_type == "SplitHalf"
+    extensions.unload(str(EXAMPLE))
+    assert not [problem for problem in ow.check(unnamed) if problem.rule == "my-ops-name"]
+
+
+def test_a_mistake_in_a_rule_is_a_problem_of_its_file(written, model):
+    text = """
+from onnx_workbench import node_check
+
+@node_check("bad")
+def bad(node):
+    yield "first"
+    raise OSError("gone")
+"""
+    extensions.load(written(text))
+    found = [problem for problem in ow.check(ow.load(model)) if problem.rule == "bad" and problem.detail]
+    assert len(found) == 2  # one for each node
+    assert all("ops.py, line 7: OSError: gone" in problem.detail for problem in found)
+
+
 BROKEN = """
 from onnx_workbench import kernel
 

@@ -32,7 +32,8 @@ def parsed(text: str) -> ow.Model:
 
 
 def test_the_public_names_are_these():
-    assert ow.__all__ == ["Document", "Model", "ModelError", "Session", *sorted([*FUNCTIONS, "edits", "kernel"])]
+    others = ["edits", "kernel", "node_check"]
+    assert ow.__all__ == ["Document", "Model", "ModelError", "Session", *sorted([*FUNCTIONS, *others])]
     for name in ow.__all__:
         assert getattr(ow, name) is not None
     assert dir(ow) == sorted(ow.__all__)

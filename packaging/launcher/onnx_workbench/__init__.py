@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     )
     from onnx_workbench.exec.custom_kernels import kernel
     from onnx_workbench.exec.session import Session
+    from onnx_workbench.model.checks.custom import node_check
     from onnx_workbench.model.errors import ModelError
     from onnx_workbench.model.history.document import Document
     from onnx_workbench.model.ir.graph import Model
@@ -55,6 +56,7 @@ __all__ = [
     "kernel",
     "load",
     "merge",
+    "node_check",
     "render",
     "save",
     "show",
@@ -75,6 +77,7 @@ _MODULES = {
     "ModelError": "onnx_workbench.model.errors",
     "Session": "onnx_workbench.exec.session",
     "kernel": "onnx_workbench.exec.custom_kernels",
+    "node_check": "onnx_workbench.model.checks.custom",
 }
 
 

@@ -7,6 +7,7 @@ import pytest
 from PySide6.QtCore import Qt
 
 from onnx_workbench.model import extensions, schemas
+from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.viewer.core.settings import EXTENSION_FILES, EXTENSIONS
 from onnx_workbench.viewer.dialogs.preferences import PreferencesDialog
 from tests.end_to_end.test_extensions import EXAMPLE, MODEL
@@ -43,11 +44,14 @@ def test_a_file_is_listed_and_loaded_once_it_is_ticked(window, qtbot, tmp_path):
     tick(listed, 0)
     assert schemas.find("Twice", 2, "my.ops") is not None
     assert window.settings.get(EXTENSIONS) == (str(EXAMPLE),)
-    assert "2 additions" in listed.list.item(0).text()
+    assert "3 additions" in listed.list.item(0).text()
     value = next(value for value in tab.workspace.graph.values() if value.name == "d")
     qtbot.waitUntil(lambda: str(tab.workspace.types.type_of(value)) == "float[2,6]")
     run(window, "run.run")
     qtbot.waitUntil(lambda: tab.workspace.results.current is not None and not tab.workspace.runs.is_running)
+    with tab.workspace.document.edit("Rename") as edit:
+        edit.do(SetField(tab.workspace.graph.nodes.first, "name", ""))
+    qtbot.waitUntil(lambda: any(problem.rule == "my-ops-name" for problem in tab.workspace.problems.all))
     result = tab.workspace.results.current.result
     assert result.missing_outputs == {}
     tick(listed, 0, Qt.CheckState.Unchecked)

@@ -1,0 +1,56 @@
+"""`node_check`, the decorator by which scripts and extensions add rules of their own about nodes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TypeVar
+
+from onnx_workbench.model import extensions
+from onnx_workbench.model.checks.problem import Problem, warning
+from onnx_workbench.model.errors import errors_to
+from onnx_workbench.model.ir.graph import Node
+
+#: Gives the messages about a node, none where all is well.
+NodeCheck = Callable[[Node], Iterable[str]]
+F = TypeVar("F", bound=NodeCheck)
+
+_MOST = 20  # messages about one node
+
+_checks: dict[str, NodeCheck] = {}
+
+
+def node_check(rule: str) -> Callable[[F], F]:
+    """Register a function that finds what is wrong with a node: it yields a message for each problem, as text.
+
+    `rule` is the short name of the rule. Problems are warnings, in the Problems panel and from ``check``. It is called
+    for every node when a model is checked and after each edit of a node, on the GUI thread, so it should take some
+    microseconds; it must change nothing. Registered again, a rule is replaced.
+    """
+
+    def register(function: F) -> F:
+        _checks[rule] = function
+
+        def take_back() -> None:
+            if _checks.get(rule) is function:
+                del _checks[rule]
+
+        extensions.register("check", rule, take_back)
+        return function
+
+    return register
+
+
+def check_custom(node: Node) -> Iterator[Problem]:
+    """The problems of a node by the rules that were added; a mistake in a rule is one too, told as that of its file."""
+    for rule, function in _checks.items():
+        messages: list[str] = []
+        failed: list[Exception] = []
+        with errors_to(failed.append):
+            messages += map(str, islice(function(node), _MOST))
+        for message in messages:
+            yield warning(rule, message, node)
+        for error in failed:
+            path = inspect.getsourcefile(function) or ""
+            yield warning(rule, f"The rule {rule} cannot check this node", node, extensions.blame(error, path))
