@@ -161,7 +161,7 @@ class SceneLoader(QObject):
             return
         self._set_state(notice)
         task = self._task = self._workspace.tasks.start(
-            "Lay out graph", work, done=self._show, finished=lambda: self._on_finished(task)
+            "Laying out the graph", work, done=self._show, finished=lambda: self._on_finished(task)
         )
 
     def _on_progress(self, task: Task[Any]) -> None:

@@ -1,6 +1,6 @@
 """Background tasks: work on pool threads whose results arrive on the GUI thread.
 
-    tasks.start("Lay out graph", work, done=self._show, supersede="layout")
+    tasks.start("Laying out the graph", work, done=self._show, supersede="layout")
 
 `work(progress)` runs on a pool thread and touches neither widgets nor the model; it gets what it needs in a closure,
 or reads the model by `readers.read_model`. `done`, `failed` and `finished` are called on the GUI thread.

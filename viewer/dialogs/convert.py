@@ -362,7 +362,7 @@ class ConvertDialog(QDialog):
             self._lock(True)
             self.state.setText("Comparing outputs…")
             self._task = self._workspace.tasks.start(
-                "Compare outputs",
+                "Comparing outputs",
                 lambda progress: trial.compare(progress=progress),
                 done=lambda agreement: self._compared(trial, agreement) if isValid(self) else None,
                 failed=self._failed,

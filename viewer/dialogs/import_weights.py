@@ -155,7 +155,7 @@ class ImportWeightsDialog(QDialog):
                 self.model.differences = found
                 self._show()
 
-        self._task = self._workspace.tasks.start("Compare weights", work, done=done, failed=self._refuse)
+        self._task = self._workspace.tasks.start("Comparing weights", work, done=done, failed=self._refuse)
 
     def apply(self) -> None:
         """Read the arrays in the background, then replace the initializers in one edit and close."""

@@ -109,7 +109,7 @@ class SimplifyDialog(QDialog):
             return work, revision, *work.survey(options=options_of(copy), progress=progress)
 
         self._task = workspace.tasks.start(
-            "Search for matches",
+            "Searching for matches",
             survey,
             done=self._list,
             failed=self._failed,

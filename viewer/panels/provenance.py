@@ -234,7 +234,7 @@ class ProvenancePanel(Panel):
                 raise ModelError("The element cannot be traced", str(error)) from error
 
         self.workspace.tasks.start(
-            "Trace an element",
+            "Tracing an element",
             work,
             done=lambda found: self._show(found) if traced == self.traced else None,
             failed=lambda error: self._show(ElementTrace(None, (), (), str(error))),

@@ -80,7 +80,7 @@ class WatchPanel(Panel):
             return
         keys = {value: key for value in results.pinned if results.has(value) and (key := record.key(value)) is not None}
         self.workspace.tasks.start(
-            "Watch values",
+            "Reading watched values",
             lambda _progress: _look(record, before, list(keys.values())),
             done=lambda found: self._take(dict(zip(keys, found, strict=False))) if isValid(self) else None,
             supersede="watch",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import log10
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,6 +63,31 @@ class LinePlot(Plot):
         self._index: Index | None = None
         self._items: list[Any] = []
         self._ring: Any = None
+        self.logarithmic = False  # as wanted; shown where there are positive values
+
+    def set_logarithmic(self, on: bool) -> None:
+        """Let heights be the logarithms of values; what is not positive is left out."""
+        self.logarithmic = on
+        if self._lines:
+            self._draw()
+
+    @property
+    def _is_log(self) -> bool:
+        return self.logarithmic and self._high > 0 and bool(self._lines)
+
+    def _heights(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return where values are drawn."""
+        with np.errstate(all="ignore"):
+            if self._is_log:
+                return np.where(values > 0, np.log10(values), np.nan)
+            return values / self.units[1]
+
+    def _ends(self) -> tuple[float, float]:
+        """Return where the least and the greatest value are drawn."""
+        if not self._is_log:
+            return self._low / self.units[1], self._high / self.units[1]
+        low = min(float(part[part > 0].min(initial=self._high)) for line in self._lines for part in line[1:])
+        return (log10(low), log10(self._high)) if low < self._high else (log10(low) - 1, log10(low) + 1)
 
     def show_lines(self, positions: range, lines: tuple[Line, ...], note: str = "", index: Index | None = None) -> None:
         """Draw these; `index` has the element at a position of a line, where there are elements to be chosen."""
@@ -81,20 +107,18 @@ class LinePlot(Plot):
         pg = load_pyqtgraph()
         for item in self._items:
             self.area.removeItem(item)
-        unit = unit_of(self._low, self._high)
-        self.units = 1.0, unit
+        self.units = 1.0, 1.0 if self._is_log else unit_of(self._low, self._high)
         self.view.setAntialiasing(True)
         self._items = []
         self._ring = pg.ScatterPlotItem(size=9, brush=None, antialias=True)
         self._add(self._ring)
         xs = np.array(self._positions, np.float64)
         for number, (_, low, high) in enumerate(self._lines):
-            with np.errstate(all="ignore"):
-                upper = high / unit
-                lower = upper if low is high else low / unit
-                self._draw_line(xs, lower, upper, QColor(_COLORS[number % len(_COLORS)]))
-        self.name_axes("index", "value")
-        bottom, top = self._low / unit, self._high / unit
+            upper = self._heights(high)
+            lower = upper if low is high else self._heights(low)
+            self._draw_line(xs, lower, upper, QColor(_COLORS[number % len(_COLORS)]))
+        self._name_axes()
+        bottom, top = self._ends()
         room = _ROOM * (top - bottom)
         first, last = (self._positions[0], self._positions[-1]) if self._positions else (0, 1)
         aside = _ASIDE * (last - first) or 0.5
@@ -133,7 +157,13 @@ class LinePlot(Plot):
 
     def restyle(self) -> None:
         if self._lines:
-            self.name_axes("index", "value")
+            self._name_axes()
+
+    def _name_axes(self) -> None:
+        self.name_axes("index", "value (log)" if self._is_log else "value")
+
+    def left_texts(self, values: list[float], spacing: float) -> list[str]:
+        return [number_text(10.0**v, 3) for v in values] if self._is_log else super().left_texts(values, spacing)
 
     # -- texts -----------------------------------------------------------------------------------------------
 
@@ -216,7 +246,7 @@ class LinePlot(Plot):
         """Choose the element of the line that passes nearest."""
         self.point_at(x)
         if self._at is not None and self._lines:
-            value = y * self.units[1]
+            value = 10.0 ** min(y, 300.0) if self._is_log else y * self.units[1]
             self._line = min(range(len(self._lines)), key=lambda line: self._distance(line, value))
             self._choose()
 
@@ -255,7 +285,8 @@ class LinePlot(Plot):
         value = float(self._lines[self._line][2][at]) if at is not None and len(self._lines) > 1 else np.nan
         if self._ring is not None:
             pen = QPen(QColor(_COLORS[self._line % len(_COLORS)]), 2)
-            ring = [(self._positions[at], value / self.units[1])] if at is not None and np.isfinite(value) else []
+            height = float(self._heights(np.array(value)))
+            ring = [(self._positions[at], height)] if at is not None and np.isfinite(height) else []
             self._ring.setData(pos=ring, pen=pen)
 
 

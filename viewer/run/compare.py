@@ -435,7 +435,7 @@ def start_comparison(
     def work(progress: Progress) -> ComparisonOutcome:
         return read_model(partial(prepare, record), progress)(progress)
 
-    return workspace.tasks.start("Compare", work, done=done, finished=finished, supersede="compare runs")
+    return workspace.tasks.start("Comparing", work, done=done, finished=finished, supersede="compare runs")
 
 
 def error_of(row: ComparedValue) -> float:

@@ -124,7 +124,7 @@ class EdgeNotes(QObject):
             known.update(found)
             then(self._newest)
 
-        self._workspace.tasks.start("Look at values", work, done=done, lane="count")
+        self._workspace.tasks.start("Reading values", work, done=done, lane="count")
 
     def _want(self, value: Value) -> None:
         self._wanted.pop(value, None)
@@ -233,7 +233,7 @@ class EdgeNotes(QObject):
                 self._gather.start()
 
         self._workspace.tasks.start(
-            "Look at values", lambda _progress: glimpses_of(result, keys), done=done, finished=finished
+            "Reading values", lambda _progress: glimpses_of(result, keys), done=done, finished=finished
         )
 
 

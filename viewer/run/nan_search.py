@@ -81,7 +81,7 @@ class NonFiniteNavigator(QObject):
         self._start(work, partial(show, record))
 
     def _start(self, work: Callable[[Progress], T], show: Callable[[T], object]) -> None:
-        self._workspace.tasks.start("Find NaN and infinity", work, done=show, supersede=_TOPIC)
+        self._workspace.tasks.start("Searching for NaN and infinity", work, done=show, supersede=_TOPIC)
 
     def _show_first(self, record: RunRecord, search: NonFiniteSearch) -> None:
         if self._is_final(record, search) or (search.found and self._is_given(search.found[0])):

@@ -82,7 +82,7 @@ class Overlays(QObject):
     def load(self, path: Path) -> None:
         """Colour by the numbers of a JSON or CSV file, soon; a message when it has none for a node of this model."""
         self._workspace.tasks.start(
-            "Read numbers",
+            "Reading numbers",
             lambda _progress: read_numbers(path),
             done=lambda named: self.take(path, named),
             supersede=_FILE,
@@ -163,7 +163,7 @@ class Overlays(QObject):
             then(found)
 
         self._workspace.tasks.start(
-            "Measure values", lambda _progress: measured(result), done=done, lane="count", supersede="measure"
+            "Measuring values", lambda _progress: measured(result), done=done, lane="count", supersede="measure"
         )
 
     def _show_measured(self, record: RunRecord, found: Mapping[ValueKey, ValueMeasure]) -> None:

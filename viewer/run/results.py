@@ -190,7 +190,7 @@ class Results(QObject):
         if key not in reference.reading:
             reference.reading.add(key)
             self._workspace.tasks.start(
-                "Bring a value",
+                "Loading a value",
                 lambda progress: reference.values.read(key, progress),
                 done=lambda found: reference.read.__setitem__(key, found),
                 failed=lambda error: reference.problems.__setitem__(key, _reason(error)),
@@ -243,7 +243,7 @@ class Results(QObject):
             return False
         if (record, key) not in self._fetching:
             task = self._workspace.tasks.start(
-                "Bring a value",
+                "Loading a value",
                 partial(_bring, record.result, key),
                 failed=lambda error: record.problems.__setitem__(key, _reason(error)),
                 finished=lambda: self._fetched(record, key, task),

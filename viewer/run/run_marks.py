@@ -118,7 +118,7 @@ class RunMarks(QObject):
             return values, [n for number in _makers(result, numbers) if (n := node_of(number)) is not None]
 
         self._workspace.tasks.start(
-            "Compare with the previous run",
+            "Comparing with the previous run",
             work,
             done=lambda found: self._show_differing(ours, *found),
             lane="count",

@@ -48,7 +48,7 @@ def write_run(workspace: Workspace, path: Path) -> None:
     def show(count: int) -> None:
         workspace.messages.show("info", "The run is saved", f"{plural(count, 'value')} in {path.name}")
 
-    workspace.tasks.start("Save the run", write, done=show, makes="file")
+    workspace.tasks.start("Saving the run", write, done=show, makes="file")
 
 
 def _addresses_of(
@@ -113,7 +113,7 @@ def take_up_run(workspace: Workspace, path: Path) -> None:
             detail = f"Not in this model: {plural(loaded.lost, 'value')} of {path.name}. The others are shown."
             workspace.messages.show("warning", "The run belongs to another version of the model", detail)
 
-    workspace.tasks.start("Read a run", load, done=show, supersede="load")
+    workspace.tasks.start("Reading a run", load, done=show, supersede="load")
 
 
 def _place(workspace: Workspace, saved: SavedRun, progress: Progress) -> _LoadedRun | None:

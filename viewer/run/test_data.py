@@ -63,7 +63,7 @@ class TestDataRun(QObject):
                     checks = [OutputCheck(folder.name, "", text)]
                 post(partial(self._add, verdicts, checks))
 
-        self._workspace.tasks.start("Run the test data", test, done=lambda _: self._report(), supersede="test")
+        self._workspace.tasks.start("Running test data", test, done=lambda _: self._report(), supersede="test")
 
     def _add(self, verdicts: list[OutputCheck], checks: list[OutputCheck]) -> None:
         if verdicts is self.verdicts:  # else it is tested again

@@ -171,7 +171,7 @@ class OutcomeSection(Section):
             self.tree.share()
 
         self._workspace.tasks.start(
-            "Look at outputs", lambda _: glimpses_of(result, asked), done=done, supersede="outcome"
+            "Reading outputs", lambda _: glimpses_of(result, asked), done=done, supersede="outcome"
         )
 
     def _count_parameters(self) -> None:

@@ -114,7 +114,7 @@ class TensorPane(QWidget):
         for box in (self.mode_box, self.view_box):  # the name of the tensor, which elides, gives way first
             box.setMinimumWidth(0)
             box.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)
-        self.menu_button = button("More…", "edit", "Edit, import, export and copy")
+        self.menu_button = button("More…", "more", "Edit, import, export and copy")
         self.menu = TensorMenu(self)
         self.menu_button.setMenu(self.menu)
         self.menu_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
@@ -177,6 +177,7 @@ class TensorPane(QWidget):
         self.picture.element_chosen.connect(self._choose_element)
         self.lines = LinePlot()
         self.lines.element_chosen.connect(self._choose_element)
+        self.options.log.toggled.connect(self.lines.set_logarithmic)
         self.text = text_view("Values as text")
         self.tree = ValueTree()
         self.notice = notice_label()
@@ -213,7 +214,7 @@ class TensorPane(QWidget):
             label.setPalette(palette)
         self.type_line.setFont(monospace())
         self.text.setFont(monospace())
-        self.menu_button.setIcon(icon("edit"))
+        self.menu_button.setIcon(icon("more"))
         self.pin_button.setIcon(icon("close" if self.pinned else "pin"))
         self.table.viewport().update()
 

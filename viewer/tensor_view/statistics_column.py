@@ -107,7 +107,7 @@ class StatisticsPane(QScrollArea):
                 self.clear("This was stopped. The elements are counted when they are selected again.")
 
         task = tasks.start(
-            "Statistics of a tensor", partial(counted, reader),
+            "Computing statistics", partial(counted, reader),
             done=done, failed=failed, finished=finished, lane="count", supersede=f"tensor {id(self)} count",
         )  # fmt: skip
 

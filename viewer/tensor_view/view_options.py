@@ -26,6 +26,9 @@ class ViewOptions(QWidget):
         self.same_range.setChecked(True)
         self.same_range.setToolTip("Colour all planes by one range; else each by its own")
         self.same_range.toggled.connect(lambda _: self.wished.emit())
+        self.log = QCheckBox("Logarithmic")
+        self.log.setAccessibleName("Logarithmic lines")
+        self.log.setToolTip("Draw the logarithms of positive values")
         self.page = QSpinBox()
         self.page.setAccessibleName("Page")
         self.page.setPrefix("page ")
@@ -41,7 +44,15 @@ class ViewOptions(QWidget):
         self.setLayout(self._row)
         self._row.setContentsMargins(8, 0, 6, 3)
         option: QWidget
-        for option in (self.slices, self.page, self.same_range, self.order_box, self.range_box, self.format_box):
+        for option in (
+            self.slices,
+            self.page,
+            self.log,
+            self.same_range,
+            self.order_box,
+            self.range_box,
+            self.format_box,
+        ):
             self._row.addWidget(option)
 
     def add(self, widget: QWidget) -> None:
@@ -52,6 +63,7 @@ class ViewOptions(QWidget):
         """Show the options for a view; `numbers`: the values are numeric."""
         self.format_box.setVisible(view == "Table" and numbers)
         self.same_range.setVisible(view == "Feature maps")
+        self.log.setVisible(view == "Lines" and numbers)
         self.order_box.setVisible(view == "Image")
         self.range_box.setVisible(view == "Image")
 
@@ -65,6 +77,7 @@ class ViewOptions(QWidget):
     def take(self, other: ViewOptions) -> None:
         """Copy the options of another bar."""
         self.same_range.setChecked(other.same_range.isChecked())
+        self.log.setChecked(other.log.isChecked())
         for ours, theirs in ((self.order_box, other.order_box), (self.range_box, other.range_box)):
             ours.setCurrentIndex(theirs.currentIndex())
         self.format_box.setCurrentIndex(other.format_box.currentIndex())

@@ -78,7 +78,7 @@ def test_a_save_waits_for_the_edit_and_has_it(qtbot, window, being_written, held
 def test_the_edit_shows_before_what_is_read_by_itself(qtbot, window, being_written):
     workspace, _ = being_written
     gate = Event()
-    workspace.tasks.start("Statistics of a tensor", lambda _progress: gate.wait(30))
+    workspace.tasks.start("Computing statistics", lambda _progress: gate.wait(30))
     rename(window.tab, "renamed")  # so that it begins anew
     qtbot.waitUntil(lambda: window.status.work.text.text().startswith("Import v.npy into w"))
     gate.set()

@@ -190,3 +190,21 @@ def test_lines_are_copied_as_numbers(chosen):
     single, low = np.array([1.5, 2.0]), np.array([0.0, -1.0])
     plot.show_lines(range(0, 4, 2), (("a", single, single), ("b", low, single)))
     assert plot.numbers() == "index\ta\tb min\tb max\n0\t1.5\t0.0\t1.5\n2\t2.0\t-1.0\t2.0"
+
+
+def test_positive_values_are_drawn_by_their_logarithms(chosen):
+    plot, found = chosen
+    values = np.array([0.01, 1.0, -5.0, 100.0])
+    plot.show_lines(range(4), (("", values, values),), index=lambda line, position: (line, position))
+    plot.set_logarithmic(True)
+    low, high = plot.area.getViewBox().viewRange()[1]
+    assert (low, high) == pytest.approx((-2.2, 2.2))
+    assert plot.left_texts([-2.0, 0.0, 2.0], 2.0) == ["0.01", "1", "100"]
+    plot.choose_at(3.0, 2.0)
+    assert found == [(0, 3)]
+    assert "100" in plot.point_text
+    plot.set_logarithmic(False)
+    assert plot.area.getViewBox().viewRange()[1][0] < -5
+    plot.show_lines(range(4), (("", -abs(values), -abs(values)),))
+    plot.set_logarithmic(True)
+    assert plot.area.getViewBox().viewRange()[1][1] < 10, "as there is nothing positive"

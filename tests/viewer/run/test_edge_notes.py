@@ -121,7 +121,7 @@ def test_undo_brings_the_old_notes_back_without_looking_again(qtbot, workspace):
     workspace.tasks.started.connect(lambda task: heard.append(task.title))
     workspace.document.undo()
     qtbot.waitUntil(lambda: shown(qtbot, workspace, "r") == before)
-    assert "Look at values" not in heard
+    assert "Reading values" not in heard
 
 
 # -- words -----------------------------------------------------------------------------------------------------

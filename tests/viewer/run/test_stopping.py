@@ -65,7 +65,7 @@ def test_a_value_on_its_way_can_be_stopped_and_asked_for_again(window, qtbot, ne
 
     result.fetch = never
     assert results.fetch(y)
-    next(task for task in workspace.tasks.running if task.title == "Bring a value").cancel()
+    next(task for task in workspace.tasks.running if task.title == "Loading a value").cancel()
     qtbot.waitUntil(lambda: "stopped" in results.problem_of(y))
     assert not results.fetch(y)
     result.fetch = bring
@@ -91,7 +91,7 @@ def elsewhere(workspace):
 
 
 def bringing(workspace):
-    return [task for task in workspace.tasks.running if task.title == "Bring a value"]
+    return [task for task in workspace.tasks.running if task.title == "Loading a value"]
 
 
 def test_values_are_brought_only_while_they_are_looked_at(window, qtbot, elsewhere):
@@ -130,13 +130,13 @@ def test_no_run_waits_for_values_that_are_brought(qtbot, elsewhere):
 def test_progress_and_stop_are_those_of_the_run_that_comes_before_a_value(window, qtbot, elsewhere):
     work = window.status.work
     assert elsewhere.results.fetch(value(elsewhere, "y"))
-    qtbot.waitUntil(lambda: work.text.text() == "Bring a value")
+    qtbot.waitUntil(lambda: work.text.text() == "Loading a value")
     with elsewhere.runs.run_session.run_lock.taken():
         elsewhere.trigger("run.fresh")
         qtbot.waitUntil(lambda: work.text.text() == "Run")
         work.stop.click()
     qtbot.waitUntil(lambda: elsewhere.run_state == "Stopped")
-    qtbot.waitUntil(lambda: work.text.text() == "Bring a value")
+    qtbot.waitUntil(lambda: work.text.text() == "Loading a value")
     assert len(bringing(elsewhere)) == 1
 
 

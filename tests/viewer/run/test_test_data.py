@@ -71,7 +71,7 @@ def test_test_data_waits_for_the_run_that_goes_on(window, qtbot, folder):
     workspace = opened(window, qtbot, folder.parent / "model.onnx")
     with workspace.runs.run_session.run_lock.taken():  # as while a run in this process goes on
         workspace.trigger("run.test")
-        qtbot.waitUntil(lambda: any(task.title == "Run the test data" for task in workspace.tasks.running))
+        qtbot.waitUntil(lambda: any(task.title == "Running test data" for task in workspace.tasks.running))
         assert not workspace.runs.test_data.verdicts
     idle(qtbot, workspace)
     assert workspace.run_state == "1 of 1 outputs as expected"

@@ -28,7 +28,7 @@ def go_on(monkeypatch):
 
 
 def is_counting(panel):
-    return any(task.title == "Statistics of a tensor" for task in panel.workspace.tasks.running)
+    return any(task.title == "Computing statistics" for task in panel.workspace.tasks.running)
 
 
 def replace(workspace, value, array):

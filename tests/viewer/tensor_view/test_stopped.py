@@ -44,7 +44,7 @@ def test_counting(qtbot, panel, chain, held):
     first, second = put(chain, np.ones(300_000, np.float32)), put(chain, np.zeros(3, np.float32), name="s")
     hold(TensorReader, "flat")
     chain.selection.set([first])
-    stop(qtbot, panel, "Statistics of a tensor", go_on)
+    stop(qtbot, panel, "Computing statistics", go_on)
     assert "was stopped" in panel.pane.facts.note
     assert facts(panel) == {}
     select(qtbot, panel, second)
@@ -62,7 +62,7 @@ def test_what_is_told_of_counting_is_seen_after_numbers_of_which_nothing_was(qtb
     chain.selection.set([first])
     qtbot.waitUntil(note.isVisible)
     assert note.text() == "Counting…"
-    stop(qtbot, panel, "Statistics of a tensor", go_on)
+    stop(qtbot, panel, "Computing statistics", go_on)
     assert note.isVisible()
     assert "was stopped" in note.text()
 
