@@ -49,7 +49,7 @@
   search.type = "search";
   search.placeholder = "Search nodes and values ( / )";
   search.setAttribute("aria-label", "Search nodes and values");
-  const openAll = button("Open all", "Open all groups", () => go(scene === data.allOpen ? 0 : data.allOpen));
+  const openAll = button("Open all", "Open all groups and draw every node", () => go(scene === data.allOpen ? 0 : data.allOpen));
   openAll.hidden = data.allOpen < 0;
   const header = element("header", "",
     element("h1", data.title), search, openAll,
@@ -158,7 +158,7 @@
     if (number < 0 || number === scene) return;
     scene = number;
     openAll.textContent = scene === data.allOpen ? "Close all" : "Open all";
-    openAll.title = scene === data.allOpen ? "Close all groups" : "Open all groups";
+    openAll.title = scene === data.allOpen ? "Close all groups" : "Open all groups and draw every node";
     const box = data.scenes[scene].boxes.find(one => one[B.id] === key);
     if (box && old) {
       x += box[B.x] - old[B.x];

@@ -233,3 +233,22 @@ def test_the_others_are_loaded_where_one_cannot_be(tmp_path):
     errors = extensions.load_all([str(tmp_path / "gone.py"), str(EXAMPLE)])
     assert [error.title for error in errors] == ["The extension gone.py cannot be loaded"]
     assert [extension.name for extension in extensions.loaded()] == ["my_ops.py"]
+
+
+def test_an_installed_package_offers_one_that_nothing_imports_unasked(tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "my_package-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text("[onnx_workbench.extensions]\nmine = my_package_of_ops:register\n")
+    (tmp_path / "my_package_of_ops.py").write_text(
+        "from onnx_workbench import kernel\nprint('imported')\n"
+        "def register():\n    kernel('Mine', domain='my.package')(lambda x: x)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "entry:mine" in extensions.entry_points()
+    assert capsys.readouterr().out == ""
+    extension = extensions.load("entry:mine")
+    assert extension.name == "mine"
+    assert extension.contents == [("operator", "my.package::Mine")]
+    extensions.unload("entry:mine")
+    assert schemas.find("Mine", 1, "my.package") is None

@@ -16,7 +16,7 @@ import html
 import json
 import os
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -223,8 +223,9 @@ def _make_scenes(graph: Graph, options: DrawingOptions, fonts: Fonts, type_of: T
             trees[shown] = groups_of(shown, progress)[0]
         return trees[shown]
 
-    def draw(opened: Iterable[Hashable]) -> Drawing:
-        builder = DrawingBuilder(graph, options, frozenset(opened), ids, cards, type_of, tree_of)
+    def draw(opened: Iterable[Hashable], *, fold: bool = True) -> Drawing:
+        own = replace(options, fold_nodes=options.fold_nodes and fold)
+        builder = DrawingBuilder(graph, own, frozenset(opened), ids, cards, type_of, tree_of)
         for _ in builder.steps():
             progress.check()
         return builder.drawing
@@ -263,17 +264,17 @@ def _closed(drawing: Drawing) -> list[Hashable]:
     return [box.key for box in drawing.boxes if "+" in box.buttons]
 
 
-def _all_open(
-    drawing: Drawing, expanded: set[Hashable], draw: Callable[[Iterable[Hashable]], Drawing]
-) -> Drawing | None:
+def _all_open(drawing: Drawing, expanded: set[Hashable], draw: Callable[..., Drawing]) -> Drawing | None:
     """Draw everything open; None where nothing is closed, or there would be too many boxes."""
     opened, whole = set(expanded), None
+    if drawing.hidden.users:  # those that only tags stand for are drawn too
+        drawing = whole = draw(opened, fold=False)
     for _ in range(DEEPEST):
         closed = _closed(drawing)
         if not closed:
             break
         opened.update(closed)
-        drawing = draw(opened)
+        drawing = draw(opened, fold=False)
         if len(drawing.boxes) > MOST_OPEN:
             return None
         whole = drawing

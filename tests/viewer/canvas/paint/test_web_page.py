@@ -187,6 +187,25 @@ def test_many_groups_open_within_limits(monkeypatch):
     assert data_of(page(model, groups=True))["allOpen"] == -1
 
 
+def test_nodes_that_only_compute_sizes_are_drawn_when_all_is_open():
+    model = builders.model("""
+<ir_version: 10, opset_import: ["" : 21]>
+sizes (float[N, 4] x) => (float[N, 4] y)
+{
+    [size] s = Shape (x)
+    [again] c = Cast <to = 7> (s)
+    [shaped] r = Reshape (x, c)
+    [last] y = Relu (r)
+}
+""")
+    data = data_of(page(model))
+    closed, whole = ({box[12] for box in scene["boxes"]} for scene in data["scenes"])
+    assert "Shape" not in closed
+    assert {"Shape", "Cast", "Reshape"} <= whole
+    assert data["allOpen"] == 1
+    assert {node["name"] for node in data["nodes"]} == {"size", "again", "shaped", "last"}
+
+
 def test_functions_that_call_each_other_do_not_fill_the_page():
     inner = Graphs("f")
     inner.input("a", 2)
