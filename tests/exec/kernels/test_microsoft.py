@@ -9,6 +9,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.microsoft.lstm import _Weights
+from onnx_workbench.exec.kernels.microsoft.quantized import dynamic_quantize_matmul_1
 from onnx_workbench.exec.kernels.registry import find
 from onnx_workbench.exec.session import Session
 from onnx_workbench.model.io.reader.read import load
@@ -328,6 +330,34 @@ def test_quantized_lstm_agrees_with_onnxruntime(direction: str, count: int, per_
     # A hidden state next to the border between two codes may fall to either side.
     for result, want in zip(ours("DynamicQuantizeLSTM", inputs, 3, **attributes), expected, strict=True):
         assert_same(result, want, rtol=5e-3, atol=5e-3)
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize(("batch", "hidden"), [(1, 3), (1, 200), (8, 256)])
+def test_quick_steps_of_the_quantized_lstm_are_those_of_the_plain_ones(direction: str, batch: int, hidden: int) -> None:
+    count = 2 if direction == "bidirectional" else 1
+    scale, zero = np.full(count, 0.004, np.float32), np.full(count, 3, np.int8)
+    inputs = [
+        f(5, batch, 7), i8(count, 7, 4 * hidden), i8(count, hidden, 4 * hidden), f(count, 8 * hidden), None, None, None,
+        None, scale, zero, scale, zero,
+    ]  # fmt: skip
+    attributes = {"direction": direction, "hidden_size": hidden}
+    plain = ours("DynamicQuantizeLSTM", inputs, 3, **attributes, clip=1e9)
+    prepare = find("DynamicQuantizeLSTM", 1, MS).prepare
+    assert prepare is not None
+    prepared = prepare((None, *inputs[1:]), **attributes)
+    assert prepared is not None
+    for results in (ours("DynamicQuantizeLSTM", inputs, 3, **attributes), prepared(*inputs)):
+        for result, want in zip(results, plain, strict=True):
+            assert_same(result, want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("depth", [4, 100, 3000])
+def test_products_of_the_quantized_lstm_are_those_of_dynamic_quantize_matmul(depth: int) -> None:
+    for x in (f(3, depth), f(3, depth) + 5, np.zeros((3, depth), np.float32), f(3, depth) * np.float32(1e30)):
+        codes, scale, zero = i8(depth, 40), abs(f(40)), i8(40)
+        expected = dynamic_quantize_matmul_1(x, codes, scale, zero)
+        np.testing.assert_array_equal(_Weights(codes, scale, zero).times(x), expected)
 
 
 PICTURE = f(1, 3, 6, 6)
