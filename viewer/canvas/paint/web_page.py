@@ -137,7 +137,8 @@ def web_page(
     schemas.preload()
     notes = notes or PageNotes()
     fonts = Fonts()  # its own: exports run in threads
-    found = _make_scenes(graph, DrawingOptions(direction=direction, groups=groups), fonts, type_of, progress)
+    options = DrawingOptions(direction=direction, groups=groups, fold_nodes=False)  # no tag opens in a page
+    found = _make_scenes(graph, options, fonts, type_of, progress)
     if not found.scenes[0].boxes:
         raise ModelError("There is nothing to draw", "The graph has no nodes, inputs or outputs.")
     facts = Facts(type_of, notes, progress)
