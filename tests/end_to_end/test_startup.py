@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from onnx_workbench.__main__ import restore_library_path
+
 REPOSITORY = Path(__file__).parents[2]
 
 FIRST_PAINT = """
@@ -211,3 +213,12 @@ def test_no_display_is_said_plainly():
     assert result.returncode == 3
     if sys.platform.startswith("linux"):
         assert "onnx-workbench: " in result.stderr
+
+
+def test_programs_that_a_bundle_starts_get_their_own_libraries():
+    environment = {"HOME": "/home/a", "LD_LIBRARY_PATH": "/opt/onnx-workbench/_internal"}
+    restore_library_path(environment)
+    assert environment == {"HOME": "/home/a"}
+    environment |= {"LD_LIBRARY_PATH": "/opt/onnx-workbench/_internal", "LD_LIBRARY_PATH_ORIG": "/usr/local/lib"}
+    restore_library_path(environment)
+    assert environment == {"HOME": "/home/a", "LD_LIBRARY_PATH": "/usr/local/lib"}

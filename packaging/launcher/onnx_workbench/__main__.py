@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import MutableMapping
 
 
 def main() -> int:
     """Run the program with the process's arguments; returns the exit status."""
     if getattr(sys, "frozen", False):
+        restore_library_path(os.environ)
         # A frozen program starts itself as its worker; this turns that process into one and does not return.
         from multiprocessing import freeze_support
 
@@ -20,6 +23,14 @@ def main() -> int:
     from onnx_workbench.viewer.cli.main import main as run
 
     return run(sys.argv[1:])
+
+
+def restore_library_path(environment: MutableMapping[str, str]) -> None:
+    """Take back what the launcher of a bundle set: a browser with the manual must not load its libraries."""
+    before = environment.pop("LD_LIBRARY_PATH_ORIG", None)
+    environment.pop("LD_LIBRARY_PATH", None)
+    if before is not None:
+        environment["LD_LIBRARY_PATH"] = before
 
 
 if __name__ == "__main__":
