@@ -16,7 +16,7 @@ from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
 from onnx_workbench.model.history.document import Document
-from onnx_workbench.model.history.steps import InsertNode, SetField, SetGraphInputs, SetGraphOutputs
+from onnx_workbench.model.history.steps import InsertNode, SetAttribute, SetField, SetGraphInputs, SetGraphOutputs
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
@@ -55,7 +55,7 @@ def model_with_everything() -> Model:
     function = Function("Twice", "local", body=chain("Softmax", name="Twice"))
     SetField(model, "functions", (function,)).apply()
     SetField(model, "training_info", (TrainingInfo(algorithm=chain("Sub", name="step")),)).apply()
-    next(iter(graph.nodes))._attributes["alpha"] = make_attribute("alpha", 0.5)
+    SetAttribute(next(iter(graph.nodes)), "alpha", make_attribute("alpha", 0.5)).apply()
     return model
 
 

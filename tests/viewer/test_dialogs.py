@@ -166,8 +166,8 @@ def reporting(qapp, monkeypatch):
         logging.getLogger("onnx_workbench").removeHandler(handler)
         handler.close()
     crash_report._open_files.pop().close()
-    if CrashDialog._open is not None:
-        close(CrashDialog._open)
+    if CrashDialog.current is not None:
+        close(CrashDialog.current)
 
 
 def test_an_uncaught_error_is_logged_and_shown_with_a_copy_button(reporting, state_folder, capsys):
@@ -175,7 +175,7 @@ def test_an_uncaught_error_is_logged_and_shown_with_a_copy_button(reporting, sta
         raise RuntimeError("the kernel is on fire")
     except RuntimeError as error:
         sys.excepthook(type(error), error, error.__traceback__)
-    dialog = CrashDialog._open
+    dialog = CrashDialog.current
     assert dialog.isVisible()
     dialog.copy.click()
     copied = QApplication.clipboard().text()
@@ -188,11 +188,11 @@ def test_an_uncaught_error_is_logged_and_shown_with_a_copy_button(reporting, sta
 def test_more_errors_join_the_dialog_that_is_open(reporting):
     for text in ("first", "second"):
         crash_report.handle(ValueError, ValueError(text), None)
-    shown = CrashDialog._open.details.toPlainText()
+    shown = CrashDialog.current.details.toPlainText()
     assert "ValueError: first" in shown
     assert "ValueError: second" in shown
-    close(CrashDialog._open)
-    assert CrashDialog._open is None
+    close(CrashDialog.current)
+    assert CrashDialog.current is None
 
 
 def test_an_error_in_a_thread_of_ones_own_is_reported_too(reporting, qtbot):
@@ -202,8 +202,8 @@ def test_an_error_in_a_thread_of_ones_own_is_reported_too(reporting, qtbot):
         raise RuntimeError("in a thread")
 
     threading.Thread(target=fail).start()
-    qtbot.waitUntil(lambda: CrashDialog._open is not None)
-    assert "in a thread" in CrashDialog._open.details.toPlainText()
+    qtbot.waitUntil(lambda: CrashDialog.current is not None)
+    assert "in a thread" in CrashDialog.current.details.toPlainText()
     tasks.close()
 
 

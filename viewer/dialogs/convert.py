@@ -75,7 +75,7 @@ class ConvertDialog(QDialog):
         self.setWindowTitle("Convert")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.resize(560, 620)
-        self._workspace = workspace
+        self.workspace = workspace
         self._purpose = purpose
         self._trial: Trial | None = None
         self._revision = -1
@@ -120,14 +120,14 @@ class ConvertDialog(QDialog):
         self.ok.setEnabled(False)
         self.weights = self.buttons.addButton("&Weights…", QDialogButtonBox.ButtonRole.ActionRole)
         self.weights.setToolTip("Save with weights in data files or in the model")
-        self.weights.clicked.connect(lambda: self._workspace.trigger("file.save_options"))
+        self.weights.clicked.connect(lambda: self.workspace.trigger("file.save_options"))
         without_icons(self.buttons.buttons())
         self.buttons.accepted.connect(self.apply)
         self.buttons.rejected.connect(self.reject)
 
     def _make_fields(self) -> None:
         """Create the fields for scope, opset, precision and dimensions."""
-        self.scope = ScopeBox(self._workspace)
+        self.scope = ScopeBox(self.workspace)
         self.opset = self._make_opset()
         self.converter = QComboBox()
         self.converter.setToolTip(
@@ -178,8 +178,8 @@ class ConvertDialog(QDialog):
 
     def _suggest(self) -> None:
         """Set the hints of the dimension field, with symbols and an input of this model."""
-        model, nodes = self._workspace.model, self.scope.nodes
-        named = symbols(model) if nodes is None else symbols_of(nodes, model, self._workspace.types.type_of)
+        model, nodes = self.workspace.model, self.scope.nodes
+        named = symbols(model) if nodes is None else symbols_of(nodes, model, self.workspace.types.type_of)
         sizes = ", ".join(f"{display(name, 30)}=1" for name in list(filter(is_name, named))[:3])
         self.freeze.setPlaceholderText(sizes or "no named dimensions")
         self.freeze.setEnabled(bool(named) or bool(self.freeze.text()))
@@ -188,7 +188,7 @@ class ConvertDialog(QDialog):
 
     def _make_opset(self) -> QComboBox:
         versions = QComboBox()
-        model = self._workspace.model
+        model = self.workspace.model
         current = model.opset_imports.get("")
         versions.addItem(f"unchanged ({current})" if current else "unchanged", None)
         if current is not None:
@@ -203,7 +203,7 @@ class ConvertDialog(QDialog):
         return _in_a_row(self.strip.values())
 
     def _add_functions_and_names(self, form: QFormLayout) -> None:
-        model = self._workspace.model
+        model = self.workspace.model
         self.functions = QComboBox()
         self.functions.setToolTip(
             wrapped("Replace calls by the nodes of their functions, or repeated blocks by calls of a function")
@@ -287,7 +287,7 @@ class ConvertDialog(QDialog):
         self.state.setText("Preparing the preview…" if wanted else "Choose what to convert.")
         if not wanted:
             return
-        workspace, nodes = self._workspace, self.scope.nodes
+        workspace, nodes = self.workspace, self.scope.nodes
 
         def try_out(progress: Progress) -> tuple[Trial, int]:
             copy, revision = copy_model(workspace, progress)
@@ -313,7 +313,7 @@ class ConvertDialog(QDialog):
 
     def _show(self, tried: tuple[Trial, int]) -> None:
         trial, revision = tried
-        if revision != self._workspace.document.revision:
+        if revision != self.workspace.document.revision:
             self.preview()
             return
         self._trial, self._revision = trial, revision
@@ -345,7 +345,7 @@ class ConvertDialog(QDialog):
         known = isinstance(place, (Node, Value, Graph, Function, Model))
         if known and getattr(place, "graph", None) is not None:
             with self.scope.held():
-                self._workspace.navigation.reveal(place)
+                self.workspace.navigation.reveal(place)
 
     # -- doing it ------------------------------------------------------------------------------------------------
 
@@ -354,14 +354,14 @@ class ConvertDialog(QDialog):
         trial, self._trial = self._trial, None
         if self._is_done:
             self.accept()
-        elif trial is None or self._workspace.document.revision != self._revision:
+        elif trial is None or self.workspace.document.revision != self._revision:
             self.preview()
         elif trial.before is None:
             self._change(trial, self._close_converted)
         else:
             self._lock(True)
             self.state.setText("Comparing outputs…")
-            self._task = self._workspace.tasks.start(
+            self._task = self.workspace.tasks.start(
                 "Comparing outputs",
                 lambda progress: trial.compare(progress=progress),
                 done=lambda agreement: self._compared(trial, agreement) if isValid(self) else None,
@@ -372,7 +372,7 @@ class ConvertDialog(QDialog):
             )
 
     def _compared(self, trial: Trial, agreement: Equivalence) -> None:
-        if self._workspace.document.revision != self._revision:
+        if self.workspace.document.revision != self._revision:
             self.preview()
             return
         text = display(str(agreement), 300)
@@ -388,7 +388,7 @@ class ConvertDialog(QDialog):
 
     def _show_agreement(self, text: str) -> None:
         if self._purpose:
-            self._workspace.messages.show("info", self.title().replace("Convert", "Converted", 1), f"{text}.")
+            self.workspace.messages.show("info", self.title().replace("Convert", "Converted", 1), f"{text}.")
             self._close_converted()
             return
         self.state.setText(f"Converted; {text}.")
@@ -397,7 +397,7 @@ class ConvertDialog(QDialog):
         self.cancel.setVisible(False)
 
     def _change(self, trial: Trial, then: Callable[[], object]) -> None:
-        workspace, revision, title = self._workspace, self._revision, self.title()
+        workspace, revision, title = self.workspace, self._revision, self.title()
 
         def applied(is_applied: bool) -> None:
             if not isValid(self):

@@ -16,7 +16,7 @@ from onnx_workbench.viewer.widgets.dialog_buttons import close_button
 class CrashDialog(QDialog):
     """Collects reports: a second error while it is open is appended, so that a loop does not open a hundred dialogs."""
 
-    _open: ClassVar[CrashDialog | None] = None
+    current: ClassVar[CrashDialog | None] = None  # the dialog that is open
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -47,14 +47,14 @@ class CrashDialog(QDialog):
     @classmethod
     def show_report(cls, report: str) -> CrashDialog:
         """Show a report in the dialog that is open, or in a new one."""
-        if cls._open is None:
-            cls._open = cls(QApplication.activeWindow())
-            cls._open.show()
-        cls._open.details.appendPlainText(report)
-        return cls._open
+        if cls.current is None:
+            cls.current = cls(QApplication.activeWindow())
+            cls.current.show()
+        cls.current.details.appendPlainText(report)
+        return cls.current
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(self.details.toPlainText())
 
     def _closed(self, *_: object) -> None:
-        CrashDialog._open = None
+        CrashDialog.current = None

@@ -51,7 +51,7 @@ class SimplifyDialog(QDialog):
         self.setWindowTitle("Simplify")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.resize(620, 640)
-        self._workspace = workspace
+        self.workspace = workspace
         self._task: Task[Any] | None = None  # started last
         self._is_done = False
         self._work: Simplification | None = None  # on a working copy of the current model, once it was searched
@@ -67,7 +67,7 @@ class SimplifyDialog(QDialog):
         self.look()
 
     def _arrange(self) -> None:
-        self.scope = ScopeBox(self._workspace)
+        self.scope = ScopeBox(self.workspace)
         self.scope.setAccessibleName("Where to simplify")
         self.state = QLabel()
         self.state.setTextFormat(Qt.TextFormat.PlainText)
@@ -101,7 +101,7 @@ class SimplifyDialog(QDialog):
         self._work = None
         self._lock(False)
         self._start("Searching for matches…")
-        workspace, options_of = self._workspace, self._options()
+        workspace, options_of = self.workspace, self._options()
 
         def survey(progress: Progress) -> _Survey:
             copy, revision = copy_model(workspace, progress)
@@ -151,7 +151,7 @@ class SimplifyDialog(QDialog):
 
     def _list(self, survey: _Survey) -> None:
         work, revision, found, refusals = survey
-        if revision != self._workspace.document.revision:
+        if revision != self.workspace.document.revision:
             return  # it is being searched again
         self._work = work
         self.passes.fill(PASSES, found, work.copy.original)
@@ -169,10 +169,10 @@ class SimplifyDialog(QDialog):
             self.ok.setEnabled(can_start or self._is_stopped)
 
     def _show_match(self, things: tuple[Node | Value, ...]) -> None:
-        self._workspace.highlights.mark("matches", things)
+        self.workspace.highlights.mark("matches", things)
         if things and self._work is not None:
             with self.scope.held():
-                self._workspace.navigation.reveal_all(things)
+                self.workspace.navigation.reveal_all(things)
 
     def _on_change(self, *_: object) -> None:
         if self.pages.currentWidget() is self.passes and not self._is_applying:
@@ -190,10 +190,10 @@ class SimplifyDialog(QDialog):
             self.look()
             return
         passes, options = chosen_passes(self.passes.choice().passes), self._options()(work.copy)
-        revision = self._workspace.document.revision
+        revision = self.workspace.document.revision
         self._lock(True)
         self._start("Simplifying and comparing outputs…")
-        self._task = self._workspace.tasks.start(
+        self._task = self.workspace.tasks.start(
             "Simplify",
             lambda progress: work.run(passes, options=options, progress=progress),
             done=lambda outcome: self._carry_over(outcome, revision) if isValid(self) else None,
@@ -205,7 +205,7 @@ class SimplifyDialog(QDialog):
         )
 
     def _carry_over(self, outcome: SimplifyOutcome, revision: int) -> None:
-        workspace = self._workspace
+        workspace = self.workspace
         if revision != workspace.document.revision:
             return  # it changed in the meantime, and is being searched again
         if outcome.agreement.agrees is False:
@@ -233,7 +233,7 @@ class SimplifyDialog(QDialog):
         """Show what was done, in place of what there was to do."""
         self.pages.setCurrentWidget(self.report)
         self.scope.setVisible(False)
-        self._workspace.highlights.mark("matches", [])
+        self.workspace.highlights.mark("matches", [])
         titles = {p.id: p.title for p in PASSES}
         done = plural(len(outcome.entries), "undo step")
         agreement = display(str(outcome.agreement), 300)
@@ -273,7 +273,7 @@ class SimplifyDialog(QDialog):
         self._is_done = True
         if self._task is not None:
             self._task.cancel()
-        self._workspace.highlights.mark("matches", [])
+        self.workspace.highlights.mark("matches", [])
         self.scope.changed.disconnect(self._on_change)
-        self._workspace.changes.changed.disconnect(self._on_change)
+        self.workspace.changes.changed.disconnect(self._on_change)
         super().done(result)

@@ -120,7 +120,7 @@ class PropertyTree(QTreeView):
         if not before or self.rows.path(self.currentIndex()) != before:
             among = self.rows.find(*before[:-1]).siblingAtColumn(0)
             same = QModelIndex() if self.rows.is_lazy(among) else self.rows.find(*before)
-            self._set_current(same.siblingAtColumn(column) if same.isValid() else self._near(before, position, column))
+            self.set_current(same.siblingAtColumn(column) if same.isValid() else self._near(before, position, column))
         self._on_current()
 
     @property
@@ -239,7 +239,7 @@ class PropertyTree(QTreeView):
         field = self._field_at(index)
         if field is None:
             return False
-        self._set_current(index)
+        self.set_current(index)
         if field.open is not None:
             field.open()
         else:
@@ -257,7 +257,7 @@ class PropertyTree(QTreeView):
         if index.isValid():
             self.expand(index.parent())
             if not self.begin_edit(index):
-                self._set_current(index)
+                self.set_current(index)
 
     def edit_beside(self, index: QModelIndex, direction: int) -> None:
         """Open the next editor in a direction, as Tab does."""
@@ -318,9 +318,10 @@ class PropertyTree(QTreeView):
     def go_to(self, outer: tuple[str, ...], row: int) -> None:
         """Make the row at an index among the children of a path current."""
         parent = self.rows.find(*outer).siblingAtColumn(0)
-        self._set_current(self.rows.index(row, max(0, self.currentIndex().column()), parent))
+        self.set_current(self.rows.index(row, max(0, self.currentIndex().column()), parent))
 
-    def _set_current(self, index: QModelIndex) -> None:
+    def set_current(self, index: QModelIndex) -> None:
+        """Move to an index; the selection stays."""
         self.selectionModel().setCurrentIndex(index, QItemSelectionModel.SelectionFlag.NoUpdate)
 
     # -- keys and mouse --------------------------------------------------------------------------------------
@@ -461,7 +462,7 @@ class PropertyTree(QTreeView):
         keyboard = event.reason() == QContextMenuEvent.Reason.Keyboard
         index = self.currentIndex() if keyboard else self.indexAt(event.pos())
         if index.isValid() and not self._stays():
-            self._set_current(index)
+            self.set_current(index)
             position = self.visualRect(index).center() if keyboard else event.pos()
             self.menu(index).popup(self.viewport().mapToGlobal(position))
 

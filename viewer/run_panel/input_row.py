@@ -66,14 +66,14 @@ class InputRow(QWidget):
         element = _element_of(value.type)
         kinds = [kind for kind in _KINDS if kind[1] != "range" or element is not ElementType.STRING]
         self.source = Combo(f"Source of {shown}", kinds)
-        self._editors: dict[str, _Editor] = {
+        self.editors: dict[str, _Editor] = {
             "random": _RandomEditor(self._choose, shown, element),
             "constant": _ConstantEditor(self._choose, shown),
             "range": _RangeEditor(self._choose, shown),
             "file": _FileEditor(self._choose, value, inputs.folder),
         }
         self._stack = _Stack()
-        for editor in self._editors.values():
+        for editor in self.editors.values():
             self._stack.addWidget(editor)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 4)
@@ -88,8 +88,8 @@ class InputRow(QWidget):
         """Show the current choice."""
         source = self._inputs.source(self._name)
         kind = kind_of(source)
-        self._editors[kind].show_source(source)
-        self._stack.show_page(self._editors[kind])
+        self.editors[kind].show_source(source)
+        self._stack.show_page(self.editors[kind])
         is_given = self._name in self._inputs.given
         self._offer_given(is_given)
         self.source.choose(_GIVEN if is_given else kind)
@@ -109,7 +109,7 @@ class InputRow(QWidget):
         kind: SourceKind | Literal["saved"] = self.source.currentData()
         if kind == _GIVEN:
             return
-        editor = self._editors[kind]
+        editor = self.editors[kind]
         self._stack.show_page(editor)
         if isinstance(editor, _FileEditor):
             source = self._inputs.source(self._name)

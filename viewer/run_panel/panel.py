@@ -71,10 +71,10 @@ class RunPanel(Panel):
         layout.setContentsMargins(10, 8, 10, 10)
         layout.setSpacing(14)
         self._inputs_section = Section("Inputs")
-        self._whole = Combo("Source of all inputs", [])
-        self._whole.activated.connect(self._on_whole)
+        self.whole = Combo("Source of all inputs", [])
+        self.whole.activated.connect(self._on_whole)
         self._sizes_section = Section("Symbolic dimensions")
-        self._sizes: dict[str, Spin] = {}
+        self.sizes: dict[str, Spin] = {}
         self.outcome = OutcomeSection(self.workspace)
         self.breakpoints = BreakpointSection(self.workspace)
         for section in (
@@ -163,9 +163,9 @@ class RunPanel(Panel):
         """Rebuild the rows for changed inputs of the graph."""
         self._shown_inputs = self._interface()
         section = self._inputs_section
-        self._whole.setParent(None)
+        self.whole.setParent(None)
         section.clear()
-        section.add(self._whole)
+        section.add(self.whole)
         values = self.inputs.inputs()
         self.rows = [InputRow(self.inputs, value) for value in values[:_MOST_INPUTS]]
         for row in self.rows:
@@ -179,7 +179,7 @@ class RunPanel(Panel):
 
     def _on_whole(self, _index: int) -> None:
         """Take all inputs from a data set or an archive, or each from its own source."""
-        chosen = self._whole.currentData()
+        chosen = self.whole.currentData()
         if chosen != _ARCHIVE:
             self.inputs.set_data_set(chosen)
             return
@@ -198,7 +198,7 @@ class RunPanel(Panel):
     def _rebuild_sizes(self) -> None:
         section = self._sizes_section
         section.clear()
-        self._sizes = {}
+        self.sizes = {}
         form = QWidget()
         layout = _form(form)
         symbols = [*self.inputs.symbols().items()]
@@ -206,7 +206,7 @@ class RunPanel(Panel):
             spin = Spin(f"Size of {display(name, 60)}", 0, 1_000_000_000)
             spin.setValue(size)
             spin.valueChanged.connect(lambda number, symbol=name: self.inputs.set_size(symbol, number))
-            self._sizes[name] = spin
+            self.sizes[name] = spin
             label = QLabel(display(name, 40))
             label.setTextFormat(Qt.TextFormat.PlainText)
             font = label.font()
@@ -216,7 +216,7 @@ class RunPanel(Panel):
         section.add(form)
         if len(symbols) > _MOST_SIZES:
             section.add(muted(f"and {len(symbols) - _MOST_SIZES:,} more, of their usual size"))
-        section.setVisible(bool(self._sizes))
+        section.setVisible(bool(self.sizes))
 
     def _options(self) -> Section:
         section = Section("Run")
@@ -246,11 +246,11 @@ class RunPanel(Panel):
             whole.append((inputs.data_set.name, inputs.data_set))
         if len(self.rows) > 1:
             whole.append(("From a file (.npz)…", _ARCHIVE))
-        self._whole.clear()
+        self.whole.clear()
         for text, folder in whole:
-            self._whole.addItem(text, folder)
-        self._whole.choose(inputs.data_set)
-        self._whole.setVisible(len(whole) > 1)
+            self.whole.addItem(text, folder)
+        self.whole.choose(inputs.data_set)
+        self.whole.setVisible(len(whole) > 1)
         for row in self.rows:
             row.refresh()
             row.setEnabled(inputs.data_set is None)
@@ -263,7 +263,7 @@ class RunPanel(Panel):
 
     def _show_sizes(self) -> None:
         sizes = self.inputs.symbols()
-        for name, spin in self._sizes.items():
+        for name, spin in self.sizes.items():
             _show(spin, sizes.get(name, 1))
 
 

@@ -22,8 +22,8 @@ class SliceBar(QWidget):
         self.setLayout(self._row)
         self._shape: tuple[int, ...] = ()
         self._slice = TensorSlice()
-        self._spins: dict[int, QSpinBox] = {}
-        self._axes: list[QComboBox] = []
+        self.spins: dict[int, QSpinBox] = {}
+        self.axes: list[QComboBox] = []
         self._rebuild()
 
     @property
@@ -51,7 +51,7 @@ class SliceBar(QWidget):
 
     def show_whole(self, axis: int | None) -> None:
         """Hide the index of an axis of which the view shows all positions."""
-        for other, spin in self._spins.items():
+        for other, spin in self.spins.items():
             spin.setVisible(other != axis)
 
     def _rebuild(self) -> None:
@@ -60,7 +60,7 @@ class SliceBar(QWidget):
             if widget is not None:
                 widget.hide()
                 widget.deleteLater()  # it may be one of its boxes that asked for this
-        self._spins, self._axes = {}, []
+        self.spins, self.axes = {}, []
         which = self._slice
         if len(self._shape) >= 2:
             for word, chosen in (("Rows", which.rows), ("Columns", which.columns)):
@@ -77,7 +77,7 @@ class SliceBar(QWidget):
             box.addItem(f"axis {axis}  ({size})", axis)
         box.setCurrentIndex(0 if chosen is None else chosen)
         box.activated.connect(self._on_axes)
-        self._axes.append(box)
+        self.axes.append(box)
         return box
 
     def _spin(self, axis: int, size: int) -> QSpinBox:
@@ -89,33 +89,33 @@ class SliceBar(QWidget):
         spin.setWrapping(True)
         spin.setValue(self._slice.fixed[axis])
         spin.valueChanged.connect(self._on_position)
-        self._spins[axis] = spin
+        self.spins[axis] = spin
         return spin
 
     def _show_positions(self) -> None:
-        for axis, spin in self._spins.items():
+        for axis, spin in self.spins.items():
             with QSignalBlocker(spin):
                 spin.setValue(self._slice.fixed[axis])
 
     def _on_position(self) -> None:
         fixed = list(self._slice.fixed)
-        for axis, spin in self._spins.items():
+        for axis, spin in self.spins.items():
             fixed[axis] = spin.value()
         self._slice = TensorSlice(tuple(fixed), self._slice.rows, self._slice.columns)
         self.changed.emit(self._slice)
 
     def _on_axes(self) -> None:
-        rows, columns = (box.currentData() for box in self._axes)
+        rows, columns = (box.currentData() for box in self.axes)
         if rows == columns:  # the other one gives way
             if rows != self._slice.rows:
                 columns = self._slice.rows
             else:
                 rows = self._slice.columns
         self._slice = TensorSlice(self._slice.fixed, rows, columns)
-        focused = next((number for number, box in enumerate(self._axes) if box.hasFocus()), None)
+        focused = next((number for number, box in enumerate(self.axes) if box.hasFocus()), None)
         self._rebuild()
         if focused is not None:
-            self._axes[focused].setFocus()
+            self.axes[focused].setFocus()
         self.changed.emit(self._slice)
 
 

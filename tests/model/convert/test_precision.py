@@ -12,6 +12,7 @@ from onnx_workbench.model.convert import PrecisionOptions, convert_precision, in
 from onnx_workbench.model.diff import compare
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
+from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.inference import infer
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import to_bytes
@@ -120,7 +121,7 @@ def test_operators_that_do_not_take_it_stay_and_are_cast_around():
     document = Document(builders.model(f'<ir_version: 10, opset_import: ["": 21, "m": 1]> {text}'))
     with document.edit("Types"):
         for name in ("b", "c"):
-            builders.value(document, name)._type = builders.value(document, "x").type
+            SetField(builders.value(document, name), "type", builders.value(document, "x").type).apply()
     to_precision(document, HALF)
     assert [n.op_type for n in document.model.graph.nodes] == ["Cast", "Exp", "Cast", "Odd", "Cast", "Neg", "Cast"]
 

@@ -38,7 +38,7 @@ class Graphs:
 
     def input(self, name: str, *dims: int | str) -> Value:
         value = self.value(name)
-        value._type = TensorType(ElementType.FLOAT, Shape(dims))
+        SetField(value, "type", TensorType(ElementType.FLOAT, Shape(dims))).apply()
         SetGraphInputs(self.graph, (*self.graph.inputs, value)).apply()
         return value
 

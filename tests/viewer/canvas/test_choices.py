@@ -91,7 +91,7 @@ def test_how_a_value_is_split_over_devices_is_written_beside_its_edge(show, smal
     SetField(model, "configurations", (DeviceConfiguration("pair", 2),)).apply()
     SetField(relu, "device_configurations", (NodeDeviceConfiguration("pair", (spec,), None),)).apply()
     view = show(model)
-    assert "axis 0 ÷ 2" in {label.text for label in view._labels.in_rect(*view.scene.bounds)}
+    assert "axis 0 ÷ 2" in {label.text for label in view.labels.in_rect(*view.scene.bounds)}
     view.node_colors.set_devices(shown=True)
     assert view.node_colors.shows_devices
     view.node_colors.set_overlay(dict.fromkeys(small.graph.nodes, 1.0), "time")

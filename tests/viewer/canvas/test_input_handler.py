@@ -7,6 +7,7 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QHelpEvent, QKeyEvent, QNativeGestureEvent, QPointingDevice, QWheelEvent
 from PySide6.QtWidgets import QApplication, QGestureEvent, QPinchGesture, QToolTip
 
+from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.viewer.canvas.scene.drawing import BUTTON, HEADER, ROW, ROWS_PADDING, Kind
 from onnx_workbench.viewer.canvas.scene.edge_labels import EdgeLabels
 from onnx_workbench.viewer.core.settings import WHEEL_ZOOMS
@@ -93,7 +94,7 @@ def test_a_click_on_an_edge_selects_the_value(view, qtbot, small):
 
 
 def test_a_click_on_the_label_of_an_edge_selects_the_value(view, qtbot, small):
-    small.values["c"]._type = small.values["x"].type
+    SetField(small.values["c"], "type", small.values["x"].type).apply()
     view.repaint_scene()
     edges = view.scene.drawing.edges_of(small.values["c"])
     labels = EdgeLabels(view.scene, view.fonts, view.type_of).in_rect(*view.scene.bounds)

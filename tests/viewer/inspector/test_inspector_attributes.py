@@ -32,7 +32,7 @@ def test_f2_begins_and_esc_cancels(qtbot, panel, workspace):
     node = relu(workspace)
     workspace.selection.set([node])
     panel.activate()
-    panel.tree._set_current(index(panel, "attributes", "alpha"))
+    panel.tree.set_current(index(panel, "attributes", "alpha"))
     qtbot.keyClick(panel.tree, Qt.Key.Key_F2)
     editor = panel.tree.editor
     qtbot.keyClicks(editor, "9")
@@ -175,7 +175,7 @@ def test_delete_puts_a_default_back(qtbot, net):
     panel, workspace, conv, _, _ = net
     workspace.selection.set([conv])
     panel.activate()
-    panel.tree._set_current(index(panel, "attributes", "strides"))
+    panel.tree.set_current(index(panel, "attributes", "strides"))
     qtbot.keyClick(panel.tree, Qt.Key.Key_Delete)
     assert "strides" not in conv.attributes
     assert row(panel, "attributes", "strides").style == "muted"
@@ -183,7 +183,7 @@ def test_delete_puts_a_default_back(qtbot, net):
 
 def test_a_type_attribute_is_written_as_a_type(qtbot, workspace):
     node = relu(workspace)
-    node._attributes["kind"] = make_attribute("kind", TensorType(ElementType.FLOAT))
+    SetAttribute(node, "kind", make_attribute("kind", TensorType(ElementType.FLOAT))).apply()
     panel = shown(qtbot, workspace)
     workspace.selection.set([node])
     write(qtbot, panel, "attributes", "kind", text="seq(int64[N])")
@@ -194,7 +194,7 @@ def test_a_type_attribute_is_written_as_a_type(qtbot, workspace):
 
 def test_a_tensor_shows_its_first_values(qtbot, workspace):
     node = relu(workspace)
-    node._attributes["value"] = make_attribute("value", ArrayTensor(np.array([1, 2, 3], np.int64)))
+    SetAttribute(node, "value", make_attribute("value", ArrayTensor(np.array([1, 2, 3], np.int64)))).apply()
     panel = shown(qtbot, workspace)
     workspace.selection.set([node])
     assert row(panel, "attributes", "value").text == "int64 [3] · 24 B"
@@ -206,7 +206,7 @@ def test_a_tensor_shows_its_first_values(qtbot, workspace):
 def test_enter_on_the_first_values_opens_them_all(qtbot, workspace, heard):
     node = relu(workspace)
     tensor = ArrayTensor(np.array([1, 2, 3], np.int64))
-    node._attributes["own"] = make_attribute("own", tensor)
+    SetAttribute(node, "own", make_attribute("own", tensor)).apply()
     with workspace.document.edit("Add") as edit:
         constant = add_initializer(edit, workspace.graph, tensor)
     panel = shown(qtbot, workspace)
@@ -220,7 +220,7 @@ def test_enter_on_the_first_values_opens_them_all(qtbot, workspace, heard):
 
 def test_a_double_click_on_a_tensor_opens_its_values_and_f2_the_name(qtbot, workspace, heard):
     node = relu(workspace)
-    node._attributes["own"] = make_attribute("own", ArrayTensor(np.array([1, 2, 3], np.int64)))
+    SetAttribute(node, "own", make_attribute("own", ArrayTensor(np.array([1, 2, 3], np.int64)))).apply()
     panel = shown(qtbot, workspace)
     workspace.selection.set([node])
     asked = heard(workspace.action_requested)
@@ -273,12 +273,12 @@ def test_a_value_typed_over_a_reference_takes_its_place(qtbot, inside):
 
 def test_a_long_list_opens_in_a_window_of_its_own(qtbot, workspace):
     node = relu(workspace)
-    node._attributes["long"] = Attribute("long", AttributeKind.INTS, tuple(range(100_000)))
+    SetAttribute(node, "long", Attribute("long", AttributeKind.INTS, tuple(range(100_000)))).apply()
     panel = shown(qtbot, workspace)
     workspace.selection.set([node])
     assert row(panel, "attributes", "long").text.startswith("100,000: [0, 1, 2")
     panel.activate()
-    panel.tree._set_current(index(panel, "attributes", "long"))
+    panel.tree.set_current(index(panel, "attributes", "long"))
     qtbot.keyClick(panel.tree, Qt.Key.Key_Return)
     window = panel.findChild(ListWindow)
     assert window.elements.rowCount() == 100_000
@@ -304,7 +304,7 @@ def test_a_long_list_opens_in_a_window_of_its_own(qtbot, workspace):
 
 def test_decimal_commas_are_pasted_into_a_list_of_numbers(qtbot, workspace):
     node = relu(workspace)
-    node._attributes["long"] = Attribute("long", AttributeKind.FLOATS, (9.0,))
+    SetAttribute(node, "long", Attribute("long", AttributeKind.FLOATS, (9.0,))).apply()
     window = ListWindow(workspace, node, "long")
     qtbot.addWidget(window)
     for text in ("0,5\t1,5", "0,5\n1,5\n"):
@@ -317,7 +317,7 @@ def test_decimal_commas_are_pasted_into_a_list_of_numbers(qtbot, workspace):
 
 def test_elements_of_a_long_list_are_copied_and_pasted_with_the_keys(qtbot, workspace):
     node = relu(workspace)
-    node._attributes["long"] = Attribute("long", AttributeKind.INTS, tuple(range(5)))
+    SetAttribute(node, "long", Attribute("long", AttributeKind.INTS, tuple(range(5)))).apply()
     window = ListWindow(workspace, node, "long")
     qtbot.addWidget(window)
     with qtbot.waitExposed(window):

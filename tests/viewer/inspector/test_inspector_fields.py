@@ -31,7 +31,7 @@ def test_what_is_typed_survives_changes_elsewhere(qtbot, panel, workspace):
 def test_typing_on_a_row_begins_its_value_anew(qtbot, panel, workspace):
     node = relu(workspace)
     workspace.selection.set([node])
-    panel.tree._set_current(index(panel, "attributes", "alpha"))
+    panel.tree.set_current(index(panel, "attributes", "alpha"))
     qtbot.keyClick(panel.tree, Qt.Key.Key_Space)
     assert panel.tree.editor is None
     qtbot.keyClicks(panel.tree, "3")
@@ -40,7 +40,7 @@ def test_typing_on_a_row_begins_its_value_anew(qtbot, panel, workspace):
     qtbot.keyClicks(editor, ".5")
     qtbot.keyClick(editor, Qt.Key.Key_Return)
     assert node.attributes["alpha"].value == 3.5
-    panel.tree._set_current(index(panel, "attributes"))
+    panel.tree.set_current(index(panel, "attributes"))
     qtbot.keyClicks(panel.tree, "a")
     assert panel.tree.editor is None, "a heading has no value"
 
@@ -48,7 +48,7 @@ def test_typing_on_a_row_begins_its_value_anew(qtbot, panel, workspace):
 def test_the_current_row_survives_undo_and_another_node(qtbot, panel, workspace):
     first, second = relu(workspace), workspace.model.graph.nodes[1]
     workspace.selection.set([first])
-    panel.tree._set_current(index(panel, "inputs", "input 0"))
+    panel.tree.set_current(index(panel, "inputs", "input 0"))
     with workspace.document.edit("Elsewhere") as edit:
         edit.do(SetAttribute(first, "aaa", make_attribute("aaa", 1)))
     assert panel.tree.rows.path(panel.tree.currentIndex()) == ("inputs", "input 0")
@@ -107,7 +107,7 @@ def test_its_keys_win_over_the_windows_shortcuts(qtbot, panel, workspace):
         shortcut = QShortcut(QKeySequence(keys), panel)
         shortcut.activated.connect(lambda keys=keys: fired.append(keys))
     panel.activate()
-    panel.tree._set_current(index(panel, "attributes", "alpha"))
+    panel.tree.set_current(index(panel, "attributes", "alpha"))
     qtbot.keyClick(panel.tree, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     qtbot.keyClick(panel.tree, Qt.Key.Key_F2)
     qtbot.keyClick(panel.tree.editor, Qt.Key.Key_Escape)
@@ -174,7 +174,7 @@ def test_the_list_of_shortcuts_tells_the_keys_of_the_rows(qtbot, panel, workspac
     graph = workspace.model.graph
     workspace.selection.set([graph])
     panel.activate()
-    panel.tree._set_current(index(panel, "inputs", "input 1 flag"))
+    panel.tree.set_current(index(panel, "inputs", "input 1 flag"))
     qtbot.keyClick(panel.tree, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
     assert listed["Move up in a list (or drag the row)"] == "Alt+Up"
     assert [v.name for v in graph.inputs] == ["flag", "x"]
@@ -188,7 +188,7 @@ def test_a_field_that_opens_and_closes_paints_no_other_row(qtbot, net):
     workspace.selection.set([concat])
     area = panel.tree.visualRect(index(panel, "attributes", "axis"))
     panel.tree.setFocus()
-    panel.tree._set_current(index(panel, "attributes", "axis"))
+    panel.tree.set_current(index(panel, "attributes", "axis"))
     qtbot.waitUntil(panel.tree.hasFocus)
     QApplication.processEvents()
     painted = Painted(panel.tree.viewport())
@@ -206,7 +206,7 @@ def test_an_input_method_is_heard_after_a_field_closed_as_it_is_after_a_row_was_
     panel, workspace, _, _, concat = net
     workspace.selection.set([concat])
     panel.tree.setFocus()
-    panel.tree._set_current(index(panel, "attributes", "axis"))
+    panel.tree.set_current(index(panel, "attributes", "axis"))
     heard = Qt.WidgetAttribute.WA_InputMethodEnabled
     assert panel.tree.testAttribute(heard)
     qtbot.keyClick(panel.tree, Qt.Key.Key_F2)

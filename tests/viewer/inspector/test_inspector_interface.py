@@ -89,7 +89,7 @@ def test_graph_inputs_are_added_typed_moved_renamed_and_removed(qtbot, panel, wo
     assert [v.name for v in graph.inputs] == ["x", "flag", "z"]
     assert type_text(graph.inputs[2].type) == "int64 [N]"
     panel.activate()
-    panel.tree._set_current(index(panel, "inputs", "input 2 z"))
+    panel.tree.set_current(index(panel, "inputs", "input 2 z"))
     qtbot.keyClick(panel.tree, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
     assert [v.name for v in graph.inputs] == ["x", "z", "flag"]
     write(qtbot, panel, "inputs", "input 1 z", text="zed", column=0)
@@ -297,7 +297,7 @@ def test_the_keyboard_stays_with_a_row_that_is_moved_or_renamed(qtbot, panel, wo
     for text in ("a", "b"):
         write(qtbot, panel, "inputs", "+", text=text)
     panel.activate()
-    panel.tree._set_current(index(panel, "inputs", "input 3 b"))
+    panel.tree.set_current(index(panel, "inputs", "input 3 b"))
     for _ in range(3):
         qtbot.keyClick(panel.tree, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
     assert [v.name for v in graph.inputs] == ["b", "x", "flag", "a"]

@@ -63,7 +63,7 @@ def test_documentation_is_that_of_the_opset_and_holds_no_html(net):
     workspace.selection.set([conv])
     assert "Conv" in panel.help.title.text()
     assert "convolution" in panel.help.text.toPlainText().lower()
-    panel.tree._set_current(index(panel, "attributes", "auto_pad"))
+    panel.tree.set_current(index(panel, "attributes", "auto_pad"))
     assert panel.help.title.text().startswith("Conv.auto_pad")
 
 

@@ -390,7 +390,7 @@ def test_history_lists_states_and_goes_to_any(qtbot, workspace):
     with workspace.document.edit("Write else") as edit:
         edit.do(SetField(model, "doc_string", "else"))
     qtbot.waitUntil(lambda: listed() == ["New", "Write one", "Write two", "Write three", "Write else"])
-    panel._go(panel.model.index(3))
+    panel.list.activated.emit(panel.model.index(3))
     qtbot.waitUntil(lambda: model.doc_string == "three")
 
 
@@ -401,7 +401,7 @@ def test_an_edit_on_the_way_through_history_stays(qtbot, workspace, monkeypatch)
         with document.edit("Write") as edit:
             edit.do(SetField(workspace.model, "doc_string", str(number)))
     panel = shown(qtbot, HistoryPanel(workspace))
-    panel._go(panel.model.index(0))
+    panel.list.activated.emit(panel.model.index(0))
     assert document.current is not document.root, "the window goes on between two of very many edits"
     with document.edit("Write else") as edit:
         edit.do(SetField(workspace.model, "doc_string", "else"))
@@ -417,7 +417,7 @@ def test_a_way_through_very_many_edits_is_listed_at_its_end(qtbot, workspace):
     panel = shown(qtbot, HistoryPanel(workspace))
     listed = []
     panel.model.modelReset.connect(lambda: listed.append(workspace.document.current))
-    panel._go(panel.model.index(0))
+    panel.list.activated.emit(panel.model.index(0))
     qtbot.waitUntil(lambda: not panel._going.running)
     assert listed == [workspace.document.root]
     assert panel.list.currentIndex().row() == 0
@@ -433,7 +433,7 @@ def test_views_hear_of_many_edits_on_a_way_through_history_at_once(qtbot, worksp
     each, told = [], []
     workspace.document.subscribe(each.append)
     workspace.changes.changed.connect(told.append)
-    panel._go(panel.model.index(0))
+    panel.list.activated.emit(panel.model.index(0))
     qtbot.waitUntil(lambda: not panel._going.running)
     assert len(each) == 60
     assert len(told) < len(each)
@@ -457,7 +457,7 @@ def test_the_pointer_shows_that_a_way_through_history_goes_over_very_much(qtbot,
     for most in (101, 100):
         monkeypatch.setattr(busy_cursor, "_MANY", most)
         for row in (0, 1):
-            panel._go(panel.model.index(row))
+            panel.list.activated.emit(panel.model.index(row))
             qtbot.waitUntil(lambda: not panel._going.running)
     assert pointers == [None] * 2 + [Qt.CursorShape.WaitCursor] * 2
     assert QApplication.overrideCursor() is None

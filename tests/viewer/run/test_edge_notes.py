@@ -24,7 +24,7 @@ def shown(qtbot, workspace, name, text=None):
     def label():
         finish_painting(view)
         edges = view.scene.drawing.edges_of(value(workspace, name))
-        found = [one for one in view._labels.in_rect(*view.scene.bounds) if one.edge in edges]
+        found = [one for one in view.labels.in_rect(*view.scene.bounds) if one.edge in edges]
         return found[0].note if found else None
 
     qtbot.waitUntil(lambda: not workspace.tasks.running and (note := label()) is not None and text in (None, note.text))
@@ -42,7 +42,7 @@ def workspace(window, qtbot, net):
 def test_nothing_is_said_before_a_run(workspace):
     view = workspace.parent().view
     finish_painting(view)
-    assert all(label.note is None for label in view._labels.in_rect(*view.scene.bounds))
+    assert all(label.note is None for label in view.labels.in_rect(*view.scene.bounds))
 
 
 @pytest.mark.parametrize("own_process", [False, True])
@@ -78,7 +78,7 @@ def test_no_notes_when_they_are_not_wanted(qtbot, workspace):
     workspace.trigger("run.edges_none")
     view = workspace.parent().view
     finish_painting(view)
-    assert all(label.note is None for label in view._labels.in_rect(*view.scene.bounds))
+    assert all(label.note is None for label in view.labels.in_rect(*view.scene.bounds))
 
 
 def test_what_is_not_finite_is_an_alarm(qtbot, workspace):

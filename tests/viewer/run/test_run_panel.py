@@ -32,7 +32,7 @@ def test_an_array_of_an_archive_is_chosen_for_an_input(window, qtbot, workspace,
     row = panel.rows[0]
     row.source.setCurrentIndex(row.source.findData("file"))
     row.source.activated.emit(row.source.currentIndex())
-    key = row._editors["file"].key
+    key = row.editors["file"].key
     assert key.isVisible()
     assert [key.itemText(i) for i in range(key.count())] == ["a", "b", "x"]
     assert workspace.runs.inputs.source("x") == File(path, "x"), "the array that is named like the input"
@@ -65,7 +65,7 @@ def test_all_inputs_come_from_one_archive(window, qtbot, two_inputs, monkeypatch
     np.savez(path, b=np.ones(2, np.float32), a=np.zeros(2, np.float32), more=np.zeros(3))
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(path), ""))
     if way == "panel":
-        box = window.docks.open("run")._whole
+        box = window.docks.open("run").whole
         assert box.isVisible()
         box.setCurrentIndex(box.findText("From a file (.npz)…"))
         box.activated.emit(box.currentIndex())
@@ -127,7 +127,7 @@ def test_what_is_no_option_of_a_picture_stays_in_its_field_and_is_told(
 ):
     source = File(tmp_path / "cat.png", "", ImageOptions(size=(8, 8)))
     workspace.runs.inputs.set_source("x", source)
-    image = window.docks.open("run").rows[0]._editors["file"].image
+    image = window.docks.open("run").rows[0].editors["file"].image
     edit = getattr(image, field)
     before = edit.text()
     edit.setText(typed)
@@ -155,15 +155,15 @@ def test_a_file_of_two_rows_makes_the_other_inputs_as_large(window, qtbot, tmp_p
     workspace = opened(window, qtbot, tmp_path / "two.onnx")
     workspace.messages.shown.connect(lambda message: told.append((message.severity, message.detail)))
     panel, results = window.docks.open("run"), workspace.results
-    assert panel._sizes["N"].value() == 1
+    assert panel.sizes["N"].value() == 1
     workspace.runs.inputs.set_source("x", File(tmp_path / "rows.npy"))
     run(qtbot, workspace)
     assert (results.info_of(value(workspace, "y")).shape, told) == ((2, 3), [])
-    assert panel._sizes["N"].value() == 2, "as large as it is"
-    panel._sizes["N"].setValue(4)
+    assert panel.sizes["N"].value() == 2, "as large as it is"
+    panel.sizes["N"].setValue(4)
     run(qtbot, workspace)
     assert ("warning", "N is 2 in 'x' and 4 in 'z'.") in told
-    panel._sizes["N"].setValue(2)
+    panel.sizes["N"].setValue(2)
     told.clear()
     run(qtbot, workspace)
     assert (results.info_of(value(workspace, "y")).shape, told) == ((2, 3), [])
@@ -174,7 +174,7 @@ def test_texts_and_truth_values_are_drawn_from_no_distribution(window, qtbot, tm
     onnx.save(onnx.parser.parse_model(text), tmp_path / "texts.onnx")
     opened(window, qtbot, tmp_path / "texts.onnx")
     rows = window.docks.open("run").rows
-    editors = [row._editors["random"] for row in rows]
+    editors = [row.editors["random"] for row in rows]
     assert all(editor.seed.isVisible() for editor in editors)
     assert [editor.low.isVisible() for editor in editors] == [False, False, True, True]
     assert [row.source.findData("range") >= 0 for row in rows] == [False, True, True, True]
@@ -185,7 +185,7 @@ def test_a_file_that_is_no_archive_is_told_when_it_is_run(window, qtbot, workspa
     path.write_bytes(b"nothing")
     panel = window.docks.open("run")
     workspace.runs.inputs.set_source("x", File(path, "x"))
-    assert panel.rows[0]._editors["file"].key.currentText() == "x"
+    assert panel.rows[0].editors["file"].key.currentText() == "x"
     messages = []
     workspace.messages.shown.connect(messages.append)
     workspace.runs.run()
@@ -408,7 +408,7 @@ def test_a_run_takes_what_was_typed_before_enter(window, qtbot, workspace, how):
     panel = window.docks.open("run")
     workspace.runs.inputs.set_source("x", Constant(0.0))
     run(qtbot, workspace)
-    field = panel.rows[0]._editors["constant"].text
+    field = panel.rows[0].editors["constant"].text
     field.setFocus()
     field.selectAll()
     qtbot.keyClicks(field, "3")
@@ -454,7 +454,7 @@ def test_live_takes_what_was_typed_in_the_panel_before_enter(window, qtbot, work
     window.activateWindow()
     panel = window.docks.open("run")
     workspace.runs.inputs.set_source("x", Constant(0.0))
-    field = panel.rows[0]._editors["constant"].text
+    field = panel.rows[0].editors["constant"].text
     field.setFocus()
     field.selectAll()
     qtbot.keyClicks(field, "3")
@@ -497,7 +497,7 @@ def test_a_run_takes_the_seed_that_was_typed_before_enter(window, qtbot, workspa
 @pytest.mark.parametrize("typed", ["-", ".", "2e", "1e999"])
 def test_what_is_no_number_yet_gives_way_to_what_stood_there(window, qtbot, workspace, typed):
     workspace.runs.inputs.set_source("x", Random(low=-2.0))
-    low = window.docks.open("run").rows[0]._editors["random"].low
+    low = window.docks.open("run").rows[0].editors["random"].low
     low.setFocus()
     low.selectAll()
     qtbot.keyClicks(low, typed)
@@ -508,7 +508,7 @@ def test_what_is_no_number_yet_gives_way_to_what_stood_there(window, qtbot, work
 
 
 def test_a_seed_is_a_whole_number_from_0_on(window, qtbot, workspace):
-    seed = window.docks.open("run").rows[0]._editors["random"].seed
+    seed = window.docks.open("run").rows[0].editors["random"].seed
     seed.setFocus()
     qtbot.keyClicks(seed, "-1.5e3")
     qtbot.keyClick(seed, Qt.Key.Key_Return)
@@ -520,7 +520,7 @@ def test_a_file_for_an_input_is_first_looked_for_beside_the_model(window, qtbot,
     monkeypatch.setattr(
         QFileDialog, "getOpenFileName", lambda _parent, _title, start, _filter: (starts.append(start), "")[::-1]
     )
-    editor = window.docks.open("run").rows[0]._editors["file"]
+    editor = window.docks.open("run").rows[0].editors["file"]
     editor.browse()
     workspace.runs.inputs.set_source("x", File(tmp_path / "more" / "x.npy"))
     editor.browse()
@@ -530,7 +530,7 @@ def test_a_file_for_an_input_is_first_looked_for_beside_the_model(window, qtbot,
 def test_a_path_that_was_emptied_comes_back(window, qtbot, workspace, tmp_path):
     source = File(tmp_path / "x.npy")
     workspace.runs.inputs.set_source("x", source)
-    path = window.docks.open("run").rows[0]._editors["file"].path
+    path = window.docks.open("run").rows[0].editors["file"].path
     path.setFocus()
     path.selectAll()
     qtbot.keyClick(path, Qt.Key.Key_Delete)
@@ -549,14 +549,14 @@ def test_bounds_and_distributions_stand_only_where_they_mean_something(window, q
     path = tmp_path / "whole.onnx"
     onnx.save(onnx.parser.parse_model(INTEGERS), path)
     opened(window, qtbot, path)
-    rows = [row._editors["random"] for row in window.docks.open("run").rows]
+    rows = [row.editors["random"] for row in window.docks.open("run").rows]
     shown = [(row.distribution.isVisible(), row.low.isVisible(), row.seed.isVisible()) for row in rows]
     assert shown == [(False, True, True), (False, False, True), (True, True, True)]
 
 
 def test_what_stands_in_empty_fields_of_a_picture_is_what_they_mean(window, qtbot, workspace, tmp_path):
     workspace.runs.inputs.set_source("x", File(tmp_path / "cat.png", "", ImageOptions()))
-    image = window.docks.open("run").rows[0]._editors["file"].image
+    image = window.docks.open("run").rows[0].editors["file"].image
     fields = [image._size, image._scale, image._mean, image._std]
     assert [field.placeholderText() for field in fields] == ["declared", "1/255", "0", "1"]
 
@@ -612,7 +612,7 @@ def test_the_preset_of_imagenet_keeps_the_declared_size(window, qtbot, tmp_path)
     sizes = []
     for row, name in zip(panel.rows, ("small", "open", "last"), strict=True):
         inputs.set_source(name, File(tmp_path / "cat.png", "", ImageOptions()))
-        row._editors["file"].image._preset.click()
+        row.editors["file"].image._preset.click()
         options = inputs.source(name).image
         assert options.mean == (0.485, 0.456, 0.406)
         sizes.append(options.size)

@@ -419,10 +419,10 @@ def test_a_folder_with_test_data_is_run_and_judged(window, qtbot, net):
         bar.click()
     np.testing.assert_array_equal(workspace.results.value_of(value(workspace, "y")), y)
     panel = window.docks.open("run")
-    assert panel._whole.currentText() == "test_data_set_1"
-    panel._whole.setCurrentIndex(panel._whole.findText("test_data_set_0"))
-    panel._whole.activated.emit(panel._whole.currentIndex())
-    assert panel._whole.currentText() == "test_data_set_0"
+    assert panel.whole.currentText() == "test_data_set_1"
+    panel.whole.setCurrentIndex(panel.whole.findText("test_data_set_0"))
+    panel.whole.activated.emit(panel.whole.currentIndex())
+    assert panel.whole.currentText() == "test_data_set_0"
     assert workspace.runs.inputs.data_set == net.parent / "test_data_set_0"
     assert not panel.rows[0].isEnabled()
 

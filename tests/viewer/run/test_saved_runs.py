@@ -345,13 +345,13 @@ def test_a_loaded_run_is_named_as_the_source_of_inputs_until_another_is_chosen(w
     idle(qtbot, workspace)
     for row in rows.values():
         assert row.source.currentText() == "Saved run"
-        assert not any(editor.isVisible() for editor in row._editors.values())
+        assert not any(editor.isVisible() for editor in row.editors.values())
     box = rows["x"].source
     box.setCurrentIndex(box.findText("Random"))
     box.activated.emit(box.currentIndex())
     assert box.currentText() == "Random"
     assert box.findText("Saved run") < 0
-    assert rows["x"]._editors["random"].isVisible()
+    assert rows["x"].editors["random"].isVisible()
     assert rows["b"].source.currentText() == "Saved run"
 
 

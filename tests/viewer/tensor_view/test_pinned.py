@@ -62,10 +62,10 @@ def test_the_keyboard_stays_in_the_choice_of_an_axis(qtbot, panel, chain, box):
     panel.activateWindow()
     qtbot.waitUntil(panel.isActiveWindow)
     select(qtbot, panel, put(chain, np.arange(24).reshape(2, 3, 4)))
-    name = panel.pane.slices._axes[box].accessibleName()
-    panel.pane.slices._axes[box].setFocus()
+    name = panel.pane.slices.axes[box].accessibleName()
+    panel.pane.slices.axes[box].setFocus()
     for _ in range(2):
         qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Up)
         settled(qtbot, panel)
         assert QApplication.focusWidget().accessibleName() == name
-    assert panel.pane.slices._axes[box].currentData() == 0
+    assert panel.pane.slices.axes[box].currentData() == 0

@@ -67,11 +67,11 @@ def test_planes_of_a_tensor_of_many_axes(qtbot, panel, chain):
     array = np.arange(2 * 3 * 4).reshape(2, 3, 4)
     select(qtbot, panel, put(chain, array))
     assert cells(panel)[0] == ["0", "1", "2", "3"]
-    spin = panel.pane.slices._spins[0]
+    spin = panel.pane.slices.spins[0]
     spin.setFocus()
     qtbot.keyClick(spin, Qt.Key.Key_Up)
     assert cells(panel)[2] == ["20", "21", "22", "23"]
-    rows = panel.pane.slices._axes[0]
+    rows = panel.pane.slices.axes[0]
     qtbot.keyClick(rows, Qt.Key.Key_Up)
     assert panel.pane.slices.slice.rows == 0
     assert cells(panel) == [["0", "1", "2", "3"], ["12", "13", "14", "15"]]
@@ -575,7 +575,7 @@ def test_a_pinned_copy_follows_plane_and_zoom_but_not_the_selection(qtbot, panel
     qtbot.mouseClick(panel.pane.pin_button, Qt.MouseButton.LeftButton)
     copy = panel.panes[1]
     qtbot.waitUntil(lambda: copy.reader is not None)
-    panel.pane.slices._spins[0].setValue(1)
+    panel.pane.slices.spins[0].setValue(1)
     assert copy.slices.slice.fixed == (1, 0, 0)
     panel.pane.picture.viewed.emit((2.0, 0.5, 0.5))
     assert copy.picture._zoom == 2.0

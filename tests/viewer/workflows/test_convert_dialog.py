@@ -48,7 +48,7 @@ def lines(dialog):
 
 
 def test_preview_then_one_edit_then_undo(dialog, qtbot):
-    document = dialog._workspace.document
+    document = dialog.workspace.document
     before = snapshot(document.model)
     assert not dialog.ok.isEnabled()
     dialog.precision.setCurrentText("float16")
@@ -87,7 +87,7 @@ def test_the_outcome_of_a_choice_that_was_changed_meanwhile_does_not_come(dialog
 def stop(dialog, qtbot, began):
     """What Stop in the status line does."""
     qtbot.waitUntil(began.is_set, timeout=30_000)
-    dialog._workspace.tasks.cancel_all()
+    dialog.workspace.tasks.cancel_all()
 
 
 def test_stop_while_it_is_tried_out_leaves_the_choice(dialog, qtbot, monkeypatch):
@@ -104,7 +104,7 @@ def test_stop_while_it_is_tried_out_leaves_the_choice(dialog, qtbot, monkeypatch
 
 
 def test_stop_while_outputs_are_compared_leaves_the_model_and_the_choice(dialog, qtbot, monkeypatch):
-    document, began = dialog._workspace.document, threading.Event()
+    document, began = dialog.workspace.document, threading.Event()
     before = snapshot(document.model)
     dialog.precision.setCurrentText("float16")
     settled(dialog, qtbot)
@@ -132,7 +132,7 @@ def test_what_cannot_be_done_is_said(dialog, qtbot):
 
 
 def test_any_dimension_of_an_input_becomes_free(dialog, qtbot):
-    document = dialog._workspace.document
+    document = dialog.workspace.document
     dialog.free.setText("x:0=rows")
     dialog.free.textEdited.emit("x:0=rows")
     settled(dialog, qtbot)
@@ -145,7 +145,7 @@ def test_any_dimension_of_an_input_becomes_free(dialog, qtbot):
 
 
 def test_an_edit_behind_the_dialog_is_taken_into_account(dialog, qtbot):
-    document = dialog._workspace.document
+    document = dialog.workspace.document
     dialog.strip["doc"].setChecked(True)
     dialog.opset.setCurrentText("13")
     settled(dialog, qtbot)
@@ -160,7 +160,7 @@ def test_an_edit_behind_the_dialog_is_taken_into_account(dialog, qtbot):
 
 
 def test_functions_names_and_version_are_reported_before(dialog, qtbot):
-    document = dialog._workspace.document
+    document = dialog.workspace.document
     dialog.renamed["nodes"].setChecked(True)
     dialog.renamed["initializers"].setChecked(True)
     dialog.ir_version.setCurrentText("9")
@@ -177,13 +177,13 @@ def test_functions_names_and_version_are_reported_before(dialog, qtbot):
 
 
 def choose(dialog, *names):
-    workspace = dialog._workspace
+    workspace = dialog.workspace
     workspace.selection.set(builders.node(workspace.document, name) for name in names)
     dialog.scope.setCurrentIndex(1)
 
 
 def test_only_the_selection_is_converted(dialog, qtbot):
-    document = dialog._workspace.document
+    document = dialog.workspace.document
     choose(dialog, "first")
     dialog.precision.setCurrentText("float16")
     settled(dialog, qtbot)
@@ -220,7 +220,7 @@ def test_what_is_that_of_the_whole_model_is_refused_for_a_selection(dialog, qtbo
 
 
 def test_weights_in_and_out_are_a_way_of_saving(dialog, qtbot):
-    with qtbot.waitSignal(dialog._workspace.action_requested) as asked:
+    with qtbot.waitSignal(dialog.workspace.action_requested) as asked:
         dialog.weights.click()
     assert asked.args == ["file.save_options"]
 
@@ -228,7 +228,7 @@ def test_weights_in_and_out_are_a_way_of_saving(dialog, qtbot):
 def begin_long_change(dialog, qtbot, monkeypatch):
     """Have the dialog about to make a change; the document, and the event that lets it be made."""
     _, free = hold_reader(monkeypatch, apply_edits, "post_and_wait")
-    document = dialog._workspace.document
+    document = dialog.workspace.document
     dialog.renamed["nodes"].setChecked(True)
     settled(dialog, qtbot)
     before = snapshot(document.model)
@@ -260,7 +260,7 @@ def test_an_edit_before_a_long_change_lets_it_be_tried_out_anew(dialog, qtbot, m
 
 def test_escape_stops_a_long_change_that_is_not_made_yet(dialog, qtbot, monkeypatch):
     document, free = begin_long_change(dialog, qtbot, monkeypatch)
-    tasks = dialog._workspace.tasks
+    tasks = dialog.workspace.tasks
     qtbot.keyClick(dialog, Qt.Key.Key_Escape)
     free.set()
     qtbot.waitUntil(lambda: not tasks.running)
@@ -268,7 +268,7 @@ def test_escape_stops_a_long_change_that_is_not_made_yet(dialog, qtbot, monkeypa
 
 
 def test_what_computes_otherwise_is_not_done(dialog, qtbot):
-    document = dialog._workspace.document
+    document = dialog.workspace.document
     before = snapshot(document.model)
     dialog.opset.setCurrentText("13")
     settled(dialog, qtbot)

@@ -74,7 +74,7 @@ def passes(dialog):
 
 
 def test_preview_apply_report_undo(dialog, qtbot):
-    workspace = dialog._workspace
+    workspace = dialog.workspace
     document = workspace.document
     before = snapshot(document.model)
     qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
@@ -98,14 +98,14 @@ def test_preview_apply_report_undo(dialog, qtbot):
 
 def test_what_was_stopped_can_be_begun_again(dialog, qtbot, monkeypatch):
     """The dialog stayed locked, and went on saying that it simplifies."""
-    document, began = dialog._workspace.document, threading.Event()
+    document, began = dialog.workspace.document, threading.Event()
     qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
 
     with monkeypatch.context() as patch:
         patch.setattr("onnx_workbench.viewer.workflows.simplify.check_transformed", until_stopped(began))
         dialog.ok.click()
         qtbot.waitUntil(began.is_set, timeout=30_000)
-        dialog._workspace.tasks.cancel_all()
+        dialog.workspace.tasks.cancel_all()
         qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
     assert dialog.state.text().startswith("Search stopped")
     assert dialog.passes.isEnabled()
@@ -134,7 +134,7 @@ def about_to_change(dialog, qtbot, free):
 
 def test_escape_stops_what_is_not_made_yet(about_to_change, qtbot, free):
     """It made all of it."""
-    dialog, workspace = about_to_change, about_to_change._workspace
+    dialog, workspace = about_to_change, about_to_change.workspace
     before = snapshot(workspace.model)
     qtbot.keyClick(dialog, Qt.Key.Key_Escape)
     free.set()
@@ -144,7 +144,7 @@ def test_escape_stops_what_is_not_made_yet(about_to_change, qtbot, free):
 
 
 def test_an_edit_before_the_change_has_it_searched_again(about_to_change, qtbot, free):
-    dialog, document = about_to_change, about_to_change._workspace.document
+    dialog, document = about_to_change, about_to_change.workspace.document
     with document.edit("Rename") as edit:
         rename_node(edit, builders.node(document, "times"), "other")
     free.set()
@@ -156,17 +156,17 @@ def test_an_edit_before_the_change_has_it_searched_again(about_to_change, qtbot,
 
 def test_what_is_stopped_before_the_change_can_be_begun_again(about_to_change, qtbot, free):
     dialog = about_to_change
-    dialog._workspace.tasks.cancel_all()
+    dialog.workspace.tasks.cancel_all()
     qtbot.waitUntil(dialog.ok.isEnabled)
     assert dialog.state.text().startswith("Search stopped")
     assert dialog.passes.isEnabled()
     free.set()
-    assert dialog._workspace.document.undo_title is None
+    assert dialog.workspace.document.undo_title is None
 
 
 def test_a_pass_has_one_undo_entry_however_often_it_runs(opened, qtbot):
     dialog = opened(AGAIN)
-    document = dialog._workspace.document
+    document = dialog.workspace.document
     qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
     dialog.ok.click()
     qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report, timeout=30_000)
@@ -185,7 +185,7 @@ def test_passes_that_are_not_chosen_do_nothing(dialog, qtbot):
     passes(dialog)["Identity"].setCheckState(0, Qt.CheckState.Unchecked)
     dialog.ok.click()
     qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report, timeout=30_000)
-    assert [n.op_type for n in dialog._workspace.model.graph.nodes] == ["Identity", "Mul"]
+    assert [n.op_type for n in dialog.workspace.model.graph.nodes] == ["Identity", "Mul"]
 
 
 def lines(item):
@@ -193,7 +193,7 @@ def lines(item):
 
 
 def names(dialog):
-    return [n.name for n in dialog._workspace.model.graph.nodes]
+    return [n.name for n in dialog.workspace.model.graph.nodes]
 
 
 def click_box(dialog, item, qtbot):
@@ -236,7 +236,7 @@ def test_a_choice_outlives_an_edit_elsewhere(opened, qtbot):
     identity = passes(dialog)["Identity"]
     left_out = next(text for text in lines(identity) if "two" in text)
     click_box(dialog, lines(identity)[left_out], qtbot)
-    document = dialog._workspace.document
+    document = dialog.workspace.document
     with document.edit("Rename") as edit:
         from onnx_workbench.model.edits import values
 
@@ -251,7 +251,7 @@ def test_a_choice_outlives_an_edit_elsewhere(opened, qtbot):
 
 def test_only_the_selection_is_simplified(opened, qtbot):
     dialog = opened(CHOICES)
-    workspace = dialog._workspace
+    workspace = dialog.workspace
     qtbot.waitUntil(dialog.ok.isEnabled, timeout=30_000)
     workspace.selection.set([builders.node(workspace.document, name) for name in ("two", "neg")])
     dialog.scope.setCurrentIndex(1)
@@ -279,4 +279,4 @@ def test_many_matches_have_one_line_for_the_rest(opened, qtbot):
     assert same.text(1) == "200 of 249"
     dialog.ok.click()
     qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report, timeout=30_000)
-    assert len(dialog._workspace.model.graph.nodes) == 51
+    assert len(dialog.workspace.model.graph.nodes) == 51

@@ -67,7 +67,7 @@ class Surface(QWidget):
         self.legend = LegendCard(self)
         self.marks: SceneHighlights | None = None
         self._painter: ScenePainter | None = None
-        self._labels: EdgeLabels | None = None
+        self.labels: EdgeLabels | None = None
         self._colouring: Coloring | None = None
         self._picture: BackingStore | None = None
         self._stale: BackingStore | None = None
@@ -103,22 +103,22 @@ class Surface(QWidget):
     def repaint_scene(self) -> None:
         """Repaint everything after colours or labels changed."""
         scene = self.scene
-        self._painter = self._labels = None
+        self._painter = self.labels = None
         if scene is not None:
-            self._labels = EdgeLabels(scene, self.fonts, self.type_of, self.note_of)
-            self._painter = ScenePainter(scene, self.fonts, theme(), self._labels, self._colouring)
+            self.labels = EdgeLabels(scene, self.fonts, self.type_of, self.note_of)
+            self._painter = ScenePainter(scene, self.fonts, theme(), self.labels, self._colouring)
             self._painter.ratio = self.viewport.ratio
         self._repaint_all()
 
     def repaint_boxes(self, boxes: Iterable[int], edges: Iterable[int]) -> None:
         """Repaint some boxes and the labels of some edges; everything else stayed."""
         scene = self.scene
-        if scene is None or self._labels is None:
+        if scene is None or self.labels is None:
             return
         areas = scene.corners[list(boxes)].tolist()
         if edges := list(edges):
-            self._labels.forget(edges)
-            starts, reach = scene.layout.route_starts, self._labels.reach
+            self.labels.forget(edges)
+            starts, reach = scene.layout.route_starts, self.labels.reach
             ends = scene.layout.route_points[[*starts[edges], *(starts[1:][edges] - 1)]].tolist()
             areas += [(x - reach, y - MARGIN, x + reach, y + MARGIN) for x, y in {(x, y) for x, y in ends}]
         self._repaint_areas(areas)
@@ -147,14 +147,14 @@ class Surface(QWidget):
 
     def labelled_at(self, x: float, y: float) -> int:
         """The edge whose label is written at a point of the scene, or -1."""
-        if self._labels is None or self.viewport.device_scale < ROWS_FROM:
+        if self.labels is None or self.viewport.device_scale < ROWS_FROM:
             return -1
-        return self._labels.edge_at(x, y)
+        return self.labels.edge_at(x, y)
 
     def repaint_labels(self) -> None:
         """Rewrite all labels after the types or notes of any values changed."""
-        if self._labels is not None:
-            self._labels.forget()
+        if self.labels is not None:
+            self.labels.forget()
         if self._picture is None or self._picture.scale >= ROWS_FROM:  # from afar none is written
             self._repaint_all()
 

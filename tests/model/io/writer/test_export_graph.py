@@ -555,7 +555,7 @@ def test_types_of_a_functions_inputs_and_outputs_are_kept():
     with document.edit("Extract") as edit:
         functions.extract_function(edit, [builders.node(document, "first"), builders.node(document, "second")], "f")
     body = document.model.functions[0].body
-    body.inputs[0]._type = TensorType(ElementType.FLOAT, Shape(("N", 4)))
+    SetField(body.inputs[0], "type", TensorType(ElementType.FLOAT, Shape(("N", 4)))).apply()
     again = load(to_bytes(document.model)).functions[0].body
     assert [v.type for v in again.inputs] == [v.type for v in body.inputs]
     assert again.inputs[0].type is not None

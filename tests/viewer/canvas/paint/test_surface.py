@@ -9,6 +9,7 @@ import pytest
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt
 from PySide6.QtGui import QColor, QImage, QPainter
 
+from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.canvas.layout import layout
 from onnx_workbench.viewer.canvas.paint import surface
@@ -255,7 +256,7 @@ def test_a_moved_picture_is_the_same_at_any_ratio(qapp, small, ratio):
 @pytest.mark.parametrize(("ratio", "is_written"), [(1.0, False), (2.0, True)])
 def test_a_label_is_found_wherever_it_is_written(show, small, ratio, is_written):
     """On a screen of 200 % labels are written from half the zoom on."""
-    small.values["c"]._type = small.values["x"].type
+    SetField(small.values["c"], "type", small.values["x"].type).apply()
     view = show(small.model())
     label = EdgeLabels(view.scene, view.fonts, view.type_of).in_rect(*view.scene.bounds)[0]
     left, top, width, height = label.rect
@@ -383,7 +384,7 @@ def test_highlighted_edges_strike_through_no_label(show, mark):
         g.node("Neg", ["r"], [f"c{index}"])
     g.outputs(*(f"c{index}" for index in range(7)))
     value = g.value("r")
-    value._type = TensorType(ElementType.FLOAT, Shape((1, 12, 28, 28)))
+    SetField(value, "type", TensorType(ElementType.FLOAT, Shape((1, 12, 28, 28)))).apply()
     view = show(g.model())
     view.zoom_to(1.0)
     view.centre_on(view.scene.width / 2, view.scene.height / 2)

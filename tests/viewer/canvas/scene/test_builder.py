@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from onnx_workbench.model.analysis.name_scopes import scope_tree
+from onnx_workbench.model.history.steps import SetAttribute
 from onnx_workbench.model.ir.graph import Function
 from onnx_workbench.viewer.canvas.paint.fonts import Style, canvas_fonts
 from onnx_workbench.viewer.canvas.scene.box_factory import BoxFactory
@@ -266,7 +267,7 @@ def test_a_changed_node_is_looked_at_anew(small):
     cards = BoxFactory(canvas_fonts(), DrawingOptions())
     conv = next(iter(graph.nodes))
     build(graph, measure=cards)
-    conv._attributes.pop("kernel_shape")
+    SetAttribute(conv, "kernel_shape", None).apply()
     cards.forget([conv])
     assert [row.name for row in build(graph, measure=cards).boxes[1].rows] == ["W", "B"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.viewer.canvas.layout import layout
 from onnx_workbench.viewer.canvas.paint.fonts import canvas_fonts
 from onnx_workbench.viewer.canvas.scene.builder import build
@@ -39,15 +40,15 @@ def fan(count: int = 30) -> Graphs:
     for index in range(count):
         name = f"v{index}"
         g.node("Relu", ["x"], [name])
-        g.values[name]._type = g.values["x"].type
+        SetField(g.values[name], "type", g.values["x"].type).apply()
     g.node("Sum", [f"v{index}" for index in range(count)], ["y"])
-    g.values["y"]._type = g.values["x"].type
+    SetField(g.values["y"], "type", g.values["x"].type).apply()
     g.outputs("y")
     return g
 
 
 def test_a_shape_is_written_beside_the_edge(small):
-    small.values["c"]._type = small.values["x"].type
+    SetField(small.values["c"], "type", small.values["x"].type).apply()
     scene = scene_of(small.model().graph)
     found = labels_of(scene).in_rect(*scene.bounds)
     assert [label.text for label in found] == [shape_text((1, 3, 8, 8))]
@@ -107,7 +108,7 @@ def test_a_forgotten_note_is_asked_for_again():
 def test_labels_do_not_depend_on_the_area_looked_at():
     g = long_chain(300)
     for value in g.values.values():
-        value._type = g.values["x"].type
+        SetField(value, "type", g.values["x"].type).apply()
     scene = scene_of(g.model().graph)
     whole = {label.spot: label.rect for label in labels_of(scene).in_rect(*scene.bounds)}
     pieces: dict[int, object] = {}
@@ -123,7 +124,7 @@ def test_a_shape_is_written_at_both_ends_of_an_edge_whose_start_is_far_away(dire
     g = long_chain(12)
     g.node("Add", ["v1", "v11"], ["sum"])
     for value in g.values.values():
-        value._type = g.values["x"].type
+        SetField(value, "type", g.values["x"].type).apply()
     scene = scene_of(g.model().graph, DrawingOptions(direction=direction))
     add = scene.drawing.boxes_of(g.values["sum"].producer)[0]
     found = labels_of(scene).in_rect(*scene.bounds)

@@ -187,7 +187,7 @@ def test_types_that_become_known_are_written_without_drawing_anew(show, small):
     found = {small.values["c"]: TensorType(ElementType.FLOAT, Shape((7, 5)))}
     view.scenes.set_types(lambda value: found.get(value, value.type))
     assert view.scene is scene
-    labels = {label.text for label in view._labels.in_rect(*scene.bounds)}
+    labels = {label.text for label in view.labels.in_rect(*scene.bounds)}
     assert "7×5" in labels
 
 
