@@ -18,7 +18,7 @@ def opened(window, qtbot, *paths):
 def added(window, qtbot, model, title="new"):
     """Show a model that is in no file, once it is on file for recovery."""
     with qtbot.waitSignal(window.files.opened):
-        window.files.add_new([(model, title)])
+        window.files.add_new(model, title)
     return window.tab
 
 

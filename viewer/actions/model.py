@@ -35,7 +35,7 @@ def _new(context: MenuContext) -> None:
     from onnx_workbench.viewer.dialogs.new_model import NewModelDialog
 
     def create(model: Model) -> None:
-        context.files.add_new([(model, model.graph.name)])
+        context.files.add_new(model, model.graph.name)
 
     NewModelDialog(context.window, create).show()
 
@@ -69,11 +69,12 @@ def _extract(way: Way, context: MenuContext) -> None:
 
     def done(parts: Sequence[tuple[Model, str]], lost: Sequence[str]) -> None:
         def tell(tab: DocumentTab) -> None:
-            if lost:
-                tab.workspace.messages.show("warning", "Something was left behind", lost_text(lost))
+            tab.workspace.messages.show("warning", "Something was left behind", lost_text(lost))
 
         title = origin.title.removesuffix(".onnx")
-        context.files.add_new([(part, f"{title}-{suffix}") for part, suffix in parts], tell)
+        requests = [context.files.add_new(part, f"{title}-{suffix}") for part, suffix in parts]
+        if lost:
+            requests[-1].opened.connect(tell)
 
     show_aside(origin, ExtractDialog(origin, way, done, window))
 

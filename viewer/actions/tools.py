@@ -114,7 +114,7 @@ def _others(context: MenuContext) -> Iterator[Choice]:
 
         def as_saved(_shift: bool) -> None:
             title = f"{path.name} as saved"
-            files.open_saved_then(path, title, lambda other: show_beside(area, other, tab))
+            files.open_saved(path, title).opened.connect(lambda other: show_beside(area, other, tab))
 
         yield Choice(f"{path.name} as saved", as_saved, detail="the file without unsaved changes")
     for recent in context.settings.recent_files():
@@ -128,7 +128,7 @@ def _beside_tab(area: DocumentArea, other: DocumentTab, tab: DocumentTab, _shift
 
 
 def _beside_file(context: MenuContext, path: Path, tab: DocumentTab, _shift: bool) -> None:
-    context.files.open_then(path, lambda other: show_beside(context.area, other, tab))
+    context.files.open_tab(path).opened.connect(lambda other: show_beside(context.area, other, tab))
 
 
 def _beside_asked(context: MenuContext, tab: DocumentTab, _shift: bool) -> None:

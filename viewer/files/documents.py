@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,12 +33,6 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.files.document_area import DocumentArea
 
 _MOST_TOLD = 3  # files that could not be opened, each in a message of its own
-
-AfterOpening = Callable[[DocumentTab], object]
-
-
-def _nothing_more(_tab: DocumentTab) -> None:
-    """Do nothing with a tab: the default callback."""
 
 
 class Documents(QObject):
@@ -76,15 +70,10 @@ class Documents(QObject):
         for path in paths:
             if path.is_dir():
                 self._open_folder(path)
+            elif tabs := self.tabs_of(path):
+                self.area.activate(tabs[0])
             elif self._request_of(path) is None:
-                self._open_or_activate(path)
-
-    def _open_or_activate(self, path: Path) -> None:
-        tabs = self.tabs_of(path)
-        if tabs:
-            self.area.activate(tabs[0])
-        else:
-            self.open_then(path)
+                self.open_tab(path)
 
     def when_read(self, path: Path, call: Callable[[], object]) -> None:
         """Call at once, or when a file that is being read has a tab, or cannot be opened."""
@@ -92,7 +81,7 @@ class Documents(QObject):
         if request is None:
             call()
         else:
-            request.waiting.append(call)
+            request.ended.connect(call)
 
     def go_to(self, path: Path, name: str) -> None:
         """Select and show the node of a name in a file that is open, or being opened."""
@@ -116,21 +105,21 @@ class Documents(QObject):
         from onnx_workbench.exec.inspect.expected_outputs import model_in
 
         try:
-            self.open_then(model_in(folder), _run_test_data)
+            self.open_tab(model_in(folder)).opened.connect(_run_test_data)
         except ModelError as error:
             self.area.report(error)
 
-    def open_then(self, path: Path, then: AfterOpening = _nothing_more) -> None:
-        """Open a file in a tab of its own, even if another tab has it, and do something with the tab."""
-        self._start(title=path.name, source=str(path), path=path.absolute(), then=then)
+    def open_tab(self, path: Path) -> OpenRequest:
+        """Open a file in a tab of its own, even if another tab has it."""
+        return self._start(title=path.name, source=str(path), path=path.absolute())
 
-    def open_copy_then(self, path: Path, title: str, then: AfterOpening) -> None:
-        """Open what is in a file as a new document that belongs to no file, and do something with the tab."""
-        self._start(title=title, source=str(path), then=then)
+    def open_copy(self, path: Path, title: str) -> OpenRequest:
+        """Open what is in a file as a new document that belongs to no file."""
+        return self._start(title=title, source=str(path))
 
-    def open_saved_then(self, path: Path, title: str, then: AfterOpening) -> None:
+    def open_saved(self, path: Path, title: str) -> OpenRequest:
         """Open a read-only view of a file beside its edits: no baseline is written, as the file holds it."""
-        self._start(title=title, source=str(path), holder=path, then=then)
+        return self._start(title=title, source=str(path), holder=path)
 
     def open_standard_input(self) -> None:
         """Open the model that is piped in."""
@@ -141,14 +130,9 @@ class Documents(QObject):
         sample = read_model.sample_model()
         self._start(title=sample.stem, source=str(sample))
 
-    def add_new(self, models: Sequence[tuple[Model, str]], then: AfterOpening = _nothing_more) -> None:
-        """Show models that are in no file yet, new ones or parts of another, with their titles.
-
-        They are written down for recovery before. Something may be done with the tab of the last one.
-        """
-        for model, title in models:
-            is_last = model is models[-1][0]
-            self._start(title=title, model=model, then=then if is_last else _nothing_more)
+    def add_new(self, model: Model, title: str) -> OpenRequest:
+        """Show a model that is in no file yet, after it was written down for recovery."""
+        return self._start(title=title, model=model)
 
     def warm_up(self) -> None:
         """Import in the background what the first document will need."""
@@ -162,12 +146,9 @@ class Documents(QObject):
         model: Model | None = None,
         path: Path | None = None,
         holder: Path | None = None,
-        then: AfterOpening = _nothing_more,
-    ) -> None:
+    ) -> OpenRequest:
         """Open a model in a task; `_show` gets what comes of it."""
-        request = OpenRequest(
-            title=title, number=next(self._numbers), source=source, model=model, path=path, holder=holder, then=then
-        )
+        request = OpenRequest(title, next(self._numbers), source, model, path, holder, parent=self)
         self._requests.append(request)
         self.pending_changed.emit()
         task = self.tasks.start(
@@ -176,6 +157,7 @@ class Documents(QObject):
             failed=partial(self._cannot_open, request),
             finished=lambda: self._show(request, task.result),
         )
+        return request
 
     def _show(self, request: OpenRequest, opened: OpenedModel | None) -> None:
         """Show the model of a request that has ended in a tab; None if it cannot be read or was stopped."""
@@ -183,14 +165,14 @@ class Documents(QObject):
             if opened is None and request.model is not None:
                 opened = without_baseline(request.model)
             if opened is not None:
-                request.then(self._add(request, opened))
+                request.opened.emit(self._add(request, opened))
         finally:
             self._requests.remove(request)
             self.pending_changed.emit()
             if not self._requests:
                 self._tell_unopened()
-        for call in request.waiting:
-            call()
+        request.ended.emit()
+        request.deleteLater()
         self._closing.on_shown()
 
     @property

@@ -1,11 +1,13 @@
-"""Opening a model as one task: read it, and write its recovery baseline where no file holds it. No Qt."""
+"""Opening a model as one task: read it, and write its recovery baseline where no file holds it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
 
 from onnx_workbench.viewer.core.folders import journal_folder
 from onnx_workbench.viewer.files import read_model
@@ -15,25 +17,35 @@ if TYPE_CHECKING:
     from onnx_workbench.model.ir.graph import Model
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.model.recovery.baseline import Baseline
-    from onnx_workbench.viewer.files.document_tab import DocumentTab
 
 
-@dataclass(eq=False, kw_only=True)
-class OpenRequest:
+class OpenRequest(QObject):
     """A model to be shown in a tab: from a `source` to read (see `read_model.read`), or a new `model`.
 
     `path` is the file that the document belongs to, if any; `holder` one that stores the model without belonging to
-    it. `then` is called with the tab, `waiting` when the request has ended in any way; both on the GUI thread.
+    it. `number` grows with each request.
     """
 
-    title: str
-    number: int  # grows with each request
-    source: str = ""
-    model: Model | None = None
-    path: Path | None = None
-    holder: Path | None = None
-    then: Callable[[DocumentTab], object] = lambda _tab: None
-    waiting: list[Callable[[], object]] = field(default_factory=list)
+    opened = Signal(object)  # DocumentTab
+    ended = Signal()  # in any way
+
+    def __init__(
+        self,
+        title: str,
+        number: int,
+        source: str,
+        model: Model | None,
+        path: Path | None,
+        holder: Path | None,
+        parent: QObject,
+    ) -> None:
+        super().__init__(parent)
+        self.title = title
+        self.number = number
+        self.source = source
+        self.model = model
+        self.path = path
+        self.holder = holder
 
     @property
     def task_title(self) -> str:

@@ -87,25 +87,26 @@ def _show(files: Documents, leftover: RecoverableJournal) -> None:
 
 def _recover(files: Documents, leftover: RecoverableJournal) -> None:
     """Do the edits again on the file as it is opened, or on a copy where it is open with edits already."""
+    replay = partial(_replay, files, leftover)
     path = Path(leftover.base.path)
     if leftover.base.path:
         tabs = files.tabs_of(path)
         untouched = next((tab for tab in tabs if tab.workspace.document.is_as_opened), None)
         if untouched is not None and not leftover.is_copy:
             files.area.activate(untouched)
-            _replay(files, untouched, leftover)
+            replay(untouched)
         elif tabs or leftover.is_copy:
-            files.open_copy_then(path, f"{path.stem} recovered", lambda tab: _replay(files, tab, leftover))
+            files.open_copy(path, f"{path.stem} recovered").opened.connect(replay)
         else:
-            files.open_then(path, lambda tab: _replay(files, tab, leftover))
+            files.open_tab(path).opened.connect(replay)
     elif leftover.beginning is not None:
         title = f"{Path(leftover.name).stem} recovered".strip()
-        files.open_copy_then(leftover.beginning, title, lambda tab: _replay(files, tab, leftover))
+        files.open_copy(leftover.beginning, title).opened.connect(replay)
     else:
         files.area.report(ModelError("The model cannot be recovered", "Its initial state is missing."))
 
 
-def _replay(files: Documents, tab: DocumentTab, leftover: RecoverableJournal) -> None:
+def _replay(files: Documents, leftover: RecoverableJournal, tab: DocumentTab) -> None:
     size = 0
     with suppress(OSError):  # doing it again will say so
         size = leftover.path.stat().st_size

@@ -511,7 +511,7 @@ def test_a_change_after_a_save_of_ones_own_is_noticed(window, qtbot, tab, write)
 
 def test_of_two_tabs_of_a_file_the_one_that_stays_is_still_read_again(window, qtbot, tab, write):
     with qtbot.waitSignal(window.files.opened, timeout=20_000):
-        window.files.open_then(tab.path, lambda _tab: None)
+        window.files.open_tab(tab.path)
     second = window.tab
     assert second is not tab
     window.files.close(second)

@@ -138,7 +138,7 @@ def test_what_is_read_but_belongs_to_no_file(qtbot, window, large_file, monkeypa
     ways = {
         "standard input": window.files.open_standard_input,
         "sample": window.files.open_sample,
-        "copy": lambda: window.files.open_copy_then(large_file, "copy", lambda _tab: None),
+        "copy": lambda: window.files.open_copy(large_file, "copy"),
     }
     with qtbot.waitSignal(window.files.opened):
         ways[source]()
@@ -156,7 +156,7 @@ def test_what_was_looked_at_only_leaves_nothing(qtbot, window):
 
 
 def test_a_large_model_shows_once_it_is_on_file_as_the_status_line_says(qtbot, window, killed, large_model, slow):
-    window.files.add_new([(large_model, "new")])
+    window.files.add_new(large_model, "new")
     task = task_of(qtbot, window.files.tasks, TITLE)
     qtbot.waitUntil(window.status.work.isVisible)
     assert not window.status.work.stop_tool()  # what Esc does
@@ -168,7 +168,7 @@ def test_a_large_model_shows_once_it_is_on_file_as_the_status_line_says(qtbot, w
 
 
 def test_a_small_one_does_not_wait_for_a_large_one(qtbot, window, large_model, slow):
-    window.files.add_new([(large_model, "new")])
+    window.files.add_new(large_model, "new")
     task = task_of(qtbot, window.files.tasks, TITLE)
     tab = added(window, qtbot, builders.model(), "small")
     assert not task.finished
@@ -178,7 +178,7 @@ def test_a_small_one_does_not_wait_for_a_large_one(qtbot, window, large_model, s
 
 
 def test_a_large_model_shows_at_once_when_that_is_stopped(qtbot, window, large_model, slow):
-    window.files.add_new([(large_model, "new")])
+    window.files.add_new(large_model, "new")
     qtbot.waitUntil(window.status.work.isVisible)
     qtbot.mouseClick(window.status.work.stop, Qt.MouseButton.LeftButton)
     slow.set()
@@ -227,7 +227,7 @@ def test_a_new_model_that_is_saved_or_closed_leaves_nothing(qtbot, window, tmp_p
 
 
 def test_closing_asks_about_a_model_that_is_still_being_kept(qtbot, window, large_model, slow):
-    window.files.add_new([(large_model, "new")])
+    window.files.add_new(large_model, "new")
     task = task_of(qtbot, window.files.tasks, TITLE)
     window.close()
     assert window.isVisible()
@@ -244,7 +244,7 @@ def test_closing_asks_about_a_model_that_is_still_being_kept(qtbot, window, larg
 
 
 def test_closing_is_taken_back_while_a_model_is_being_kept(qtbot, window, large_model, slow):
-    window.files.add_new([(large_model, "new")])
+    window.files.add_new(large_model, "new")
     window.close()
     qtbot.waitUntil(lambda: bool(window.area.message_bar.messages))
     (stay,) = [b for b in window.area.message_bar.findChildren(QPushButton) if b.text() == "Keep it open"]

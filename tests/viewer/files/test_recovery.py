@@ -277,7 +277,7 @@ def test_edits_of_a_file_that_is_open_with_others_come_into_a_copy(qtbot, window
 def test_edits_of_a_copy_of_a_saved_file_come_into_a_copy(qtbot, window, model_file, monkeypatch):
     """As when a document is compared with what its file holds."""
     with qtbot.waitSignal(window.files.opened):
-        window.files.open_saved_then(model_file, "chain as saved", lambda _tab: None)
+        window.files.open_saved(model_file, "chain as saved")
     assert not journal_folder().exists()
     rename_in(window.tab.workspace.document, "mine")
     kill(window, monkeypatch)
