@@ -26,6 +26,8 @@ class NodeExpansion:
         self._surface = surface
         self._scenes = scenes
         self._grouping = grouping
+        self._expanding: Graph | None = None  # all groups of this graph are opened once they are known
+        grouping.regrouped.connect(self._on_regrouped)
 
     @property
     def is_grouped(self) -> bool:
@@ -84,7 +86,16 @@ class NodeExpansion:
     def expand_all(self) -> None:
         """Open every group of this graph, as soon as its groups are known."""
         graph = self._scenes.graph
-        self._grouping.when_ready(graph, lambda: self._expand_all(graph))
+        if self._grouping.is_ready(graph):
+            self._expand_all(graph)
+        else:
+            self._expanding = graph
+            self._grouping.prepare(graph)
+
+    def _on_regrouped(self, graph: Graph) -> None:
+        if graph is self._expanding:
+            self._expanding = None
+            self._expand_all(graph)
 
     def _expand_all(self, graph: Graph) -> None:
         tree, state = self._grouping.tree(graph), self._scenes.state

@@ -5,7 +5,6 @@ One for each document, so that canvas and outline show the same groups and each 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -33,14 +32,14 @@ class Grouping(QObject):
     GUI thread only, but for `tree` and `find`.
     """
 
-    regrouped = Signal(object)  # Graph whose groups changed without an edit
+    regrouped = Signal(object)  # Graph whose groups have become known, see `prepare`, or changed without an edit
 
     def __init__(self, changes: ModelSignals, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._blocks: dict[Graph, Blocks | None] = {}  # None: it has name scopes, or blocks were not worth it
         self._asked: set[Graph] = set()  # graphs whose blocks are shown, worthwhile or not
         self._trees: dict[Graph, ScopeTree] = {}
-        self._making: dict[Graph, tuple[ModelReader, list[Callable[[], object]]]] = {}
+        self._making: dict[Graph, ModelReader] = {}
         changes.structure_changed.connect(self._forget)
         changes.nodes_changed.connect(lambda nodes: self._forget({node.graph for node in nodes}))
 
@@ -57,19 +56,11 @@ class Grouping(QObject):
         """Return whether `tree` takes no time."""
         return graph in self._trees or len(graph.nodes) <= AT_ONCE
 
-    def when_ready(self, graph: Graph, call: Callable[[], object]) -> None:
-        """Call when `tree` takes no time: now, or when the tree was made in the background."""
-        if self.is_ready(graph):
-            call()
-        elif graph in self._making:
-            self._making[graph][1].append(call)
-        else:
-            self._start(graph, [call])
-
-    def _start(self, graph: Graph, calls: list[Callable[[], object]]) -> None:
-        reader = ModelReader(self)
-        self._making[graph] = reader, calls
-        reader.start(partial(self.tree, graph), partial(self._made, graph), failed=partial(self._failed, graph))
+    def prepare(self, graph: Graph) -> None:
+        """Make the tree of a graph in the background; `regrouped` follows."""
+        if graph not in self._making:
+            reader = self._making[graph] = ModelReader(self)
+            reader.start(partial(self.tree, graph), partial(self._made, graph), failed=partial(self._failed, graph))
 
     def _make(self, graph: Graph, progress: Progress) -> ScopeTree:
         blocks = self._blocks.get(graph)
@@ -80,13 +71,11 @@ class Grouping(QObject):
         return block_tree(graph, blocks, progress)
 
     def _made(self, graph: Graph, _tree: ScopeTree) -> None:
-        reader, calls = self._making.pop(graph)
-        reader.deleteLater()
-        for call in calls:
-            call()
+        self._making.pop(graph).deleteLater()
+        self.regrouped.emit(graph)
 
     def _failed(self, graph: Graph, error: Exception) -> None:
-        self._making.pop(graph)[0].deleteLater()
+        self._making.pop(graph).deleteLater()
         raise error
 
     def _forget(self, graphs: set[Graph | None]) -> None:
@@ -96,7 +85,7 @@ class Grouping(QObject):
                 continue
             self._trees.pop(graph, None)
             if graph in self._making:
-                self._making[graph][0].restart()
+                self._making[graph].restart()
 
     # -- blocks ----------------------------------------------------------------------------------------------
 

@@ -62,7 +62,7 @@ class OutlineModel(TreeModel):
                 self._graphs[graph] = row
                 row.scopes = None
                 if not self._grouping.is_ready(graph):
-                    self._grouping.when_ready(graph, lambda: self._fill(graph))
+                    self._grouping.prepare(graph)
                     return []
                 row.scopes = self._grouping.tree(graph)  # which is ours after the next edit: then it makes another
                 return _inside(row.scopes.root)
@@ -129,7 +129,7 @@ class OutlineModel(TreeModel):
             if self._grouping.is_ready(graph) or not row.children:
                 self._set_children(row, self._subjects(row))
                 return
-            self._grouping.when_ready(graph, lambda: self._fill(graph))
+            self._grouping.prepare(graph)
             self.dataChanged.emit(self._index(row, 0), self._index(row, 1))  # a range: all is drawn, by its name of now
 
     def _open_first(self, nodes: set[Node]) -> None:

@@ -29,7 +29,9 @@ _NOTHING = np.zeros(0, np.intp)
 SIGNS = ("+", "−", "~", "→", "=")
 #: Kinds whose edges are drawn anew, over what the picture has.
 _PATHS = ("selected", "taken", "given", "came", "went", "hovered")
-_MANY_EDGES = 200  # of more, those in view are found by place
+#: Of more edges, those in view are found by place: 6 ms where 300,000 pieces of edges are in view, however few are
+#: marked. Of fewer, all are looked at: 0.2 ms for 200, 120 ms for 100,000.
+_MANY_EDGES = 200
 _MOST_FINE = 400  # more than this many marks in view are drawn without rounding and smoothing
 
 
