@@ -46,7 +46,7 @@ PAINTED = "window.first_painted.connect(application.quit)"
 DRAWN = """
 from PySide6.QtCore import QTimer
 def watch(tab):
-    tab.view.loaded.connect(lambda: QTimer.singleShot(0, application.quit))
+    tab.view.scenes.scene_shown.connect(lambda: QTimer.singleShot(0, application.quit))
 window.files.opened.connect(watch)
 """
 

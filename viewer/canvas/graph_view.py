@@ -46,7 +46,6 @@ class GraphView(Surface):
     - `minimap` (Minimap): the whole graph in a corner
     """
 
-    loaded = Signal()  # a new scene is shown
     trail_changed = Signal(object)  # list[Frame]: what is open around the selection, see Navigator.trail
 
     def __init__(self, workspace: DocumentContext, parent: QWidget | None = None) -> None:
@@ -110,7 +109,6 @@ class GraphView(Surface):
     def _on_scene(self) -> None:
         self._on_selection()
         self._on_hover()
-        self.loaded.emit()
 
     def _on_selection(self) -> None:
         """Mark the selection, and describe it and the graph shown for screen readers."""

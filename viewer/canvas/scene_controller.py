@@ -53,7 +53,7 @@ class SceneController(QObject):
     The positions and open groups of each graph are kept while another one is shown. GUI thread only.
     """
 
-    scene_shown = Signal()
+    scene_shown = Signal()  # a new scene, where it is to be seen
 
     def __init__(self, surface: Surface, context: DocumentContext, picker: Picker) -> None:
         super().__init__(surface)

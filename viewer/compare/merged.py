@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QPoint, Signal
+from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -211,7 +211,6 @@ class MergedComparison(QWidget):
         assert union is not None
 
         def go() -> None:
-            view.loaded.disconnect(go)
             scene = view.scene
             if kept is not None and scene is not None:
                 position, item = kept
@@ -223,9 +222,10 @@ class MergedComparison(QWidget):
             elif view.workspace.selection.current is not None:
                 view.navigator.reveal(view.workspace.selection.current)
 
-        view.loaded.connect(go)
         if view.scene is not None:
             go()
+        else:
+            view.scenes.scene_shown.connect(go, Qt.ConnectionType.SingleShotConnection)
 
     # -- one selection -------------------------------------------------------------------------------------------
 

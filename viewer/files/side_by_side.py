@@ -287,7 +287,7 @@ class ViewSync(QObject):
         right.viewport_changed.connect(self._on_right)
         left.workspace.navigation.graph_shown.connect(self._on_left_graph)
         right.workspace.navigation.graph_shown.connect(self._on_right_graph)
-        left.loaded.connect(self._on_right)
+        left.scenes.scene_shown.connect(self._on_right)
         comparing.changed.connect(self._on_right)
 
     def set_on(self, is_on: bool) -> None:
