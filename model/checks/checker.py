@@ -33,7 +33,8 @@ _DESCRIPTIONS = frozenset({
     "doc_string", "metadata", "producer_name", "producer_version", "model_version", "unknown_changes",
 })  # fmt: skip
 
-#: Most nodes, values and names that are checked immediately after an edit; beyond that their graphs wait for `work`.
+#: Most nodes, values and names that are checked immediately after an edit, one in under 1 ms; beyond that their graphs
+#: wait for `work`, which takes 0.2 s for 5,000 nodes and 4 s for 100,000, so that it alone does not serve small edits.
 _AT_ONCE = 400
 #: Most steps of an edit that are examined one by one; beyond that everything waits for `work`.
 _MOST_STEPS = 5_000

@@ -34,10 +34,9 @@ _LONGEST_SCRIPT = 256 << 20
 def _new(context: MenuContext) -> None:
     from onnx_workbench.viewer.dialogs.new_model import NewModelDialog
 
-    def create(model: Model) -> None:
-        context.files.add_new(model, model.graph.name)
-
-    NewModelDialog(context.window, create).show()
+    dialog = NewModelDialog(context.window)
+    dialog.created.connect(lambda model: context.files.add_new(model, model.graph.name))
+    dialog.show()
 
 
 def _save_with_options(context: MenuContext, *, copy: bool = False) -> None:

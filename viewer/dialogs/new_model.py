@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
@@ -84,14 +82,15 @@ def new_model(name: str, opset: int, inputs: str, outputs: str, opsets: str = ""
 
 
 class NewModelDialog(QDialog):
-    """Asks for the new model's properties; calls `create`."""
+    """Asks for the new model's properties."""
 
-    def __init__(self, window: QWidget, create: Callable[[Model], object]) -> None:
+    created = Signal(object)  # Model
+
+    def __init__(self, window: QWidget) -> None:
         super().__init__(window)
         self.setWindowTitle("New model")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.resize(520, 420)
-        self._create = create
         self.name = QLineEdit("model")
         self.name.setAccessibleName("Name")
         self.opset = QSpinBox()
@@ -149,4 +148,4 @@ class NewModelDialog(QDialog):
             self.error.show_error(error)
             return
         self.accept()
-        self._create(model)
+        self.created.emit(model)
