@@ -27,7 +27,7 @@ from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.model.analysis.topology import Thing
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.run.staleness import StaleValues, concerns_inputs, rewires, sources, stale_after
@@ -123,6 +123,7 @@ class Results(QObject):
         self.current: RunRecord | None = None
         self.previous: RunRecord | None = None
         self._reference: Reference | None = None
+        self._untaken: tuple[RunRecord | None, frozenset[Graph]] = None, frozenset()
         self.pinned: tuple[Value, ...] = ()
         self.element: tuple[Value, tuple[int, ...]] | None = None  # chosen last, see choose_element
         self._records: list[RunRecord] = []  # the newest last
@@ -329,6 +330,20 @@ class Results(QObject):
         name = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
         return replace(one, operator=name, title=node.title)
 
+    @property
+    def untaken(self) -> frozenset[Graph]:
+        """The branches of If nodes that the shown run did not take in any call or iteration, and bodies in them."""
+        record = self.current
+        if record is None or record.unfinished:
+            return frozenset()
+        if record is not self._untaken[0]:
+            nodes = map(self.node_by_number, set(record.result.inner.keys.numbers.tolist()))
+            ran = {node.graph for node in nodes if node is not None and node.graph is not None}
+            owners = {graph.owner for graph in ran if isinstance(graph.owner, Node) and graph.owner.op_type == "If"}
+            others = (body for owner in owners for body in owner.bodies if body not in ran)
+            self._untaken = record, frozenset(graph for body in others for graph in body.walk())
+        return self._untaken[1]
+
     def error_of(self, node: Node) -> Failure | None:
         """Return why a node gave no values in the last run; None if it did, or was not reached."""
         found = self.node_of(node)
@@ -524,6 +539,7 @@ class Results(QObject):
         self._search.stop()
         self._stale, self._sought = StaleValues(), frozenset()
         self.current = self.previous = self._nodes = self._reference = None
+        self._untaken = None, frozenset()
         self._before_run = None, None
         self._cancel_old()
         self.changed.emit(None)

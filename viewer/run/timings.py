@@ -51,13 +51,16 @@ def measure_times(
 
     Every run computes everything; what they give is not kept.
     """
-    session = workspace.runs.session
+    session, inputs = workspace.runs.session, workspace.runs.inputs
+    memory_limit, time_limit = inputs.max_tensor or None, inputs.time_limit or None
 
     def prepare(progress: Progress) -> Request:
         if workspace.document.current.id != record.state:
             raise ModelError("The run is out of date", "Run the model again, then measure.")
         session.prepare(progress)
-        return session.request(record.feeds, seed=record.result.seed, fresh=True)
+        return session.request(
+            record.feeds, seed=record.result.seed, fresh=True, memory_limit=memory_limit, time_limit=time_limit
+        )
 
     def work(progress: Progress) -> Timings:
         request = read_model(prepare, progress)

@@ -283,6 +283,8 @@ def _why_nothing(workspace: Workspace, value: Value) -> str:
         return f"Not computed, because {node.because.reason}."
     if node is not None and node.because is not None:
         return f"Not computed, because {node.because.title or node.because.operator} failed, which it needs."
+    if value.graph in results.untaken:
+        return "Not computed: the other branch was taken."
     if workspace.runs.is_paused:
         return "Not computed yet: the run waits. Step (F10) or continue it (F8)."
     return "Not computed: the run did not reach it. Press Run (F6)."

@@ -369,3 +369,31 @@ def test_a_stop_in_a_function_says_in_which_call_and_shows_its_values(qtbot, win
     assert workspace.results.value_of(inner.outputs[0]).tolist() == [4, 12]
     workspace.runs.stop()
     idle(qtbot, workspace)
+
+
+BRANCHES = """
+<ir_version: 9, opset_import: ["" : 17]>
+net (float[2] x, bool c) => (float[2] y)
+{
+    [choose] y = If (c) <
+        then_branch = a () => (float[2] t) { [up] s = Exp (x) [more] t = Exp (s) },
+        else_branch = b () => (float[2] e) { [down] e = Neg (x) }>
+}
+"""
+
+
+def test_the_branch_that_was_not_taken_is_dim(window, qtbot, tmp_path):
+    path = tmp_path / "if.onnx"
+    onnx.save(onnx.parser.parse_model(BRANCHES), path)
+    workspace = opened(window, qtbot, path)
+    taken, other = node(workspace, "choose").bodies
+    for condition, untaken in ((True, other), (False, taken)):
+        workspace.runs.inputs.set_source("c", Constant(condition))
+        run(qtbot, workspace)
+        assert workspace.results.untaken == {untaken}
+        workspace.navigation.show(untaken)
+        qtbot.waitUntil(lambda body=untaken: workspace.graph is body and not workspace.parent().view.scenes.is_busy)
+        assert marked(workspace, "untaken") >= set(untaken.nodes)
+        pane = window.docks.open("tensor").pane
+        workspace.selection.set([next(iter(untaken.nodes)).outputs[0]])
+        qtbot.waitUntil(lambda pane=pane: pane.notice.text() == "Not computed: the other branch was taken.")

@@ -39,9 +39,9 @@ _MOST_FINE = 400  # more than this many marks in view are drawn without rounding
 class SceneHighlights:
     """The marked boxes and edges of one scene, ascending, by kind of mark.
 
-    Kinds: "selected", "hovered", "matches", "errors", "stale", "changed", "traced": what lies up- or downstream,
-    all else is dimmed while there is any; "taken" and "given": what would go into a part and come out of it; "came"
-    and "went": wires of the newer or the older of two models; and SIGNS, written on the boxes.
+    Kinds: "selected", "hovered", "matches", "errors", "stale", "untaken", "changed", "traced": what lies up- or
+    downstream, all else is dimmed while there is any; "taken" and "given": what would go into a part and come out of
+    it; "came" and "went": wires of the newer or the older of two models; and SIGNS, written on the boxes.
     """
 
     scene: Scene
@@ -95,7 +95,8 @@ class SceneHighlights:
             in_view = self.scene.box_grid.in_rect(*area)
             plain = in_view[self.scene.kinds[in_view] != Kind.CONTAINER]
             self._veil(painter, np.setdiff1d(plain, self.boxes["traced"]), theme, 150)
-        self._veil(painter, self._in(area, "stale"), theme, 130)
+        for kind in ("stale", "untaken"):
+            self._veil(painter, self._in(area, kind), theme, 130)
         self._outline(painter, self._in(area, "matches"), theme.match, 4.0, scale)
         self._paths(painter, "came", theme.added, 2.0, area, scale)
         self._paths(painter, "went", theme.removed, 2.0, area, scale, dashed=True)
