@@ -23,8 +23,8 @@ _AWAY = 20.0
 _BESIDE = 3.0  # from the line to the label's box, whose text stands PADDING further
 _ABOVE = 1.0
 _WIDEST = 190.0
-#: Labels reach this far from where their edge starts: how far around an area to look for them.
-MARGIN = 160.0
+#: Labels without a note reach this far from where their edge starts: how far around an area to look for them.
+MARGIN = _WIDEST + 30
 
 _TILE = 3000.0  # labels of more than this at once are compared tile by tile
 

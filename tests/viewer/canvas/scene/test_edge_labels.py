@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.canvas.layout import layout
 from onnx_workbench.viewer.canvas.paint.fonts import canvas_fonts
 from onnx_workbench.viewer.canvas.scene.builder import build
 from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions, Kind
-from onnx_workbench.viewer.canvas.scene.edge_labels import EdgeLabels
+from onnx_workbench.viewer.canvas.scene.edge_labels import MARGIN, EdgeLabels
 from onnx_workbench.viewer.canvas.scene.node_text import short_type
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
 from onnx_workbench.viewer.core.edge_notes import EdgeNote
@@ -53,6 +54,20 @@ def test_a_shape_is_written_beside_the_edge(small):
     found = labels_of(scene).in_rect(*scene.bounds)
     assert [label.text for label in found] == [shape_text((1, 3, 8, 8))]
     assert short_type(None) == ""
+
+
+@pytest.mark.parametrize("note", [None, NOTE], ids=["types", "notes"])
+@pytest.mark.parametrize("direction", ["down", "right"])
+def test_a_label_stays_within_the_reach_that_is_painted_anew_when_it_changes(small, direction, note):
+    small.values["c"]._type = TensorType(ElementType.FLOAT, Shape(("a_long_name_of_a_dimension",) * 4))
+    scene = scene_of(small.model().graph, DrawingOptions(direction=direction))
+    labels = labels_of(scene, note)
+    for label in labels.in_rect(*scene.bounds):
+        x, y = scene.layout.route_points[scene.layout.route_starts[label.edge]].tolist()
+        left, top, width, height = label.rect
+        reach = labels.reach if note is not None else MARGIN
+        assert x - reach <= left and left + width <= x + reach
+        assert y - MARGIN <= top and top + height <= y + MARGIN
 
 
 @pytest.mark.parametrize("note", [None, NOTE], ids=["types", "notes"])
