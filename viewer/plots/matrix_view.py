@@ -35,6 +35,7 @@ _LEGEND = 74  # pixels right of the picture, at least
 _BAR = 22  # of those, before the numbers of the legend
 _MARGIN = 6
 _STATUS = 20
+_BESIDE_NAME = 12  # px between the name of an axis and the first or last number of the other one
 _MOST_ZOOM = 200.0
 _STILL = 4  # px that a hand moves without meaning to drag
 _REST = 120  # milliseconds without moving after which what is seen is made finer
@@ -190,7 +191,8 @@ class MatrixView(QWidget):
             return 0.0, 0.0
         metrics = QFontMetricsF(self._legend_font())
         last = max((abs(end) for end in (picture.axes[0].start, picture.axes[0].stop)), default=0)
-        widest = max(metrics.horizontalAdvance(number_text(last)), metrics.horizontalAdvance(picture.names[0]))
+        name = metrics.horizontalAdvance(picture.names[0]) + _BESIDE_NAME
+        widest = max(metrics.horizontalAdvance(number_text(last)), name)
         return widest + 6, metrics.height() + 2
 
     def _legend_width(self) -> float:
@@ -464,14 +466,15 @@ class MatrixView(QWidget):
         painter.setPen(theme().muted)
         metrics = QFontMetricsF(painter.font())
         right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-        name = QRectF(0, frame.bottom() + 2, frame.left() - 4, metrics.height())
+        name = QRectF(0, frame.bottom() + 2, frame.left() - 4 - _BESIDE_NAME, metrics.height())
         painter.drawText(name, right, names[0])
         for number, middle in _ticks(axes[0], place.top(), down, frame.top(), frame.bottom(), 2 * metrics.height()):
             field = QRectF(0, middle - metrics.height() / 2, frame.left() - 4, metrics.height())
             painter.drawText(field, right, number_text(number))
         widest = metrics.horizontalAdvance(number_text(axes[1].stop)) + 16
         end = frame.right() - metrics.horizontalAdvance(names[1]) - 8
-        for number, middle in _ticks(axes[1], place.left(), across, frame.left(), end, widest):
+        last = end - _BESIDE_NAME - widest / 2
+        for number, middle in _ticks(axes[1], place.left(), across, frame.left(), last, widest):
             field = QRectF(middle - widest / 2, frame.bottom() + 2, widest, metrics.height())
             painter.drawText(field, Qt.AlignmentFlag.AlignCenter, number_text(number))
         painter.drawText(QRectF(end, frame.bottom() + 2, frame.right() - end, metrics.height()), right, names[1])

@@ -66,8 +66,8 @@ def test_a_label_stays_within_the_reach_that_is_painted_anew_when_it_changes(sma
         x, y = scene.layout.route_points[scene.layout.route_starts[label.edge]].tolist()
         left, top, width, height = label.rect
         reach = labels.reach if note is not None else MARGIN
-        assert x - reach <= left and left + width <= x + reach
-        assert y - MARGIN <= top and top + height <= y + MARGIN
+        assert x - reach <= left < left + width <= x + reach
+        assert y - MARGIN <= top < top + height <= y + MARGIN
 
 
 @pytest.mark.parametrize("note", [None, NOTE], ids=["types", "notes"])
