@@ -24,7 +24,7 @@ from onnx_workbench.model.errors import ModelError, errors_to
 GROUP = "onnx_workbench.extensions"
 ENTRY = "entry:"
 
-Kind = Literal["operator", "check", "action"]
+Kind = Literal["operator", "check"]
 
 
 @dataclass(slots=True, eq=False)

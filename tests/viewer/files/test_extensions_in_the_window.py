@@ -10,6 +10,7 @@ from onnx_workbench.model import extensions, schemas
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.viewer.core.settings import EXTENSION_FILES, EXTENSIONS
 from onnx_workbench.viewer.dialogs.preferences import PreferencesDialog
+from onnx_workbench.viewer.popups.operator_palette import operators
 from tests.end_to_end.test_extensions import EXAMPLE, MODEL
 from tests.viewer.opening import opened, run
 
@@ -45,6 +46,7 @@ def test_a_file_is_listed_and_loaded_once_it_is_ticked(window, qtbot, tmp_path):
     assert schemas.find("Twice", 2, "my.ops") is not None
     assert window.settings.get(EXTENSIONS) == (str(EXAMPLE),)
     assert "3 additions" in listed.list.item(0).text()
+    assert {"Twice", "SplitHalf"} <= {entry.op_type for entry in operators(tab.workspace.graph)}  # in the palette
     value = next(value for value in tab.workspace.graph.values() if value.name == "d")
     qtbot.waitUntil(lambda: str(tab.workspace.types.type_of(value)) == "float[2,6]")
     run(window, "run.run")
