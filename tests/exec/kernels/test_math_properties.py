@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from onnx_workbench.exec.kernels.registry import find
 from onnx_workbench.exec.kernels.shared.blocks import PIECE
 from tests.exec.kernels.harness import assert_same, call
 
@@ -226,7 +227,6 @@ def test_matmul_integer_takes_zero_points_per_row_and_column() -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_short_weights_prepared_once_give_the_same(dtype: str) -> None:
-    from onnx_workbench.exec.kernels.registry import find
 
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal((4, 4)).astype(dtype_named(dtype)) for _ in range(2))
@@ -242,13 +242,23 @@ def test_short_weights_prepared_once_give_the_same(dtype: str) -> None:
 
 
 def test_prepared_integer_weights_give_the_same() -> None:
-    from onnx_workbench.exec.kernels.registry import find
-
     a, b = np.arange(6, dtype=np.uint8).reshape(2, 3), np.arange(-3, 3, dtype=np.int8).reshape(3, 2)
     zeros = [np.array(2, np.uint8), np.array(1, np.int8)]
     run = find("MatMulInteger", 10).prepare((None, b, None, zeros[1]))
     assert run is not None
     assert_same(run(a, b, *zeros), call("MatMulInteger", [a, b, *zeros], opset=10), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(("rows", "depth", "columns"), [(1, 700, 600), (20, 768, 512), (60, 768, 512), (20, 4000, 80)])
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_prepared_integer_weights_give_the_same_in_any_size(rows: int, depth: int, columns: int, kind: str) -> None:
+    random = np.random.default_rng(depth)
+    a = random.integers(0, 256, (rows, depth)).astype(np.uint8)
+    b, zeros = random.integers(0, 256, (depth, columns)).astype(kind), [np.array(9, np.uint8), np.array(7, kind)]
+    run = find("MatMulInteger", 10).prepare((None, b, None, zeros[1]))
+    assert run is not None
+    whole = (a.astype(np.int64) - 9) @ (b.astype(np.int64) - 7)
+    np.testing.assert_array_equal(run(a, b, *zeros), whole.astype(np.int32), strict=True)
 
 
 # --- order and running totals ----------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from onnx_workbench.exec.errors import KernelError, LimitError
 from onnx_workbench.exec.kernels.context import Limits, set_limits
 from onnx_workbench.exec.kernels.onnx.nn import depthwise, strategies, strips
-from onnx_workbench.exec.kernels.onnx.nn.convolution import prepare_conv
+from onnx_workbench.exec.kernels.onnx.nn.convolution import conv_1, conv_integer_10, prepare_conv, prepare_conv_integer
 from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.windows import Window, window
 from onnx_workbench.exec.kernels.threads import set_threads
@@ -403,3 +403,45 @@ def test_causal_convolution_in_pieces_is_the_whole() -> None:
     rest, end = call("CausalConvWithState", [x[:, :, 2:], w, None, state], opset=27, outputs=2, activation="silu")
     np.testing.assert_allclose(np.concatenate([first, rest], axis=2), whole, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(end, last)
+
+
+@pytest.mark.parametrize(
+    ("channels", "kernel", "attributes"),
+    [
+        (64, 3, {"pads": (1, 1, 1, 1)}),
+        (64, 3, {"pads": (2, 2, 2, 2), "dilations": (2, 2)}),
+        (100, 3, {"pads": (1, 1, 1, 1)}),
+        (16, 1, {}),
+        (24, 3, {"pads": (1, 1, 1, 1), "group": 24}),
+        (24, 3, {"strides": (2, 2), "group": 3}),
+    ],
+)
+@pytest.mark.parametrize("shift", [0, 3, 128])
+def test_prepared_integer_weights_convolve_exactly(
+    channels: int, kernel: int, attributes: dict[str, Any], shift: int
+) -> None:
+    random = np.random.default_rng(channels)
+    x = random.integers(0, 256, (1, channels, 12, 12)).astype(np.uint8)
+    w = random.integers(0, 256, (channels, channels // attributes.get("group", 1), kernel, kernel)).astype(np.uint8)
+    zeros = np.array(shift, np.uint8), random.integers(0, 256, channels).astype(np.uint8)
+    run = prepare_conv_integer([None, w, None, zeros[1]], **attributes)
+    assert run is not None
+    expected = conv_integer_10(x, w, *zeros, **attributes)
+    for _ in range(2):  # the second time by what the first one kept
+        np.testing.assert_array_equal(run(x, w, *zeros), expected, strict=True)
+
+
+@pytest.mark.parametrize("group", [1, 16])
+def test_prepared_weights_of_16_bits_give_what_plain_ones_do(group: int) -> None:
+    random = np.random.default_rng(0)
+    x = random.standard_normal((2, 16, 20, 20)).astype(np.float16)
+    w, b = random.standard_normal((16, 16 // group, 3, 3)).astype(np.float16), np.ones(16, np.float16)
+    run = prepare_conv([None, w, b], group=group, pads=(1, 1, 1, 1))
+    assert run is not None
+    expected = conv_1(x, w, b, group=group, pads=(1, 1, 1, 1))
+    for _ in range(2):
+        found = run(x, w, b)
+        assert found.dtype == np.float16
+        np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-3)
+    with pytest.raises(KernelError, match="same type"):
+        run(x.astype(np.float32), w, b)

@@ -43,29 +43,51 @@ def conv_1(
 def prepare_conv(constants: Sequence[Array | None], **attributes: Any) -> Callable[..., Array] | None:
     """Keep weights in the form that the quickest way for the shape reads."""
     w, b = constants[1], constants[2] if len(constants) > 2 else None
-    if w is None or (len(constants) > 2 and constants[2] is None) or w.dtype.char not in "fd":
+    if w is None or (len(constants) > 2 and constants[2] is None) or w.dtype.char not in "fde":
         return None
+    convolution = _convolution(widen(w), None if b is None else widen(b), attributes)
+
+    def run(x: Array, weights: Array, _bias: Array | None = None) -> Array:
+        if x.dtype != w.dtype:
+            check_one_type(x, weights)
+        return convolution(x)
+
+    def run_half(x: Array, weights: Array, _bias: Array | None = None) -> Array:
+        check_one_type(x, weights)
+        return narrow(convolution(widen(x)), x.dtype)
+
+    return run_half if w.dtype.char == "e" else run
+
+
+def _convolution(
+    w: Array, b: Array | None, attributes: dict[str, Any], *, of_integers: bool = False
+) -> Callable[[Array], Array]:
+    """Return a function that convolves inputs of the type of the weights, the quickest way for their shape.
+
+    With `of_integers` that is one that only multiplies and adds: sums that fit the type are exact.
+    """
     group = attributes.get("group", 1)
     known: dict[tuple[int, ...], tuple[Window, strategies.Runner]] = {}
 
-    def run(x: Array, weights: Array, bias: Array | None = None) -> Array:
+    def run(x: Array) -> Array:
         found = known.get(x.shape)
-        if found is None or x.dtype != w.dtype:
-            return first(x, weights, bias)
+        if found is None:
+            return first(x)
         view, runner = found
         out = empty((x.shape[0], w.shape[0], *view.output), x.dtype)
         runner(_flat(np.ascontiguousarray(x)), _flat(out))
         return out
 
-    def first(x: Array, weights: Array, bias: Array | None) -> Array:
-        check_one_type(x, weights)
-        view = _window_of(x, weights, bias, attributes)
+    def first(x: Array) -> Array:
+        view = _window_of(x, w, b, attributes)
         flat_view = _flat_window(view)
         if view.rank > 2 or not (x.size and w.size and positions(view)):
-            return convolve(x, weights, bias, view, group)
+            return convolve(x, w, b, view, group)
         out = empty((x.shape[0], w.shape[0], *view.output), x.dtype)
         x = np.ascontiguousarray(x)
         names, makers = _ways(_flat(w), flat_view, group, x.shape[1])
+        if of_integers:
+            names = [name for name in names if not name.startswith("winograd")]
         runner = makers[quickest(names, _flat(w).shape, flat_view)](_flat(w), b, flat_view)
         runner(_flat(x), _flat(out))
         if len(known) < _KEPT_SHAPES:
@@ -232,6 +254,24 @@ def conv_integer_10(
     return integer_convolve(x, w, x_zero_point, w_zero_point, view, group).astype(np.int32)
 
 
+@prepares(conv_integer_10)
+def prepare_conv_integer(constants: Sequence[Array | None], **attributes: Any) -> Callable[..., Array] | None:
+    """Centre constant weights once, and keep them in the form that the quickest way for the shape reads."""
+    w, w_zero = constants[1], constants[3] if len(constants) > 3 else None
+    if w is None or w.ndim < 3 or (len(constants) > 3 and w_zero is None):
+        return None
+    weights, longest = _centred_weights(w, w_zero)
+    made: dict[type, Callable[[Array], Array]] = {}
+
+    def run(x: Array, _w: Array, x_zero: Array | None = None, _w_zero: Array | None = None) -> Array:
+        source, dtype = _centred_input(x, x_zero, longest)
+        if dtype not in made:
+            made[dtype] = _convolution(weights.astype(dtype), None, attributes, of_integers=True)
+        return made[dtype](source).astype(np.int32)
+
+    return run
+
+
 @kernel("QLinearConv", since=10)
 def qlinear_conv_10(
     x: Array,
@@ -272,18 +312,27 @@ def integer_convolve(x: Array, w: Array, x_zero: Array | None, w_zero: Array | N
 
     float32 is exact up to 2²⁴, float64 up to 2⁵³: the shorter type is used when no sum can exceed it.
     """
-    terms = w.shape[1] * prod(view.kernel)
-    x_shift = 0 if x_zero is None else int(x_zero.reshape(-1)[0])
-    per_output = (-1, *(1,) * (w.ndim - 1))
-    w_shift = np.zeros((), np.float64) if w_zero is None else w_zero.astype(np.float64)
-    weights = w - (w_shift.reshape(per_output) if w_shift.size > 1 else w_shift.reshape(()))
-    largest = max(abs(int(np.iinfo(x.dtype).min) - x_shift), abs(int(np.iinfo(x.dtype).max) - x_shift))
-    bound = float(np.abs(weights).reshape(w.shape[0], terms).sum(axis=1).max(initial=0)) * largest if terms else 0.0
-    dtype = np.float32 if bound < 1 << 24 else np.float64
-    source: Array = x.astype(dtype)
-    if x_shift:
-        source -= dtype(x_shift)
+    weights, longest = _centred_weights(w, w_zero)
+    source, dtype = _centred_input(x, x_zero, longest)
     return convolve(source, weights.astype(dtype), None, view, group)
+
+
+def _centred_weights(w: Array, zero: Array | None) -> tuple[Array, float]:
+    """Return weights less their zero points, and the largest sum of their absolute values in one output."""
+    shift = np.zeros((), np.float64) if zero is None else zero.astype(np.float64)
+    weights: Array = w - (shift.reshape(-1, *(1,) * (w.ndim - 1)) if shift.size > 1 else shift.reshape(()))
+    return weights, float(np.abs(weights).sum(axis=tuple(range(1, w.ndim))).max(initial=0))
+
+
+def _centred_input(x: Array, zero: Array | None, longest: float) -> tuple[Array, type[np.float32 | np.float64]]:
+    """Return x less its zero point in the shorter type in which sums with such weights are exact, and that type."""
+    shift, limits = 0 if zero is None else int(zero.reshape(-1)[0]), np.iinfo(x.dtype)
+    largest = max(abs(int(limits.min) - shift), abs(int(limits.max) - shift))
+    dtype = np.float32 if longest * largest < 1 << 24 else np.float64
+    source: Array = x.astype(dtype)
+    if shift:
+        source -= dtype(shift)
+    return source, dtype
 
 
 # Stateful
