@@ -11,10 +11,10 @@ from shiboken6 import isValid
 
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.shared.dtypes import cast
-from onnx_workbench.model.edits.import_weights import (
+from onnx_workbench.model.edits.initializers import set_tensor
+from onnx_workbench.model.edits.weight_matching import (
     WeightMatch,
     WeightMatches,
-    import_weights,
     match_weights,
     read_weights,
 )
@@ -172,8 +172,9 @@ class ImportWeightsDialog(QDialog):
                 self._refuse(ModelError("The model was edited meanwhile", "Open the file once more."))
                 return
             with workspace.document.edit(title) as edit:
-                count = import_weights(edit, read)
-            workspace.messages.show("info", f"{plural(count, 'initializer')} replaced")
+                for match, tensor in read:
+                    set_tensor(edit, match.value, tensor)
+            workspace.messages.show("info", f"{plural(len(read), 'initializer')} replaced")
             if isValid(self):
                 self.accept()
 

@@ -1,4 +1,4 @@
-"""Replacing initializers by the arrays of a weight file: matched by name, then compared by shape and type."""
+"""Arrays of a weight file for the initializers of a model: matched by name, then compared by shape and type."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from onnx_workbench.model.edits.initializers import set_tensor
 from onnx_workbench.model.edits.tensors import kind_of, remade
-from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.io.tensors.weight_files import StoredArray, WeightFile
 from onnx_workbench.model.ir.graph import Model, Value
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
@@ -94,15 +92,6 @@ def read_weights(
             continue
         array = weights.read(match.array.name).numpy()
         yield match, remade(old, cast(array.T if match.fit == "transposed" else array, kind_of(old)))
-
-
-def import_weights(edit: Transaction, read: Iterable[tuple[WeightMatch, Tensor]]) -> int:
-    """Replace initializers by what `read_weights` read; return how many were replaced."""
-    count = 0
-    for match, tensor in read:
-        set_tensor(edit, match.value, tensor)
-        count += 1
-    return count
 
 
 def _short(name: str) -> str:
