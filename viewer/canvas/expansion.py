@@ -73,7 +73,7 @@ class NodeExpansion:
         for tag in tags:
             (expanded.add if is_open else expanded.discard)(tag_key(scene.boxes[box], tag.purpose))
         self._scenes.keep_position(box)
-        self._scenes.load()
+        self._scenes.load(keeps_ranks=False)
 
     def _set_expanded(self, box: int, *, is_open: bool) -> None:
         scene, expanded = self._surface.scene, self._scenes.state.expanded

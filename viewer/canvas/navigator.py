@@ -129,7 +129,7 @@ class Navigator(QObject):
             self._pending_item, self._keeps_zoom = item, keeps_zoom
         elif self._expansion.open_around(item):
             self._pending_item, self._keeps_zoom = item, keeps_zoom
-            self._scenes.load()
+            self._scenes.load(keeps_ranks=False)
         elif keeps_zoom:
             area = self._surface.scene.bounds_of(self._surface.scene.drawing.boxes_for(item)[:1])
             if area is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal
@@ -136,8 +136,11 @@ class SceneController(QObject):
         self._surface.set_scene(None)
         self.load(first=True)
 
-    def load(self, *, first: bool = False, fit: bool = False) -> None:
-        """Draw the graph again, with a layout near the one before; fit: show the whole or the beginning of it."""
+    def load(self, *, first: bool = False, fit: bool = False, keeps_ranks: bool = True) -> None:
+        """Draw the graph again, with a layout near the one before; fit: show the whole or the beginning of it.
+
+        `keeps_ranks` False: each node moves to the rank that suits what is new.
+        """
         self._pending.fit = self._pending.fit or fit
         previous, scene = None, self._surface.scene
         self._updater.forget()
@@ -145,7 +148,7 @@ class SceneController(QObject):
             previous = scene.layout
         elif first and self.state.options == self.options:
             previous = self.state.layout
-        self._loader.load(self._request(previous))
+        self._loader.load(replace(self._request(previous), keeps_ranks=keeps_ranks))
 
     def reload(self, *, fit: bool = False) -> None:
         """Draw the graph again; the middle of the view and the selection stay where they are."""

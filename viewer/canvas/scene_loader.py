@@ -46,13 +46,17 @@ _FEW_RESIZED = 16  # boxes: each costs a pass over all edges
 
 @dataclass(frozen=True, eq=False)
 class SceneRequest:
-    """A graph to draw and lay out. `is_new`: the groups that are open at first are still to be determined."""
+    """A graph to draw and lay out. `is_new`: the groups that are open at first are still to be determined.
+
+    `keeps_ranks`: what is new finds room beside or between what was there, which takes milliseconds.
+    """
 
     graph: Graph
     options: DrawingOptions
     expanded: frozenset[Hashable]
     is_new: bool
     previous: Layout | None = None  # the one that the layout may start from
+    keeps_ranks: bool = True
 
 
 class SceneLoader(QObject):
@@ -103,7 +107,7 @@ class SceneLoader(QObject):
         builder = run_in_chunks(self._draw(request, expanded, cards), progress)
         drawing = builder.drawing
         progress.report(0, 0, f"Laying out {plural(len(drawing.boxes), 'node')} …")
-        return place(drawing, request.previous, progress)
+        return place(drawing, request.previous, progress, keeps_ranks=request.keeps_ranks)
 
     def _find_groups(self, request: SceneRequest, progress: Progress) -> frozenset[Hashable]:
         """Make groups and folded nodes of a graph known, and return the open groups. Reads the model."""
@@ -219,14 +223,20 @@ class SceneLoader(QObject):
         return restructured(drawing, touched, self._cards, self._ids, self._type_of)
 
 
-def place(drawing: Drawing, previous: Layout | None = None, progress: Progress = SILENT) -> Scene:
+def place(
+    drawing: Drawing, previous: Layout | None = None, progress: Progress = SILENT, *, keeps_ranks: bool = True
+) -> Scene:
     """Lay out from scratch, or after a small change from the layout before. Any thread, while the model is
     unchanged.
 
     A large scene is returned with its lookup tables built, so that the GUI thread need not wait for them.
     """
     wanted = request(drawing)
-    scene = Scene(drawing, layout(wanted, progress) if previous is None else relayout(previous, wanted, progress))
+    if previous is None or not keeps_ranks:
+        placed = layout(wanted, progress, previous)
+    else:
+        placed = relayout(previous, wanted, progress)
+    scene = Scene(drawing, placed)
     if len(scene.boxes) > _LARGE:
         scene.prepare()
         _return_memory()

@@ -255,3 +255,20 @@ def test_each_call_of_a_function_has_tags_of_its_own(show, qtbot, reshaped):
         (FoldTag("sizes", 4, is_open=False),),
         (FoldTag("sizes", 4, is_open=True),),
     ]
+
+
+def test_nodes_that_a_tag_shows_stand_in_ranks_of_the_others(show, qtbot):
+    """Not in a rank of their own, around which all edges would have to go."""
+    g = Graphs()
+    g.input("x", 2)
+    g.constant("w", np.ones((2, 2), np.float16))
+    g.node("Relu", ["x"], ["r"])
+    g.node("Exp", ["r"], ["e"])
+    g.node("Cast", ["w"], ["c"], to=1)
+    g.node("MatMul", ["e", "c"], ["y"])
+    g.outputs("y")
+    view = show(g.model())
+    view.expansion.toggle_tags(view.scene.drawing.boxes_of(producer(g, "y"))[0])
+    wait(qtbot, view)
+    exp, cast = (view.scene.drawing.boxes_of(producer(g, name))[0] for name in ("e", "c"))
+    assert view.scene.layout.ranks[exp] == view.scene.layout.ranks[cast]

@@ -189,12 +189,13 @@ class EdgeLabels:
         )
 
     def _box(self, points: Real, width: float, lines: int = 1) -> Rect:
-        """Return the box of a label with a text of this width, right of an edge with these pieces or above it."""
+        """Return the box of a label with a text of this width, beside an edge with these pieces or above it."""
         width, height = width + 2 * PADDING, lines * HEIGHT
         away = _AWAY if self._is_down else width / 2 + 8.0
         x, y = _point_after(points, away, axis=1 if self._is_down else 0)
         if self._is_down:
-            return round(x + _BESIDE), round(y - height / 2), width, height
+            turns_right = points[0, 3, 0] - points[0, 0, 0] > width / 2  # the line would run through it
+            return round(x - _BESIDE - width if turns_right else x + _BESIDE), round(y - height / 2), width, height
         return round(x - width / 2), round(y - height - _ABOVE), width, height
 
     def _decide(self, new: list[EdgeLabel], near: list[EdgeLabel]) -> None:
