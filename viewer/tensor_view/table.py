@@ -113,6 +113,10 @@ class CellDelegate(QStyledItemDelegate):
             QToolTip.hideText()
 
 
+#: Characters of a column of integers of so many bits, and of its number above.
+_INTEGER_WIDTHS = {2: 5, 4: 5, 8: 5, 16: 7}
+
+
 class TensorTable(QTableView):
     """One plane as numbers. Ctrl+C copies, Ctrl+V pastes, F2 or typing edits, Delete asks for a fill value."""
 
@@ -148,10 +152,14 @@ class TensorTable(QTableView):
         self.cells.refused(error)
 
     def set_metrics(self) -> None:
-        """Set cells as high as the font needs and wide enough for most numbers."""
+        """Set cells as high as the font needs and wide enough for most numbers of their type."""
         metrics = self.fontMetrics()
+        kind = self.delegate.element_type
         self.verticalHeader().setDefaultSectionSize(metrics.height() + 5)
-        wide = 24 if self.delegate.element_type is not None and self.delegate.element_type.bits in (0, 64, 128) else 12
+        if kind is not None and kind.is_int and kind.bits in _INTEGER_WIDTHS:
+            wide = _INTEGER_WIDTHS[kind.bits]
+        else:
+            wide = 24 if kind is not None and kind.bits in (0, 64, 128) else 12
         if self.cells.format in ("in full", "hexadecimal"):
             wide = max(wide, 20)
         self.horizontalHeader().setDefaultSectionSize(metrics.horizontalAdvance("0") * wide + 14)

@@ -149,8 +149,9 @@ class TensorTableModel(QAbstractTableModel):
             if _is_number(value):
                 if value != value:
                     return colors.error
-                if abs(value) == float("inf"):
-                    return colors.warning
+                with np.errstate(over="ignore"):  # of the least integer of a type
+                    if abs(value) == float("inf"):
+                        return colors.warning
                 return colors.muted if value == 0 else None
             return None
         where = ", ".join(map(str, self.element(index)))

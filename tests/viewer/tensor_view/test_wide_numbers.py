@@ -130,3 +130,13 @@ def test_a_legend_has_room_for_its_numbers(qtbot, panel, chain, array):
     look(qtbot, panel, "Heat map", picture)
     wide = QFontMetricsF(picture._legend_font()).horizontalAdvance(number_text(array.min(), 3))
     assert picture._frame().right() + 8 + 10 + 4 + wide <= picture.width()
+
+
+def test_columns_of_small_integers_are_narrow_but_hold_each_of_them(qtbot, panel, chain):
+    select(qtbot, panel, put(chain, np.array([[-128, 127], [0, 1]], np.int8)))
+    look(qtbot, panel, "Table", panel.pane.table)
+    table = panel.pane.table
+    narrow = table.columnWidth(0)
+    assert narrow >= QFontMetricsF(monospace()).horizontalAdvance("-128") + 8
+    select(qtbot, panel, put(chain, np.array([[-1.5, 2.5], [0, 1]], np.float32), name="f"))
+    assert table.columnWidth(0) > 1.5 * narrow
