@@ -19,6 +19,7 @@ _PAGES = {
     "ExtractDialog": "dialogs/extract",
     "FindReplaceDialog": "dialogs/find-replace",
     "GraphView": "panels/graph",
+    "ImportWeightsDialog": "dialogs/import-weights",
     "ListWindow": "panels/inspector",
     "MergeDialog": "dialogs/merge",
     "NewModelDialog": "dialogs/new-model",
