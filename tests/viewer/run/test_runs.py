@@ -13,12 +13,13 @@ from onnx_workbench.exec.engine.breakpoints import Breakpoint
 from onnx_workbench.exec.inputs.sources import Constant, File, Random, Range, make_feeds
 from onnx_workbench.exec.results.run_file import load_run
 from onnx_workbench.exec.session import Session
+from onnx_workbench.model.budget import process_budget
 from onnx_workbench.model.edits.nodes import delete_and_bridge, rename_node
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.types import SequenceType, Shape, TensorType
-from onnx_workbench.viewer.core.settings import RUN_IN_PROCESS
+from onnx_workbench.viewer.core.settings import MEMORY_LIMIT, RUN_IN_PROCESS
 from onnx_workbench.viewer.run.inputs import as_json, from_json
 from onnx_workbench.viewer.run.results import info_of
 from onnx_workbench.viewer.run.saved_runs import take_up_run, write_run
@@ -66,6 +67,16 @@ def test_the_first_run_keeps_what_is_selected(window, qtbot, net):
     workspace.selection.set([value(workspace, "x")])
     run(qtbot, workspace)
     assert workspace.selection.items == (value(workspace, "x"),)
+
+
+@pytest.mark.parametrize("own_process", [False, True])
+def test_a_run_keeps_to_the_memory_limit_of_the_preferences(window, qtbot, net, own_process):
+    window.settings.set(RUN_IN_PROCESS, own_process)
+    workspace = opened(window, qtbot, net)
+    for text, limit in (("1 GB", 1 << 30), ("automatic", process_budget())):
+        window.settings.set(MEMORY_LIMIT, text)
+        run(qtbot, workspace)
+        assert workspace.results.current.result.memory.limit == limit
 
 
 def test_nothing_has_a_value_before_the_first_run(window, qtbot, net):
