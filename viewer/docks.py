@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from onnx_workbench.viewer.core.garbage_collection import delete_widget
 from onnx_workbench.viewer.core.settings import CLOSED_PANELS, Settings
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.panel_list import PANELS, PanelInfo
@@ -78,7 +79,7 @@ class PanelDock(QDockWidget):
         panel = self._panels.pop(workspace, None)
         if panel is not None:
             self._stack.removeWidget(panel)
-            panel.deleteLater()
+            delete_widget(panel)
 
     @property
     def panel(self) -> Panel | None:

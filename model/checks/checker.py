@@ -64,8 +64,10 @@ class Checker:
         self.check_all()
 
     def close(self) -> None:
-        """Stop listening to the document."""
+        """Stop listening to the document, and give free what is known of it."""
         self._end()
+        self._standing, self._pending = {}, {}
+        self._stop_running()
 
     @property
     def problems(self) -> list[Problem]:

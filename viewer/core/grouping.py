@@ -40,6 +40,7 @@ class Grouping(QObject):
         self._asked: set[Graph] = set()  # graphs whose blocks are shown, worthwhile or not
         self._trees: dict[Graph, ScopeTree] = {}
         self._making: dict[Graph, ModelReader] = {}
+        self.destroyed.connect(self._trees.clear)
         changes.structure_changed.connect(self._forget)
         changes.nodes_changed.connect(lambda nodes: self._forget({node.graph for node in nodes}))
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QApplication, QStackedWidget, QTabBar, QToolButton, QVBoxLayout, QWidget
 
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.viewer.core.garbage_collection import delete_widget, free_model
 from onnx_workbench.viewer.core.messages import Message
 from onnx_workbench.viewer.files.view_store import ViewStore
 from onnx_workbench.viewer.style.formatting import display
@@ -137,7 +139,8 @@ class DocumentArea(QWidget):
         self.tab_removed.emit(tab)
         tab.close_workspace()
         self._tabs.removeTab(self._tabs.indexOf(tab))
-        tab.deleteLater()
+        tab.destroyed.connect(partial(free_model, tab.workspace.model))
+        delete_widget(tab)
         self._show_titles()  # another file of the same name needs its folder no longer
 
     def show_beside(self, beside: SideBySide) -> None:

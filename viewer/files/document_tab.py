@@ -36,7 +36,6 @@ class DocumentTab(QWidget):
         super().__init__()
         from onnx_workbench.viewer.canvas.graph_view import GraphView
 
-        # Looking through the model again and again would stop the window for half a second each time at 100,000 nodes.
         garbage_collection.exclude_model()
         self.workspace = workspace
         workspace.setParent(self)
@@ -138,7 +137,6 @@ class DocumentTab(QWidget):
         """Stop all work; the tab is going away."""
         self.keeper.close()
         self.workspace.close()
-        garbage_collection.include_models()
 
     def graph_number(self) -> int:
         """Number of the graph shown among all graphs of the model, by which it is found after a reload."""

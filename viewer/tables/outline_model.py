@@ -45,6 +45,7 @@ class OutlineModel(TreeModel):
             set()
         )  # in branches of graphs: contain more or fewer nodes than shown
         grouping.regrouped.connect(self._fill)
+        self.destroyed.connect(self._root.forget_all)
 
     # -- building ------------------------------------------------------------------------------------------------
 
@@ -88,13 +89,9 @@ class OutlineModel(TreeModel):
 
     def _forget(self, row: OutlineRow) -> None:
         """A branch is not built any more."""
-        pending = [row]
-        while pending:
-            one = pending.pop()
-            pending.extend(one.children or ())
+        for one in row.forget_all():
             if isinstance(one.subject, Graph):
                 self._graphs.pop(one.subject, None)
-            one.forget()
 
     # -- following edits -------------------------------------------------------------------------------------------
 

@@ -91,9 +91,13 @@ class OutlineRow:
                 self.stretches = self.stretches or {}
                 self.stretches.update(dict.fromkeys(row.subject.subjects, row))
 
-    def forget(self) -> None:
-        """Nothing below it is built any more."""
-        self.children = self.rows = self.stretches = None
+    def forget_all(self) -> list[OutlineRow]:
+        """Nothing below it is built any more; return it and all that was."""
+        forgotten = [self]
+        for row in forgotten:
+            forgotten.extend(row.children or ())
+            row.children = row.rows = row.stretches = None
+        return forgotten
 
     # -- what it says --------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import weakref
 from PySide6.QtCore import QObject
 
 from onnx_workbench.viewer.core import garbage_collection
+from tests.model import builders
 
 
 class Ring(QObject):
@@ -47,21 +48,39 @@ def test_without_a_window_python_collects(collector):
     assert not gc.isenabled()
 
 
-class Model:
-    """In a cycle with itself."""
-
-    def __init__(self) -> None:
-        self.me = self
-
-
 def test_the_cycles_of_a_closed_model_go_without_waiting_for_other_garbage(qtbot, collector):
-    model, gone = Model(), []
-    weakref.finalize(model, lambda: gone.append(1))
+    view, gone = Ring(), []
+    weakref.finalize(view, lambda: gone.append(1))
     garbage_collection.exclude_model()
-    del model
+    del view
     collector.collect()
     gc.collect()
     assert not gone
-    garbage_collection.include_models()
-    collector.collect()
-    assert gone
+    model = builders.model()
+    nodes = list(model.graph.nodes)
+    garbage_collection.free_model(model)
+    qtbot.waitUntil(lambda: bool(gone))
+    assert all(node.graph is None and not node.inputs for node in nodes)
+
+
+def test_closing_a_small_document_searches_no_large_one(qtbot, collector, monkeypatch):
+    monkeypatch.setattr(garbage_collection, "_MOST_INCLUDED", 0)
+    garbage_collection.exclude_model()
+    exempt = gc.get_freeze_count()
+    model = builders.model()
+    first = next(iter(model.graph.nodes))
+    garbage_collection.free_model(model)
+    qtbot.waitUntil(lambda: first.graph is None)
+    qtbot.wait(500)
+    assert gc.get_freeze_count() > exempt // 2
+    gc.unfreeze()
+
+
+def test_a_closed_tab_gives_its_model_free(qtbot, window, write_model):
+    window.files.open([write_model()])
+    qtbot.waitUntil(lambda: window.workspace is not None)
+    graph = window.workspace.model.graph
+    nodes = list(graph.nodes)
+    window.files.forget(window.tabs()[0])
+    qtbot.waitUntil(lambda: not len(graph.nodes))
+    assert all(node.graph is None and not node.outputs for node in nodes)

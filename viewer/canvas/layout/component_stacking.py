@@ -201,14 +201,14 @@ def _ranked(
     keep = unique.source != unique.target
     source = np.where(back, unique.target, unique.source)[keep]
     target = np.where(back, unique.source, unique.target)[keep]
-    graph = ranks.digraph(*_lengthened(n, source, target, longer[keep]))
     # Edges of one value share a line, so pulling a node towards its consumers shortens as many lines as it has values.
     # The line of a value with many consumers is there anyway: these sink to where they are needed.
     shared = (np.bincount(unique.value) > _FEW)[unique.value][keep]
-    pull = np.zeros(len(graph), np.int64)
-    pull[:n] = 2 * unique.values_of - np.bincount(target, np.where(shared, 1, 2), n)
-    rank = ranks.rank(graph, pull, progress)[:n]
-    part = ranks.parts(graph, problem.ties)[:n]
+    with ranks.digraph(*_lengthened(n, source, target, longer[keep])) as graph:
+        pull = np.zeros(len(graph), np.int64)
+        pull[:n] = 2 * unique.values_of - np.bincount(target, np.where(shared, 1, 2), n)
+        rank = ranks.rank(graph, pull, progress)[:n]
+        part = ranks.parts(graph, problem.ties)[:n]
     parts = int(part.max()) + 1
     has_pred = np.zeros(n, bool)
     has_pred[target] = True
@@ -262,7 +262,7 @@ def _narrowed(problem: LayoutProblem, part: Index, rank: Index, source: Index, t
         number = np.full(len(part), -1)
         number[nodes] = np.arange(len(nodes))
         inner = part[source] == p
-        graph = ranks.digraph(len(nodes), number[source[inner]], number[target[inner]])
-        found = ranks.narrow(graph, rank[nodes], room[nodes], float(limit[p]))
+        with ranks.digraph(len(nodes), number[source[inner]], number[target[inner]]) as graph:
+            found = ranks.narrow(graph, rank[nodes], room[nodes], float(limit[p]))
         rank[nodes] = found
     return rank
