@@ -44,7 +44,7 @@ class Monkey:
     """The window and what happens in it. Made on the main thread, once in a process."""
 
     def __init__(self, seed: int, folder: Path) -> None:
-        from PySide6.QtCore import QtMsgType, qInstallMessageHandler
+        from PySide6.QtCore import QEvent, QtMsgType, qInstallMessageHandler
 
         from onnx_workbench.viewer.actions import actions
         from onnx_workbench.viewer.app import Application
@@ -70,6 +70,7 @@ class Monkey:
         self._collector = Collector(self.application)
         self._collector.start()
         self.window = self.application.start([])
+        self.window.closeEvent = QEvent.ignore  # type: ignore[method-assign]  # the palette of actions can quit
         self.heartbeat = Heartbeat()
         self._actions = [one.id for one in actions() if one.id not in _LEFT_OUT]
         self._wait(0.5)

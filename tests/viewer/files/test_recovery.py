@@ -12,7 +12,7 @@ from onnx_workbench.model.history.steps import SetField, SetInitializer
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.viewer.core.folders import journal_folder
-from onnx_workbench.viewer.files import read_model, recovery
+from onnx_workbench.viewer.files import document_area, read_model, recovery
 from tests.model import builders
 from tests.model.recovery.crash import abandon
 from tests.model.recovery.recorded_work import killed_now
@@ -47,6 +47,7 @@ def rename_in(document, name="renamed"):
 def kill(window, monkeypatch):
     """Go away without a word, as a killed program does."""
     abandon(window.tab.keeper.journal)
+    monkeypatch.setattr(document_area, "free_model", lambda _model: None)  # tests compare it with what is recovered
     window.area.remove_tab(window.tab)
     monkeypatch.setattr("onnx_workbench.model.recovery.recover.is_running", lambda *_process: False)
 
