@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from onnx_workbench.viewer.actions.action import Action, Menu, MenuContext, always
 from onnx_workbench.viewer.core.folders import state_folder
@@ -39,6 +41,76 @@ def _open_state_folder(_context: MenuContext) -> None:
     QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
 
 
+def _tour(context: MenuContext) -> None:
+    """Take the tour on the document in front, or on the sample where none is open."""
+    if context.area.tab is None:
+        context.files.open_sample().opened.connect(lambda _tab: start_tour(context))
+    else:
+        start_tour(context)
+
+
+def start_tour(context: MenuContext) -> None:
+    """Show the tour of the window; there must be a document in front."""
+    from onnx_workbench.viewer.dialogs.tour import Tour, TourStep
+
+    area, docks = context.area, context.docks
+
+    def panel(panel_id: str) -> Callable[[], QWidget | None]:
+        return lambda: docks.open(panel_id)
+
+    def graph() -> QWidget | None:
+        return area.tab.view if area.tab is not None else None
+
+    tour = context.window.findChild(Tour)
+    if tour is not None:
+        tour.close()
+    steps = (
+        TourStep(
+            "The graph",
+            "The wheel scrolls, Ctrl and the wheel zooms, dragging moves. Click a node to select it; a group opens "
+            "with its + button. Home shows everything.",
+            graph,
+        ),
+        TourStep(
+            "Outline",
+            "All nodes, groups, subgraphs and functions as a tree. Ctrl+F finds nodes and values by name, operator, "
+            "type or attribute.",
+            panel("outline"),
+        ),
+        TourStep(
+            "Inspector",
+            "Everything about what is selected: attributes, inputs, outputs, types, documentation of the operator. "
+            "Click a value to change it.",
+            panel("inspector"),
+        ),
+        TourStep(
+            "Editing",
+            "Right-click a node or an edge for what can be done with it: delete, bridge, insert, rename, replace. Drag "
+            "from a port to connect. Ctrl+Z takes anything back; the History panel lists every step.",
+            graph,
+        ),
+        TourStep(
+            "Run",
+            "F6 runs the model in this program, with random inputs or with your files. Edges then show what went "
+            "through them.",
+            panel("run"),
+        ),
+        TourStep(
+            "Values",
+            "After a run, click an edge or an output to see its numbers, as a table, heat map, picture or histogram. "
+            "Weights can be seen and edited here without a run.",
+            panel("tensor"),
+        ),
+        TourStep(
+            "Find any command",
+            "Ctrl+Shift+P lists all commands with their keys; type a few letters. F1 opens the manual at the panel in "
+            "focus. The model of this tour is never overwritten: try things.",
+            lambda: None,
+        ),
+    )
+    Tour(context.window, steps)
+
+
 def _show_shortcuts(context: MenuContext) -> None:
     from onnx_workbench.viewer.actions.shortcuts_dialog import ShortcutsDialog
 
@@ -71,6 +143,16 @@ ACTIONS = (
         toolbar=91,
         tip="Find and run any action by a few letters.",
         words="search action run",
+    ),
+    Action(
+        id="help.tour",
+        title="&Tour",
+        run=_tour,
+        menu=Menu.HELP,
+        section=1,
+        enabled=always,
+        tip="Seven steps through the window; on the sample model if nothing is open.",
+        words="introduction tutorial getting started learn first",
     ),
     Action(
         id="help.shortcuts",

@@ -70,6 +70,7 @@ NAN_ALONE = Option("run/nan-alone", False, "Ignore infinities", help="Search for
 COMPARE_MERGED = Option("compare/merged", False)
 RECENT_FILES: Option[tuple[str, ...]] = Option("files/recent", ())
 LAST_FOLDER = Option("files/folder", "")
+TOUR_OFFERED = Option("window/tour-offered", False)
 #: Panels that the person closed: they are not opened unasked again.
 CLOSED_PANELS: Option[tuple[str, ...]] = Option("window/closed-panels", ())
 #: Sources of extensions (see model.extensions): those that are loaded, and files that are listed.

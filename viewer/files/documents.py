@@ -14,7 +14,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.viewer.core.messages import Message
-from onnx_workbench.viewer.core.settings import RELOAD_SILENTLY, Settings
+from onnx_workbench.viewer.core.settings import RELOAD_SILENTLY, TOUR_OFFERED, Settings
 from onnx_workbench.viewer.core.tasks import TaskRunner
 from onnx_workbench.viewer.files import custom_operators, read_model
 from onnx_workbench.viewer.files.closing import Closing
@@ -125,10 +125,21 @@ class Documents(QObject):
         """Open the model that is piped in."""
         self._start(title="standard input", source=read_model.STANDARD_INPUT)
 
-    def open_sample(self) -> None:
+    def open_sample(self) -> OpenRequest:
         """Open the sample model, as a new document: the file that comes with the program is never overwritten."""
         sample = read_model.sample_model()
-        self._start(title=sample.stem, source=str(sample))
+        request = self._start(title=sample.stem, source=str(sample))
+        if not self._settings.get(TOUR_OFFERED):
+            request.opened.connect(self._offer_tour)
+        return request
+
+    def _offer_tour(self, tab: DocumentTab) -> None:
+        """Offer the tour, once."""
+        if not self._settings.get(TOUR_OFFERED):
+            self._settings.set(TOUR_OFFERED, True)
+            workspace = tab.workspace
+            choice = ("Take the tour", lambda: workspace.trigger("help.tour"))
+            workspace.messages.show("info", "New here? Seven steps show what the window can do.", choices=(choice,))
 
     def add_new(self, model: Model, title: str) -> OpenRequest:
         """Show a model that is in no file yet, after it was written down for recovery."""

@@ -54,6 +54,7 @@ class ViewOptions(QWidget):
             self.format_box,
         ):
             self._row.addWidget(option)
+        self.show_pages(1)
 
     def add(self, widget: QWidget) -> None:
         """Append a widget, which shows itself where it is needed."""
@@ -63,6 +64,8 @@ class ViewOptions(QWidget):
         """Show the options for a view; `numbers`: the values are numeric."""
         self.format_box.setVisible(view == "Table" and numbers)
         self.same_range.setVisible(view == "Feature maps")
+        if view != "Feature maps":
+            self.show_pages(1)
         self.log.setVisible(view == "Lines" and numbers)
         self.order_box.setVisible(view == "Image")
         self.range_box.setVisible(view == "Image")

@@ -633,6 +633,7 @@ def test_ticks_are_round_numbers_at_the_middle_of_their_cells():
 
 
 def test_pages_of_feature_maps_are_turned(qtbot, panel, chain):
+    assert not panel.pane.options.page.isVisible()
     array = np.arange(300, dtype=np.float32).reshape(1, 300, 1, 1) * np.ones((1, 1, 4, 4), np.float32)
     select(qtbot, panel, put(chain, array))
     look(qtbot, panel, "Feature maps", panel.pane.picture)
