@@ -205,3 +205,13 @@ def test_shrink_adds_the_bias_where_a_negative_lambd_makes_both_sides_so() -> No
     result = call("Shrink", [x], opset=9, lambd=-1.0, bias=0.5)
     np.testing.assert_array_equal(result, [-1.5, 0.5, 1.5])
     np.testing.assert_array_equal(call("Shrink", [np.zeros(1, np.uint8)], opset=9, lambd=-1.0, bias=1.0), [1])
+
+
+@pytest.mark.parametrize("which", [1, 2])
+def test_a_key_that_no_query_sees_is_added_as_minus_infinity(which: int) -> None:
+    """Its function body adds masks to the scores, so that NaN stays NaN."""
+    inputs = [np.ones((1, 1, 3, 2), np.float32) for _ in range(3)]
+    inputs[which][0, 0, 2] = np.nan
+    for attributes in ({"is_causal": 1}, {"left_window_size": 1, "right_window_size": 0}):
+        result = call("Attention", inputs, opset=25, **attributes)
+        assert np.isnan(result[0] if isinstance(result, tuple) else result).all()

@@ -224,7 +224,8 @@ def _attend(
         if bias is not None:
             np.add(scores, bias[n, h], out=scores)
         if allowed is not None:
-            np.copyto(scores, dtype.type(-np.inf), where=~allowed[n % len(allowed)])
+            # "Attention bias to be added": what is not finite stays NaN, as in the operator's function body.
+            np.add(scores, dtype.type(-np.inf), out=scores, where=~allowed[n % len(allowed)])
         _keep(keep, scores, rules.mode == 2)
         total = exponentials(scores)
         if rules.mode == 3 and keep is not None:
