@@ -52,7 +52,7 @@ _AT_ONCE = 5000
 
 
 @dataclass(eq=False)
-class Reference:
+class ReferenceRun:
     """What a run was compared with, by its title; `read` are the values that were shown, by our keys."""
 
     record: RunRecord
@@ -122,7 +122,7 @@ class Results(QObject):
         self._document = workspace.document
         self.current: RunRecord | None = None
         self.previous: RunRecord | None = None
-        self._reference: Reference | None = None
+        self._reference: ReferenceRun | None = None
         self._untaken: tuple[RunRecord | None, frozenset[Graph]] = None, frozenset()
         self.pinned: tuple[Value, ...] = ()
         self.element: tuple[Value, tuple[int, ...]] | None = None  # chosen last, see choose_element
@@ -164,14 +164,14 @@ class Results(QObject):
         return self._find(self.previous, value)
 
     @property
-    def reference(self) -> Reference | None:
+    def reference(self) -> ReferenceRun | None:
         """What the shown run was compared with; None when it was not."""
         found = self._reference
         return found if found is not None and found.record is self.current else None
 
     def set_reference(self, record: RunRecord | None, title: str = "", values: OtherValues | None = None) -> None:
         """Offer the values that a run was compared with beside its own; None: the comparison was closed."""
-        self._reference = None if record is None or values is None else Reference(record, title, values)
+        self._reference = None if record is None or values is None else ReferenceRun(record, title, values)
         self.reference_changed.emit()
 
     def other(self, value: Value) -> Any:
@@ -200,7 +200,7 @@ class Results(QObject):
             )
         return True
 
-    def _other_read(self, reference: Reference, key: ValueKey, value: Value) -> None:
+    def _other_read(self, reference: ReferenceRun, key: ValueKey, value: Value) -> None:
         reference.reading.discard(key)
         if key not in reference.read:
             reference.problems.setdefault(key, _STOPPED)

@@ -191,7 +191,7 @@ def _with_labels(bounds: Area, labels: EdgeLabels) -> Area:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class PageColumn:
     """A strip of a scene, and how far right and up it is moved in the picture."""
 
     top: float
@@ -200,7 +200,7 @@ class Column:
     up: float
 
 
-def columns(scene: Scene, area: Area) -> list[Column]:
+def columns(scene: Scene, area: Area) -> list[PageColumn]:
     """Break a slender graph into columns of about the same height, between its boxes; one column for others."""
     left, top, right, bottom = area
     wide, high = max(right - left, 1.0), bottom - top
@@ -210,7 +210,7 @@ def columns(scene: Scene, area: Area) -> list[Column]:
     cuts = [_gap_near(scene, top + high * number / count, high / count / 2) for number in range(1, count)]
     ends = [top, *cuts, bottom]
     return [
-        Column(start, end, number * (wide + _COLUMN_GAP), start - top)
+        PageColumn(start, end, number * (wide + _COLUMN_GAP), start - top)
         for number, (start, end) in enumerate(pairwise(ends))
     ]
 
@@ -244,7 +244,7 @@ class _Picture:
         self._legend = colouring.legend
         self._progress = progress
         self._area = whole = _with_labels(scene.bounds, labels) if area is None else area
-        self._columns = columns(scene, whole) if is_wrapped else [Column(whole[1], whole[3], 0.0, 0.0)]
+        self._columns = columns(scene, whole) if is_wrapped else [PageColumn(whole[1], whole[3], 0.0, 0.0)]
         if len(self._columns) > 1:
             last = self._columns[-1]
             high = max(column.bottom - column.top for column in self._columns)
