@@ -212,6 +212,11 @@ def test_values_are_compared_watched_and_profiled(window, workspace, keys):
     panel = window.docks.panel("compare")
     keys.wait(lambda: bool(panel.rows) and not workspace.tasks.running)
     let_readers_end(keys.qtbot)
+    assert panel.first is None, "within what 8 bits explain"
+    keys.call("Relative tolerance", "Compare panel")
+    keys.type("0.00001")
+    keys.press("Return")
+    let_readers_end(keys.qtbot)
     keys.call("First Divergence", "Run")
     assert workspace.selection.items == (value(workspace, panel.first.name),)
     keys.call("Relative tolerance", "Compare panel")
