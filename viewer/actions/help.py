@@ -68,7 +68,7 @@ def start_tour(context: MenuContext) -> None:
         TourStep(
             "The graph",
             "The wheel scrolls, Ctrl and the wheel zooms, dragging moves. Click a node to select it; a group opens "
-            "with its + button. Home shows everything.",
+            "with its + button. Space shows everything.",
             graph,
         ),
         TourStep(
