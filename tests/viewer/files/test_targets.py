@@ -12,6 +12,7 @@ from onnx_workbench.viewer.files.save import SaveOptions
 from tests.model.io.reader.test_ort_format import SMALL
 from tests.model.io.saved_models import proto_of
 from tests.viewer.opening import opened, rename
+from tests.viewer.run.run_actions import run
 
 
 @pytest.fixture
@@ -74,6 +75,33 @@ def test_exports_replace_neither_models_nor_their_weights(window, qtbot, path, m
     window.actions_binding.run("edit.export_script")
     assert any(said in title for title in titles(tab))
     assert path.with_name(name).read_bytes() == before
+
+
+_EXPORTS = {
+    "edit.export_script": ".jsonl", "file.export": ".svg", "file.export_view": ".png", "file.export_selection": ".pdf",
+    "file.export_page": ".html", "run.save": ".npz",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("action", "suffix"), _EXPORTS.items())
+def test_no_export_replaces_what_another_document_reads_from(window, qtbot, tmp_path, monkeypatch, action, suffix):
+    values = np.arange(1000, dtype=np.float32)
+    data = tmp_path / f"data{suffix}"
+    data.write_bytes(values.tobytes())
+    path, other = tmp_path / "m.onnx", tmp_path / "other.onnx"
+    path.write_bytes(proto_of({"w": values}, external=data.name).SerializeToString())
+    other.write_bytes(proto_of({"v": np.ones(3, np.float32)}).SerializeToString())
+    opened(window, qtbot, path)
+    tab = opened(window, qtbot, other)
+    qtbot.waitUntil(lambda: tab.view.scene is not None)
+    rename(tab, "edited")
+    if action == "run.save":
+        run(qtbot, tab.workspace)
+    tab.workspace.navigation.reveal_all([next(iter(tab.workspace.model.graph.nodes))])
+    choose(monkeypatch, data)
+    window.actions_binding.run(action)
+    assert f"{data.name} holds weights of m.onnx" in titles(tab)
+    assert data.read_bytes() == values.tobytes()
 
 
 def test_a_model_in_ort_format_is_saved_as_onnx(window, qtbot, tmp_path, monkeypatch):
