@@ -13,15 +13,17 @@ import subprocess
 import sys
 import time
 import weakref
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
+from onnx_workbench.model.sandbox import is_running
 from onnx_workbench.viewer.files.single_instance import OpenMessage
 from tests.attack.attack import Attack
 from tests.attack.faults import convert_on_small_disk, save_with_fault
-from tests.attack.hostile_files import HostileFile, hostile_files
+from tests.attack.hostile_files import HostileFile, endless, hostile_files
 from tests.attack.journals import recover_damaged, write_journal
 from tests.attack.mutations import mutated, mutated_bytes
 from tests.real_models import RealModels
@@ -167,6 +169,50 @@ def test_no_message_from_another_process_is_more_than_files_to_open(seed: int) -
     for _ in range(3000):
         message = OpenMessage.from_bytes(mutated_bytes(good, rng))
         assert message is None or all(name.startswith("/") and "\0" not in name for name in message.files)
+
+
+_WINDOW = """
+import sys
+from pathlib import Path
+from onnx_workbench.viewer.app import Application
+
+application = Application()
+window = application.start([])
+window.files.opened.connect(lambda tab: tab.workspace.trigger("run.run"))
+window.files.open([Path(sys.argv[1])])
+application.exec()
+"""
+
+
+def children_of(process: int) -> list[int]:
+    """The processes that one started, and those that these did."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            fields = stat.read_text(errors="replace").rpartition(")")[2].split()
+            parents[int(stat.parent.name)] = int(fields[1])
+    found = [process]
+    for parent in found:
+        found += [child for child, its in parents.items() if its == parent]
+    return found[1:]
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only /proc tells")
+def test_a_killed_window_leaves_no_process(tmp_path: Path) -> None:
+    path = tmp_path / "endless.onnx"
+    path.write_bytes(endless(random.Random(1)).SerializeToString())
+    environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen", "ONNX_WORKBENCH_STATE": str(tmp_path / "state")}
+    with subprocess.Popen([sys.executable, "-c", _WINDOW, str(path)], env=environment) as window:
+        children: list[int] = []
+        while not children:
+            assert window.poll() is None
+            time.sleep(0.1)
+            children = children_of(window.pid)
+        time.sleep(1)  # any moment of the run will do
+        children = children_of(window.pid)
+        window.kill()
+    while any(map(is_running, children)):
+        time.sleep(0.05)
 
 
 class Held:
