@@ -23,6 +23,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.source import FileSource
 
 _LONGEST_NAME = 4096
+_MOST_ENTRIES = 1000  # of a tensor, where the specification knows five keys; half a million take a second at each look
 _MANY_FILES = (1 << 16, 10_240)  # the latter is all that macOS gives
 _NUMBER = re.compile(r"[0-9]{1,19}", re.ASCII)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -55,9 +56,11 @@ class ExternalData(NamedTuple):
 
 
 def parse_entries(entries: Iterable[tuple[str, str]]) -> ExternalData:
-    """Parse the entries of a tensor's external_data; Refused for duplicates and malformed numbers."""
+    """Parse the entries of a tensor's external_data; Refused for duplicates, malformed numbers and too many."""
     found: dict[str, str] = {}
-    for key, value in entries:
+    for number, (key, value) in enumerate(entries):
+        if number == _MOST_ENTRIES:
+            raise ExternalDataRefused(f"more than {_MOST_ENTRIES:,} entries are given")
         if key in found:
             raise ExternalDataRefused(f"the key {key!r} is given twice")
         found[key] = value

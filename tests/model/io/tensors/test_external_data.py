@@ -249,3 +249,10 @@ def test_ranges_must_fit_the_file_and_the_tensor():
         check_range(ExternalData("w", 5, None), 12, 16)
     with pytest.raises(ExternalDataRefused, match="beyond its end"):
         check_range(ExternalData("w", 10**18, 2**64), 2**64, 16)
+
+
+def test_very_many_entries_are_refused_without_reading_them_all():
+    entries = iter([("location", "w.bin"), *((f"key{number}", "") for number in range(500_000))])
+    with pytest.raises(ExternalDataRefused, match=re.escape("more than 1,000 entries")):
+        parse_entries(entries)
+    assert len(list(entries)) > 490_000
