@@ -41,6 +41,8 @@ SETTLE_SECONDS = 0.06
 NO_NODES = "This graph has no nodes."
 #: A graph that fits only smaller than this is shown from its beginning instead.
 READABLE = 0.6
+#: From this scale the ports of a box can be hit.
+_PORTS_FROM = 0.40
 
 _AROUND = 32.0  # px beside a route that moved: its arrowhead, and how far it was away
 _ROOM = 200  # px beside a dialog that are worth showing something there
@@ -316,7 +318,9 @@ class Surface(QWidget):
         if self.scene is None:
             return None
         x, y = self.viewport.to_scene(position.x(), position.y())
-        found = self.scene.hit(x, y, min(REACH / self.zoom, 40.0), details=self.zoom >= ROWS_FROM)
+        found = self.scene.hit(x, y, min(REACH / self.zoom, 40.0), details=self.zoom >= _PORTS_FROM)
+        if found is not None and self.zoom < ROWS_FROM and found.part in ("row", "button"):
+            found = Hit(box=found.box, part="header")  # it is not drawn
         if (name := self._name_at(position)) >= 0 and (found is None or found.part != "button"):
             return Hit(box=name, part="header")
         if found is None or found.edge >= 0 or found.part == "body":  # labels lie on edges, boxes on labels
