@@ -93,6 +93,13 @@ def collector(qapp: object) -> Iterator[Collector]:
     made.stop()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def clipboard_emptied(qapp: QApplication) -> Iterator[None]:
+    """The platform without a screen keeps what was copied until the process ends, when Python is gone: it crashes."""
+    yield
+    qapp.clipboard().clear()
+
+
 @pytest.fixture(autouse=True)
 def no_window_left(qapp: QApplication) -> Iterator[None]:
     """A test that leaves a window on the screen names itself: the next test's clicks could land there."""
