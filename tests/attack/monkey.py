@@ -13,6 +13,7 @@ import faulthandler
 import json
 import os
 import random
+import shutil
 import sys
 import tempfile
 import threading
@@ -63,7 +64,7 @@ class Monkey:
         self._critical = (QtMsgType.QtWarningMsg, QtMsgType.QtCriticalMsg, QtMsgType.QtFatalMsg)
         sys.excepthook = self._raised
         threading.excepthook = lambda told: self._raised(told.exc_type, told.exc_value, told.exc_traceback)
-        self._models = [p for p in RealModels().files() if p.stat().st_size <= _LARGEST]
+        self._models = self._copies([p for p in RealModels().files() if p.stat().st_size <= _LARGEST])
         self._hostile = hostile_files(self.rng)
         self._answer_dialogs()
         self.application = Application()
@@ -74,6 +75,12 @@ class Monkey:
         self.heartbeat = Heartbeat()
         self._actions = [one.id for one in actions() if one.id not in _LEFT_OUT]
         self._wait(0.5)
+
+    def _copies(self, files: list[Path]) -> list[Path]:
+        """Copy models into the folder of this run: random hands save and overwrite what they open."""
+        for file in files:
+            shutil.copytree(file.parent, self.folder / "models" / file.parent.name)
+        return [self.folder / "models" / file.parent.name / file.name for file in files]
 
     def _qt_message(self, kind: Any, _context: Any, text: str) -> None:
         if kind in self._critical and not text.startswith(_HARMLESS):
