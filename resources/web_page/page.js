@@ -181,12 +181,15 @@
     const [left, top, right, bottom] = data.scenes[scene].bounds;
     scale = least();
     if (readable && scale < ROWS_FROM) {
-      // too small to read: begin where the graph begins
-      scale = Math.min(1, width / (right - left + 60));
-      if (scale < 0.6) scale = 0.8;
-      const first = data.scenes[scene].boxes[0];
-      x = first[B.x] + first[B.w] / 2 - width / 2 / scale;
-      y = first[B.y] - 30 / scale;
+      // too small to read: begin where the graph begins, with all that lies side by side in view where it can be read
+      const rightward = data.direction === "right", first = data.scenes[scene].boxes[0];
+      scale = Math.min(1, rightward ? height / (bottom - top + 60) : width / (right - left + 60));
+      const fits = scale >= 0.6;
+      if (!fits) scale = 0.8;
+      const middleX = fits ? (left + right) / 2 : first[B.x] + first[B.w] / 2;
+      const middleY = fits ? (top + bottom) / 2 : first[B.y] + first[B.h] / 2;
+      x = rightward ? left - 30 / scale : middleX - width / 2 / scale;
+      y = rightward ? middleY - height / 2 / scale : top - 30 / scale;
       return;
     }
     x = (left + right) / 2 - width / 2 / scale;
@@ -290,6 +293,7 @@
     }
     canvas.dataset.scene = scene;
     canvas.dataset.painted = found.length;
+    canvas.dataset.zoom = Math.round(scale * 100);
   }
 
   function outline(box, color, wide) {

@@ -16,7 +16,7 @@ import html
 import json
 import os
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -224,9 +224,8 @@ def _make_scenes(graph: Graph, options: DrawingOptions, fonts: Fonts, type_of: T
             trees[shown] = groups_of(shown, progress)[0]
         return trees[shown]
 
-    def draw(opened: Iterable[Hashable], *, fold: bool = True) -> Drawing:
-        own = replace(options, fold_nodes=options.fold_nodes and fold)
-        builder = DrawingBuilder(graph, own, frozenset(opened), ids, cards, type_of, tree_of)
+    def draw(opened: Iterable[Hashable]) -> Drawing:
+        builder = DrawingBuilder(graph, options, frozenset(opened), ids, cards, type_of, tree_of)
         for _ in builder.steps():
             progress.check()
         return builder.drawing
@@ -267,15 +266,14 @@ def _closed(drawing: Drawing) -> list[Hashable]:
 
 def _all_open(drawing: Drawing, expanded: set[Hashable], draw: Callable[..., Drawing]) -> Drawing | None:
     """Draw everything open; None where nothing is closed, or there would be too many boxes."""
-    opened, whole = set(expanded), None
-    if drawing.hidden.users:  # those that only tags stand for are drawn too
-        drawing = whole = draw(opened, fold=False)
+    opened = set(expanded)
+    whole: Drawing | None = None
     for _ in range(DEEPEST):
         closed = _closed(drawing)
         if not closed:
             break
         opened.update(closed)
-        drawing = draw(opened, fold=False)
+        drawing = draw(opened)
         if len(drawing.boxes) > MOST_OPEN:
             return None
         whole = drawing

@@ -31,7 +31,7 @@ class Shown:
         return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]*>", " ", panel)))
 
     def canvas(self, name: str) -> int:
-        """A number that the canvas was given: "scene" shown, boxes "painted"."""
+        """A number that the canvas was given: "scene" shown, boxes "painted", "zoom" in percent."""
         found = re.search(rf'data-{name}="(\d+)"', self.document)
         assert found is not None, f"the page painted nothing: {self.console}"
         return int(found[1])
