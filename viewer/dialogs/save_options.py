@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
@@ -26,7 +26,7 @@ from PySide6.QtWidgets import (
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.scan import MESSAGE_LIMIT
 from onnx_workbench.model.io.reader.sniff import FileForm
-from onnx_workbench.model.io.writer.storage_plan import UNMOVED, DataLayout, Storage
+from onnx_workbench.model.io.writer.storage_plan import UNMOVED, DataLayout, Storage, may_be_external
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.progress import Progress
@@ -62,6 +62,13 @@ _LAYOUTS: tuple[tuple[str, DataLayout, str], ...] = (
 )
 
 
+class _Size(NamedTuple):
+    """Bytes of a tensor, and whether it may go to a data file."""
+
+    nbytes: int
+    may_move: bool
+
+
 class Begin(Protocol):
     """Starts a save."""
 
@@ -92,7 +99,7 @@ class SaveOptionsDialog(QDialog):
         self._settings = settings
         self._save = save
         self._workspace = workspace
-        self._sizes: list[int] | None = None  # of all weights; None while they are counted
+        self._sizes: list[_Size] | None = None  # of all weights; None while they are counted
         self._counting = ModelReader(self)
         self._selected = frozenset(selected)
         self._running: Save | None = None
@@ -122,7 +129,7 @@ class SaveOptionsDialog(QDialog):
         self._explain()
         self._counting.start(partial(_sizes, model), self._take_sizes)
 
-    def _take_sizes(self, sizes: list[int]) -> None:
+    def _take_sizes(self, sizes: list[_Size]) -> None:
         self._sizes = sizes
         self._explain()
 
@@ -187,14 +194,14 @@ class SaveOptionsDialog(QDialog):
         self.threshold.setEnabled(outside)
         self.scope.setEnabled(bool(self._selected) and layout is not DataLayout.KEEP)
         among = self.among()
-        sizes = self._sizes if among is None else [tensor.nbytes for tensor in among]
+        sizes = self._sizes if among is None else [_size(tensor) for tensor in among]
         if sizes is None:
             self.explanation.setText(f"{text}\nCounting the tensors…")
             return
-        total = sum(sizes)
+        total = sum(size.nbytes for size in sizes)
         sizes_text = f"{plural(len(sizes), 'tensor')}, {bytes_text(total)}."
         if outside:
-            moved = [size for size in sizes if size >= self.threshold.value()]
+            moved = [size.nbytes for size in sizes if size.may_move and size.nbytes >= self.threshold.value()]
             sizes_text = f"To data files: {plural(len(moved), 'tensor')}, {bytes_text(sum(moved))}."
         elif layout is DataLayout.INLINE and total > MESSAGE_LIMIT:
             sizes_text += " This is too large for one file."
@@ -241,8 +248,16 @@ class SaveOptionsDialog(QDialog):
         self.buttons.button(QDialogButtonBox.StandardButton.Save).setEnabled(not preparing)
 
 
-def _sizes(model: Model, progress: Progress) -> list[int]:
-    return [tensor.nbytes for tensor in _weights(model, progress)]
+def _size(tensor: Tensor) -> _Size:
+    return _Size(tensor.nbytes, may_be_external(tensor))
+
+
+def _sizes(model: Model, progress: Progress) -> list[_Size]:
+    sizes: list[_Size] = []
+    for weight in _weights(model, progress):
+        tensors = (weight.values, weight.indices) if isinstance(weight, SparseTensor) else (weight,)
+        sizes.extend(_size(tensor) for tensor in tensors)
+    return sizes
 
 
 def _weights(model: Model, progress: Progress) -> Iterator[Tensor | SparseTensor]:

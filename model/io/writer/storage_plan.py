@@ -61,9 +61,14 @@ class Storage:
     apart: bool = False
 
 
-def may_be_shape(tensor: Tensor) -> bool:
-    """Return whether a tensor is a list of a few integers, or one: ONNX Runtime infers no shapes from data files."""
-    return tensor.element_type in _OF_SHAPES and len(tensor.shape) <= 1 and tensor.size <= _LONGEST_SHAPE
+def may_be_external(tensor: Tensor) -> bool:
+    """Return whether a tensor may go to a data file: no text, nor an integer or a list of a few, which may be a shape.
+
+    ONNX Runtime infers no shapes from data files.
+    """
+    if tensor.element_type in (ElementType.STRING, ElementType.UNDEFINED):
+        return False
+    return tensor.element_type not in _OF_SHAPES or len(tensor.shape) > 1 or tensor.size > _LONGEST_SHAPE
 
 
 #: Every tensor keeps its location.
@@ -247,7 +252,7 @@ class StoragePlan:
                 return DataLayout.FILE_PER_TENSOR if self.layout is DataLayout.FILE_PER_TENSOR else DataLayout.ONE_FILE
             return None if read else DataLayout.INLINE
         is_large = layout is not DataLayout.INLINE and tensor.nbytes >= self._threshold
-        if is_large and (layout is DataLayout.STRIPPED or not may_be_shape(tensor)):
+        if is_large and (layout is DataLayout.STRIPPED or may_be_external(tensor)):
             return layout
         return None if read and not external else DataLayout.INLINE
 

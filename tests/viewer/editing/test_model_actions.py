@@ -152,6 +152,29 @@ def test_the_form_can_be_chosen(desk, tmp_path):
     assert (tmp_path / "m.txt").read_text().startswith("{")
 
 
+def test_shapes_and_texts_are_not_counted_among_what_goes_to_data_files(desk, tmp_path):
+    """They stay in the model at any threshold."""
+    desk.open("""
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[4] x) => (float[2,2] y)
+    <int64[2] shape = {2, 2}, string[1] text = {"a"}, float[4] w = {1, 2, 3, 4}>
+    {
+        z = Add (x, w)
+        y = Reshape (z, shape)
+    }
+    """)
+    desk.run("file.save_options")
+    dialog = desk.child(SaveOptionsDialog)
+    dialog.layout_choice.setCurrentIndex(dialog.layout_choice.findData(DataLayout.ONE_FILE))
+    dialog.threshold.setValue(0)
+    desk.qtbot.waitUntil(lambda: dialog.explanation.text().endswith("To data files: 1 tensor, 16 B."))
+    dialog.path.setText(str(tmp_path / "m.onnx"))
+    dialog.try_save()
+    desk.qtbot.waitUntil(lambda: desk.document.path == tmp_path / "m.onnx", timeout=20_000)
+    (data,) = tmp_path.glob("m.onnx.*.data")
+    assert data.stat().st_size == 16
+
+
 def test_the_weights_of_constants_are_counted(desk, tmp_path):
     """A model that keeps its weights in Constants was said to have none, while they went to a data file."""
     desk.open("""
