@@ -28,6 +28,7 @@ from onnx_workbench.viewer.core.selection import Item, Selection
 
 _PART = 1000  # nodes
 _AROUND = 96.0  # pixels that stay around what is brought into view
+_BORDER = 8.0  # the same, where the view is to move as little as possible
 
 #: What is open around something: its title, and what it stands for.
 Frame = tuple[str, Subject]
@@ -59,6 +60,7 @@ class Navigator(QObject):
         navigation.view_position = self.position
         navigation.is_drawn = self.is_drawn
         navigation.reveal_requested.connect(self.reveal)
+        navigation.scroll_requested.connect(self.scroll_to)
         navigation.parent_shown.connect(self._on_parent_shown)
         navigation.returned.connect(self._on_returned)
         scenes.scene_shown.connect(self._on_scene)
@@ -124,6 +126,10 @@ class Navigator(QObject):
         """Bring an object into view, opening the groups around it; as soon as there is a scene to see it in."""
         self._reveal(item, keeps_zoom=False)
 
+    def scroll_to(self, item: Item) -> None:
+        """As `reveal`, at the present zoom."""
+        self._reveal(item, keeps_zoom=True)
+
     def _reveal(self, item: Item, *, keeps_zoom: bool) -> None:
         if self._surface.scene is None or self._scenes.is_busy:
             self._pending_item, self._keeps_zoom = item, keeps_zoom
@@ -133,7 +139,7 @@ class Navigator(QObject):
         elif keeps_zoom:
             area = self._surface.scene.bounds_of(self._surface.scene.drawing.boxes_for(item)[:1])
             if area is not None:
-                self._surface.show_area(area, 0.0)
+                self._surface.show_area(area, _BORDER)
         else:
             self._to_object(item)
 

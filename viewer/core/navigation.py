@@ -20,6 +20,7 @@ class Navigation(QObject):
 
     graph_shown = Signal(object)  # Graph
     reveal_requested = Signal(object)  # Item: centre it; its graph is shown and it is selected
+    scroll_requested = Signal(object)  # Item: as `reveal_requested`, at the present zoom
     parent_shown = Signal(object)  # Node: left by going up; keep it in view where the graph was seen last
     returned = Signal(object)  # what `view_position` returned once: bring that part of the graph into view again
 
@@ -46,11 +47,11 @@ class Navigation(QObject):
             with self.history.jump():
                 self._show(graph)
 
-    def reveal(self, item: Item) -> None:
-        """Show the graph an object lies in, select the object and bring it into view."""
-        self.reveal_all([item])
+    def reveal(self, item: Item, *, keeps_zoom: bool = False) -> None:
+        """Show the graph an object lies in, select the object and bring it into view, in a readable size."""
+        self.reveal_all([item], keeps_zoom=keeps_zoom)
 
-    def reveal_all(self, items: Iterable[Item]) -> None:
+    def reveal_all(self, items: Iterable[Item], *, keeps_zoom: bool = False) -> None:
         """Reveal several objects; those in the graph of the last one come into view.
 
         Nodes and values of a body or function that is open inside the graph shown are shown there. Deleted objects
@@ -66,7 +67,7 @@ class Navigation(QObject):
             if graph is not None and not (isinstance(chosen[-1], (Node, Value)) and self.is_drawn(graph)):
                 self.show(graph)
             self._selection.set(chosen)
-            self.reveal_requested.emit(chosen[-1])
+            (self.scroll_requested if keeps_zoom else self.reveal_requested).emit(chosen[-1])
 
     def go_back(self) -> None:
         """Return to the position left by the last jump: its graph, what was selected, and the part in view."""

@@ -127,7 +127,7 @@ def insert(workspace: DocumentContext, operator: OperatorEntry, graph: Graph, *,
             node = nodes.add_node(
                 edit, graph, operator.op_type, inputs, domain=operator.domain, overload=operator.overload, before=before
             )
-    workspace.navigation.reveal(node)
+    workspace.navigation.reveal(node, keeps_zoom=True)
     return node
 
 
@@ -159,5 +159,5 @@ def add_fed_by(workspace: DocumentContext, operator: OperatorEntry, value: Value
         node = nodes.add_node(edit, graph, operator.op_type, domain=operator.domain, overload=operator.overload)
         if operator.takes(None):
             connect(edit, node, operator.input_for(workspace.types.type_of(value)), value)
-    workspace.navigation.reveal(node)
+    workspace.navigation.reveal(node, keeps_zoom=True)
     return node

@@ -14,8 +14,10 @@ from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.canvas.paint import backing_store
 from onnx_workbench.viewer.canvas.scene.drawing import Kind
 from onnx_workbench.viewer.core.settings import DIRECTION, SHOW_INITIALIZERS, SHOW_NAMES
+from onnx_workbench.viewer.popups.operator_palette import OperatorEntry
 from onnx_workbench.viewer.style.theme import theme, themes
-from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain, settle
+from onnx_workbench.viewer.workflows.insert_operator import insert
+from tests.viewer.canvas.graphs import HOSTILE_NAMES, Graphs, long_chain, residual, settle
 from tests.viewer.canvas.painting import is_painted, wait
 
 
@@ -79,6 +81,48 @@ def test_an_inserted_node_appears_and_the_rest_stays(show, qtbot, small):
     workspace.document.undo()
     wait(qtbot, view)
     assert "Neg" not in titles(view)
+
+
+@pytest.mark.parametrize("zoom", [1.0, 0.4])
+def test_an_operator_added_with_nothing_selected_comes_into_view_at_the_same_zoom(show, qtbot, zoom):
+    view = show(long_chain(60).model())
+    view.zoom_to(zoom)
+    workspace = view.workspace
+    node = insert(workspace, OperatorEntry("Relu"), workspace.graph)
+    wait(qtbot, view)
+    assert view.zoom == zoom
+    (index,) = view.scene.drawing.boxes_of(node)
+    left, top, right, bottom = view.viewport.area
+    x, y, width, height = view.scene.rect(index)
+    assert left < x
+    assert x + width < right
+    assert top < y
+    assert y + height < bottom
+    workspace.document.undo()
+    wait(qtbot, view)
+    assert view.zoom == zoom
+    workspace.navigation.go_back()
+    assert view.zoom == zoom
+
+
+def test_what_an_undo_removes_or_brings_back_moves_nothing_else(show, qtbot):
+    view = show(residual(30).model())
+    view.expansion.set_grouped(False)
+    wait(qtbot, view)
+    document, nodes = view.workspace.document, list(view.workspace.graph.nodes)
+    view.centre_at(0.8, *view.scene.rect(view.scene.drawing.boxes_of(nodes[60])[0])[:2])
+    settle(view)
+    (kept,) = view.scene.drawing.boxes_of(nodes[59])
+    before = on_screen(view, kept)
+    view.workspace.selection.set([nodes[61]])
+    with document.edit("Delete") as edit:
+        node_edits.delete_and_bridge(edit, nodes[61:63])
+    for step in (document.undo, document.redo, document.undo):
+        step()
+        wait(qtbot, view)
+        (kept,) = view.scene.drawing.boxes_of(nodes[59])
+        assert view.zoom == 0.8
+        assert on_screen(view, kept) == pytest.approx(before, abs=1)
 
 
 def test_a_changed_attribute_changes_the_row(show, qtbot, small):

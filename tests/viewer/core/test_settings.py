@@ -21,7 +21,7 @@ def test_only_a_change_is_told(settings, heard):
 
 
 def test_a_value_that_is_no_choice_is_refused(settings):
-    with pytest.raises(ValueError, match="system, light, dark; got 'pink'"):
+    with pytest.raises(ValueError, match="system, light, dark, contrast; got 'pink'"):
         settings.set(THEME, "pink")
 
 
