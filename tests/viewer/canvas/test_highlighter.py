@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from PySide6.QtGui import QImage, QPainter
 
 from onnx_workbench.viewer.canvas.paint import highlights
 from onnx_workbench.viewer.style.theme import theme
-from tests.viewer.canvas.graphs import long_chain, settle
+from tests.viewer.canvas.graphs import Graphs, long_chain, settle
 from tests.viewer.held import let_background_work_run
 
 
@@ -110,3 +112,31 @@ def test_very_many_marked_boxes_are_outlined_and_seen(show, monkeypatch, zoom):
         assert image.pixelColor(round(x), round(bottom) + 1) == theme().accent
         middle = round((x + right) / 2), round(y)
         assert image.pixelColor(*middle) == plain.pixelColor(*middle)
+
+
+def test_edges_that_share_their_way_are_drawn_once(show, monkeypatch):
+    g = Graphs()
+    g.input("x", 4)
+    for number in range(300):
+        g.node("Neg", ["x"], [f"y{number}"])
+    g.outputs("y0")
+    view = show(g.model())
+    settle(view)
+    scene, everything = view.scene, view.scene.bounds
+    looked = scene.pieces.reshape(-1, 8).tolist(), scene.is_last.tolist()
+    looks = {(tuple(points), last) for points, last in zip(*looked, strict=True)}
+    assert len(looks) < len(scene.pieces) / 2
+    assert len(np.unique(scene.shapes)) == len(looks)
+    everywhere = np.arange(len(scene.pieces))
+    chosen = scene.distinct(everywhere)
+    assert len(chosen) == len(looks)
+    assert {tuple(points) for points in scene.pieces[chosen].reshape(-1, 8).tolist()} == {points for points, _ in looks}
+    drawn = []
+    monkeypatch.setattr(highlights, "draw_curves", lambda _painter, pieces, *_: drawn.append(len(pieces)))
+    view.marks.set("selected", [g.values["x"]])
+    assert len(view.marks.edges["selected"]) == 300
+    image = QImage(64, 64, QImage.Format.Format_ARGB32_Premultiplied)
+    painter = QPainter(image)
+    view.marks.paint(painter, theme(), everything, 1.0)
+    painter.end()
+    assert 300 <= sum(drawn) <= len(looks)

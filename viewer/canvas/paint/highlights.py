@@ -15,9 +15,16 @@ from PySide6.QtGui import QColor, QFont, QPainter, QPen, QPolygonF
 
 from onnx_workbench.model.analysis.topology import Connection
 from onnx_workbench.model.ir.graph import Node, Value
-from onnx_workbench.viewer.canvas.paint.batch_drawing import Area, arrow_at, curve_path, draw_curves, draw_rects
+from onnx_workbench.viewer.canvas.paint.batch_drawing import (
+    Area,
+    arrow_at,
+    curve_path,
+    draw_curves,
+    draw_lines,
+    draw_rects,
+)
 from onnx_workbench.viewer.canvas.paint.breakpoint_markers import paint_next, paint_stops
-from onnx_workbench.viewer.canvas.paint.painter import BLOCKS_BELOW, RADIUS
+from onnx_workbench.viewer.canvas.paint.painter import BLOCKS_BELOW, MAP_BELOW, RADIUS
 from onnx_workbench.viewer.canvas.scene.drawing import Kind
 from onnx_workbench.viewer.canvas.scene.scene import Real, Scene
 from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
@@ -208,6 +215,8 @@ class SceneHighlights:
             pen.setDashPattern([3.0, 2.0])
             painter.setPen(pen)
             painter.drawPath(curve_path(scene.pieces[pieces]))
+        elif scale < MAP_BELOW:
+            draw_lines(painter, scene.pieces[pieces][:, (0, 3)].reshape(-1, 4))
         else:
             draw_curves(painter, scene.pieces[pieces], scale, area)
         if scale >= BLOCKS_BELOW:
@@ -217,15 +226,17 @@ class SceneHighlights:
                 painter.drawConvexPolygon(arrow_at(piece, 9.0))
 
     def _pieces_of(self, edges: list[int], area: Area) -> Ids:
-        """The pieces of some edges that lie in an area, ascending."""
+        """The pieces of some edges that lie in an area, one of those that look the same, ascending."""
         scene = self.scene
         if len(edges) > _MANY_EDGES:
             pieces = scene.piece_grid.in_rect(*area)
-            return pieces[np.isin(scene.piece_edges[pieces], edges)]
+            marked = np.zeros(len(scene.drawing.edges), bool)
+            marked[edges] = True
+            return scene.distinct(pieces[marked[scene.piece_edges[pieces]]])
         pieces = scene.pieces_of_all(np.unique(edges))
         low, high = scene.pieces[pieces].min(1), scene.pieces[pieces].max(1)
         inside: Ids = pieces[((low <= area[2:]) & (high >= area[:2])).all(1)]
-        return inside
+        return scene.distinct(inside)
 
     def _stops(self, painter: QPainter, area: Area, theme: Theme, scale: float) -> None:
         scene = self.scene

@@ -194,6 +194,7 @@ class ScenePainter:
     def _paint_lines(self, painter: QPainter, pieces: Ids, scale: float, area: Area) -> None:
         painter.setRenderHint(_SMOOTH, scale >= MAP_BELOW)
         painter.setPen(self._pens["faint"])
+        pieces = self.scene.distinct(pieces)
         ends = self.scene.pieces[pieces][:, (0, 3)].reshape(-1, 4)
         if scale >= MAP_BELOW:
             curved = self.scene.curved[pieces]
@@ -261,7 +262,7 @@ class ScenePainter:
         painter.setBrush(Qt.BrushStyle.NoBrush)
         edges = scene.piece_edges[pieces]
         dashed = scene.drawing.dashed[edges]
-        plain = pieces[~dashed]
+        plain = scene.distinct(pieces[~dashed])
         curved = scene.curved[plain]
         painter.setPen(self._pens["edge"])
         draw_lines(painter, scene.pieces[plain[~curved]][:, (0, 3)].reshape(-1, 4))
@@ -273,7 +274,7 @@ class ScenePainter:
             return
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(self._theme.edge)
-        for index in ending_in(area, scene.pieces, pieces[scene.is_last[pieces]]).tolist():
+        for index in ending_in(area, scene.pieces, scene.distinct(pieces[scene.is_last[pieces]])).tolist():
             arrow = self._arrows.get(index)
             if arrow is None:
                 arrow = self._arrows[index] = arrow_at(scene.pieces[index])

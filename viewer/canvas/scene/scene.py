@@ -98,7 +98,9 @@ def _titles(drawing: Drawing, kinds: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 #: What of a scene is found at the first look, or before in a large one.
-_PREPARED = ("corners", "box_grid", "piece_grid", "named", "is_last", "curved", "depths", "categories", "label_spots")
+_PREPARED = (
+    "corners", "box_grid", "piece_grid", "named", "is_last", "shapes", "curved", "depths", "categories", "label_spots",
+)  # fmt: skip
 
 
 class Scene:
@@ -171,6 +173,23 @@ class Scene:
         ends = self._piece_starts[1:][np.diff(self._piece_starts) > 0] - 1
         last[ends] = True
         return last
+
+    @cached_property
+    def shapes(self) -> Ids:
+        """[P] a number for each piece, the same for pieces that look the same: edges of one value share their way."""
+        looks = np.ascontiguousarray(self.pieces + 0.0).view(np.uint64).reshape(-1, 8)  # + 0.0: there is no -0.0
+        mixed = np.full(len(looks), 1, np.uint64) + self.is_last
+        for column in looks.T:
+            mixed = (mixed ^ column) * np.uint64(0x9E3779B97F4A7C15)
+            mixed ^= mixed >> np.uint64(29)
+        _, first, number = np.unique(mixed, return_index=True, return_inverse=True)
+        shapes: Ids = first[number]
+        alike = (self.pieces[shapes] == self.pieces).all((1, 2)) & (self.is_last[shapes] == self.is_last)
+        return np.where(alike, shapes, len(shapes) + np.arange(len(shapes)))
+
+    def distinct(self, pieces: Ids) -> Ids:
+        """Some pieces, one of those that look the same."""
+        return pieces[np.sort(np.unique(self.shapes[pieces], return_index=True)[1])]
 
     @cached_property
     def curved(self) -> NDArray[np.bool_]:
@@ -263,6 +282,8 @@ class Scene:
         self.pieces[pieces] = now
         if "curved" in self.__dict__:
             self.curved[pieces] = _are_curved(now)
+        if "shapes" in self.__dict__:
+            self.shapes[pieces] = len(self.pieces) + pieces  # each its own, even where several moved alike
         self._move("piece_grid", pieces, _extents(now))
         self.__dict__.pop("label_spots", None)
         return Moved(before, pieces, edges.tolist())

@@ -113,7 +113,7 @@ def test_a_row_more_is_shown_at_once_where_there_is_room_and_moves_nothing_else(
     view = show(long_chain(30).model())
     nodes = list(view.workspace.graph.nodes)
     scene = view.scene
-    for kind in ("box_grid", "piece_grid", "curved"):
+    for kind in ("box_grid", "piece_grid", "curved", "shapes"):
         getattr(scene, kind)
     before = scene.rects.copy()
     set_attribute(view, nodes[10], "note", "some")
@@ -127,6 +127,8 @@ def test_a_row_more_is_shown_at_once_where_there_is_room_and_moves_nothing_else(
     assert np.array_equal(fresh.rects, scene.rects)
     assert np.array_equal(fresh.pieces, scene.pieces)
     assert np.array_equal(fresh.curved, scene.curved)
+    pieces = np.arange(len(scene.pieces))
+    assert np.array_equal(fresh.distinct(pieces), scene.distinct(pieces))
     area = (before[box, 0] - 50, before[box, 1] - 50, before[box, 0] + 300, before[box, 1] + 120)
     assert np.array_equal(fresh.box_grid.in_rect(*area), scene.box_grid.in_rect(*area))
     assert np.array_equal(fresh.piece_grid.in_rect(*area), scene.piece_grid.in_rect(*area))
