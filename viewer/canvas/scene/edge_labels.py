@@ -22,9 +22,14 @@ PADDING = 3.0
 _AWAY = 20.0
 _BESIDE = 3.0  # from the line to the label's box, whose text stands PADDING further
 _ABOVE = 1.0
+_TURN = 4.0  # by how much more a line turns to one side than to the other for its label to stand opposite
 _WIDEST = 190.0
 #: Labels without a note reach this far from where their edge starts: how far around an area to look for them.
 MARGIN = _WIDEST + 30
+
+_T = np.linspace(0.0, 1.0, 17)[:, None]
+#: [17, 4] weights of the control points of a cubic piece at points along it
+_BERNSTEIN = np.hstack([(1 - _T) ** 3, 3 * _T * (1 - _T) ** 2, 3 * _T**2 * (1 - _T), _T**3])
 
 _TILE = 3000.0  # labels of more than this at once are compared tile by tile
 
@@ -191,12 +196,15 @@ class EdgeLabels:
     def _box(self, points: Real, width: float, lines: int = 1) -> Rect:
         """Return the box of a label with a text of this width, beside an edge with these pieces or above it."""
         width, height = width + 2 * PADDING, lines * HEIGHT
-        away = _AWAY if self._is_down else width / 2 + 8.0
-        x, y = _point_after(points, away, axis=1 if self._is_down else 0)
         if self._is_down:
-            turns_right = points[0, 3, 0] - points[0, 0, 0] > width / 2  # the line would run through it
-            return round(x - _BESIDE - width if turns_right else x + _BESIDE), round(y - height / 2), width, height
-        return round(x - width / 2), round(y - height - _ABOVE), width, height
+            x, y = _point_after(points, _AWAY, axis=1)
+            low, high = _extent(points, 1, y - height / 2, y + height / 2)
+            is_left = high - x > x - low + _TURN  # the line turns to the right there
+            return round(low - _BESIDE - width if is_left else high + _BESIDE), round(y - height / 2), width, height
+        x, y = _point_after(points, width / 2 + 8.0, axis=0)
+        low, high = _extent(points, 0, x - width / 2, x + width / 2)
+        is_below = y - low > high - y + _TURN
+        return round(x - width / 2), round(high + _ABOVE if is_below else low - height - _ABOVE), width, height
 
     def _decide(self, new: list[EdgeLabel], near: list[EdgeLabel]) -> None:
         """Choose the visible ones of some labels: those that cover no box, and no label of an earlier edge."""
@@ -251,6 +259,17 @@ def _overlap(low: Real, high: Real, other_low: Real, other_high: Real) -> NDArra
         & (low[:, None, 1] < other_high[None, :, 1])
         & (high[:, None, 1] > other_low[None, :, 1])
     )
+
+
+def _extent(pieces: Real, axis: int, low: float, high: float) -> tuple[float, float]:
+    """How far a route reaches across an axis between two coordinates along it."""
+    points = (_BERNSTEIN @ pieces).reshape(-1, 2)
+    along, across = points[:, axis], points[:, 1 - axis]
+    if along[0] > along[-1]:
+        along, across = along[::-1], across[::-1]
+    inside = across[(along > low) & (along < high)]
+    ends = np.interp([low, high], along, across)
+    return float(min(*ends, *inside)), float(max(*ends, *inside))
 
 
 def _point_after(pieces: Real, distance: float, axis: int) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from onnx_workbench.model.history.steps import SetField
@@ -162,3 +163,18 @@ def test_a_label_leaves_its_own_line_free(small, direction):
         x, y = scene.layout.route_points[scene.layout.route_starts[label.edge]].tolist()
         left, top, width, height = label.rect
         assert left > x or left + width < x if direction == "down" else top + height < y
+
+
+@pytest.mark.parametrize("note", [None, NOTE], ids=["types", "notes"])
+@pytest.mark.parametrize("direction", ["down", "right"])
+def test_a_label_leaves_its_own_line_free_where_that_is_curved(direction, note):
+    """The inputs of Sum come from both sides, in gentle curves and steep ones."""
+    scene = scene_of(fan(8).model().graph, DrawingOptions(direction=direction))
+    found = labels_of(scene, note).in_rect(*scene.bounds)
+    assert len(found) >= 3
+    for label in found:
+        left, top, width, height = label.rect
+        for a, b, c, d in scene.pieces[scene.pieces_of(label.edge)]:
+            for t in np.linspace(0, 1, 200):
+                x, y = a * (1 - t) ** 3 + 3 * b * t * (1 - t) ** 2 + 3 * c * t * t * (1 - t) + d * t**3
+                assert not (left < x < left + width and top < y < top + height)
