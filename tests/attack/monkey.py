@@ -41,6 +41,33 @@ _LEFT_OUT = frozenset({"file.quit", "help.logs", "help.folder", "help.website", 
 _HARMLESS = ("This plugin does not support ",)
 
 
+class StuckMenus:
+    """Closes a menu or popup that a step opened and waits for, as a tool button does: nobody else would.
+
+    Made on the main thread; `steps` tells how many steps were begun.
+    """
+
+    def __init__(self, steps: Callable[[], int], milliseconds: int = 1000) -> None:
+        from PySide6.QtCore import QTimer
+
+        self._steps, self._seen = steps, -1
+        self._timer = QTimer(interval=milliseconds)
+        self._timer.timeout.connect(self._look)
+        self._timer.start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._timer.stop()
+
+    def _look(self) -> None:
+        from PySide6.QtWidgets import QApplication
+
+        seen, self._seen = self._seen, self._steps()
+        popup = QApplication.activePopupWidget()
+        if popup is not None and self._seen == seen:
+            popup.close()
+
+
 class Monkey:
     """The window and what happens in it. Made on the main thread, once in a process."""
 
@@ -73,6 +100,7 @@ class Monkey:
         self.window = self.application.start([])
         self.window.closeEvent = QEvent.ignore  # type: ignore[method-assign]  # the palette of actions can quit
         self.heartbeat = Heartbeat()
+        self._stuck_menus = StuckMenus(lambda: self.steps)
         self._actions = [one.id for one in actions() if one.id not in _LEFT_OUT]
         self._wait(0.5)
 

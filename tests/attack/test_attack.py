@@ -18,6 +18,10 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QMenu, QToolButton
+from pytestqt.qtbot import QtBot
 
 from onnx_workbench.model.sandbox import is_running
 from onnx_workbench.viewer.files.single_instance import OpenMessage
@@ -25,6 +29,7 @@ from tests.attack.attack import Attack
 from tests.attack.faults import convert_on_small_disk, save_with_fault
 from tests.attack.hostile_files import HostileFile, endless, hostile_files
 from tests.attack.journals import recover_damaged, write_journal
+from tests.attack.monkey import StuckMenus
 from tests.attack.mutations import mutated, mutated_bytes
 from tests.real_models import RealModels
 
@@ -244,6 +249,23 @@ def monkey(seed: int, *options: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False)
     print(done.stdout[-4000:])
     assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
+
+
+def test_random_hands_do_not_wait_for_a_menu_that_they_opened(qtbot: QtBot) -> None:
+    button, menu = QToolButton(), QMenu()
+    qtbot.addWidget(button)
+    qtbot.addWidget(menu)
+    menu.addAction("Copy")
+    button.setMenu(menu)
+    button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+    button.show()
+    opened = []
+    menu.aboutToShow.connect(lambda: opened.append(menu))
+    stuck = StuckMenus(lambda: 1, 20)
+    QTest.mouseClick(button, Qt.MouseButton.LeftButton)  # returns once the menu is closed
+    assert opened == [menu]
+    assert not menu.isVisible()
+    stuck.stop()
 
 
 def test_random_hands_find_nothing(seed: int) -> None:
