@@ -83,7 +83,7 @@ def _symbolic_shapes(context: MatchContext) -> Iterator[Match]:
 def reshape_entries(dims: Dims | None, wanted: list[AnySize], *, allow_zero: bool) -> tuple[int, ...] | None:
     """Return the sizes as a constant Reshape input: numbers, 0 where the input's is copied, at most one -1."""
     resolved = None if dims is None else reshaped(dims, wanted, allow_zero=allow_zero)
-    if resolved is not None and 0 not in resolved and 0 not in wanted:
+    if resolved is not None and 0 not in resolved and 0 not in wanted and not _may_copy_another(dims, wanted):
         wanted = list(resolved)  # where -1 is taken, another size that is no number cannot be inferred
     entries: list[int] = []
     for axis, size in enumerate(wanted):
@@ -96,6 +96,20 @@ def reshape_entries(dims: Dims | None, wanted: list[AnySize], *, allow_zero: boo
         else:
             entries.append(-1)
     return tuple(entries) if entries.count(-1) <= 1 else None
+
+
+def _may_copy_another(dims: Dims | None, wanted: list[AnySize]) -> bool:
+    """Return whether a size may be 0 at run time and copy one that is not, so that -1 becomes another size too."""
+    return any(
+        not isinstance(size, int) and not symbolic.least(size) and not _vanishes_with(copied, size)
+        for size, copied in zip(wanted, dims or (), strict=False)
+    )
+
+
+def _vanishes_with(copied: AnySize, size: AnySize) -> bool:
+    """Return whether a size is a multiple of another, and therefore 0 where that is."""
+    factor = symbolic.divide(copied, size)
+    return factor is not None and symbolic.product((factor, size)) == copied
 
 
 def _expand_entries(dims: Dims | None, wanted: list[AnySize]) -> tuple[int, ...] | None:

@@ -11,6 +11,7 @@ import pytest
 
 from onnx_workbench.exec.engine.constant_folding import evaluate
 from onnx_workbench.exec.inspect.equivalence import compare_models
+from onnx_workbench.exec.session import Session
 from onnx_workbench.model.edits.attributes import set_attribute
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
@@ -437,3 +438,17 @@ def test_axes_of_what_has_none_do_no_harm(body: str) -> None:
     document, report = simplified(graph(f"{body} y = Not(a)", "(float s) => (bool y)", "int64[1] k = {0}"))
     assert left(document)["Not"] == 1
     assert report.rounds >= 1
+
+
+def test_a_size_of_0_at_run_time_copies_another_size() -> None:
+    """Of x [2, 3, 1, 0] and the shape [2, -1, 0], the 0 copies the 1, and -1 becomes 0; [2, 0, -1] gave [2, 3, 0]."""
+    document, _ = simplified(
+        graph(
+            "s = Shape(x) n = Gather(s, last) t = Concat <axis = 0> (two, any, n) y = Reshape(x, t)",
+            "(float[2, M, 1, N] x) => (float[A, B, C] y)",
+            "int64[1] last = {3}, int64[1] two = {2}, int64[1] any = {-1}",
+        )
+    )
+    for feed, shape in ((np.ones((2, 3, 1, 0), np.float32), (2, 0, 1)), (np.ones((2, 3, 1, 4), np.float32), (2, 3, 4))):
+        result = Session(document.model).run({"x": feed})
+        assert result.outputs["y"].shape == shape
