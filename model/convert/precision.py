@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from onnx_workbench.model.analysis.element_types import element_type_of
 from onnx_workbench.model.analysis.node_subset import with_whole_functions
 from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.convert.function_calls import functions_that_differ, innermost, is_told_by_calls
@@ -184,6 +185,8 @@ class _Conversion:
         holder = value.producer
         if kind is None and holder is not None and holder.op_type == "If":  # its branches may determine it
             return any(self._is_source(b.outputs[value.index]) for b in holder.bodies if value.index < len(b.outputs))
+        if kind is None:  # not inferred, but the schema may say that it has the type of an input
+            return element_type_of(value) == self._options.source
         return innermost(kind) == self._options.source
 
     def _decide(self, graph: Graph) -> None:

@@ -333,3 +333,15 @@ def test_loops_stay_where_they_let_no_such_values_through(version, kind):
     assert infer(document.model).type_of(loop.outputs[0]).element_type is kind
     told = "1 node stays float: in opset 15, Loop takes no bfloat16"
     assert [remark.text for remark in report.warnings] == [told] * (kind is FLOAT)
+
+
+def test_a_value_whose_type_is_not_inferred_is_cast_too():
+    """Without a type rule for ExpandDims, which takes no bfloat16, Add got a float and a bfloat16."""
+    text = """<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>
+    g (float[3,2] x) => (float[1,3,2] y) <int32 axis = {0}>
+    { e = com.microsoft.ExpandDims (x, axis) y = Add (e, x) }"""
+    document = builders.document(text)
+    feeds = fed(document.model)
+    before = outputs(document.model, feeds)["y"]
+    to_precision(document, BRAIN)
+    np.testing.assert_allclose(outputs(document.model, feeds)["y"], before, rtol=0.05, atol=0.05)
