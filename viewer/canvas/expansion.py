@@ -17,6 +17,7 @@ from onnx_workbench.viewer.core.grouping import Grouping
 from onnx_workbench.viewer.core.selection import Item
 
 _MOST_USES = 50
+_BORDER = 8.0  # pixels around what is scrolled to
 
 
 class NodeExpansion:
@@ -27,7 +28,9 @@ class NodeExpansion:
         self._scenes = scenes
         self._grouping = grouping
         self._expanding: Graph | None = None  # all groups of this graph are opened once they are known
+        self._unfolded: Node | None = None  # to be scrolled to in the next scene
         grouping.regrouped.connect(self._on_regrouped)
+        scenes.scene_shown.connect(self._show_unfolded)
 
     @property
     def is_grouped(self) -> bool:
@@ -70,10 +73,22 @@ class NodeExpansion:
     def _set_tags(self, box: int, tags: Iterable[FoldTag], *, is_open: bool) -> None:
         scene, expanded = self._surface.scene, self._scenes.state.expanded
         assert scene is not None
+        user = scene.boxes[box].subject
+        self._unfolded = None
         for tag in tags:
             (expanded.add if is_open else expanded.discard)(tag_key(scene.boxes[box], tag.purpose))
+            if is_open and isinstance(user, Node):
+                self._unfolded = next(iter(scene.drawing.hidden.behind(user, tag.purpose, 1)), None)
         self._scenes.keep_position(box)
         self._scenes.load(keeps_ranks=False)
+
+    def _show_unfolded(self) -> None:
+        """Scroll to the nearest node that was folded; else a click may seem to do nothing."""
+        node, self._unfolded = self._unfolded, None
+        scene = self._surface.scene
+        area = scene.bounds_of(scene.drawing.boxes_of(node)[:1]) if scene is not None and node is not None else None
+        if area is not None:
+            self._surface.show_area(area, _BORDER)
 
     def _set_expanded(self, box: int, *, is_open: bool) -> None:
         scene, expanded = self._surface.scene, self._scenes.state.expanded

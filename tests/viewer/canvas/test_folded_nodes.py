@@ -272,3 +272,24 @@ def test_nodes_that_a_tag_shows_stand_in_ranks_of_the_others(show, qtbot):
     wait(qtbot, view)
     exp, cast = (view.scene.drawing.boxes_of(producer(g, name))[0] for name in ("e", "c"))
     assert view.scene.layout.ranks[exp] == view.scene.layout.ranks[cast]
+
+
+def test_the_nearest_node_comes_into_view_when_a_tag_is_unfolded(show, qtbot, reshaped):
+    """It is drawn above the node that has the tag, which had been at the upper border."""
+    view = show(reshaped.model())
+    view.expansion.set_grouped(False)
+    wait(qtbot, view)
+    (box,) = view.scene.drawing.boxes_of(producer(reshaped, "y"))
+    left, top, width, height = view.scene.rect(box)
+    view.centre_at(1.0, left + width / 2, top + view.height() / 2 - 20)
+    view.expansion.toggle_tags(box)
+    wait(qtbot, view)
+    seen = view.viewport.area
+    for name in ("c", "y"):
+        (box,) = view.scene.drawing.boxes_of(producer(reshaped, name))
+        left, top, width, height = view.scene.rect(box)
+        assert seen[0] < left
+        assert left + width < seen[2]
+        assert seen[1] < top
+        assert top + height < seen[3]
+    assert view.zoom == 1.0
