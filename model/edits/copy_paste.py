@@ -60,7 +60,7 @@ def copy(nodes: Collection[Node]) -> Fragment:
     part = part_of(ordered, inputs, outputs)
     return Fragment(
         part,
-        functions_used(model, ordered) if model is not None else (),
+        tuple(map(Cloner().function, functions_used(model, ordered))) if model is not None else (),
         dict(graph.opset_imports),
         tuple(islice(part.nodes, len(given))),
         model.configurations if model is not None else (),

@@ -8,6 +8,7 @@ from onnx_workbench.model.edits import copy_paste, nodes, values
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import to_bytes
+from onnx_workbench.model.ir.unlink import unlink
 from tests.model import builders
 from tests.model.checking import legal
 from tests.model.snapshots import assert_linked
@@ -35,6 +36,21 @@ def test_pasting_into_another_model_brings_what_is_needed(chain, branches):
     assert chain.model.opset_imports["local"] == 1
     assert_linked(chain.model)
     assert_linked(branches.model)
+
+
+def test_what_was_copied_does_not_change_with_the_model_or_keep_it(chain, branches):
+    """Functions of a document that was closed came without their nodes, and the clipboard held the whole model."""
+    model = load(to_bytes(branches.model))
+    fragment = copy_paste.copy([next(node for node in model.graph.nodes if node.name == "call")])
+    before = [node.op_type for node in model.function("local", "scale").body.nodes]
+    assert [function.model for function in fragment.functions] == [None]
+    for _ in unlink(model):
+        pass
+    with chain.edit("Paste") as edit:
+        copy_paste.paste(edit, chain.model.graph, fragment)
+    assert [node.op_type for node in chain.model.function("local", "scale").body.nodes] == before
+    assert before
+    assert legal(chain.model)
 
 
 def test_constants_come_along_under_free_names(chain):
