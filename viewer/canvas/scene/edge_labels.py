@@ -154,22 +154,21 @@ class EdgeLabels:
         if not text or not len(points):
             return None
         box = int(drawing.edges[edge, 1])
-        rect = self._beside_others(edge, box, self._box(points, self._measure.width(text, Style.LABEL)))
+        rect = self._beside_others(edge, box, points, self._measure.width(text, Style.LABEL))
         return None if rect is None else EdgeLabel(spot, edge, box, text, rect)
 
-    def _beside_others(self, edge: int, box: int, rect: Rect) -> Rect | None:
-        """Move a label at an end to the side, off other edges that end there; None where these are on both sides."""
+    def _beside_others(self, edge: int, box: int, points: Real, width: float) -> Rect | None:
+        """Return the box of a label at an end, off other edges that end there; None where these are on both sides."""
         layout, axis = self._scene.layout, 0 if self._is_down else 1
         ends = layout.route_points[layout.route_starts[self._scene.arrivals(box) + 1] - 1, axis]
         own = float(layout.route_points[layout.route_starts[edge + 1] - 1, axis])
-        low, size = rect[axis], rect[axis + 2]
-        near = ends[(ends > low - 2) & (ends < low + size + 2) & (np.abs(ends - own) > 1)]
-        if (near > own).any() and (near < own).any():
-            return None
-        if len(near):
-            gap = min(float(np.abs(near - own).min()) / 2, 8.0)
-            low = own + gap - size if near[0] > own else own - gap
-        return (round(low), *rect[1:]) if self._is_down else (rect[0], round(low), *rect[2:])
+        ends = ends[np.abs(ends - own) > 1]
+        for is_after in (None, False, True):
+            rect = self._box(points, width, is_after=is_after)
+            low, high = rect[axis], rect[axis] + rect[axis + 2]
+            if not ((ends > low - 2) & (ends < high + 2)).any():
+                return rect
+        return None
 
     def _place(self, edge: int) -> EdgeLabel | None:
         drawing = self._scene.drawing
@@ -193,18 +192,23 @@ class EdgeLabels:
             edge, edge, box, text, self._box(points, max(width, alone), lines=2), note, stacked=True, short=short
         )
 
-    def _box(self, points: Real, width: float, lines: int = 1) -> Rect:
-        """Return the box of a label with a text of this width, beside an edge with these pieces or above it."""
+    def _box(self, points: Real, width: float, lines: int = 1, *, is_after: bool | None = None) -> Rect:
+        """Return the box of a label with a text of this width, beside an edge with these pieces or above it.
+
+        `is_after`: whether it stands right of the line or below it; None: where the line does not turn to.
+        """
         width, height = width + 2 * PADDING, lines * HEIGHT
         if self._is_down:
             x, y = _point_after(points, _AWAY, axis=1)
             low, high = _extent(points, 1, y - height / 2, y + height / 2)
-            is_left = high - x > x - low + _TURN  # the line turns to the right there
-            return round(low - _BESIDE - width if is_left else high + _BESIDE), round(y - height / 2), width, height
+            if is_after is None:
+                is_after = high - x <= x - low + _TURN
+            return round(high + _BESIDE if is_after else low - _BESIDE - width), round(y - height / 2), width, height
         x, y = _point_after(points, width / 2 + 8.0, axis=0)
         low, high = _extent(points, 0, x - width / 2, x + width / 2)
-        is_below = y - low > high - y + _TURN
-        return round(x - width / 2), round(high + _ABOVE if is_below else low - height - _ABOVE), width, height
+        if is_after is None:
+            is_after = y - low > high - y + _TURN
+        return round(x - width / 2), round(high + _ABOVE if is_after else low - height - _ABOVE), width, height
 
     def _decide(self, new: list[EdgeLabel], near: list[EdgeLabel]) -> None:
         """Choose the visible ones of some labels: those that cover no box, and no label of an earlier edge."""

@@ -137,10 +137,7 @@ def test_labels_do_not_depend_on_the_area_looked_at():
 
 @pytest.mark.parametrize("direction", ["down", "right"])
 def test_a_shape_is_written_at_both_ends_of_an_edge_whose_start_is_far_away(direction):
-    g = long_chain(12)
-    g.node("Add", ["v1", "v11"], ["sum"])
-    for value in g.values.values():
-        SetField(value, "type", g.values["x"].type).apply()
+    g = skipping()
     scene = scene_of(g.model().graph, DrawingOptions(direction=direction))
     add = scene.drawing.boxes_of(g.values["sum"].producer)[0]
     found = labels_of(scene).in_rect(*scene.bounds)
@@ -165,11 +162,29 @@ def test_a_label_leaves_its_own_line_free(small, direction):
         assert left > x or left + width < x if direction == "down" else top + height < y
 
 
+def skipping() -> Graphs:
+    """A chain whose first value arrives at the last node too, beside the chain."""
+    g = long_chain(12)
+    g.node("Add", ["v1", "v11"], ["sum"])
+    for value in g.values.values():
+        SetField(value, "type", g.values["x"].type).apply()
+    return g
+
+
+def arriving() -> Graphs:
+    """Values of the beginning of a chain, which arrive side by side at its end."""
+    g = long_chain(12)
+    g.node("Sum", ["v1", "v11", "v3", "x"], ["sum"])
+    for value in g.values.values():
+        SetField(value, "type", g.values["x"].type).apply()
+    return g
+
+
 @pytest.mark.parametrize("note", [None, NOTE], ids=["types", "notes"])
 @pytest.mark.parametrize("direction", ["down", "right"])
-def test_a_label_leaves_its_own_line_free_where_that_is_curved(direction, note):
-    """The inputs of Sum come from both sides, in gentle curves and steep ones."""
-    scene = scene_of(fan(8).model().graph, DrawingOptions(direction=direction))
+@pytest.mark.parametrize("graphs", [lambda: fan(8), skipping, arriving], ids=["fan", "skipping", "arriving"])
+def test_a_label_leaves_its_own_line_free_where_that_is_curved(graphs, direction, note):
+    scene = scene_of(graphs().model().graph, DrawingOptions(direction=direction))
     found = labels_of(scene, note).in_rect(*scene.bounds)
     assert len(found) >= 3
     for label in found:
