@@ -56,7 +56,7 @@ def _softmax_half_rows(x: Array, target: Array) -> None:
 
 def log_softmax_rows(x: Array, target: Array) -> None:
     """Fill `target` with the logarithm of the softmax along axis 1; not in place."""
-    if x.max() < _SAFE_EXPONENT:
+    if x.shape[1] > 1 and x.max() < _SAFE_EXPONENT:  # of one element it is exactly 0
         np.exp(x, target)
         sums = _sums(target)
         if sums.min() > _SAFE_SUM:
