@@ -75,20 +75,20 @@ class SceneHighlights:
         drawing, items = self.scene.drawing, list(items)
         are_nodes = set(map(type, items)) == {Node}  # there may be many
         nodes = cast("list[Node]", items) if are_nodes else [item for item in items if isinstance(item, Node)]
-        boxes = drawing.boxes_of_nodes(nodes)
-        edges: list[int] = []
-        for item in () if are_nodes else items:
-            if isinstance(item, Node):
+        values = [] if are_nodes else [item for item in items if isinstance(item, Value)]
+        boxes = [*drawing.boxes_of_nodes(nodes), *drawing.boxes_of_values(values)]
+        edges = drawing.edges_of_all(values)
+        for value in values:
+            if value.producer is None and value.initializer is not None:
+                boxes += [index for node in value.consumers for index in drawing.boxes_of(node)]
+        for item in items if len(nodes) + len(values) < len(items) else ():
+            if isinstance(item, (Node, Value)):
                 continue
             if isinstance(item, Connection):
                 ends = set(drawing.boxes_of(item.node))
                 edges += [edge for edge in drawing.edges_of(item.value) if int(drawing.edges[edge, 1]) in ends]
                 continue
             boxes += drawing.boxes_of(item)
-            if isinstance(item, Value):
-                edges += drawing.edges_of(item)
-                if item.producer is None and item.initializer is not None:
-                    boxes += [index for node in item.consumers for index in drawing.boxes_of(node)]
         return boxes, edges
 
     def paint(

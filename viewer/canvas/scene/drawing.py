@@ -213,6 +213,14 @@ class Drawing:
         """The edges that carry a value."""
         return self._wires().of(value)
 
+    def edges_of_all(self, values: Sequence[Value]) -> list[int]:
+        """The edges that carry any of many values, in no order."""
+        return self._wires().of_all(values)
+
+    def boxes_of_values(self, values: Sequence[Value]) -> list[int]:
+        """Return the boxes of many values at once, in no order."""
+        return self._places().of_all(values)
+
     def _wires(self) -> _Places:
         if self._edges_of is None:
             numbered = zip(self.values, range(len(self.values)), strict=True)
