@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from onnx_workbench.model.history.steps import InsertNode, SetAttribute, SetFiel
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind, make_attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
+from onnx_workbench.viewer.core import garbage_collection
 from onnx_workbench.viewer.core.garbage_collection import Collector
 from onnx_workbench.viewer.core.settings import Settings
 from onnx_workbench.viewer.main_window import MainWindow
@@ -86,11 +89,22 @@ def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> PatientBot:
 
 @pytest.fixture(scope="session", autouse=True)
 def collector(qapp: object) -> Iterator[Collector]:
-    """Garbage is collected as in the program: on a task's thread it would take Qt objects with it."""
-    made = Collector()
-    made.start()
-    yield made
-    made.stop()
+    """Garbage is collected as in the program: on a task's thread it would take Qt objects with it.
+
+    Exempt are not open models but, for good, the million objects of pytest itself: Python would search them all each
+    time a document is closed.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(garbage_collection, "exclude_model", lambda: None)
+        patch.setattr(garbage_collection, "include_models", lambda: None)
+        patch.setattr(garbage_collection, "_MOST_INCLUDED", sys.maxsize)
+        gc.collect()
+        gc.freeze()
+        made = Collector()
+        made.start()
+        yield made
+        made.stop()
+        gc.unfreeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -55,7 +55,7 @@ class Collector(QObject):
             self._freeing.start(_free_closed())
         was_freed, self._is_document_freed = self._is_document_freed, False
         if was_freed and gc.get_freeze_count() <= _MOST_INCLUDED:
-            gc.unfreeze()  # views and documents of the closed model are exempt too
+            include_models()  # views and documents of the closed model are exempt too
         elif gc.get_count()[0] <= gc.get_threshold()[0]:
             return
         self._collections += 1
@@ -67,6 +67,11 @@ class Collector(QObject):
         self._collections = 0
         now = time.monotonic()
         self._next_full = now + (now - begun) / _SHARE
+
+    @property
+    def is_freeing(self) -> bool:
+        """Return whether something that was closed is still to be freed."""
+        return bool(_closed) or self._freeing.running
 
     def _on_freed(self, _items: list[None], finished: bool) -> None:
         self._is_document_freed = finished
@@ -91,6 +96,11 @@ def _emptied(objects: Sequence[QObject]) -> Iterator[None]:
 def exclude_model() -> None:
     """Exempt all present objects from collection, after a model was opened. GUI thread."""
     gc.freeze()
+
+
+def include_models() -> None:
+    """End the exemption of all objects. GUI thread."""
+    gc.unfreeze()
 
 
 def delete_widget(widget: QWidget) -> None:

@@ -4,10 +4,23 @@ import gc
 import threading
 import weakref
 
+import pytest
 from PySide6.QtCore import QObject
 
 from onnx_workbench.viewer.core import garbage_collection
 from tests.model import builders
+
+
+@pytest.fixture
+def exempting(qtbot, collector, monkeypatch):
+    """Models are exempt from collection, as in the program; what other tests closed is gone before."""
+    qtbot.waitUntil(lambda: not collector.is_freeing)
+    collector.collect()
+    monkeypatch.setattr(garbage_collection, "exclude_model", gc.freeze)
+    monkeypatch.setattr(garbage_collection, "include_models", gc.unfreeze)
+    yield
+    gc.collect()
+    gc.freeze()
 
 
 class Ring(QObject):
@@ -48,7 +61,7 @@ def test_without_a_window_python_collects(collector):
     assert not gc.isenabled()
 
 
-def test_the_cycles_of_a_closed_model_go_without_waiting_for_other_garbage(qtbot, collector):
+def test_the_cycles_of_a_closed_model_go_without_waiting_for_other_garbage(qtbot, collector, exempting):
     view, gone = Ring(), []
     weakref.finalize(view, lambda: gone.append(1))
     garbage_collection.exclude_model()
@@ -63,7 +76,7 @@ def test_the_cycles_of_a_closed_model_go_without_waiting_for_other_garbage(qtbot
     assert all(node.graph is None and not node.inputs for node in nodes)
 
 
-def test_closing_a_small_document_searches_no_large_one(qtbot, collector, monkeypatch):
+def test_closing_a_small_document_searches_no_large_one(qtbot, collector, exempting, monkeypatch):
     monkeypatch.setattr(garbage_collection, "_MOST_INCLUDED", 0)
     garbage_collection.exclude_model()
     exempt = gc.get_freeze_count()
@@ -73,7 +86,6 @@ def test_closing_a_small_document_searches_no_large_one(qtbot, collector, monkey
     qtbot.waitUntil(lambda: first.graph is None)
     qtbot.wait(500)
     assert gc.get_freeze_count() > exempt // 2
-    gc.unfreeze()
 
 
 def test_a_closed_tab_gives_its_model_free(qtbot, window, write_model):
