@@ -110,13 +110,13 @@ def look():
         print(window.area.message_bar.messages[0].title)
         window.close()
 original = app.Application.start
-def start(self, names):
+def start(self, names, *more):
     global application
     application = self
     self.timer = QTimer(self, interval=20)
     self.timer.timeout.connect(look)
     self.timer.start()
-    return original(self, names)
+    return original(self, names, *more)
 app.Application.start = start
 sys.exit(app.run({names!r}))
 """
