@@ -86,6 +86,13 @@ def kernel(
     return register
 
 
+def remove(op_type: str, *, domain: str, since: int = 1) -> None:
+    """Take back what `kernel` registered of an operator: kernel, schema and rule; nothing if it did not."""
+    take_back = _own.get((domain, op_type, since))
+    if take_back is not None:
+        take_back()
+
+
 #: How each operator that was registered here is taken back.
 _own: dict[tuple[str, str, int], Callable[[], None]] = {}
 

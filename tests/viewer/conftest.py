@@ -27,6 +27,7 @@ from onnx_workbench.viewer.core.garbage_collection import Collector
 from onnx_workbench.viewer.core.settings import Settings
 from onnx_workbench.viewer.main_window import MainWindow
 from onnx_workbench.viewer.run.workspace import Workspace
+from onnx_workbench.viewer.style.theme import themes
 
 
 def chain(*op_types: str, name: str = "chain") -> Graph:
@@ -122,6 +123,14 @@ def no_window_left(qapp: QApplication) -> Iterator[None]:
     for window in left:
         window.hide()
     assert not left, f"still on the screen: {left}"
+
+
+@pytest.fixture(autouse=True)
+def same_theme() -> Iterator[None]:
+    """A test that chose a theme leaves the usual one."""
+    yield
+    if themes().mode != "system":
+        themes().set_mode("system")
 
 
 @pytest.fixture(autouse=True)
