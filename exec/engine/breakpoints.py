@@ -184,7 +184,7 @@ class Breakpoints:
 
     def between(self, plan: Plan, place: SubgraphPosition, slots: list[RuntimeValue]) -> str:
         """Return why to stop between two steps of a body, or empty."""
-        previous, following, depth, iterations = place
+        previous, following, depth, iterations, _ = place
         reason = "" if previous is None else self.after(plan, previous, slots, iterations)
         if reason or following is None:
             return reason

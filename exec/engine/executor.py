@@ -10,8 +10,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from typing import Any
+from contextlib import contextmanager, nullcontext, suppress
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from onnx_workbench.exec.engine.input_types import kind_of
 from onnx_workbench.exec.engine.plan import PlanStep
 from onnx_workbench.exec.engine.plan_state import BodyCall, Code, PlanState
 from onnx_workbench.exec.engine.stored_weights import StoredWeight
-from onnx_workbench.exec.engine.subgraph_breakpoints import BreakpointHit, SubgraphStepper
+from onnx_workbench.exec.engine.subgraph_breakpoints import BreakpointHit, SubgraphObserver, SubgraphStepper
 from onnx_workbench.exec.engine.subgraph_frames import ExecutorPass, Frame, SubgraphRecord, inside
 from onnx_workbench.exec.errors import KernelError, LimitError, MemoryLimitError
 from onnx_workbench.exec.inspect.statistics import Summary, nbytes, summarise
@@ -48,6 +48,8 @@ _BUFFER = 256
 Estimate = Callable[[int], tuple[float, float]]
 
 Observer = Callable[[NodeTable], None]
+
+T = TypeVar("T")
 
 
 class Executor:
@@ -82,6 +84,7 @@ class Executor:
         self.subgraphs = SubgraphStepper()  # of the last call of execute
         self.keep: set[int] | None = None  # slots never released; None: all, as long as the budget lasts
         self._frames: dict[int, Frame] = {}  # by id of the plan
+        self._loops: dict[int, int] = {}  # iterations that had begun before the last loop, by id of the plan
         self._tick = 0.0
         self._notified = 0
         self._notifying = threading.Lock()
@@ -352,6 +355,21 @@ class Executor:
         activation = state.activation
         activation.executor, activation.state, activation.slots = self, state, slots
 
+    def run_watched(self, step: PlanStep, slots: list[RuntimeValue], watch: SubgraphObserver) -> None:
+        """Run a step of the graph on other slots than those of the run, until `watch` stops it inside its bodies."""
+        set_limits(self.limits)
+        self._activate(self.state, slots)
+        self.subgraphs.begin()
+        self.subgraphs.watch = watch
+        try:
+            with np.errstate(all="ignore"), suppress(BreakpointHit):
+                np.setbufsize(_BUFFER)
+                self.run_again(self.state, step, slots)
+        finally:
+            set_limits(None)
+            self.state.release()
+            self.subgraphs.watch = None
+
     def run_again(self, state: PlanState, step: PlanStep, slots: list[RuntimeValue]) -> None:
         """Run a step on other slots than those of the run."""
         around = state.activation.slots
@@ -364,6 +382,15 @@ class Executor:
             spread(step, slots, state.code_of(step).call(*[slots[s] for s in step.ins]))
         finally:
             state.activation.slots = around
+
+    @contextmanager
+    def loop(self, body: PlanState, state: T) -> Iterator[T]:
+        """The state that a kernel keeps between iterations of a body: `state`, or the one of an interrupted call."""
+        frame, subgraphs = self._frames.get(id(body.plan)), self.subgraphs
+        begun = 0 if frame is None else frame.begun
+        with nullcontext(state) if subgraphs.watch is None else subgraphs.loop(body, state) as given:
+            self._loops[id(body.plan)] = begun - subgraphs.resumed
+            yield given
 
     def run_body(self, body: BodyCall, outer: list[RuntimeValue], inputs: Sequence[RuntimeValue]) -> list[RuntimeValue]:
         """Run a body once, with `outer` the slots around it; raises StepError naming the step inside that failed."""
@@ -460,7 +487,7 @@ class Executor:
 
     def inside(self, steps: Iterable[PlanStep]) -> SubgraphRecord:
         """Return the values this run has computed in the bodies of steps so far. Any thread."""
-        return inside(steps, self._frames.copy())
+        return inside(steps, self._frames.copy(), self._loops.copy())
 
 
 def spread(step: PlanStep, slots: list[RuntimeValue], result: Any) -> int:

@@ -7,7 +7,7 @@ states of their own, held by the callables that stand for them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
@@ -411,9 +411,8 @@ class BodyCall:
     def loop(self, state: T) -> AbstractContextManager[T]:
         """Return the state that its kernel keeps between iterations: `state`, or the one of an interrupted call."""
         executor = self._around.executor
-        if executor is None or executor.subgraphs.watch is None:
-            return nullcontext(state)
-        return executor.subgraphs.loop(self.state, state)
+        assert executor is not None
+        return executor.loop(self.state, state)
 
 
 class Expansion:

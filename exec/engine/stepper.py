@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from onnx_workbench.exec.engine.breakpoints import Breakpoints, Condition
 from onnx_workbench.exec.engine.cache import CacheEntry, CacheOutline
 from onnx_workbench.exec.engine.executor import FOLD_LIMIT, Executor
+from onnx_workbench.exec.engine.iterations import in_iterations
 from onnx_workbench.exec.engine.plan import PlanStep
 from onnx_workbench.exec.engine.plan_state import Code, Kinds, Schedule
 from onnx_workbench.exec.engine.snapshot import ModelSnapshot
@@ -364,7 +366,7 @@ class Stepper:
         stopped = run.stopped
         if not stopped and not self.done:
             stopped = f"stopped {self.reason}".rstrip()
-        return RunResult(
+        found = RunResult(
             self.state.layout,
             slots,
             self.nodes,
@@ -379,7 +381,11 @@ class Stepper:
             notes=plan.all_notes,
             bodies=inside.values,
             inner=NodeTable.of(inside.nodes) if inside.nodes else NO_NODES,
+            iterations=inside.iterations,
         )
+        if self.done:  # a run that waits has its bodies in use
+            found.iterate = partial(in_iterations, self._engine, self._request, self.plan, found)
+        return found
 
     def _record(self) -> SubgraphRecord:
         """Return the values computed in bodies, including those of nodes whose results were reused."""

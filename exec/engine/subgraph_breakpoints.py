@@ -17,13 +17,15 @@ T = TypeVar("T")
 class SubgraphPosition(NamedTuple):
     """A position between two steps of an iteration of a body; None: its beginning or its end. `depth` counts bodies.
 
-    `iterations` are the numbers, from 0, of the iterations of the loops around, outermost first.
+    `iterations` are the numbers, from 0, of the iterations of the loops around, outermost first, and `loops` the plans
+    of their bodies.
     """
 
     previous: PlanStep | None
     following: PlanStep | None
     depth: int
     iterations: tuple[int, ...] = ()
+    loops: tuple[Plan, ...] = ()
 
 
 class SubgraphObserver(Protocol):
@@ -51,16 +53,19 @@ class SubgraphStepper:
     halted: str = ""  # why `watch` stopped this call
     position: SubgraphPosition | None = None  # where it did
     spent: float = 0.0  # seconds of earlier calls that are not spent again
+    resumed: int = 0  # iterations of the loop entered last that are over since an earlier call
     _depth: int = 0
     _turns: list[int] = field(default_factory=list)  # of the bodies around: positions up to the iteration
     _begun: dict[int, int] = field(default_factory=dict)  # iterations of the loops around, by depth
+    _bodies: dict[int, Plan] = field(default_factory=dict)  # of the loops around, by depth
     #: By the positions before it: state, positions, and iterations that are over.
     _loops: dict[int, tuple[Any, int, int]] = field(default_factory=dict)
 
     def begin(self) -> None:
         """Another call begins."""
-        self.halted, self.position, self.count, self._depth = "", None, 0, 0
+        self.halted, self.position, self.count, self._depth, self.resumed = "", None, 0, 0, 0
         self._begun.clear()
+        self._bodies.clear()
 
     def end(self, seconds: float) -> None:
         """The call is over; `seconds` since the first call, or since the last of which no state was kept."""
@@ -76,14 +81,15 @@ class SubgraphStepper:
         if self._depth in self._begun:
             self._begun[self._depth] += 1
         iterations = tuple(number - 1 for _, number in sorted(self._begun.items()))
+        loops = tuple(loop for _, loop in sorted(self._bodies.items()))
         self._depth += 1
         previous = None
         for step in plan.steps:
-            self._look(plan, SubgraphPosition(previous, step, self._depth, iterations), slots, watch)
+            self._look(plan, SubgraphPosition(previous, step, self._depth, iterations, loops), slots, watch)
             if not state.folded[step.index]:
                 yield state.code_of(step).guarded()
             previous = step
-        self._look(plan, SubgraphPosition(previous, None, self._depth, iterations), slots, watch)
+        self._look(plan, SubgraphPosition(previous, None, self._depth, iterations, loops), slots, watch)
         self._depth -= 1
 
     @contextmanager
@@ -94,9 +100,10 @@ class SubgraphStepper:
         """
         self.count += 1  # a position of its own: a kernel may loop several times, also without an iteration
         before, depth = self.count, self._depth
-        self._begun[depth] = 0
+        self._begun[depth], self._bodies[depth] = 0, body.plan
         if before in self._loops:
             state, self.count, self._begun[depth] = self._loops.pop(before)
+        self.resumed = self._begun[depth]
         try:
             yield state
         except BreakpointHit:
@@ -104,7 +111,7 @@ class SubgraphStepper:
                 self._loops[before] = state, self._turns[depth], self._begun[depth] - 1
             raise
         finally:
-            del self._begun[depth]
+            del self._begun[depth], self._bodies[depth]
 
     def _look(self, plan: Plan, at: SubgraphPosition, slots: list[RuntimeValue], watch: SubgraphObserver) -> None:
         self.count += 1

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from onnx_workbench.exec.engine.plan import PlanStep
+from onnx_workbench.exec.engine.plan import Plan, PlanStep
 from onnx_workbench.exec.engine.plan_state import PlanState
 from onnx_workbench.exec.inspect.statistics import nbytes
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.node_table import Failure, NodeResult, State
-from onnx_workbench.exec.results.slot_map import Path
+from onnx_workbench.exec.results.slot_map import LoopKey, Path
 from onnx_workbench.exec.results.values import MISSING
 
 #: Times of single iterations that are held before they are summed up.
@@ -40,11 +40,12 @@ class Frame:
     be read by another thread meanwhile.
     """
 
-    __slots__ = ("_sums", "code", "current", "plan")
+    __slots__ = ("_sums", "begun", "code", "current", "plan")
 
     def __init__(self, state: PlanState) -> None:
         self.plan = state.plan
         self.code = state.code or []
+        self.begun = 0  # iterations
         self.current = ExecutorPass([], [], [], {}, sys.maxsize)  # the last iteration
         #: Seconds per node and the number of iterations summed up; the clocks of those since. Replaced as a whole.
         self._sums: tuple[np.ndarray[tuple[int], np.dtype[np.float64]], int, list[float]]
@@ -57,6 +58,7 @@ class Frame:
             seconds, runs = self.spent()
             clocks = []
             self._sums = seconds, runs, clocks
+        self.begun += 1
         current = self.current
         current.slots, current.stamps, current.held = slots, clocks, 0
         current.sizes.clear()
@@ -77,17 +79,30 @@ class Frame:
 class SubgraphRecord:
     """Values computed in bodies in their last iteration, by path and number, and their nodes.
 
-    `made` are the values that are not constants: keeping them costs memory.
+    `made` are the values that are not constants: keeping them costs memory. `iterations` says how many each loop had
+    when it was computed last.
     """
 
     values: dict[Path, dict[int, RuntimeValue]] = field(default_factory=dict)
     nodes: list[NodeResult] = field(default_factory=list)
     made: list[RuntimeValue] = field(default_factory=list)
+    iterations: dict[LoopKey, int] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
         """Bytes of what was made."""
         return sum(map(nbytes, self.made))
+
+    def put(self, plan: Plan, slots: Sequence[RuntimeValue]) -> None:
+        """Take up what one iteration of a body computed."""
+        given = set(plan.inputs)
+        for (path, value), slot in plan.slots.items():
+            is_made = slot in plan.producers or slot in given
+            is_inside = is_made or slot in plan.constants  # else captured from around
+            if value > 0 and is_inside and slots[slot] is not MISSING:
+                self.values.setdefault(path, {})[value] = slots[slot]
+                if is_made:
+                    self.made.append(slots[slot])
 
     def add(self, other: SubgraphRecord) -> None:
         """Take up what was computed in other bodies."""
@@ -95,16 +110,20 @@ class SubgraphRecord:
             self.values.setdefault(path, {}).update(values)
         self.nodes.extend(other.nodes)
         self.made.extend(other.made)
+        self.iterations.update(other.iterations)
 
     def kept(self) -> SubgraphRecord:
         """Return a copy for a later run that reuses the values."""
-        return SubgraphRecord(self.values, [replace(node, state=State.KEPT) for node in self.nodes], self.made)
+        return SubgraphRecord(
+            self.values, [replace(node, state=State.KEPT) for node in self.nodes], self.made, self.iterations
+        )
 
 
-def inside(steps: Iterable[PlanStep], frames: Mapping[int, Frame]) -> SubgraphRecord:
+def inside(steps: Iterable[PlanStep], frames: Mapping[int, Frame], loops: Mapping[int, int]) -> SubgraphRecord:
     """Return the values computed in the bodies of steps, at any depth.
 
-    Nodes are in file order, those of a body after the node that owns it.
+    Nodes are in file order, those of a body after the node that owns it. `loops` has, by id of the plan of a body, how
+    many iterations had begun before the last loop over it.
     """
     found = SubgraphRecord()
     pending: list[tuple[PlanStep, Path]] = [(step, ()) for step in steps]
@@ -117,22 +136,16 @@ def inside(steps: Iterable[PlanStep], frames: Mapping[int, Frame]) -> SubgraphRe
             frame = frames.get(id(body.plan))
             if frame is not None:
                 found.add(_of_frame(frame, within))
+                if id(body.plan) in loops:
+                    found.iterations[step.path, step.node.node] = frame.begun - loops[id(body.plan)]
                 deeper += [(body.plan.steps[index], within) for index in body.plan.bodied]
         pending += reversed(deeper)
     return found
 
 
 def _of_frame(frame: Frame, within: Path) -> SubgraphRecord:
-    plan, slots = frame.plan, frame.current.slots
     found = SubgraphRecord(nodes=list(_results(frame, within)))
-    given = set(plan.inputs)
-    for (path, value), slot in plan.slots.items():
-        is_made = slot in plan.producers or slot in given
-        is_inside = is_made or slot in plan.constants  # else captured from around
-        if value > 0 and is_inside and slots[slot] is not MISSING:
-            found.values.setdefault(path, {})[value] = slots[slot]
-            if is_made:
-                found.made.append(slots[slot])
+    found.put(frame.plan, frame.current.slots)
     return found
 
 

@@ -18,7 +18,7 @@ from onnx_workbench.exec.inspect.statistics import Statistics, Summary, ValueInf
 from onnx_workbench.exec.kernels.allocation import SparseArray
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.node_table import NO_NODES, Failure, NodeResult, NodeTable, State
-from onnx_workbench.exec.results.slot_map import NONE_SLOT, Path, SlotMap, ValueKey
+from onnx_workbench.exec.results.slot_map import NONE_SLOT, LoopKey, Path, SlotMap, ValueKey
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Node, Value
@@ -76,6 +76,9 @@ class RunNumber:
     number: int
 
 
+#: See RunResult.in_iterations.
+Iterate = Callable[[Mapping[LoopKey, int], Progress], "RunResult"]
+
 #: Brings a value that was not kept; raises LookupError when it cannot, Cancelled when it is wanted no longer.
 Fetch = Callable[[ValueKey, Progress], RuntimeValue]
 
@@ -107,6 +110,8 @@ class RunResult:
     bodies: Mapping[Path, dict[int, RuntimeValue]] = field(default_factory=dict)  # values of the last iteration
     body_summaries: Mapping[ValueKey, Summary] = field(default_factory=dict)
     inner: NodeTable = NO_NODES  # nodes in bodies, over all iterations
+    iterations: Mapping[LoopKey, int] = field(default_factory=dict)  # how many each loop had that was run last
+    iterate: Iterate | None = None
 
     @cached_property
     def nodes(self) -> NodeTable:
@@ -260,6 +265,29 @@ class RunResult:
             return _protected(self.fetch(key, self.asker if progress is SILENT else progress))
         msg = f"value {self.layout.name(key[1])!r} was not computed"
         raise LookupError(msg)
+
+    def in_iterations(self, chosen: Mapping[LoopKey, int], progress: Progress = SILENT) -> RunResult:
+        """Return this result with the values that bodies have in other iterations than the last, counted from 0.
+
+        They are computed once more. Where a loop has fewer iterations, within the one chosen of the loop around, its
+        last one is taken. LookupError when that fails, Cancelled if the `progress` of the caller is.
+        """
+        if self.iterate is None:
+            msg = "the run keeps the values of the last iteration only"
+            raise LookupError(msg)
+        return self.iterate(chosen, self.asker if progress is SILENT else progress)
+
+    def with_bodies(
+        self,
+        bodies: Mapping[Path, dict[int, RuntimeValue]],
+        summaries: Mapping[ValueKey, Summary],
+        iterations: Mapping[LoopKey, int],
+    ) -> RunResult:
+        """Return this result with other values in bodies."""
+        found = copy(self)
+        found.bodies, found.body_summaries, found.iterations = bodies, summaries, iterations
+        found.__dict__.pop("calls_of", None)
+        return found
 
     def info(self, value: Value | str | ValueKey, path: Path = ()) -> ValueInfo | None:
         """Type, shape and bytes, also of values that were not kept; None when it was not computed."""

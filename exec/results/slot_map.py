@@ -21,6 +21,9 @@ Path = tuple[int, ...]
 #: A value of a run: the path of the function call it is in (empty outside) and its number.
 ValueKey = tuple[Path, int]
 
+#: A node of a run that runs its body repeatedly: the path of the function call it is in and its number.
+LoopKey = tuple[Path, int]
+
 #: The slot that always holds None: what an input left out reads.
 NONE_SLOT = 0
 

@@ -7,8 +7,9 @@ import queue
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from typing import Any, Unpack
 
@@ -21,7 +22,7 @@ from onnx_workbench.exec.inspect.statistics import Statistics, ValueInfo
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.node_table import Failure, NodeResult, NodeTable, State
 from onnx_workbench.exec.results.run_result import RunNumber, RunResult
-from onnx_workbench.exec.results.slot_map import Path, SlotMap, Steps, ValueKey
+from onnx_workbench.exec.results.slot_map import LoopKey, Path, SlotMap, Steps, ValueKey
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.exec.session import RunQuestion, Runs
 from onnx_workbench.exec.worker.process import Process, WorkerDied, raise_answer
@@ -388,9 +389,6 @@ class RemoteStepper:
         self._titles.find_out()
         snapshot, head = self._request.snapshot, tables.head
         layout = SlotMap(tables.slots, tables.outputs, snapshot.names, tables.steps)
-        bodies: dict[Path, dict[int, RuntimeValue]] = {}
-        for path, value in tables.bodies:
-            bodies.setdefault(path, {})[value] = MISSING
         nodes = self._titles.of(tables.nodes)
         seen = self._seen  # the plan is the same, and what was fetched need not be again
         return RunResult(
@@ -405,15 +403,29 @@ class RemoteStepper:
             stopped=self._crash or head.stopped,
             notes=head.notes,
             state=snapshot.state,
-            bodies=bodies,
+            bodies=_missing(tables.bodies),
             body_summaries=tables.bodies,
             inner=tables.inner,
+            iterations=tables.iterations,
         )
 
     def _let_fetch(self, result: RunResult) -> None:
-        fetcher = _Fetcher(self, result)
-        result.fetch, result.measure = fetcher.fetch, fetcher.measure
-        result.elsewhere = fetcher.apply
+        _Fetcher(self, result, self._run).serve(result)
+        if self.done:
+            result.iterate = partial(self._in_iterations, result)
+
+    def _in_iterations(self, result: RunResult, chosen: Mapping[LoopKey, int], progress: Progress) -> RunResult:
+        """See RunResult.in_iterations."""
+        process = self._process
+        try:
+            run, summaries, iterations = process.ask("iterations", (self._run, dict(chosen)), progress)
+        except (WorkerDied, ModelError) as error:
+            raise _lost(error) from error
+        found = result.with_bodies(_missing(summaries), summaries, iterations)
+        fetcher = _Fetcher(self, found, run)
+        fetcher.serve(found)
+        weakref.finalize(fetcher, _drop, process, run)
+        return found
 
     def _crashed(self) -> RunResult:
         """Return the result as known without the worker: the finished nodes, and the one it must have been in."""
@@ -487,20 +499,24 @@ class _Titles:
 class _Fetcher:
     """Brings values from the worker into a result, once each."""
 
-    def __init__(self, stepper: RemoteStepper, result: RunResult) -> None:
+    def __init__(self, stepper: RemoteStepper, result: RunResult, run: int) -> None:
         self._stepper = stepper  # the worker drops the run when this goes
+        self._run = run  # whose values they are
         self._slots = result.slots
         self._where = result.layout.slots
         self._bodies = result.bodies
+
+    def serve(self, result: RunResult) -> None:
+        """Have a result use this one."""
+        result.fetch, result.measure, result.elsewhere = self.fetch, self.measure, self.apply
 
     def fetch(self, key: ValueKey, progress: Progress) -> RuntimeValue:
         """The value; LookupError when the worker does not have it and cannot compute it."""
         stepper = self._stepper
         try:
-            sent = stepper._process.ask("fetch", (stepper._run, key), progress)
+            sent = stepper._process.ask("fetch", (self._run, key), progress)
         except (WorkerDied, ModelError) as error:
-            msg = f"the value is lost: {str(error) or 'the worker process ended'}"
-            raise LookupError(msg) from error
+            raise _lost(error) from error
         value = stepper._process.exchange.take(sent)
         slot = self._where.get(key)
         if slot is not None:
@@ -514,7 +530,7 @@ class _Fetcher:
         stepper = self._stepper
         sent = [self._run_of(a) if isinstance(a, RunResult) else a for a in arguments]
         try:
-            return stepper._process.ask("apply", (stepper._run, function, sent), progress)
+            return stepper._process.ask("apply", (self._run, function, sent), progress)
         except WorkerDied as error:
             msg = "the values are lost: the worker process ended"
             raise LookupError(msg) from error
@@ -524,16 +540,28 @@ class _Fetcher:
         if not isinstance(other, _Fetcher) or other._stepper._process is not self._stepper._process:
             msg = "the runs belong to different processes"
             raise LookupError(msg)
-        return RunNumber(other._stepper._run)
+        return RunNumber(other._run)
 
     def measure(self, key: ValueKey) -> Statistics | None:
         """Statistics, computed where the value is."""
         stepper = self._stepper
         try:
-            found: Statistics | None = stepper._process.ask("measure", (stepper._run, key))
+            found: Statistics | None = stepper._process.ask("measure", (self._run, key))
         except (WorkerDied, ModelError, LookupError):
             return None
         return found
+
+
+def _missing(keys: Iterable[ValueKey]) -> dict[Path, dict[int, RuntimeValue]]:
+    """Values in bodies that are elsewhere."""
+    found: dict[Path, dict[int, RuntimeValue]] = {}
+    for path, value in keys:
+        found.setdefault(path, {})[value] = MISSING
+    return found
+
+
+def _lost(error: Exception) -> LookupError:
+    return LookupError(f"the value is lost: {str(error) or 'the worker process ended'}")
 
 
 def _content(kind: str, content: Any) -> Any:

@@ -14,7 +14,7 @@ from onnx_workbench.exec.inspect.statistics import Summary
 from onnx_workbench.exec.results.columns import Keys, Table, difference, updated
 from onnx_workbench.exec.results.node_table import NodeTable
 from onnx_workbench.exec.results.run_result import RunMemory
-from onnx_workbench.exec.results.slot_map import Path, Slots, Steps, ValueKey
+from onnx_workbench.exec.results.slot_map import LoopKey, Path, Slots, Steps, ValueKey
 from onnx_workbench.exec.results.summaries import SummaryTable
 
 
@@ -47,6 +47,7 @@ class ResultTables(Table):
     nodes: NodeTable  # of the steps
     bodies: Mapping[ValueKey, Summary]
     inner: NodeTable
+    iterations: Mapping[LoopKey, int]
     inner_labels: tuple[tuple[str, str], ...]  # operator and title: the program looks up those of the steps only
 
 

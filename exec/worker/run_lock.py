@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import TypeVar
 
-from onnx_workbench.exec.kernels.context import RuntimeValue
-from onnx_workbench.exec.results.run_result import Fetch, RunResult
-from onnx_workbench.exec.results.slot_map import ValueKey
+from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 
 _POLL = 0.05
+
+A = TypeVar("A")
+R = TypeVar("R")
 
 
 class YieldToRun(Progress):
@@ -70,15 +72,17 @@ class RunLock:
         """The result of a run of the session, whose values are computed again between runs."""
         if result.fetch is not None:
             result.fetch = partial(self.bring, result.fetch)
+        if result.iterate is not None:
+            result.iterate = partial(self.bring, result.iterate)
         return result
 
-    def bring(self, fetch: Fetch, key: ValueKey, progress: Progress) -> RuntimeValue:
-        """Return the result of `fetch`, computed between runs: it starts over after a run that came in between."""
+    def bring(self, compute: Callable[[A, Progress], R], asked: A, progress: Progress) -> R:
+        """Return the result of `compute`, between runs: it starts over after a run that came in between."""
         while True:
             progress.check()
             if not self._due and self._lock.acquire(timeout=_POLL):
                 try:
-                    return fetch(key, YieldToRun(progress, self._due))
+                    return compute(asked, YieldToRun(progress, self._due))
                 except Cancelled:
                     progress.check()
                 finally:

@@ -133,7 +133,7 @@ class Worker:
                 self._due.add(number)
                 self._waiting.put((number, kind, content))
             case _:
-                if kind in ("fetch", "apply", "inputs"):
+                if kind in ("fetch", "apply", "iterations", "inputs"):
                     self._fetches[number] = self._progress(number)
                 elif kind in ("go on", "step", "step out"):
                     self._due.add(number)
@@ -181,7 +181,7 @@ class Worker:
                 self._run(number, *content)
             case "go on" | "step" | "step out":
                 self._advance(kind, *content, number=number)
-            case "fetch" | "measure" | "apply":
+            case "fetch" | "measure" | "apply" | "iterations":
                 self._look_up(number, kind, content)
             case "inputs":
                 self._make_inputs(number, content)
@@ -203,7 +203,7 @@ class Worker:
         progress = self._fetches.get(number, SILENT)
         is_put_off = False
         try:
-            self._send(number, "value", self._found(kind, YieldToRun(progress, self._due), *content))
+            self._send(number, "value", self._found(number, kind, YieldToRun(progress, self._due), *content))
         except Cancelled:
             is_put_off = bool(self._due) and not progress.cancelled
             if not is_put_off:
@@ -213,13 +213,19 @@ class Worker:
             if not is_put_off:
                 self._fetches.pop(number, None)
 
-    def _found(self, kind: str, asker: Progress, run: int, asked: Any, arguments: Sequence[Any] = ()) -> Any:
+    def _found(
+        self, number: int, kind: str, asker: Progress, run: int, asked: Any, arguments: Sequence[Any] = ()
+    ) -> Any:
         result, *given = (self._given(argument, asker) for argument in (RunNumber(run), *arguments))
         match kind:
             case "fetch":
                 return self._exchange.put(result.value(asked))
             case "measure":
                 return result.statistics(asked)
+            case "iterations":  # a result of its own, until it is dropped
+                found = result.in_iterations(asked)
+                self._jobs[number] = _Job(number, result=found)
+                return number, _summaries_in_bodies(found), found.iterations
         return asked(result, *given)
 
     def _given(self, argument: Any, asker: Progress) -> Any:
@@ -352,8 +358,12 @@ def _still(result: RunResult) -> RunResult:
     return replace(result, fetch=None, asker=SILENT)
 
 
+def _summaries_in_bodies(result: RunResult) -> dict[ValueKey, Summary]:
+    return {(p, v): Summary(describe(x), None) for p, values in result.bodies.items() for v, x in values.items()}
+
+
 def _tables(result: RunResult, stepper: Stepper) -> ResultTables:
-    bodies = {(p, v): Summary(describe(x), None) for p, values in result.bodies.items() for v, x in values.items()}
+    bodies = _summaries_in_bodies(result)
     head = ResultHead(
         result.seed,
         result.seconds,
@@ -371,7 +381,7 @@ def _tables(result: RunResult, stepper: Stepper) -> ResultTables:
     infos = SummaryTable.of(result.slots, result.summaries)
     labels = tuple(map(inner.label_of, range(len(inner))))
     return ResultTables(
-        head, layout.table, layout.outputs, layout.steps, infos, result.nodes, bodies, inner, labels
+        head, layout.table, layout.outputs, layout.steps, infos, result.nodes, bodies, inner, result.iterations, labels
     )  # fmt: skip
 
 

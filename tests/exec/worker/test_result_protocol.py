@@ -85,7 +85,7 @@ def made_of(
     table = NodeTable.of(inner)
     labels = tuple((row.operator, row.title) for row in inner)
     nodes = nodes_of(plan, rows)
-    return ResultTables(HEAD, plan.table, plan.outputs, plan.steps, infos, nodes, bodies or {}, table, labels)
+    return ResultTables(HEAD, plan.table, plan.outputs, plan.steps, infos, nodes, bodies or {}, table, {}, labels)
 
 
 def plain(plan: SlotMap | ResultTables) -> tuple[object, ...]:

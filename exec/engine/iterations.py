@@ -1,0 +1,136 @@
+"""Values of bodies in other iterations than the last: their node is computed once more, up to those asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from onnx_workbench.exec.engine.plan import Plan, PlanStep
+from onnx_workbench.exec.engine.subgraph_breakpoints import SubgraphPosition
+from onnx_workbench.exec.engine.subgraph_frames import SubgraphRecord
+from onnx_workbench.exec.kernels.context import RuntimeValue
+from onnx_workbench.exec.results.slot_map import LoopKey, Path
+from onnx_workbench.model.errors import errors_to
+from onnx_workbench.model.progress import Cancelled
+
+if TYPE_CHECKING:
+    from onnx_workbench.exec.engine.engine import Engine
+    from onnx_workbench.exec.engine.stepper import Request
+    from onnx_workbench.exec.results.run_result import RunResult
+    from onnx_workbench.model.progress import Progress
+
+
+def in_iterations(
+    engine: Engine, request: Request, plan: Plan, result: RunResult, chosen: Mapping[LoopKey, int], progress: Progress
+) -> RunResult:
+    """See RunResult.in_iterations. `request` and `plan` are those of the run that gave the result."""
+    bodies: dict[Path, dict[int, RuntimeValue]] = {path: dict(values) for path, values in result.bodies.items()}
+    iterations = dict(result.iterations)
+    for step in map(plan.steps.__getitem__, plan.bodied):
+        if not any(key in chosen for key, _ in _plans(step)):
+            continue
+        recorder = _recorded(engine, request, plan, result, step, chosen, progress)
+        for key, inner in _plans(step):
+            iterations.pop(key, None)
+            for path, value in inner.slots:
+                bodies.get(path, {}).pop(value, None)
+        for path, values in recorder.record.values.items():
+            bodies.setdefault(path, {}).update(values)
+        iterations.update(recorder.record.iterations)
+        whole = step.path, step.node.node
+        if whole in result.iterations:  # it stopped in one of them
+            iterations[whole] = result.iterations[whole]
+    return result.with_bodies(bodies, {}, iterations)
+
+
+def _recorded(
+    engine: Engine,
+    request: Request,
+    plan: Plan,
+    result: RunResult,
+    step: PlanStep,
+    chosen: Mapping[LoopKey, int],
+    progress: Progress,
+) -> _Recorder:
+    """Compute a step once more, from the values that it had."""
+    reads = set(step.reads)
+    known = {key: result.value(key, progress=progress) for key, slot in plan.slots.items() if slot in reads}
+    options = replace(request.options, values=(), outputs=False, until=None, fresh=False, watched=False)
+    run = engine.start(replace(request, options=options, breakpoints=()), progress=progress).run
+    again = run.plan.step_of(step.node.node, step.path)
+    if again is None:
+        msg = f"{step.node.title!r} was not planned: {run.stopped or 'it is no longer in the graph'}"
+        raise LookupError(msg)
+    slots = run.slots.copy()
+    for key, value in known.items():
+        slots[run.plan.slots[key]] = value
+    recorder = _Recorder(again, chosen)
+    with errors_to(recorder.fail):
+        run.run_watched(again, slots, recorder)
+    return recorder
+
+
+class _Recorder:
+    """Observer of the bodies of a step that takes their values in the iterations chosen, else in the last ones."""
+
+    def __init__(self, step: PlanStep, chosen: Mapping[LoopKey, int]) -> None:
+        self._plans = {id(plan): (key, plan) for key, plan in _plans(step)}
+        self._chosen = {number: chosen[key] for number, (key, _) in self._plans.items() if key in chosen}
+        self._awaited = set(self._chosen)
+        self._slots: dict[int, list[RuntimeValue]] = {}
+        self._counts: dict[int, int] = {}
+
+    def between(self, plan: Plan, place: SubgraphPosition, slots: list[RuntimeValue]) -> str:
+        """Take the values at the end of an iteration; the reason to stop once all that are asked for are there."""
+        previous, following, _, iterations, loops = place
+        if previous is not None and following is not None:
+            return ""
+        around = zip(map(id, loops), iterations, strict=True)
+        past = [number for number, iteration in around if iteration > self._chosen.get(number, iteration)]
+        if not past and previous is None:
+            self._forget_inside(plan)
+        if following is not None or past[1:] or (past and past != [id(plan)]):
+            return ""
+        if loops and loops[-1] is plan:
+            self._counts[id(plan)] = iterations[-1] + 1
+        if past:
+            return ""
+        self._slots[id(plan)] = slots
+        if len(loops) == 1 and loops[0] is plan and self._chosen.get(id(plan)) == iterations[0]:
+            self._awaited.difference_update(number for number in (id(plan), *self._inside(plan)))
+        return "" if self._awaited else "the iterations asked for are there"
+
+    def _inside(self, plan: Plan) -> Iterator[int]:
+        return (id(inner) for index in plan.bodied for _, inner in _plans(plan.steps[index]))
+
+    def _forget_inside(self, plan: Plan) -> None:
+        """Another iteration begins: what bodies in it gave belongs to the one before."""
+        for number in self._inside(plan):
+            self._slots.pop(number, None)
+            self._counts.pop(number, None)
+
+    def fail(self, error: Exception) -> None:
+        """Go on with what is there when the step fails, as it may have in the run; else LookupError."""
+        if isinstance(error, Cancelled):
+            raise error
+        if self._awaited:
+            msg = f"the iteration was not finished: {error}"
+            raise LookupError(msg) from error
+
+    @property
+    def record(self) -> SubgraphRecord:
+        """What the bodies computed in these iterations."""
+        found = SubgraphRecord()
+        for number, slots in self._slots.items():
+            found.put(self._plans[number][1], slots)
+        found.iterations.update({self._plans[number][0]: count for number, count in self._counts.items()})
+        return found
+
+
+def _plans(step: PlanStep) -> Iterator[tuple[LoopKey, Plan]]:
+    """The plans of the bodies of a step at any depth, each with the node that it is of."""
+    for body in step.bodies:
+        yield (step.path, step.node.node), body.plan
+        for index in body.plan.bodied:
+            yield from _plans(body.plan.steps[index])
