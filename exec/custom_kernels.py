@@ -51,7 +51,17 @@ def kernel(
 
     `infer` says the types of the outputs: ``"same as input 0"``, or, in a file that is loaded as an extension, a
     function of a call (`call.inputs`, `call.dims(0)`, `call.attribute("axis", 0)`) that returns a type, or None, for
-    each output. Registered again, an operator of one's own is replaced. ValueError: the program has this version of it.
+    each output. A function for each version: what a later one changed is another function with a higher `since`.
+    Registered again, an operator of one's own is replaced. ValueError: the program has this version of it.
+
+    >>> import numpy as np, onnx_workbench as ow
+    >>> @ow.kernel("Twice", domain="my.example", infer="same as input 0")
+    ... def twice(x, *, plus=0.0):
+    ...     return x * 2 + np.asarray(plus, x.dtype)
+    >>> text = '''<ir_version: 8, opset_import: ["my.example" : 1]>
+    ...     g (float[2] x) => (float[2] y) { y = my.example.Twice <plus = 1.0> (x) }'''
+    >>> ow.Session(ow.load(text.encode())).run({"x": np.array([1, 2], np.float32)}).outputs["y"].tolist()
+    [3.0, 5.0]
     """
 
     def register(function: F) -> F:
@@ -106,7 +116,7 @@ def _reporting(function: Callable[..., Any], path: str) -> Callable[..., Any]:
             return function(*inputs, **attributes)
         except _MEANT:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise KernelError(extensions.blame(error, path)) from error
 
     return call

@@ -1,14 +1,16 @@
-"""Extensions: Python files and installed packages that the user names, which add operators and checks.
+"""Extensions: Python files and installed packages that the user names, which add operators, checks, passes and more.
 
     extension = extensions.load("/home/me/my_ops.py")      # or "entry:NAME" of the group onnx_workbench.extensions
 
 Nothing is loaded because a model names it. What a file registers while it is loaded belongs to its extension, and is
-taken back by `unload` or when loading fails. Processes that run or infer load the same `sources`.
+taken back by `unload` or when loading fails. Other processes of the program follow with `load_exactly(state())`.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import inspect
+import itertools
 import sys
 import traceback
 from collections.abc import Callable, Iterable
@@ -16,15 +18,21 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from onnx_workbench.model.errors import ModelError, errors_to
+from onnx_workbench.model.progress import Cancelled
 
 #: The group of entry points by which installed packages offer extensions: a module, or a function to call.
 GROUP = "onnx_workbench.extensions"
 ENTRY = "entry:"
 
-Kind = Literal["operator", "check"]
+Kind = Literal["operator", "check", "pass", "action", "reader", "view"]
+
+_Result = TypeVar("_Result")
+
+#: Sources and the numbers that their extensions have in the process of the program.
+State = tuple[tuple[str, int], ...]
 
 
 @dataclass(slots=True, eq=False)
@@ -34,6 +42,7 @@ class Extension:
     source: str
     contents: list[tuple[Kind, str]] = field(default_factory=list)
     needs_inference: bool = False  # it has rules that the process of inference must load
+    number: int = field(default_factory=itertools.count(1).__next__)  # a file that is loaded again has another
     _undo: list[Callable[[], object]] = field(default_factory=list)
 
     @property
@@ -56,9 +65,9 @@ def loaded() -> list[Extension]:
     return list(_loaded.values())
 
 
-def sources() -> tuple[str, ...]:
-    """Return what other processes have to load."""
-    return tuple(_loaded)
+def state(*, for_inference: bool = False) -> State:
+    """Return what other processes have to load; `for_inference`: only what has rules for types."""
+    return tuple((one.source, one.number) for one in loaded() if one.needs_inference or not for_inference)
 
 
 def entry_points() -> list[str]:
@@ -109,6 +118,18 @@ def load_all(wanted: Iterable[str]) -> list[ModelError]:
     return errors
 
 
+def load_exactly(wanted: State) -> list[ModelError]:
+    """Unload what is not wanted, or was loaded again since, and load the rest; returns errors as `load_all` does."""
+    for extension in loaded():
+        if (extension.source, extension.number) not in wanted:
+            unload(extension.source)
+    errors: list[ModelError] = []
+    for source, number in wanted:
+        with errors_to(errors.append, ModelError):
+            load(source).number = number
+    return errors
+
+
 def unload(source: str) -> None:
     """Take back what an extension registered; nothing if it is not loaded. Its module stays imported."""
     extension = _loaded.pop(source, None)
@@ -155,6 +176,31 @@ def _report(error: BaseException, source: str) -> str:
     first = next((index for index, frame in enumerate(frames) if frame.filename == source), len(frames))
     lines = traceback.format_list(frames[first:]) + traceback.format_exception_only(error)
     return "".join(lines).rstrip()
+
+
+def call(title: str, owner: Callable[..., Any], function: Callable[..., _Result], *given: Any) -> _Result:
+    """Call a function that an extension gave, or one that goes on with what `owner` returned.
+
+    ModelError with this title and what `blame` says for an error of it, `sys.exit` included; those that it raised on
+    purpose pass.
+    """
+    try:
+        return function(*given)
+    except (Cancelled, MemoryError, ModelError):
+        raise
+    except (Exception, SystemExit) as error:
+        raise ModelError(title, blame(error, file_of(owner))) from error
+
+
+def file_of(function: Callable[..., Any]) -> str:
+    """Return the path of the file that defines a function; of something else that can be called "<unknown>"."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return "<unknown>" if code is None else str(code.co_filename)
+
+
+def about(function: Callable[..., Any]) -> str:
+    """Return the first paragraph of a docstring, as one line."""
+    return " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
 
 
 def blame(error: BaseException, path: str) -> str:

@@ -81,6 +81,7 @@ class Application(QApplication):
 
     def _open_named(self, window: MainWindow, names: Sequence[str], goto: str, load: Sequence[str]) -> None:
         refused = extensions.load_all([*window.settings.get(EXTENSIONS), *load])
+        window.actions_binding.refresh_soon()
         for name in names:
             if name == STANDARD_INPUT:
                 window.files.open_standard_input()

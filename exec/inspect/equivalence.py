@@ -23,6 +23,7 @@ from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.session import Runs
 from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
 from onnx_workbench.exec.worker.snapshot_protocol import SnapshotReceiver, SnapshotSender
+from onnx_workbench.model import extensions
 from onnx_workbench.model.analysis.node_constants import constant_tensor
 from onnx_workbench.model.budget import COMPARISON_SECONDS, cache_budget, value_limit
 from onnx_workbench.model.errors import ModelError
@@ -133,7 +134,7 @@ def compare_isolated(
         progress.report(0, 0, "Comparing outputs")
         reply = run_isolated(
             f"{__name__}:compare_in_child",
-            pickle.dumps((exchange.folder, replace(comparison, sides=sides))),
+            pickle.dumps((exchange.folder, extensions.state(), replace(comparison, sides=sides))),
             what="Comparing the outputs",
             memory=value_limit(),
             seconds=int(time_limit) + _STARTING,
@@ -150,7 +151,8 @@ def compare_isolated(
 
 def compare_in_child(payload: bytes) -> bytes:
     """The child's side of `compare_isolated`."""
-    folder, comparison = pickle.loads(payload)  # noqa: S301 - written by the process that started this one
+    folder, wanted, comparison = pickle.loads(payload)  # noqa: S301 - written by the process that started this one
+    extensions.load_exactly(wanted)
     exchange = SharedMemoryExchange(folder)
     for side in comparison.sides:
         side.snapshot = SnapshotReceiver(exchange).model(side.snapshot)

@@ -81,7 +81,7 @@ class WorkerSession(Runs):
         WorkerUnavailable when the system refuses it.
         """
         with self._starting:
-            if self._process is not None and self._process.extensions != extensions.sources():
+            if self._process is not None and self._process.extensions != extensions.state():
                 self._process.kill()
             if self._process is None or not self._process.alive:
                 try:

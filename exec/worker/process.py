@@ -34,7 +34,7 @@ class Process:
 
     def __init__(self, budget: int, memory: int | None) -> None:
         context = multiprocessing.get_context("spawn")
-        self.extensions = extensions.sources()  # that it has loaded
+        self.extensions = extensions.state()  # that it has loaded
         self.exchange = SharedMemoryExchange.create()
         self.sender = SnapshotSender(self.exchange)
         self._connection, theirs = context.Pipe()

@@ -386,7 +386,7 @@ def _tables(result: RunResult, stepper: Stepper) -> ResultTables:
 
 
 def serve(
-    connection: Connection, folder: str, budget: int, memory: int | None, cores: int, wanted: tuple[str, ...] = ()
+    connection: Connection, folder: str, budget: int, memory: int | None, cores: int, wanted: extensions.State = ()
 ) -> None:
     """The worker process from start to end. `memory` bounds its address space in bytes, where the system can.
 
@@ -398,6 +398,6 @@ def serve(
     if memory is not None:
         limit_memory(memory)
     end_with_parent()
-    for error in extensions.load_all(wanted):  # told before by the program, which loads the same
+    for error in extensions.load_exactly(wanted):  # told before by the program, which loads the same
         print(error, file=sys.stderr)
     Worker(connection, folder, budget, cores).serve()

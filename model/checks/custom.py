@@ -27,6 +27,14 @@ def node_check(rule: str) -> Callable[[F], F]:
     `rule` is the short name of the rule. Problems are warnings, in the Problems panel and from ``check``. It is called
     for every node when a model is checked and after each edit of a node, on the GUI thread, so it should take some
     microseconds; it must change nothing. Registered again, a rule is replaced.
+
+    >>> import onnx_workbench as ow
+    >>> @ow.node_check("no-relu")
+    ... def has_no_relu(node):
+    ...     if node.op_type == "Relu":
+    ...         yield "Relu is not allowed here"
+    >>> [problem.message for problem in ow.check(model) if problem.rule == "no-relu"]
+    ['Relu is not allowed here']
     """
 
     def register(function: F) -> F:
@@ -46,8 +54,8 @@ def check_custom(node: Node) -> Iterator[Problem]:
     """The problems of a node by the rules that were added; a mistake in a rule is one too, told as that of its file."""
     for rule, function in _checks.items():
         messages: list[str] = []
-        failed: list[Exception] = []
-        with errors_to(failed.append):
+        failed: list[BaseException] = []
+        with errors_to(failed.append, SystemExit), errors_to(failed.append):
             messages += map(str, islice(function(node), _MOST))
         for message in messages:
             yield warning(rule, message, node)

@@ -70,7 +70,7 @@ def run(payload: bytes) -> bytes:
     """
     header, _, data = payload.partition(b"\n")
     asked = json.loads(header)
-    extensions.load_all(asked["extensions"])  # errors were told where the user named them
+    extensions.load_exactly(tuple(map(tuple, asked["extensions"])))  # errors were told where the user named them
     rules = {tuple(key.split("::", 1)): user_rule(text) for key, text in asked["rules"].items()}
     inference = Inference(data, custom_rules.functions() | {k: r for k, r in rules.items() if r is not None})
     with suppress(MemoryError):  # what was found before stays

@@ -60,6 +60,6 @@ def functions() -> dict[tuple[str, ...], Callable[..., Sequence[Type | None]]]:
 
 def _types(rule: Callable[..., Sequence[Type | None]], call: NodeCall) -> Sequence[Type | None]:
     found: list[Type | None] = []
-    with errors_to(lambda _error: found.clear()):
+    with errors_to(lambda _error: found.clear()), errors_to(lambda _error: found.clear(), SystemExit):
         found += [one if isinstance(one, _TYPES) else None for one in rule(call)]
     return found

@@ -89,7 +89,7 @@ def request(
 
     header = json.dumps({
         "rules": custom_rules.texts() | dict(rules or {}),
-        "extensions": [one.source for one in extensions.loaded() if one.needs_inference],
+        "extensions": extensions.state(for_inference=True),
         "formulas": formulas,
     }).encode()  # fmt: skip
     data = to_bytes(model, Storage(DataLayout.STRIPPED, _STRIP_FROM), progress=progress)

@@ -1,7 +1,8 @@
-"""Every pass, in the order they run."""
+"""The passes of the program, in the order they run, and behind them those that were added."""
 
 from __future__ import annotations
 
+from onnx_workbench.model.simplify.custom import custom_passes
 from onnx_workbench.model.simplify.passes import Pass
 from onnx_workbench.model.simplify.rules import (
     constants,
@@ -41,4 +42,12 @@ PASSES: tuple[Pass, ...] = (
     eliminations.UNUSED_INITIALIZER,
 )
 
-DEFAULT_PASSES: tuple[Pass, ...] = tuple(one for one in PASSES if one.is_default)
+
+def all_passes() -> tuple[Pass, ...]:
+    """Return every pass in the order they run."""
+    return (*PASSES, *custom_passes())
+
+
+def default_passes() -> tuple[Pass, ...]:
+    """Return the passes that run where none are named."""
+    return tuple(one for one in all_passes() if one.is_default)

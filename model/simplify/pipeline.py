@@ -44,6 +44,15 @@ class ModelFigures:
         return sum(self.operators.values())
 
 
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What passes would do first: matches by pass id, what passes had to reject, and the error of each that raised."""
+
+    found: dict[str, list[Match]]
+    refusals: list[PassRefusal]
+    failed: dict[str, str]
+
+
 @dataclass(slots=True)
 class SimplifyReport:
     """Result of a simplification. `applied` counts matches by pass id, in the order passes first applied.
@@ -73,10 +82,10 @@ def simplify(
     Runs where the document is used: off the GUI thread on a working copy. Without `evaluate` nothing is folded. `types`
     are inferred ones if available. Cancelling leaves complete entries behind.
     """
-    from onnx_workbench.model.simplify.pass_list import DEFAULT_PASSES
+    from onnx_workbench.model.simplify.pass_list import default_passes
 
     model = document.model
-    chosen = DEFAULT_PASSES if passes is None else passes
+    chosen = default_passes() if passes is None else passes
     before = figures(model)
     context = prepare(model, evaluate=evaluate, options=options, types=types, progress=progress)
     report = SimplifyReport(before, before)
@@ -111,7 +120,7 @@ def _skipping(one: Pass, failed: dict[str, str]) -> Iterator[None]:
     def note(error: BaseException) -> None:
         if isinstance(error, (Cancelled, MemoryError)):
             raise error
-        failed[one.id] = f"{type(error).__name__}: {error}"
+        failed[one.id] = str(error) if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
 
     with errors_to(note):
         yield
@@ -138,22 +147,23 @@ def survey(
     options: SimplifyOptions | None = None,
     types: Mapping[Value, Type] | None = None,
     progress: Progress = SILENT,
-) -> tuple[dict[str, list[Match]], list[PassRefusal]]:
-    """Return what each pass would find now, and what it would reject. Changes nothing.
+) -> Survey:
+    """Return what each pass would find now. Changes nothing.
 
     Passes enable each other, so applying them does more than this.
     """
-    from onnx_workbench.model.simplify.pass_list import PASSES
+    from onnx_workbench.model.simplify.pass_list import all_passes
 
     context = prepare(model, evaluate=evaluate, options=options, types=types, progress=progress)
     found: dict[str, list[Match]] = {}
-    chosen = PASSES if passes is None else passes
+    failed: dict[str, str] = {}
+    chosen = all_passes() if passes is None else passes
     for number, one in enumerate(chosen):
         progress.report(number, len(chosen), one.title)
         found[one.id] = []
-        with _skipping(one, {}):
+        with _skipping(one, failed):
             found[one.id] = list(_checked(one.find(context), progress))
-    return found, list(context.refusals.values())
+    return Survey(found, list(context.refusals.values()), failed)
 
 
 def _checked(matches: Iterator[Match], progress: Progress) -> Iterator[Match]:
@@ -222,10 +232,10 @@ def figures(model: Model) -> ModelFigures:
 
 def chosen_passes(ids: Collection[str]) -> tuple[Pass, ...]:
     """Return the passes of these ids in the order they run; KeyError for an unknown one."""
-    from onnx_workbench.model.simplify.pass_list import PASSES
+    from onnx_workbench.model.simplify.pass_list import all_passes
 
-    known = {one.id for one in PASSES}
+    known = {one.id for one in all_passes()}
     for identifier in ids:
         if identifier not in known:
             raise KeyError(identifier)
-    return tuple(one for one in PASSES if one.id in ids)
+    return tuple(one for one in all_passes() if one.id in ids)

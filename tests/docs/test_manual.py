@@ -13,8 +13,8 @@ from types import ModuleType
 import pytest
 from PIL import Image
 
-from onnx_workbench.exec import custom_kernels
 from onnx_workbench.exec.kernels import registry
+from onnx_workbench.model import extensions
 from onnx_workbench.model.edits.values import rename_value
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.io.reader.read import load
@@ -177,11 +177,11 @@ def test_commands_run(page: Path, folder: Path, qapp: object) -> None:
 
 @pytest.mark.parametrize("page", PYTHON_PAGES, ids=name_of)
 def test_python_runs(page: Path, folder: Path) -> None:
-    try:
-        for block in blocks(page, "python"):
-            exec(compile(block, str(page), "exec"), {})
-    finally:
-        custom_kernels.remove("Twice", domain="my.ops")  # one page registers it
+    for number, block in enumerate(blocks(page, "python")):
+        path = folder / f"example_{number}.py"
+        path.write_text(block, encoding="utf-8")
+        extensions.load(path)
+        extensions.unload(str(path))  # as some register operators and more
 
 
 NETWORK = {"aiohttp", "ftplib", "http", "requests", "smtplib", "urllib", "webbrowser", "xmlrpc"}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,11 @@ import onnx_workbench as ow
 from onnx_workbench.exec.worker.client import WorkerSession
 from onnx_workbench.model import extensions, schemas
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.reader.custom import suffixes
+from onnx_workbench.model.simplify.custom import custom_passes
 from onnx_workbench.viewer.cli.main import main
+from onnx_workbench.viewer.core.custom_actions import custom_actions
+from onnx_workbench.viewer.core.custom_views import Table, show_value, titles
 
 EXAMPLE = Path(__file__).parents[2] / "packaging" / "examples" / "my_ops.py"
 
@@ -80,6 +86,8 @@ def test_its_rules_say_types_of_values(model):
     types = {value.name: str(found) for value, found in inferred.types.items()}
     assert types["d"] == "float[2,6]"
     assert types["y"] == types["z"] == "float[2,3]"
+    extensions.unload(str(EXAMPLE))  # the process of inference follows
+    assert {value.name for value in ow.infer(loaded, write=False).types} == {"x"}
 
 
 def test_the_signature_is_checked_and_documented(written):
@@ -96,23 +104,30 @@ def test_the_signature_is_checked_and_documented(written):
     assert {s.name for s in schemas.operators({"": 18, "my.ops": 2}) if s.domain == "my.ops"} == {"Twice", "SplitHalf"}
 
 
-def test_the_worker_loads_what_the_program_has_loaded(model):
-    loaded = ow.load(model)
-    session = WorkerSession(loaded)
+def test_the_worker_loads_what_the_program_has_loaded(written, model):
+    path = str(written(EXAMPLE.read_text(encoding="utf-8")))
+    session = WorkerSession(ow.load(model))
     try:
-        assert "y" in session.run({"x": X}).missing_outputs
-        extensions.load(EXAMPLE)
-        result = session.run({"x": X})
-        assert np.array_equal(result.outputs["y"], (X * 2 + 1)[:, :3])
-        extensions.unload(str(EXAMPLE))
+        extensions.load(path)
+        assert np.array_equal(session.run({"x": X}).outputs["y"], (X * 2 + 1)[:, :3])
+        extensions.unload(path)
+        written(EXAMPLE.read_text(encoding="utf-8").replace("return x * 2 +", "return x * 20 +"))
+        extensions.load(path)  # as it is now
+        assert np.array_equal(session.run({"x": X}).outputs["y"], (X * 20 + 1)[:, :3])
+        extensions.unload(path)
         assert "y" in session.run({"x": X}).missing_outputs
     finally:
         session.close()
 
 
 def test_unloading_takes_everything_back(model):
-    extensions.load(EXAMPLE)
+    extension = extensions.load(EXAMPLE)
+    assert {kind for kind, _ in extension.contents} == {"operator", "check", "pass", "action", "reader", "view"}
     extensions.unload(str(EXAMPLE))
+    assert custom_passes() == ()
+    assert custom_actions() == ()
+    assert suffixes() == []
+    assert titles() == ()
     assert schemas.find("Twice", 2, "my.ops") is None
     assert "y" in ow.Session(ow.load(model)).run({"x": X}).missing_outputs
     extensions.load(EXAMPLE)
@@ -252,3 +267,255 @@ def test_an_installed_package_offers_one_that_nothing_imports_unasked(tmp_path, 
     assert extension.contents == [("operator", "my.package::Mine")]
     extensions.unload("entry:mine")
     assert schemas.find("Mine", 1, "my.package") is None
+
+
+def parsed(text):
+    return ow.load(onnx.parser.parse_model(text).SerializeToString())
+
+
+PLAIN = MODEL.replace(" <plus = 1.0>", "")
+
+
+def operators_of(model):
+    return [node.op_type for node in model.graph.nodes]
+
+
+def test_its_pass_runs_with_the_others_and_only_where_it_is_wanted():
+    extensions.load(EXAMPLE)
+    model = parsed(PLAIN)
+    simplified = ow.simplify(model, skip=["twice_to_add"])
+    assert operators_of(model) == ["Twice", "SplitHalf"]
+    split = [node for node in model.graph.nodes if node.op_type == "SplitHalf"]
+    assert ow.simplify(model, nodes=split).report.applied == {}
+    simplified = ow.simplify(model)
+    assert simplified.is_applied
+    assert simplified.report.applied == {"twice_to_add": 1}
+    assert operators_of(model) == ["Add", "SplitHalf"]
+    assert np.array_equal(ow.Session(model).run({"x": X}).outputs["y"], (X * 2)[:, :3])
+    model = parsed(MODEL)
+    assert ow.simplify(model).report.applied == {}
+
+
+def test_its_pass_runs_on_the_command_line(tmp_path, capsys):
+    path, out = tmp_path / "net.onnx", tmp_path / "out.onnx"
+    path.write_bytes(onnx.parser.parse_model(PLAIN).SerializeToString())
+    arguments = ["simplify", str(path), "-o", str(out), "--only", "twice_to_add"]
+    assert main(arguments) == 2
+    assert "There is no pass 'twice_to_add'" in capsys.readouterr().err
+    assert main([*arguments, "--load", str(EXAMPLE)]) == 0
+    assert "1  Twice to add  (twice_to_add)" in capsys.readouterr().out
+    assert operators_of(ow.load(out)) == ["Add", "SplitHalf"]
+
+
+WRONG_PASS = """
+from onnx_workbench import Match, simplify_pass
+
+def negate(rewriter, node):
+    rewriter.replace_node(node, "Neg", node.inputs)
+
+@simplify_pass("wrong", title="Wrong")
+def wrong(context):
+    for node in context.nodes("Relu"):
+        yield Match("it becomes Neg", (node,), lambda rewriter, node=node: negate(rewriter, node))
+
+@simplify_pass("raises", default=False)
+def raises(context):
+    for node in context.nodes("Relu"):
+        yield Match("never", (node,), lambda rewriter: rewriter.no_such_thing)
+
+@simplify_pass("stops", default=False)
+def stops(context):
+    raise SystemExit(3)
+
+@simplify_pass("none", default=False)
+def none(context):
+    return None
+
+@simplify_pass("texts", default=False)
+def texts(context):
+    yield "a text"
+"""
+RELU = '<ir_version: 8, opset_import: ["" : 18]> g (float[4] x) => (float[4] y) { y = Relu(x) }'
+
+
+def test_a_wrong_pass_changes_nothing_and_a_failing_one_is_told_as_that_of_its_file(written):
+    extensions.load(written(WRONG_PASS))
+    model = parsed(RELU)
+    simplified = ow.simplify(model)
+    assert simplified.report.applied == {"wrong": 1}
+    assert not simplified.is_applied
+    assert operators_of(model) == ["Relu"]
+    report = ow.simplify(model, only=["raises", "stops", "none", "texts"]).report
+    assert report.applied == {}
+    assert "ops.py, line 15: AttributeError" in report.failed["raises"]
+    assert report.failed["stops"] == "The pass stops failed: ops.py, line 19: SystemExit: 3"
+    assert "TypeError" in report.failed["none"]
+    assert "expected Match" in report.failed["texts"]
+
+
+def test_a_pass_of_the_program_is_not_replaced():
+    with pytest.raises(ValueError, match="a pass of the program"):
+        ow.simplify_pass("eliminate_identity")
+
+
+def test_its_action_changes_a_document_with_undo():
+    extensions.load(EXAMPLE)
+    (one,) = custom_actions()
+    document = ow.Document(parsed(MODEL.replace("[halves] ", "").replace("[double] ", "")))
+    twice, split = document.model.graph.nodes
+    assert one.tip.startswith("Names the nodes")
+    assert one.run(document, (split,)) == "1 nodes have a new name."
+    assert (twice.name, split.name) == ("", "SplitHalf_0")
+    assert document.undo_title == "Name nodes of my.ops"
+    one.run(document, ())
+    assert twice.name == "Twice_0"
+    with pytest.raises(ModelError, match="There is nothing to name"):
+        one.run(document, ())
+    document.undo()
+    document.undo()
+    assert (twice.name, split.name) == ("", "")
+
+
+def test_a_mistake_in_an_action_changes_nothing_and_is_told_as_that_of_its_file(written):
+    text = """
+from onnx_workbench import action, edits
+
+@action("Break")
+def break_it(document, selection):
+    with document.edit("Half an edit") as edit:
+        edits.rename_node(edit, document.model.graph.nodes.first, "changed")
+        {error}
+
+@action("Return")
+def return_it(document, selection):
+    return 3
+"""
+    for error in ("raise KeyError('oops')", "raise SystemExit"):
+        extensions.load(written(text.format(error=error)))
+        document = ow.Document(parsed(RELU))
+        first, second = custom_actions()
+        with pytest.raises(ModelError) as told:
+            first.run(document, ())
+        assert told.value.title == "Break of ops.py failed"
+        assert told.value.detail.startswith("ops.py, line 8: ")
+        assert document.model.graph.nodes.first.name == ""
+        assert not document.undo_title
+        with pytest.raises(ModelError, match="It returned int"):
+            second.run(document, ())
+        extensions.unload(extensions.loaded()[0].source)
+
+
+def test_its_files_open_in_scripts_and_commands(tmp_path, capsys):
+    path, out = tmp_path / "four.TWICE", tmp_path / "four.onnx"
+    path.write_text("2\n")
+    assert main(["convert", str(path), "--opset", "19", "-o", str(out)]) == 2
+    assert "not an ONNX model" in capsys.readouterr().err
+    assert main(["convert", str(path), "--opset", "19", "-o", str(out), "--load", str(EXAMPLE)]) == 0
+    assert "not compared: the model" not in capsys.readouterr().out
+    assert operators_of(ow.load(out)) == ["Twice", "Twice"]
+    result = ow.Session(ow.load(path)).run({"v0": np.array([1, 2], np.float32)})
+    assert result.outputs["v2"].tolist() == [4, 8]
+    path.write_text("many")
+    with pytest.raises(ModelError, match=r"This is not a \.twice file"):
+        ow.load(path)
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("return path.read_text() + 1", "ops.py, line 6: TypeError"),
+        ("import sys; sys.exit(1)", "ops.py, line 6: SystemExit: 1"),
+        ("return None", "It returned NoneType, expected a Model or the bytes of an ONNX file."),
+        ("return b'not a model'", "plain text, not an ONNX model"),
+    ],
+)
+def test_a_mistake_in_a_reader_is_told_as_that_of_its_file(written, body, told):
+    text = f"""
+from onnx_workbench import reader
+
+@reader(".net")
+def read_net(path):
+    {body}
+"""
+    extensions.load(written(text))
+    with pytest.raises(ModelError) as error:
+        ow.load(written("anything", "model.net"))
+    assert told in str(error.value)
+
+
+@pytest.mark.parametrize("suffix", ["net", ".", ".onnx", ".ORT"])
+def test_a_reader_takes_a_suffix_that_is_free(suffix):
+    with pytest.raises(ValueError, match=r"no suffix|a format of the program"):
+        ow.reader(suffix)
+
+
+def test_its_view_makes_a_table():
+    extensions.load(EXAMPLE)
+    found = show_value("Signs", np.array([[-1.0, 0.0], [-2.0, 3.0]], np.float32))
+    assert found == Table(("position", "negative", "zero", "positive"), (("0", "2", "0", "0"), ("1", "0", "1", "1")))
+    with pytest.raises(ModelError, match="does not fit"):
+        show_value("Signs", np.array(["a"], object))
+    assert len(show_value("Signs", np.zeros((1, 5000), np.float32)).rows) == 2000
+
+
+def test_views_return_texts_and_images_and_nothing_else(written):
+    text = """
+import numpy as np
+from onnx_workbench import value_view
+
+@value_view("As text")
+def as_text(array):
+    return f"{array.ndim} axes"
+
+@value_view("Grey")
+def grey(array):
+    return array / 2
+
+@value_view("Coloured")
+def coloured(array):
+    return np.stack([array, array * 0, array * 0], axis=-1).astype(np.uint8)
+
+@value_view("Vector")
+def vector(array):
+    return array.ravel()
+
+@value_view("Number")
+def number(array):
+    return 3
+
+@value_view("In place")
+def in_place(array):
+    array[:] = 0
+
+@value_view("Stop")
+def stop(array):
+    raise SystemExit
+"""
+    extensions.load(written(text))
+    array = np.array([[0.0, 1.0], [2.0, np.nan]], np.float32)
+    assert show_value("As text", array) == "2 axes"
+    assert show_value("Grey", array).tolist() == [[[0] * 3 + [255], [128] * 3 + [255]], [[255] * 4, [0] * 3 + [255]]]
+    assert show_value("Coloured", np.array([[7]]))[0, 0].tolist() == [7, 0, 0, 255]
+    assert max(show_value("Grey", np.zeros((5000, 3))).shape) <= 2048
+    for title, told in [
+        ("Vector", r"It returned an array float32 \[4\]; expected \[height, width\]"),
+        ("Number", "TypeError"),
+        ("In place", r"ops\.py, line 27: ValueError"),
+        ("Stop", r"The view Stop of ops\.py failed: ops\.py, line 31: SystemExit"),
+        ("Gone", "Its extension is not loaded"),
+    ]:
+        with pytest.raises(ModelError, match=told):
+            show_value(title, array)
+    assert array[0, 1] == 1
+
+
+def test_loading_the_example_needs_no_qt():
+    code = (
+        "import sys; from onnx_workbench.model import extensions\n"
+        "extensions.load(sys.argv[1]); print(sorted(n for n in ('PySide6', 'networkx', 'onnx') if n in sys.modules))"
+    )
+    launcher = EXAMPLE.parents[1] / "launcher"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(EXAMPLE)], cwd=launcher, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"

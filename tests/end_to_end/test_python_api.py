@@ -16,6 +16,7 @@ import pytest
 
 import onnx_workbench as ow
 from onnx_workbench import api
+from onnx_workbench.model import extensions
 from onnx_workbench.model.checks.problem import Problem
 
 REPOSITORY = Path(__file__).parents[2]
@@ -27,13 +28,16 @@ FUNCTIONS = [
 ]  # fmt: skip
 
 
+DECORATORS = ["action", "kernel", "node_check", "reader", "simplify_pass", "value_view"]  # of extensions
+
+
 def parsed(text: str) -> ow.Model:
     return ow.load(onnx.parser.parse_model(text).SerializeToString())
 
 
 def test_the_public_names_are_these():
-    others = ["edits", "kernel", "node_check"]
-    assert ow.__all__ == ["Document", "Model", "ModelError", "Session", *sorted([*FUNCTIONS, *others])]
+    others = ["edits", *DECORATORS]
+    assert ow.__all__ == ["Document", "Match", "Model", "ModelError", "Session", *sorted([*FUNCTIONS, *others])]
     for name in ow.__all__:
         assert getattr(ow, name) is not None
     assert dir(ow) == sorted(ow.__all__)
@@ -92,6 +96,25 @@ def test_each_function_says_what_it_does_and_its_example_holds(name, tmp_path, q
     assert test.examples
     result = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test)
     assert result.failed == 0
+
+
+@pytest.mark.parametrize("name", DECORATORS)
+def test_each_decorator_says_what_it_does_and_its_example_holds(name, tmp_path):
+    decorator = getattr(ow, name)
+    head = '<ir_version: 8, opset_import: ["" : 18]>'
+    model = parsed(f"{head} g (float[2] x) => (float[2] y) {{ a = Neg(x) b = Neg(a) y = Relu(b) }}")
+    names = {"sample": str(SAMPLE), "folder": tmp_path, "model": model}
+    (test,) = doctest.DocTestFinder(recurse=False).find(decorator, name, globs=names)
+    assert test.examples
+    extension = extensions.Extension(name)
+    extensions._loading.append(extension)
+    try:
+        result = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test)
+    finally:
+        extensions._loading.pop()
+        extensions._take_back(extension)
+    assert result.failed == 0
+    assert len(extension.contents) == 1
 
 
 INTERNAL = {"raw_codecs", "raw_entries", "raw_fields", "raw_paths", "unknown_fields", "split_remainder", "tensors",

@@ -13,10 +13,12 @@ from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QLineEdit, QMenu, 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.viewer.actions import Action, Menu, MenuContext, SelectionSummary, actions
 from onnx_workbench.viewer.actions.action import Submenu
+from onnx_workbench.viewer.core.custom_actions import CustomAction, custom_actions
 from onnx_workbench.viewer.core.event_loop import ChunkedIteration, Debounce
 from onnx_workbench.viewer.core.messages import REFUSED
 from onnx_workbench.viewer.popups.command_palette import PaletteEntry
 from onnx_workbench.viewer.property_tree.editors import take_from
+from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import themes
 from onnx_workbench.viewer.style.tooltips import wrapped
@@ -42,6 +44,8 @@ class ActionBinding(QObject):
         ] = {}  # last state passed to Qt, to skip redundant calls
         self._looks: dict[str, tuple[bool, str]] = {}
         self._changing = [one for one in self._actions.values() if one.checked is not None or one.label is not None]
+        self._custom: tuple[CustomAction, ...] = ()  # listed in their menu
+        self._custom_menu: QMenu | None = None
         self._refresh_later = Debounce(self.refresh, self)
         self._coloring: ChunkedIteration[None] = ChunkedIteration(lambda _set, _finished: None, self)
         themes().themeChanged.connect(self._color)
@@ -118,11 +122,47 @@ class ActionBinding(QObject):
                 qaction.setChecked(checked)
                 qaction.setText(text or one.title)
                 qaction.setVisible(bool(text))
+        self._list_custom()
         self.refreshed.emit()
+
+    def _list_custom(self) -> None:
+        """Fill the menu of the actions of extensions, which is there while they have any."""
+        menu, found = self._custom_menu, custom_actions()
+        if menu is None:
+            return
+        if found != self._custom:
+            self._custom = found
+            menu.clear()
+            for one in found:
+                qaction = menu.addAction(one.title.replace("&", "&&"))
+                qaction.setToolTip(wrapped(f"{one.title}\n{one.tip}" if one.tip else one.title))
+                qaction.triggered.connect(partial(self.run_custom, one))
+            menu.menuAction().setVisible(bool(found))
+        for qaction in menu.actions():
+            qaction.setEnabled(self.context.document_open)
+
+    def run_custom(self, one: CustomAction, *_: object) -> None:
+        """Run an action of an extension on the document in front; what it tells and its mistakes are shown."""
+        workspace = self.context.workspace
+        if workspace is None:
+            return
+        _enter_typed()
+        try:
+            told = one.run(workspace.document, workspace.selection.items)
+        except ModelError as error:
+            self.context.area.report(error, REFUSED)
+        else:
+            if told:
+                workspace.messages.show("info", display(one.title, 80), display(told, 600, keep_lines=True))
+        self.refresh_soon()
 
     def build_menu_bar(self, bar: QMenuBar) -> None:
         """Fill the menu bar; menus without actions are left out."""
         for menu in Menu:
+            if menu is Menu.HELP:
+                self._custom_menu = bar.addMenu("E&xtensions")
+                self._custom_menu.setToolTipsVisible(True)
+                self._custom_menu.menuAction().setVisible(False)
             mine = [one for one in self._actions.values() if one.menu is menu]
             if mine:
                 qmenu = bar.addMenu(menu.value)
@@ -187,7 +227,11 @@ class ActionBinding(QObject):
             )
             for one in sorted(self._actions.values(), key=lambda one: one.submenu is Submenu.PANELS)
             if one.label is None or one.label(self.context)
-        ]
+        ] + [
+            PaletteEntry(one.title, partial(self.run_custom, one), "Extensions", tip=one.tip,
+                         is_possible=lambda: self.context.document_open)
+            for one in self._custom
+        ]  # fmt: skip
 
     def _color(self) -> None:
         """Set the icons in the theme's colours, those of the tool bar first: drawing all takes several frames."""

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from onnx_workbench import api
 from onnx_workbench.api import Simplified
 from onnx_workbench.model.ir.graph import Node
-from onnx_workbench.model.simplify.pass_list import PASSES
+from onnx_workbench.model.simplify.pass_list import all_passes
 from onnx_workbench.model.simplify.pipeline import ModelFigures
 from onnx_workbench.viewer.cli.arguments import add_check_arguments, natural
 from onnx_workbench.viewer.cli.node_selection import add_nodes_argument, chosen_nodes
@@ -32,7 +32,7 @@ from onnx_workbench.viewer.workflows.simplify import refusal_counts, size_table
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, which passes, limits, and the file to write."""
     parser.add_argument("model", metavar="IN", help="file to read; - reads standard input")
-    names = "\n".join(f"  {p.id}{'' if p.is_default else ' (off)'}: {p.title} – {p.doc}" for p in PASSES)
+    names = "\n".join(f"  {p.id}{'' if p.is_default else ' (off)'}: {p.title} – {p.doc}" for p in all_passes())
     parser.epilog = f"passes:\n{names}"
     parser.add_argument("--only", metavar="PASS,…", help="run only these passes")
     parser.add_argument("--skip", metavar="PASS,…", default="", help="do not run these passes")
@@ -100,7 +100,7 @@ def _place(place: object) -> str:
 
 def _print(simplified: Simplified) -> None:
     report = simplified.report
-    titles = {p.id: p.title for p in PASSES}
+    titles = {p.id: p.title for p in all_passes()}
     for identifier, count in report.applied.items():
         print(f"{count:6}  {titles[identifier]}  ({identifier})")
     if report.applied:

@@ -35,7 +35,10 @@ class ExtensionList(QWidget):
         super().__init__(parent)
         self._settings = settings
         self._changed = changed
-        hint = QLabel("Extensions add operators and checks. Ticking one executes its code: tick only what you trust.")
+        hint = QLabel(
+            "Extensions add operators, checks, simplifier passes, actions, file formats and views of values. "
+            "Ticking one executes its code: tick only what you trust."
+        )
         hint.setWordWrap(True)
         self.list = QListWidget()
         self.list.setAccessibleName("Extensions")
@@ -74,7 +77,7 @@ class ExtensionList(QWidget):
         self.list.clear()
         for source in sources:
             extension = loaded.get(source)
-            contents = [] if extension is None else [name for _, name in extension.contents]
+            contents = [] if extension is None else [f"{kind} {name}" for kind, name in extension.contents]
             about = f"  –  {plural(len(contents), 'addition')}" if contents else ""
             item = QListWidgetItem(f"{display(extensions.name_of(source), 80)}{about}", self.list)
             item.setFlags(item.flags() | Qt.ItemFlag.ItemIsUserCheckable)

@@ -23,9 +23,9 @@ from shiboken6 import isValid
 from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.model.simplify.pass_list import PASSES
-from onnx_workbench.model.simplify.passes import Match, PassRefusal, SimplifyOptions
-from onnx_workbench.model.simplify.pipeline import chosen_passes
+from onnx_workbench.model.simplify.pass_list import all_passes
+from onnx_workbench.model.simplify.passes import SimplifyOptions
+from onnx_workbench.model.simplify.pipeline import Survey, chosen_passes
 from onnx_workbench.viewer.dialogs.simplify_matches import MatchTree, make_tree
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, number_text, plural
@@ -39,8 +39,8 @@ from onnx_workbench.viewer.workflows.working_copies import copy_model
 if TYPE_CHECKING:
     from onnx_workbench.viewer.core.tasks import Task
 
-#: On a copy of the model of a revision: the matches of each pass, and what they leave as it is.
-_Survey = tuple[Simplification, int, dict[str, list[Match]], list[PassRefusal]]
+#: On a copy of the model of a revision: what passes find.
+_Surveyed = tuple[Simplification, int, Survey]
 
 
 class SimplifyDialog(QDialog):
@@ -103,10 +103,10 @@ class SimplifyDialog(QDialog):
         self._start("Searching for matches…")
         workspace, options_of = self.workspace, self._options()
 
-        def survey(progress: Progress) -> _Survey:
+        def survey(progress: Progress) -> _Surveyed:
             copy, revision = copy_model(workspace, progress)
             work = Simplification(copy)
-            return work, revision, *work.survey(options=options_of(copy), progress=progress)
+            return work, revision, work.survey(options=options_of(copy), progress=progress)
 
         self._task = workspace.tasks.start(
             "Searching for matches",
@@ -149,14 +149,15 @@ class SimplifyDialog(QDialog):
                 self.state.setText("Search stopped. Simplify starts again.")
             self._enable()
 
-    def _list(self, survey: _Survey) -> None:
-        work, revision, found, refusals = survey
+    def _list(self, surveyed: _Surveyed) -> None:
+        work, revision, survey = surveyed
         if revision != self.workspace.document.revision:
             return  # it is being searched again
         self._work = work
-        self.passes.fill(PASSES, found, work.copy.original)
-        total = sum(map(len, found.values()))
-        held = f" Left unchanged: {plural(len(refusals), 'place')}." if refusals else ""
+        self.passes.fill(all_passes(), survey.found, work.copy.original)
+        total = sum(map(len, survey.found.values()))
+        held = f" Left unchanged: {plural(len(survey.refusals), 'place')}." if survey.refusals else ""
+        held += "".join(f"\n{display(reason, 300)}" for reason in survey.failed.values())
         self.state.setText(
             f"{plural(total, 'match', 'matches')}. A pass can create matches for other passes.{held}"
             if total
@@ -234,7 +235,7 @@ class SimplifyDialog(QDialog):
         self.pages.setCurrentWidget(self.report)
         self.scope.setVisible(False)
         self.workspace.highlights.mark("matches", [])
-        titles = {p.id: p.title for p in PASSES}
+        titles = {p.id: p.title for p in all_passes()}
         done = plural(len(outcome.entries), "undo step")
         agreement = display(str(outcome.agreement), 300)
         if outcome.agreement.agrees is False:
@@ -247,10 +248,12 @@ class SimplifyDialog(QDialog):
             self._row(self.report.invisibleRootItem(), *cells)
         applied = self._row(self.report.invisibleRootItem(), "Passes")
         for identifier, count in outcome.report.applied.items():
-            self._row(applied, titles[identifier], "", number_text(count))
+            self._row(applied, titles.get(identifier, identifier), "", number_text(count))
         refused = self._row(self.report.invisibleRootItem(), "Not done")
         for (identifier, reason), count in refusal_counts(outcome.report).items():
-            self._row(refused, display(f"{titles[identifier]}: {reason}", 200), "", number_text(count))
+            self._row(refused, display(f"{titles.get(identifier, identifier)}: {reason}", 200), "", number_text(count))
+        for identifier, reason in outcome.report.failed.items():
+            self._row(refused, display(f"{titles.get(identifier, identifier)}: {reason}", 200))
         for group in (applied, refused):
             group.setExpanded(True)
             group.setHidden(not group.childCount())

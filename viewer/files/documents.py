@@ -110,7 +110,11 @@ class Documents(QObject):
             self.area.report(error)
 
     def open_tab(self, path: Path) -> OpenRequest:
-        """Open a file in a tab of its own, even if another tab has it."""
+        """Open a file in a tab of its own, even if another tab has it; what an extension reads as a new document."""
+        from onnx_workbench.model.io.reader.custom import is_read_by_extension
+
+        if is_read_by_extension(path):
+            return self.open_copy(path.absolute(), path.name)
         return self._start(title=path.name, source=str(path), path=path.absolute())
 
     def open_copy(self, path: Path, title: str) -> OpenRequest:

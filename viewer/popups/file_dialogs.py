@@ -14,15 +14,19 @@ if TYPE_CHECKING:
     from onnx_workbench.model.io.writer.targets import Kind
     from onnx_workbench.model.ir.graph import Model
 
-_OPEN_FILTERS = (
-    "ONNX models (*.onnx *.ort *.onnxtxt *.textproto *.pbtxt *.txtpb *.json *.pb *.onnxopset)",
-    "All files (*)",
-)
+_SUFFIXES = (".onnx", ".ort", ".onnxtxt", ".textproto", ".pbtxt", ".txtpb", ".json", ".pb", ".onnxopset")
+
+
+def _open_filters() -> tuple[str, ...]:
+    """Models in the program's formats and in those of extensions."""
+    from onnx_workbench.model.io.reader.custom import suffixes
+
+    return f"ONNX models ({' '.join(f'*{suffix}' for suffix in (*_SUFFIXES, *suffixes()))})", "All files (*)"
 
 
 def ask_open(window: QWidget, settings: Settings) -> list[Path]:
     """Ask for files to open; empty if cancelled. The format is detected by content."""
-    names, _ = QFileDialog.getOpenFileNames(window, "Open", settings.get(LAST_FOLDER), ";;".join(_OPEN_FILTERS))
+    names, _ = QFileDialog.getOpenFileNames(window, "Open", settings.get(LAST_FOLDER), ";;".join(_open_filters()))
     paths = [Path(name) for name in names]
     if paths:
         settings.set(LAST_FOLDER, str(paths[0].parent))
@@ -31,7 +35,7 @@ def ask_open(window: QWidget, settings: Settings) -> list[Path]:
 
 def ask_another(window: QWidget, settings: Settings, title: str) -> Path | None:
     """Ask for a second model; None if cancelled."""
-    return ask_file(window, settings, title, _OPEN_FILTERS)
+    return ask_file(window, settings, title, _open_filters())
 
 
 def ask_file(window: QWidget, settings: Settings, title: str, filters: tuple[str, ...]) -> Path | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QModelIndex, QSignalBlocker, QSize, QTimer, Signal
 from PySide6.QtGui import QContextMenuEvent, QResizeEvent
@@ -27,6 +27,7 @@ from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import monospace, theme, themes
 from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.tensor_view import feature_maps, pictures
+from onnx_workbench.viewer.tensor_view.custom_view import CustomView, show_whole
 from onnx_workbench.viewer.tensor_view.editing import TensorEditing
 from onnx_workbench.viewer.tensor_view.header import PaneHeader
 from onnx_workbench.viewer.tensor_view.menu import TensorMenu
@@ -179,10 +180,11 @@ class TensorPane(QWidget):
         self.lines.element_chosen.connect(self._choose_element)
         self.options.log.toggled.connect(self.lines.set_logarithmic)
         self.text = text_view("Values as text")
+        self.custom = CustomView()
         self.tree = ValueTree()
         self.notice = notice_label()
         shown: QWidget
-        for shown in (self.notice, self.table, self.picture, self.lines, self.text, self.tree):
+        for shown in (self.notice, self.table, self.picture, self.lines, self.text, self.custom, self.tree):
             self.stack.addWidget(shown)
 
     def _lay_out_body(self) -> None:
@@ -419,8 +421,7 @@ class TensorPane(QWidget):
     @property
     def view(self) -> View | None:
         """Return the kind of view."""
-        text = self.view_box.currentText()
-        return cast("View", text) if text else None  # the box holds views only
+        return self.view_box.currentText() or None
 
     def choose_view(self, view: View) -> None:
         """Change the kind of view, if applicable."""
@@ -499,7 +500,9 @@ class TensorPane(QWidget):
                 return pictures.series(reader, which, progress)
 
             return self.lines, read, show
-        return self.text, lambda _: plane_text(reader, which), self.text.setPlainText
+        if view == "Text":
+            return self.text, lambda _: plane_text(reader, which), self.text.setPlainText
+        return self.custom, lambda _: show_whole(view, reader), self.custom.show_result
 
     @property
     def _is_old(self) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.viewer.core import custom_views
 from onnx_workbench.viewer.tensor_view.feature_maps import plane_axis
 from onnx_workbench.viewer.tensor_view.pictures import channel_axis
 
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.tensor_view.readers import TensorSlice
     from onnx_workbench.viewer.tensor_view.tensor_source import TensorSource
 
-View = Literal["Table", "Heat map", "Feature maps", "Attention", "Image", "Lines", "Text", "Tree"]
+#: Table, Heat map, Feature maps, Attention, Image, Lines, Text, Tree, or the title of one that an extension added.
+View = str
 
 #: Views that show planes side by side.
 MOSAICS: tuple[View, ...] = ("Feature maps", "Attention")
@@ -25,11 +27,16 @@ _LARGE = 8  # a plane of at least this many rows and columns is worth an image
 
 
 def views_of(subject: TensorSource) -> tuple[View, ...]:
-    """Return the applicable views."""
+    """Return the applicable views, behind them those of extensions."""
     if subject.kind == "tree":
         return ("Tree",)
     if subject.kind == "none" or subject.problem or subject.waiting:
         return ()
+    own = _own_views_of(subject)
+    return (*own, *(title for title in custom_views.titles() if title not in own))
+
+
+def _own_views_of(subject: TensorSource) -> tuple[View, ...]:
     if subject.element_type is ElementType.STRING:
         return ("Table", "Text")
     rank = len(subject.shape)

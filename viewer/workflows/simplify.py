@@ -16,8 +16,8 @@ from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.recovery.write_ahead import Recording, recording_of
-from onnx_workbench.model.simplify.passes import Match, Pass, PassRefusal, SimplifyOptions
-from onnx_workbench.model.simplify.pipeline import TITLE, SimplifyReport, simplify, survey, trusted_types
+from onnx_workbench.model.simplify.passes import Pass, SimplifyOptions
+from onnx_workbench.model.simplify.pipeline import TITLE, SimplifyReport, Survey, simplify, survey, trusted_types
 from onnx_workbench.viewer.style.formatting import bytes_text, display, plural
 
 
@@ -49,9 +49,7 @@ class Simplification:
         self.copy = copy
         self._types: Mapping[Value, Type] | None = None
 
-    def survey(
-        self, *, options: SimplifyOptions | None = None, progress: Progress = SILENT
-    ) -> tuple[dict[str, list[Match]], list[PassRefusal]]:
+    def survey(self, *, options: SimplifyOptions | None = None, progress: Progress = SILENT) -> Survey:
         """Return the matches and refusals of each pass; the copy stays as it is."""
         model = self.copy.document.model
         if self._types is None:

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, Final, NamedTuple, Protocol
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io import protobuf, text_formats
 from onnx_workbench.model.io.protobuf import DecodeError, GraphProto, Message, operator_set_class, text
+from onnx_workbench.model.io.reader.custom import read_with_extension
 from onnx_workbench.model.io.reader.decode import MessageDecoder
 from onnx_workbench.model.io.reader.import_graph import ModelBuilder
 from onnx_workbench.model.io.reader.ort_format import parse_ort
@@ -113,9 +114,14 @@ def load(opened: Opened, progress: Progress = SILENT) -> Model:
     """Open a model from a path (``-`` is standard input), bytes or a binary stream. Reads no weights.
 
     A lone graph, function, node or tensor becomes a model around it. Broken rules do not keep a file from
-    opening: they are in `Model.source.problems`. ModelError says what a file is when it is not ONNX, and byte
-    and field path when it is damaged. Any thread; `Cancelled` when the progress is cancelled.
+    opening: they are in `Model.source.problems`. Readers that extensions add go by suffix. ModelError says what a file
+    is when it is not ONNX, and byte and field path when it is damaged. Any thread; `Cancelled` when the progress is
+    cancelled.
     """
+    if isinstance(opened, (str, os.PathLike)) and opened != "-":
+        made = read_with_extension(Path(opened))
+        if made is not None:
+            return made if isinstance(made, Model) else load(made, progress)
     source, path = _open(opened, progress)
     found = sniff(source.read(0, min(HEAD_BYTES, source.size)), source.size)
     if found.message == "OperatorSetProto":

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.protobuf import text
+from onnx_workbench.model.io.reader.custom import MODEL_SUFFIXES
 from onnx_workbench.model.io.reader.read import ModelSource
 from onnx_workbench.model.io.reader.sniff import HEAD_BYTES, sniff
 from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor
@@ -20,10 +21,7 @@ from onnx_workbench.model.progress import SILENT, Progress
 Kind = Literal["model", "run", "values", "picture", "page", "table", "script"]
 
 _SUFFIXES: Final[dict[Kind, frozenset[str]]] = {
-    "model": frozenset({
-        ".onnx", ".ort", ".pb", ".onnxtxt", ".textproto", ".pbtxt", ".prototxt", ".txtpb", ".json", ".onnxjson",
-        ".onnxopset",
-    }),
+    "model": MODEL_SUFFIXES,
     "run": frozenset({".npz"}),
     "values": frozenset({".npz", ".npy", ".pb", ".csv", ".tsv", ".txt", ".raw", ".png"}),
     "picture": frozenset({".png", ".svg", ".pdf"}),

@@ -39,13 +39,20 @@ if TYPE_CHECKING:
     from onnx_workbench.model.checks.custom import node_check
     from onnx_workbench.model.errors import ModelError
     from onnx_workbench.model.history.document import Document
+    from onnx_workbench.model.io.reader.custom import reader
     from onnx_workbench.model.ir.graph import Model
+    from onnx_workbench.model.simplify.custom import simplify_pass
+    from onnx_workbench.model.simplify.passes import Match
+    from onnx_workbench.viewer.core.custom_actions import action
+    from onnx_workbench.viewer.core.custom_views import value_view
 
 __all__ = [
     "Document",
+    "Match",
     "Model",
     "ModelError",
     "Session",
+    "action",
     "check",
     "compare",
     "convert",
@@ -57,12 +64,15 @@ __all__ = [
     "load",
     "merge",
     "node_check",
+    "reader",
     "render",
     "save",
     "show",
     "simplify",
+    "simplify_pass",
     "split",
     "statistics",
+    "value_view",
 ]
 
 _FOLDER = Path(__file__).parent
@@ -73,11 +83,16 @@ if not (_FOLDER / "model").is_dir():  # a checkout, where model, exec, viewer an
 #: Modules of the names that are not in `api`.
 _MODULES = {
     "Document": "onnx_workbench.model.history.document",
+    "Match": "onnx_workbench.model.simplify.passes",
     "Model": "onnx_workbench.model.ir.graph",
     "ModelError": "onnx_workbench.model.errors",
     "Session": "onnx_workbench.exec.session",
+    "action": "onnx_workbench.viewer.core.custom_actions",
     "kernel": "onnx_workbench.exec.custom_kernels",
     "node_check": "onnx_workbench.model.checks.custom",
+    "reader": "onnx_workbench.model.io.reader.custom",
+    "simplify_pass": "onnx_workbench.model.simplify.custom",
+    "value_view": "onnx_workbench.viewer.core.custom_views",
 }
 
 

@@ -234,12 +234,12 @@ def simplify(
     """
     from onnx_workbench.exec.inspect.self_check import require_defined
     from onnx_workbench.model.history.working_copy import WorkingCopy
-    from onnx_workbench.model.simplify.pass_list import DEFAULT_PASSES
+    from onnx_workbench.model.simplify.pass_list import default_passes
     from onnx_workbench.model.simplify.passes import SimplifyOptions
     from onnx_workbench.model.simplify.pipeline import chosen_passes
     from onnx_workbench.viewer.workflows.simplify import Simplification
 
-    wanted = {p.id for p in DEFAULT_PASSES} if only is None else set(only)
+    wanted = {p.id for p in default_passes()} if only is None else set(only)
     skipped = set(skip)
     try:
         chosen_passes(skipped)

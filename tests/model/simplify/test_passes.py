@@ -330,7 +330,7 @@ def test_a_pass_is_taken_back_by_undo(identifier: str, before: str, after: dict[
 
 def test_a_survey_finds_the_match_and_changes_nothing() -> None:
     document = builders.document(CASES[1][1])
-    found, _ = survey(document.model, evaluate=evaluate)
+    found = survey(document.model, evaluate=evaluate).found
     assert [[n.op_type for n in m.nodes] for m in found["eliminate_identity"]] == [["Identity"]]
     assert left(document) == {"Identity": 1, "Relu": 1}
 
@@ -345,7 +345,7 @@ def test_a_survey_finds_every_match() -> None:
             end, given = Value(f"v{number + 1}"), end
             edit.do(InsertNode(graph, Node("Identity", (given,), (end,))))
         edit.do(SetGraphOutputs(graph, (end,)))
-    found, _ = survey(document.model, chosen_passes(["eliminate_identity"]))
+    found = survey(document.model, chosen_passes(["eliminate_identity"])).found
     assert len(found["eliminate_identity"]) == 12_000
 
 
@@ -416,5 +416,7 @@ def test_a_pass_that_raises_while_it_looks_is_skipped_in_a_survey():
         raise ValueError(context)
         yield
 
-    found, _ = survey(builders.model(text("a = Identity(x) y = Relu(a)")), [Pass("broken", "Broken", "Raises.", find)])
-    assert found == {"broken": []}
+    broken = Pass("broken", "Broken", "Raises.", find)
+    looked = survey(builders.model(text("a = Identity(x) y = Relu(a)")), [broken])
+    assert looked.found == {"broken": []}
+    assert looked.failed["broken"].startswith("ValueError: ")

@@ -1,0 +1,77 @@
+"""`action`, the decorator by which scripts and extensions add commands to the window. No Qt: workers load it too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from onnx_workbench.model import extensions
+from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.history.document import Document
+
+Run = Callable[[Document, tuple[Any, ...]], str | None]
+F = TypeVar("F", bound=Run)
+
+
+@dataclass(frozen=True, slots=True)
+class CustomAction:
+    """An entry of the menu Extensions."""
+
+    title: str
+    tip: str
+    function: Run
+
+    def run(self, document: Document, selection: tuple[Any, ...]) -> str:
+        """Run it; returns what is to be told. ModelError for a mistake in it, told as that of its file."""
+        owner = Path(extensions.file_of(self.function)).name
+        title = f"{self.title} of {owner} failed"
+        told = extensions.call(title, self.function, self.function, document, selection)
+        if told is not None and not isinstance(told, str):
+            raise ModelError(title, f"It returned {type(told).__name__}, expected a text or nothing.")
+        return told or ""
+
+
+_actions: dict[str, CustomAction] = {}
+
+
+def action(title: str) -> Callable[[F], F]:
+    """Register a function as an entry of the menu Extensions and of the command palette.
+
+    It is called with the document in front and what is selected there: nodes, values, graphs, functions. It changes
+    the model as scripts do, in ``with document.edit(title) as edit``, each an entry of the history that Undo takes
+    back. A text that it returns is shown; what it cannot do is best told as a `ModelError`. It is called on the GUI
+    thread, which waits for it. The docstring is its tooltip. Registered again, an action is replaced.
+
+    >>> import onnx_workbench as ow
+    >>> @ow.action("Name Nodes by Operator")
+    ... def name_nodes(document, selection):
+    ...     "Names the selected nodes after their operators."
+    ...     nodes = [item for item in selection if hasattr(item, "op_type")]
+    ...     with document.edit("Name nodes by operator") as edit:
+    ...         for number, node in enumerate(nodes):
+    ...             ow.edits.rename_node(edit, node, f"{node.op_type}_{number}")
+    ...     return f"{len(nodes)} nodes have a new name."
+    >>> document = ow.Document(ow.load(sample))
+    >>> name_nodes(document, tuple(document.model.graph.nodes)[:2])
+    '2 nodes have a new name.'
+    """
+
+    def register(function: F) -> F:
+        one = CustomAction(title, extensions.about(function), function)
+        _actions[title] = one
+
+        def take_back() -> None:
+            if _actions.get(title) is one:
+                del _actions[title]
+
+        extensions.register("action", title, take_back)
+        return function
+
+    return register
+
+
+def custom_actions() -> tuple[CustomAction, ...]:
+    """Return the actions that were added."""
+    return tuple(_actions.values())
