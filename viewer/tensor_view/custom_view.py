@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _MOST_BYTES = 1 << 30  # of a value that is given to a view as a whole
 _MOST_SHOWN = 500  # characters of a cell
+_ROOM = 6  # px of a row around its text
 
 
 class CustomView(QStackedWidget):
@@ -35,7 +36,9 @@ class CustomView(QStackedWidget):
         self.table.setAccessibleName("Table of an extension")
         self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.table.setTabKeyNavigation(False)
-        self.table.verticalHeader().hide()
+        rows = self.table.verticalHeader()
+        rows.hide()
+        rows.setDefaultSectionSize(self.table.fontMetrics().height() + _ROOM)
         for widget in (self.text, self.picture, self.table):
             self.addWidget(widget)
         themes().themeChanged.connect(self._use_font)
