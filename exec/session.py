@@ -17,13 +17,13 @@ from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import Path, ValueKey
 from onnx_workbench.model.budget import cache_budget, value_limit
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 from onnx_workbench.model.ir.types import TensorType
 from onnx_workbench.model.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.inputs.recipe import Recipe
+    from onnx_workbench.model.history.document import Document
 
 #: What may be asked for: every value, only the outputs, or names and Value objects.
 Wanted = Literal["all", "outputs"] | Iterable[str | Value]
@@ -50,8 +50,8 @@ class Runs:
     """
 
     def __init__(self, model: Model | Document, graph: Graph | None = None) -> None:
-        self._document = model if isinstance(model, Document) else None
-        self.model = model.model if isinstance(model, Document) else model
+        self._document = None if isinstance(model, Model) else model
+        self.model = model if isinstance(model, Model) else model.model
         self.snapshots = SnapshotCache(self.model, graph)
         self._taken: tuple[int, ModelSnapshot] | None = None  # for which revision of the document
         self.memory_limit: int | None = None  # bytes of inputs, weights and values; None: most of the machine's memory

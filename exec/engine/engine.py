@@ -33,6 +33,7 @@ from onnx_workbench.exec.results.values import MISSING, copy_value, same_value
 from onnx_workbench.exec.worker.allocator import keep_freed_memory, return_freed_memory
 from onnx_workbench.model.budget import process_budget, value_limit
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.garbage import no_collection
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 
 
@@ -59,6 +60,7 @@ class Engine:
         self._feeds.clear()
         return_freed_memory()
 
+    @no_collection()
     def plan(self, snapshot: ModelSnapshot, seed: int = 0, fed: frozenset[int] = frozenset()) -> PlanState:
         """The plan of a snapshot and its state; those of the same content are found again."""
         if self.library.refused:  # another limit, or a file that is there by now, may let it be read

@@ -72,10 +72,12 @@ def _refusal(op_type: str, opset: int, domain: str, kinds: tuple[Kind, ...]) -> 
     if own is None:
         return ""
     types = [_type_of(kind) for kind in kinds]
-    others = (find(op_type, version, domain) for version in versions(op_type, domain))
     problem = _type_misfit(own, types)
+    if not problem:  # listing the versions of all operators takes longer than many runs
+        return ""
+    others = (find(op_type, version, domain) for version in versions(op_type, domain))
     takes = (s is not None and len(types) <= s.max_inputs and not _type_misfit(s, types) for s in others)
-    return problem if problem and not any(takes) else ""
+    return "" if any(takes) else problem
 
 
 def signature_misfit(op_type: str, opset: int, domain: str, inputs: Sequence[RuntimeValue]) -> str:

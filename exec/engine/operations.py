@@ -27,7 +27,6 @@ from onnx_workbench.exec.kernels.registry import REQUIRED, Kernel, KernelFunctio
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.attributes import AttributeKind
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
-from onnx_workbench.model.schemas import registry as schemas
 
 #: Attributes in force inside a function: what its caller and its defaults give.
 Environment = Mapping[str, AttributeSnapshot]
@@ -93,8 +92,7 @@ class Library:
     """
 
     def __init__(self) -> None:
-        load()
-        schemas.preload()  # looked up for each operation; what it takes is no time of the first node's
+        load("onnx")  # most models need no others, see _kernel
         self._tokens: dict[Hashable, int] = {}
         self._numbers = count(1)
         self._operations: dict[Hashable, Operation] = {}
@@ -254,7 +252,7 @@ class Library:
     def _settle(self, node: NodeSnapshot, opset: int, given: tuple[AttributeSnapshot, ...]) -> Operation:
         operation = Operation(next(self._numbers), opset, given=given)
         try:
-            operation.kernel = find(node.op_type, opset, node.domain)
+            operation.kernel = _kernel(node.op_type, opset, node.domain)
         except MissingKernelError as error:
             from onnx_workbench.exec.engine.function_bodies import has_body
 
@@ -298,6 +296,15 @@ class Library:
         if isinstance(value, tuple) and value and isinstance(value[0], TensorReference):
             return tuple(self.constant(v.number) for v in value)
         return value
+
+
+def _kernel(op_type: str, opset: int, domain: str) -> Kernel:
+    """Return the kernel of an operator; those beside ONNX's own are loaded when one is looked for."""
+    try:
+        return find(op_type, opset, domain)
+    except MissingKernelError:
+        load()
+        return find(op_type, opset, domain)
 
 
 def resolve(attributes: tuple[AttributeSnapshot, ...], environment: Environment) -> tuple[AttributeSnapshot, ...]:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from onnx_workbench.model.analysis import subgraph_ports
 from onnx_workbench.model.analysis.element_types import element_type_of
+from onnx_workbench.model.garbage import no_collection
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
@@ -225,6 +226,7 @@ class SnapshotCache:
         self._contents: dict[Hashable, int] = {}
         self._last: ModelSnapshot | None = None
 
+    @no_collection()
     def take(self, *, state: int = 0, progress: Progress = SILENT) -> ModelSnapshot:
         """The model as it is now; the same object as before when nothing that matters to a run changed.
 

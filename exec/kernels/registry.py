@@ -72,7 +72,31 @@ class Kernel:
         return inputs if self.variadic else inputs[: len(self.inputs)]
 
 
-_kernels: dict[tuple[str, str], list[Kernel]] = {}
+@dataclass(slots=True, eq=False)
+class _Registration:
+    """A function as it was registered. It is described when it is first looked for: a run needs few of hundreds."""
+
+    function: KernelFunction
+    op_type: str
+    domain: str
+    since: int
+    without: frozenset[str]
+    defaults: dict[str, Any]
+    prepare: Prepare | None = None
+    described: Kernel | None = None
+
+    @property
+    def kernel(self) -> Kernel:
+        """Its description, made once."""
+        if self.described is None:
+            found = _describe(self.function, self.op_type, self.domain, self.since, self.without)
+            found.attributes.update(self.defaults)
+            found.prepare = self.prepare
+            self.described = found
+        return self.described
+
+
+_kernels: dict[tuple[str, str], list[_Registration]] = {}
 
 
 def kernel(
@@ -85,11 +109,14 @@ def kernel(
     """
 
     def register(function: F) -> F:
-        entry = _describe(function, op_type, domain, since, frozenset(without))
-        entry.attributes.update(defaults or {})
+        if without and (unknown := set(without) - set(inspect.signature(function).parameters)):
+            missing = ", ".join(sorted(unknown))
+            msg = f"{function.__name__} has no parameter {missing} that {op_type}-{since} could lack"
+            raise ValueError(msg)
+        entry = _Registration(function, op_type, domain, since, frozenset(without), defaults or {})
         versions = _kernels.setdefault((domain, op_type), [])
         if any(v.since == since for v in versions):
-            msg = f"kernel {entry} is registered twice"
+            msg = f"kernel {domain or 'ai.onnx'}::{op_type}-{since} is registered twice"
             raise ValueError(msg)
         versions.append(entry)
         versions.sort(key=lambda v: v.since)
@@ -109,8 +136,10 @@ def prepares(*functions: KernelFunction) -> Callable[[F], F]:
     def register(prepare: F) -> F:
         for versions in _kernels.values():
             for entry in versions:
-                if entry.source in functions:
+                if entry.function in functions:
                     entry.prepare = prepare
+                    if entry.described is not None:
+                        entry.described.prepare = prepare
         return prepare
 
     return register
@@ -130,7 +159,7 @@ def find(op_type: str, opset: int, domain: str = "") -> Kernel:
     versions = _kernels.get((domain, op_type), ())
     index = bisect_right([v.since for v in versions], opset)
     if index:
-        return versions[index - 1]
+        return versions[index - 1].kernel
     have = ", ".join(str(v.since) for v in versions)
     expected = f"a version that there is: {have}" if have else "an operator that is known, or a function of the model"
     msg = f"no kernel for {domain or 'ai.onnx'}::{op_type} at opset {opset}; expected {expected}"
@@ -140,14 +169,11 @@ def find(op_type: str, opset: int, domain: str = "") -> Kernel:
 def all_kernels() -> Iterator[Kernel]:
     """Return every registered kernel, by domain, operator and version."""
     for key in sorted(_kernels):
-        yield from _kernels[key]
+        yield from (entry.kernel for entry in _kernels[key])
 
 
 def _describe(function: KernelFunction, op_type: str, domain: str, since: int, without: frozenset[str]) -> Kernel:
     signature = inspect.signature(function).parameters
-    if unknown := without - set(signature):
-        msg = f"{function.__name__} has no parameter {', '.join(sorted(unknown))} that {op_type}-{since} could lack"
-        raise ValueError(msg)
     parameters: Sequence[inspect.Parameter] = [p for p in signature.values() if p.name not in without]
     takes_context = bool(parameters) and parameters[0].name == "ctx"
     if takes_context:

@@ -27,6 +27,7 @@ from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.garbage import no_collection
 from onnx_workbench.model.io.reader.payloads import Payload
 from onnx_workbench.model.io.reader.source import FileSource, Identity, identity_of
 from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor
@@ -302,6 +303,7 @@ class SnapshotReceiver:
         self._tensors: dict[int, Tensor | SparseTensor] = {}
         self._names: dict[int, str] = {}
 
+    @no_collection()
     def model(self, message: ModelMessage) -> ModelSnapshot:
         """The snapshot that was sent."""
         snapshot: ModelSnapshot = _Unpickler(io.BytesIO(message.content), self._graph).load()

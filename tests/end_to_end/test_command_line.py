@@ -184,3 +184,11 @@ def test_info_imports_little():
     assert "onnx_workbench.model.ir.graph" in imported
     for name in ("numpy", "PySide6", "exec.session", "history.document", "analysis.statistics", "inference"):
         assert f"{name}'" not in imported
+
+
+def test_run_imports_no_edits_and_no_operators_of_other_domains():
+    command = [sys.executable, "-c", IMPORTED, "run", str(SAMPLE)]
+    imported = subprocess.run(command, capture_output=True, timeout=120, check=True).stderr.decode()
+    assert "exec.kernels.onnx.math.matrix" in imported
+    for name in ("PySide6", "history.document", "kernels.microsoft", "kernels.onnx_ml", "io.text_formats"):
+        assert name not in imported, name

@@ -6,12 +6,11 @@ the first, the second keeps its position and name; an undefined name becomes a V
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.garbage import no_collection
 from onnx_workbench.model.io.protobuf import (
     FunctionProto,
     GraphProto,
@@ -102,7 +101,7 @@ class ModelBuilder:
     def model(self, proto: ModelProto) -> Model:
         """Build the whole model."""
         self._may_have_graphs |= proto.ir_version < 2  # which did not say the kind of attributes
-        with _no_collection():
+        with no_collection():
             model = Model(Graph(), ir_version=proto.ir_version)
             model._source = proto
             model.producer_name = text(proto.producer_name)
@@ -127,7 +126,7 @@ class ModelBuilder:
     def graph(self, proto: GraphProto) -> Model:
         """Build a model around a lone graph."""
         model = Model()
-        with _no_collection():
+        with no_collection():
             self._graph(proto, model.graph, None)
         return model
 
@@ -147,7 +146,7 @@ class ModelBuilder:
     def function(self, proto: FunctionProto) -> Model:
         """Build a model around a lone function; its main graph is empty."""
         model = Model()
-        with _no_collection():
+        with no_collection():
             model.functions = (self._function(proto),)
         model.functions[0].model = model
         model.opset_imports = model.functions[0].opset_imports
@@ -463,18 +462,6 @@ def read_opsets(entries: Iterable[OperatorSetIdProto]) -> dict[str, int]:
 def normal_domain(domain: str) -> str:
     """Normalize the two spellings of the standard domain to ``""``."""
     return "" if domain == _SPELT_OUT else domain
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Disable garbage collection: hundreds of thousands of new objects, none of them garbage."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _describe(node: Node, proto: NodeProto) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple, Protocol
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io import protobuf, text_formats
+from onnx_workbench.model.io import protobuf
 from onnx_workbench.model.io.protobuf import DecodeError, GraphProto, Message, operator_set_class, text
 from onnx_workbench.model.io.reader.custom import read_with_extension
 from onnx_workbench.model.io.reader.decode import MessageDecoder
@@ -193,6 +193,8 @@ def _parse(source: Source, found: FileFormat, progress: Progress) -> _Parsed:
             raise ModelError(
                 "The text is too long", f"It has {source.size:,} bytes; at most {TEXT_LIMIT:,} can be read."
             )
+        from onnx_workbench.model.io import text_formats  # its parsers take longer to import than most files to read
+
         proto = text_formats.parse(source.read(0, source.size), found, progress)
         return _Parsed(proto)
     cls = message_class(found.message)
