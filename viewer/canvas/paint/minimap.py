@@ -2,6 +2,7 @@
 
 A graph is often a thousand times taller than wide, so the map may be stretched: it shows where things lie, not how
 they look. It comes where it covers no node and stays in that corner: nodes that come below it then show through.
+It moves, shrinks or hides for what is read or clicked: labels of edges, buttons of headers, the legend.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ if TYPE_CHECKING:
 _LONG = 190
 _SHORT = 96
 _PART = 16  # of the canvas: it covers no more, for there are nodes below
-_LEAST = 36  # px: smaller, no detail is visible
+_LEAST = 40  # px: smaller, no detail is visible
+_SCALES = (1.0, 0.7, 0.5)  # smaller where it is in the way otherwise
 _MARGIN = 12
 _PADDING = 5.0
 _LEAST_FRAME = 6.0
-_CORNERS = ((1, 1), (1, 0), (0, 0))  # right or left, below or above; legends come to the one that is left
+_CORNERS = ((1, 1), (1, 0), (0, 0), (0, 1))  # right or left, below or above
 _REST = 150  # ms without a move of the canvas, after which it checks what is below it
 _FAINT = 0.45  # opacity where there are nodes below
 
@@ -46,6 +48,8 @@ class Minimap(QWidget):
         self._map: QPixmap | None = None
         self._wanted = True
         self._corner = _CORNERS[0]
+        self._full = QSize()  # where it is not in the way
+        self._is_crowded = False  # wherever it stood, it would be in the way
         self.is_faint = False  # it covers nodes
         self._rest = QTimer(self, singleShot=True, interval=_REST)
         self._rest.timeout.connect(self._settle)
@@ -54,6 +58,7 @@ class Minimap(QWidget):
         self.setCursor(Qt.CursorShape.ArrowCursor)
         surface.scene_changed.connect(self._forget)
         surface.viewport_changed.connect(self._follow)
+        surface.labels_changed.connect(self._rest.start)
         themes().themeChanged.connect(self._forget)
         surface.legend.installEventFilter(self)
         self.hide()
@@ -78,50 +83,58 @@ class Minimap(QWidget):
         part = _PART * size.width() * size.height() / max(self._surface.width() * self._surface.height(), 1)
         if part > 1:
             size /= sqrt(part)
-        self.resize(size)
-        self.move(self._spot(self._corner))
+        self._stand(self.size() if size == self._full else size, self._corner)
+        self._full = size
         self._follow()
 
-    def _spot(self, corner: tuple[int, int]) -> QPoint:
-        room = self._surface.size() - self.size() - QSize(2 * _MARGIN, 2 * _MARGIN)
-        return QPoint(_MARGIN + corner[0] * room.width(), _MARGIN + corner[1] * room.height())
+    def _stand(self, size: QSize, corner: tuple[int, int]) -> None:
+        self._corner = corner
+        self.setGeometry(self._spot(size, corner))
+
+    def _spot(self, size: QSize, corner: tuple[int, int]) -> QRect:
+        room = self._surface.size() - size - QSize(2 * _MARGIN, 2 * _MARGIN)
+        return QRect(QPoint(_MARGIN + corner[0] * room.width(), _MARGIN + corner[1] * room.height()), size)
 
     def _come(self) -> None:
-        """Stand in a corner where there are no nodes, if there is one."""
+        """Stand where it covers nothing; else at least no label and no button; else nowhere."""
         self._room = self._surface.size()
-        self._corner = next((one for one in _CORNERS if not self._covers(one)), _CORNERS[0])
-        self.move(self._spot(self._corner))
+        sizes = [size for scale in _SCALES if min((size := self._full * scale).toTuple()) >= _LEAST]
+        spots = [(size, corner) for size in sizes for corner in _CORNERS if not self._is_in_the_way(size, corner)]
+        self._is_crowded = not spots
+        if spots:
+            free = (spot for spot in spots if not self._covers_boxes(self._spot(*spot)))
+            self._stand(*next(free, spots[0]))
         self._look_below()
 
     def _settle(self) -> None:
-        """Choose the corner again when the canvas has stopped moving with another size."""
-        if self._surface.scene is not None and self.isVisible() and self._room != self._surface.size():
+        """Choose the spot again when the canvas has rested at another size, or with something to read below the map.
+
+        For nodes alone it stays: what hops about disturbs.
+        """
+        if self._surface.scene is None or self.underMouse() or not self._is_useful():
+            return
+        if self._is_crowded or self._room != self._surface.size() or self._is_in_the_way(self.size(), self._corner):
             self._come()
+            self.setVisible(not self._is_crowded)
         else:
             self._look_below()
 
     def _look_below(self) -> None:
-        """Let nodes below be seen. From corner to corner it goes for the legend alone: what hops about disturbs."""
-        if self._surface.scene is None:
-            return
-        if self._is_legend_at(self._corner):
-            self._corner = next((one for one in _CORNERS if not self._is_legend_at(one)), self._corner)
-            self.move(self._spot(self._corner))
-        self.is_faint = self._covers(self._corner)
+        """Let nodes below be seen."""
+        self.is_faint = self._covers_boxes(self.geometry())
         self.update()
 
-    def _is_legend_at(self, corner: tuple[int, int]) -> bool:
-        legend = self._surface.legend
-        return legend.isVisible() and legend.geometry().intersects(QRect(self._spot(corner), self.size()))
+    def _is_in_the_way(self, size: QSize, corner: tuple[int, int]) -> bool:
+        """Return whether it would cover the legend, a label of an edge or a button of a header."""
+        place, legend = self._spot(size, corner), self._surface.legend
+        if legend.isVisible() and legend.geometry().intersects(place):
+            return True
+        return self._surface.has_label_or_button_in(place)
 
-    def _covers(self, corner: tuple[int, int]) -> bool:
-        """Return whether the corner would cover content of the scene."""
+    def _covers_boxes(self, place: QRect) -> bool:
         scene = self._surface.scene
         assert scene is not None
-        if self._is_legend_at(corner):
-            return True
-        place, to_scene = QRect(self._spot(corner), self.size()), self._surface.viewport.to_scene
-        found = scene.box_grid.in_rect(*to_scene(place.left(), place.top()), *to_scene(place.right(), place.bottom()))
+        found = scene.box_grid.in_rect(*self._surface.viewport.area_of(place))
         return bool((scene.kinds[found] != Kind.CONTAINER).any())
 
     def _forget(self) -> None:
@@ -131,16 +144,19 @@ class Minimap(QWidget):
 
     def _follow(self) -> None:
         """Repaint together with the surface: repainted alone, it would paint all below it twice."""
-        scene = self._surface.scene
-        visible = False
-        if scene is not None and self._wanted and len(scene.rects):
-            left, top, right, bottom = self._surface.viewport.area
-            visible = left > 0 or top > 0 or right < scene.width or bottom < scene.height
-            visible = visible and min(self.width(), self.height()) >= _LEAST
-        if visible and self.isHidden():
+        visible = self._is_useful()
+        if visible and self.isHidden() and not self._is_crowded:
             self._come()
         self._rest.start()
-        self.setVisible(visible)
+        self.setVisible(visible and not self._is_crowded)
+
+    def _is_useful(self) -> bool:
+        """Return whether some of the graph is out of view and there is room for a map."""
+        scene = self._surface.scene
+        if scene is None or not self._wanted or not len(scene.rects) or min(self.width(), self.height()) < _LEAST:
+            return False
+        left, top, right, bottom = self._surface.viewport.area
+        return left > 0 or top > 0 or right < scene.width or bottom < scene.height
 
     def _scale(self) -> tuple[float, float]:
         scene = self._surface.scene

@@ -57,6 +57,7 @@ class Surface(QWidget):
     viewport_changed = Signal()
     zoom_changed = Signal(float)
     scene_changed = Signal()
+    labels_changed = Signal()  # of some edges: their texts, or that there are any
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -120,6 +121,7 @@ class Surface(QWidget):
         areas = scene.corners[list(boxes)].tolist()
         if edges := list(edges):
             self.labels.forget(edges)
+            self.labels_changed.emit()
             starts, reach = scene.layout.route_starts, self.labels.reach
             ends = scene.layout.route_points[[*starts[edges], *(starts[1:][edges] - 1)]].tolist()
             areas += [(x - reach, y - MARGIN, x + reach, y + MARGIN) for x, y in {(x, y) for x, y in ends}]
@@ -153,10 +155,18 @@ class Surface(QWidget):
             return -1
         return self.labels.edge_at(x, y)
 
+    def has_label_or_button_in(self, rect: QRect) -> bool:
+        """Return whether a rectangle of the widget has some of an edge's label or of a header's buttons."""
+        if self.scene is None or self.labels is None or self.viewport.device_scale < ROWS_FROM:
+            return False
+        area = self.viewport.area_of(rect)
+        return bool(self.labels.in_rect(*area)) or self.scene.has_button_in(area)
+
     def repaint_labels(self) -> None:
         """Rewrite all labels after the types or notes of any values changed."""
         if self.labels is not None:
             self.labels.forget()
+        self.labels_changed.emit()
         if self._picture is None or self._picture.scale >= ROWS_FROM:  # from afar none is written
             self._repaint_all()
 

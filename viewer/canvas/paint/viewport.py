@@ -62,6 +62,10 @@ class Viewport:
         (left, top), (right, bottom) = self.to_widget(*area[:2]), self.to_widget(*area[2:])
         return QRectF(left, top, right - left, bottom - top).toAlignedRect()
 
+    def area_of(self, rect: QRect) -> Area:
+        """Part of the scene below a rectangle of the widget."""
+        return *self.to_scene(rect.left(), rect.top()), *self.to_scene(rect.right(), rect.bottom())
+
     def put(self, scene_x: float, scene_y: float, x: float, y: float) -> None:
         """Move so that a point of the scene is at a point of the widget."""
         self.x = round(scene_x * self.device_scale - x * self.ratio)

@@ -3,9 +3,11 @@
 import pytest
 from PySide6.QtCore import QEvent, QObject, QSize
 
+from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.graph import Node
+from onnx_workbench.viewer.canvas.scene.drawing import Kind
 from onnx_workbench.viewer.style.theme import theme
-from tests.viewer.canvas.graphs import long_chain
+from tests.viewer.canvas.graphs import Graphs, long_chain
 
 
 @pytest.fixture
@@ -47,8 +49,13 @@ def covered(view):
 
 def put_below_map(view, box):
     left, top, width, high = view.scene.rect(box)
+    put_at_map(view, left + width / 2, top + high / 2)
+
+
+def put_at_map(view, x, y):
+    """Move the view so that a point of the scene is below the middle of the map."""
     middle = view.minimap.geometry().center()
-    at = view.viewport.to_widget(left + width / 2, top + high / 2)
+    at = view.viewport.to_widget(x, y)
     view.pan_by(at[0] - middle.x(), at[1] - middle.y())
 
 
@@ -130,3 +137,75 @@ def test_nodes_show_through_it_where_all_corners_have_some(view, qtbot):
     assert high * 8 > 170
     view.centre_on(left + width / 2, top + high / 2)
     qtbot.waitUntil(lambda: view.minimap.is_faint)
+
+
+def is_in_the_way(view):
+    return view.has_label_or_button_in(view.minimap.geometry())
+
+
+@pytest.fixture
+def wall(show):
+    """Nine branches of ten nodes, each edge labelled."""
+    made = Graphs()
+    made.input("x", 4, 4)
+    for branch in range(9):
+        value = "x"
+        for index in range(10):
+            made.node("Relu", [value], [f"v{branch}.{index}"])
+            value = f"v{branch}.{index}"
+    for value in made.values.values():
+        SetField(value, "type", made.values["x"].type).apply()
+    made.outputs(*(f"v{branch}.9" for branch in range(9)))
+    view = show(made.model(), 900, 600)
+    view.minimap.set_wanted(True)
+    view.zoom_to(1.0)
+    return view
+
+
+def crowd(view):
+    """Show labels in all corners, closer to each other than the map is small."""
+    view.resize(550, 370)
+    view.zoom_to(0.5)
+    left, top, right, bottom = view.scene.bounds
+    view.centre_on((left + right) / 2, (top + bottom) / 2)
+
+
+def test_it_goes_out_of_the_way_of_a_label(wall, qtbot):
+    wall.pan_by(0, -1e6)  # the graph begins at the lower edge
+    qtbot.waitUntil(lambda: not is_in_the_way(wall) and wall.minimap.isVisible())
+    place = wall.minimap.geometry()
+    left, top, width, height = min(label.rect for label in wall.labels.in_rect(*wall.scene.bounds))
+    put_at_map(wall, left + width / 2, top + height / 2)
+    assert is_in_the_way(wall)
+    qtbot.waitUntil(lambda: not is_in_the_way(wall) and wall.minimap.isVisible())
+    assert wall.minimap.geometry() != place
+
+
+def test_it_hides_where_labels_are_everywhere_and_comes_back(wall, qtbot):
+    crowd(wall)
+    qtbot.waitUntil(wall.minimap.isHidden)
+    wall.pan_by(0, -1e6)
+    qtbot.waitUntil(lambda: wall.minimap.isVisible() and not is_in_the_way(wall))
+
+
+def test_it_goes_out_of_the_way_of_labels_that_come(wall, qtbot):
+    """As values of a run do."""
+    wall.type_of = lambda _: None
+    wall.repaint_scene()
+    crowd(wall)
+    qtbot.waitUntil(lambda: wall.minimap.is_faint)
+    wall.type_of = lambda value: value.type
+    wall.repaint_scene()
+    wall.repaint_labels()
+    qtbot.waitUntil(wall.minimap.isHidden)
+
+
+def test_it_goes_out_of_the_way_of_a_button(show, qtbot):
+    view = show(long_chain(200, scopes=20).model(), 500, 400)
+    view.minimap.set_wanted(True)
+    view.zoom_to(1.0)
+    group = next(i for i, box in enumerate(view.scene.boxes) if box.kind is Kind.GROUP)
+    left, top, width, _ = view.scene.rect(group)
+    put_at_map(view, left + width - 15, top + 10)
+    assert is_in_the_way(view)
+    qtbot.waitUntil(lambda: view.minimap.isHidden() or not is_in_the_way(view))
