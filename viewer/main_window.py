@@ -257,7 +257,7 @@ class MainWindow(QMainWindow):
             return
         self.docks.offer("run")
         if not workspace.selection.items:
-            workspace.selection.set(workspace.model.graph.outputs[:1])
+            workspace.navigation.reveal_all(workspace.model.graph.outputs[:1])
 
     def _open_panel_of(self, item: object) -> None:
         """A double-click on something without an inside: its values, its fields, or the one field it is."""

@@ -7,6 +7,7 @@ from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.actions import actions
 from onnx_workbench.viewer.actions.binding import ActionBinding
+from onnx_workbench.viewer.canvas.scene.drawing import Kind
 from onnx_workbench.viewer.core.settings import DIRECTION, LAST_FOLDER, RESTORE_VIEW, SHOW_NAMES, THEME, Settings
 from onnx_workbench.viewer.files.read_model import sample_model
 from onnx_workbench.viewer.main_window import MainWindow
@@ -417,6 +418,17 @@ def test_the_place_in_a_file_is_remembered_between_starts(qtbot, tmp_path):
     def leave(_window, tab):
         tab.workspace.navigation.show(tab.workspace.model.functions[0].body)
 
+    def expand(_window, tab):
+        boxes = tab.view.scene.boxes
+        tab.view.expansion.expand(next(index for index, box in enumerate(boxes) if "+" in box.buttons))
+
+    def is_expanded(_window, tab):
+        qtbot.waitUntil(lambda: tab.view.scene is not None and not tab.view.scenes.is_busy)
+        return Kind.CONTAINER in tab.view.scene.kinds
+
+    assert not session(is_expanded)
+    session(expand)
+    assert session(is_expanded)
     session(leave)
     assert session(lambda _, tab: tab.workspace.graph is tab.workspace.model.functions[0].body)
     assert session(lambda window, _: window.settings.set(RESTORE_VIEW, False)) is None

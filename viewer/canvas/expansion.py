@@ -134,6 +134,10 @@ class NodeExpansion:
         node = item.producer if isinstance(item, Value) else item
         if scene is None:
             return False
+        if isinstance(item, Value) and any(
+            scene.boxes[box].kind is Kind.OUTPUT for box in scene.drawing.boxes_of(item)
+        ):
+            return False  # seen as an output, whatever its producer is behind
         hidden = scene.drawing.hidden
         node = _behind_tag(item, hidden) or node
         if not isinstance(node, Node):

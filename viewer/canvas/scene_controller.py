@@ -11,6 +11,7 @@ from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.ir.graph import Graph, Value
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.viewer.canvas.layout import Direction, Layout
+from onnx_workbench.viewer.canvas.open_parts import OpenParts
 from onnx_workbench.viewer.canvas.paint.surface import READABLE, Surface
 from onnx_workbench.viewer.canvas.picker import Picker
 from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions
@@ -216,6 +217,21 @@ class SceneController(QObject):
         """Go back to a saved position; nonsense is ignored."""
         if self.state.read(state) and self._surface.scene is not None:
             self.restore_position()
+
+    def open_parts(self) -> dict[str, Any]:
+        """What is open in the graph shown, saved with the file."""
+        return {"grouped": not self.state.is_new, "parts": OpenParts(self._graph).write(self.state.expanded)}
+
+    def restore_open_parts(self, saved: Any) -> None:
+        """Open what was open; nonsense is ignored."""
+        if not isinstance(saved, dict):
+            return
+        state, parts = self.state, OpenParts(self._graph).read(saved.get("parts"))
+        is_new = state.is_new and saved.get("grouped") is not True
+        if parts != state.expanded or is_new != state.is_new:
+            state.expanded, state.is_new = parts, is_new
+            self._surface.set_scene(None)
+            self.load(first=True)
 
     def _show_whole_or_beginning(self) -> None:
         self._surface.fit()

@@ -1,4 +1,4 @@
-"""Last view of each file: the graph shown, the part of it in view, and its bookmarks. Kept between starts."""
+"""Last view of each file, kept between starts: the graph shown, what is open in it, the part in view, bookmarks."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ class ViewStore:
             views[str(tab.path)] = {
                 "graph": tab.graph_number(),
                 "view": tab.view.scenes.view_state(),
+                "open": tab.view.scenes.open_parts(),
                 "bookmarks": tab.workspace.bookmarks.state(),
             }
 
@@ -40,6 +41,7 @@ class ViewStore:
         tab.workspace.bookmarks.restore(entry.get("bookmarks"))
         if isinstance(entry.get("graph"), int) and tab.workspace.settings.get(RESTORE_VIEW):
             tab.show_graph_number(entry["graph"])
+            tab.view.scenes.restore_open_parts(entry.get("open"))
             tab.view.scenes.restore_view_state(entry.get("view"))
 
     def save(self) -> None:

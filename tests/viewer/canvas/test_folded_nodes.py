@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import numpy as np
@@ -19,6 +20,7 @@ from onnx_workbench.viewer.canvas.scene.node_text import FoldTag
 from onnx_workbench.viewer.canvas.scene.scene import Hit
 from onnx_workbench.viewer.canvas.tooltip_text import tip_of
 from onnx_workbench.viewer.core.settings import FOLD_NODES
+from onnx_workbench.viewer.style.theme import theme
 from tests.real_models import RealModels
 from tests.viewer.canvas.graphs import Graphs
 from tests.viewer.canvas.painting import wait
@@ -293,3 +295,73 @@ def test_the_nearest_node_comes_into_view_when_a_tag_is_unfolded(show, qtbot, re
         assert seen[1] < top
         assert top + height < seen[3]
     assert view.zoom == 1.0
+
+
+@pytest.mark.parametrize("kind", ["breakpoints", "conditions", "errors", "changed", "bookmarks", "~"])
+def test_marks_of_a_folded_node_are_at_its_tag(show, reshaped, kind):
+    view = show(reshaped.model())
+    user = producer(reshaped, "y")
+    (box,) = view.scene.drawing.boxes_of(user)
+    left, top, width, _ = view.scene.rect(box)
+    view.workspace.highlights.mark(kind, [producer(reshaped, "s"), producer(reshaped, "c")])
+    assert view.marks.rows[kind] == [(left, top + 30, width, 18)]
+    assert not len(view.marks.boxes[kind])
+    view.workspace.highlights.mark(kind, [user])
+    assert view.marks.rows[kind] == []
+    assert view.marks.boxes[kind].tolist() == [box]
+
+
+def test_a_breakpoint_of_a_folded_node_is_painted_beside_the_tag(show, reshaped):
+    view = show(reshaped.model())
+    view.zoom_to(1.0)
+    user = producer(reshaped, "y")
+    view.navigator.reveal(user)
+    left, top, _, _ = view.scene.rect(view.scene.drawing.boxes_of(user)[0])
+
+    def colors():
+        picture = view.grab().toImage()
+        at = [view.viewport.to_widget(left, top + down) for down in (13, 39)]  # header, tag
+        return [picture.pixelColor(round(x), round(y)).name() for x, y in at]
+
+    plain = colors()
+    view.workspace.highlights.mark("breakpoints", [producer(reshaped, "s")])
+    assert colors() == [plain[0], theme().accent.name()]
+    view.workspace.highlights.mark("breakpoints", [user])
+    assert colors() == [theme().accent.name(), plain[1]]
+
+
+def test_open_tags_are_restored_and_nonsense_ignored(show, qtbot, reshaped):
+    view = show(reshaped.model())
+    view.expansion.toggle_tags(view.scene.drawing.boxes_of(producer(reshaped, "y"))[0])
+    wait(qtbot, view)
+    saved, position = json.loads(json.dumps(view.scenes.open_parts())), view.scenes.view_state()
+    before = drawn(view.scene.drawing)
+    assert "Shape" in before
+    node = [[], [0, "Relu"]]
+    for nonsense in ({"parts": 3}, {"parts": [3, [], [[1], 2], node, [[[0, "Relu", 5]], ["a"]], [[], [99, ""]]]}):
+        view.scenes.restore_open_parts(nonsense)
+        wait(qtbot, view)
+        assert "Shape" not in drawn(view.scene.drawing)
+    view.scenes.restore_open_parts(saved)
+    view.scenes.restore_view_state(position)
+    wait(qtbot, view)
+    assert drawn(view.scene.drawing) == before
+    assert view.scenes.view_state() == pytest.approx(position, abs=1)
+    for nonsense in (None, []):
+        view.scenes.restore_open_parts(nonsense)
+    assert drawn(view.scene.drawing) == before
+
+
+def test_open_groups_and_bodies_are_restored(show, qtbot, branching_model):
+    view = show(branching_model)
+    for title in ("If", "Twice"):
+        view.expansion.expand([item.title for item in view.scene.boxes].index(title))
+        wait(qtbot, view)
+    saved = json.loads(json.dumps(view.scenes.open_parts()))
+    before = [item.title for item in view.scene.drawing.boxes]
+    view.expansion.collapse(before.index("Twice"))
+    wait(qtbot, view)
+    assert len(view.scene.boxes) < len(before)
+    view.scenes.restore_open_parts(saved)
+    wait(qtbot, view)
+    assert [item.title for item in view.scene.drawing.boxes] == before

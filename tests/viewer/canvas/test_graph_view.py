@@ -240,6 +240,19 @@ def test_groups_open_and_close_in_place(show, qtbot):
     assert Kind.GROUP not in view.scene.kinds
 
 
+def test_revealing_an_output_shows_its_pill_and_opens_no_group(show, qtbot):
+    view = show(long_chain(60, scopes=3).model())
+    view.expansion.collapse_all()
+    wait(qtbot, view)
+    view.show_beginning(4.0)
+    output = view.workspace.graph.outputs[0]
+    view.workspace.navigation.reveal(output)
+    wait(qtbot, view)
+    assert Kind.CONTAINER not in view.scene.kinds
+    _, top, _, bottom = view.scene.bounds_of(view.scene.drawing.boxes_of(output))
+    assert view.viewport.area[1] <= top < bottom <= view.viewport.area[3]
+
+
 def test_revealing_a_node_opens_its_group(show, qtbot):
     view = show(long_chain(60, scopes=3).model())
     view.expansion.collapse_all()

@@ -9,6 +9,7 @@ from PySide6.QtGui import QPainter, QPen, QPolygonF
 
 from onnx_workbench.viewer.canvas.paint.painter import BLOCKS_BELOW
 from onnx_workbench.viewer.canvas.scene.drawing import HEADER
+from onnx_workbench.viewer.canvas.scene.edge_labels import Rect
 from onnx_workbench.viewer.canvas.scene.scene import Scene
 from onnx_workbench.viewer.style.theme import Theme
 
@@ -21,29 +22,29 @@ def paint_stops(
     painter: QPainter,
     theme: Theme,
     scene: Scene,
-    boxes: Iterable[int],
+    places: Iterable[Rect],
     edges: Iterable[int],
     scale: float,
     *,
     full: bool,
 ) -> None:
-    """A dot left of a box's header and where an edge starts; hollow where a run stops on a condition only."""
+    """A dot left of a header or a row, and where an edge starts; hollow where a run stops on a condition only."""
     radius = _radius(scale)
     painter.setPen(QPen(theme.canvas if full else theme.accent, radius * 0.3))
     painter.setBrush(theme.accent if full else theme.canvas)
-    for box in boxes:
-        painter.drawEllipse(_at_header(scene, box), radius, radius)
+    for place in places:
+        painter.drawEllipse(_at_header(place), radius, radius)
     for point in sorted({_on_edge(scene, edge) for edge in edges}):
         painter.drawEllipse(QPointF(*point), radius, radius)
 
 
-def paint_next(painter: QPainter, theme: Theme, scene: Scene, boxes: Iterable[int], scale: float) -> None:
+def paint_next(painter: QPainter, theme: Theme, places: Iterable[Rect], scale: float) -> None:
     """An arrow that points at the box a waiting run goes on with."""
     size = 1.6 * _radius(scale)
     painter.setPen(QPen(theme.canvas, size * 0.15))
     painter.setBrush(theme.warning)
-    for box in boxes:
-        tip = _at_header(scene, box) - QPointF(0.2 * size, 0)
+    for place in places:
+        tip = _at_header(place) - QPointF(0.2 * size, 0)
         back = tip.x() - 1.6 * size
         painter.drawPolygon(QPolygonF([tip, QPointF(back, tip.y() - size), QPointF(back, tip.y() + size)]))
 
@@ -52,8 +53,8 @@ def _radius(scale: float) -> float:
     return _RADIUS if scale >= BLOCKS_BELOW else 4.0 / scale
 
 
-def _at_header(scene: Scene, box: int) -> QPointF:
-    left, top, _, height = scene.rect(box)
+def _at_header(place: Rect) -> QPointF:
+    left, top, _, height = place
     return QPointF(left, top + min(HEADER, height) / 2)
 
 

@@ -5,7 +5,7 @@ Marks are sets of model objects; here they become boxes and edges of the scene t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -25,7 +25,9 @@ from onnx_workbench.viewer.canvas.paint.batch_drawing import (
 )
 from onnx_workbench.viewer.canvas.paint.breakpoint_markers import paint_next, paint_stops
 from onnx_workbench.viewer.canvas.paint.painter import BLOCKS_BELOW, MAP_BELOW, RADIUS
-from onnx_workbench.viewer.canvas.scene.drawing import Kind
+from onnx_workbench.viewer.canvas.scene.drawing import HEADER, ROW, ROWS_PADDING, Kind
+from onnx_workbench.viewer.canvas.scene.edge_labels import Rect
+from onnx_workbench.viewer.canvas.scene.node_text import FoldTag
 from onnx_workbench.viewer.canvas.scene.scene import Real, Scene
 from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
 from onnx_workbench.viewer.style.theme import Theme
@@ -39,6 +41,8 @@ _PATHS = ("selected", "taken", "given", "came", "went", "hovered")
 #: Of more edges, those in view are found by place: 6 ms where 300,000 pieces of edges are in view, however few are
 #: marked. Of fewer, all are looked at: 0.2 ms for 200, 120 ms for 100,000.
 _MANY_EDGES = 200
+#: Kinds drawn as a sign at a box: at the row of a tag for a node that the tag stands for.
+_SIGNED = frozenset({"breakpoints", "conditions", "next", "errors", "failures", "changed", "bookmarks", *SIGNS})
 _MOST_FINE = 400  # more than this many marks in view are drawn without rounding and smoothing
 
 
@@ -54,13 +58,35 @@ class SceneHighlights:
     scene: Scene
     boxes: dict[str, Ids] = field(default_factory=dict)
     edges: dict[str, list[int]] = field(default_factory=dict)
+    rows: dict[str, list[Rect]] = field(default_factory=dict)  # of tags that stand for marked nodes
     _counts: dict[str, Ids] = field(default_factory=dict)  # how many of the marked objects each of the boxes shows
 
-    def set(self, kind: str, items: Iterable[object]) -> None:
+    def set(self, kind: str, items: Collection[object]) -> None:
         """Mark the boxes and edges that show some objects. About 0.2 µs a node, 0.8 µs a value."""
+        self.rows.pop(kind, None)
+        if kind in _SIGNED and self.scene.drawing.hidden.users:
+            rows = {item: row for item in items if (row := self._row_of(item)) is not None}
+            self.rows[kind] = sorted(set(rows.values()))
+            items = [item for item in items if item not in rows]
         boxes, edges = self._find(items)
         self.boxes[kind], self._counts[kind] = np.unique(np.array(boxes, np.intp), return_counts=True)
         self.edges[kind] = edges
+
+    def _row_of(self, item: object) -> Rect | None:
+        """Return the row of the tag that stands for a node or for the node that makes a value, if one does."""
+        drawing = self.scene.drawing
+        node = item.producer if isinstance(item, Value) else item
+        if not isinstance(node, Node) or node not in drawing.hidden:
+            return None
+        user = drawing.hidden.users[node]
+        for index in drawing.boxes_of(node):
+            box = self.scene.boxes[index]
+            for row, content in enumerate(box.rows) if box.subject is user else ():
+                tag = content.subject
+                if isinstance(tag, FoldTag) and not tag.is_open and node in drawing.hidden.behind(user, tag.purpose):
+                    left, top, width, _ = self.scene.rect(index)
+                    return left, top + HEADER + ROWS_PADDING + row * ROW, width, ROW
+        return None
 
     def take_off(self, kind: str, nodes: Sequence[Node]) -> None:
         """Mark some nodes, which are marked, no longer; a closed group keeps its mark for the sake of others in it."""
@@ -115,14 +141,12 @@ class SceneHighlights:
         self._paths(painter, "hovered", theme.accent, 2.0, area, scale)
         self._outline(painter, self._in(area, "hovered"), theme.accent, 1.0, scale)
         write(self._drawn_over(area))
-        self._ribbons(painter, self._in(area, "bookmarks"), theme, scale)
+        self._ribbons(painter, self._signed(area, "bookmarks"), theme, scale)
         self._stops(painter, area, theme, scale)
-        if self._has("errors") or self._has("failures"):
-            self._badges(painter, np.union1d(self._in(area, "errors"), self._in(area, "failures")), theme, scale)
-        if self._has("changed"):
-            self._dots(painter, self._in(area, "changed"), theme, scale)
-        for sign in filter(self._has, SIGNS) if scale >= BLOCKS_BELOW else ():
-            self._signs(painter, self._in(area, sign), sign, theme, scale)
+        self._badges(painter, self._signed(area, "errors", "failures"), theme, scale)
+        self._dots(painter, self._signed(area, "changed"), theme, scale)
+        for sign in SIGNS if scale >= BLOCKS_BELOW else ():
+            self._signs(painter, self._signed(area, sign), sign, theme, scale)
 
     def _drawn_over(self, area: Area) -> Ids:
         edges = list({edge for kind in _PATHS for edge in self.edges.get(kind, ())})
@@ -144,6 +168,12 @@ class SceneHighlights:
             (corners[:, 0] <= right) & (corners[:, 2] >= left) & (corners[:, 1] <= bottom) & (corners[:, 3] >= top)
         )
         return marked[touching]
+
+    def _signed(self, area: Area, *kinds: str) -> list[Rect]:
+        """Return the boxes in an area, and all rows of tags, that carry the sign of some kinds."""
+        found = np.unique(np.concatenate([self._in(area, kind) for kind in kinds]))
+        rows = {row for kind in kinds for row in self.rows.get(kind, ())}
+        return [*map(self.scene.rect, found.tolist()), *sorted(rows)]
 
     def _veil(self, painter: QPainter, boxes: Ids, theme: Theme, alpha: int) -> None:
         if len(boxes):
@@ -241,27 +271,26 @@ class SceneHighlights:
     def _stops(self, painter: QPainter, area: Area, theme: Theme, scale: float) -> None:
         scene = self.scene
         for kind in ("conditions", "breakpoints"):
-            boxes = [box for box in self._in(area, kind).tolist() if scene.kinds[box] != Kind.OUTPUT]
+            found = self._in(area, kind)
+            places = [*map(scene.rect, found[scene.kinds[found] != Kind.OUTPUT].tolist()), *self.rows.get(kind, ())]
             pills = (Kind.INPUT, Kind.OUTER)  # marked themselves, instead of each edge that leaves them
             edges = [e for e in self.edges.get(kind, ()) if scene.kinds[scene.drawing.edges[e, 0]] not in pills]
-            paint_stops(painter, theme, scene, boxes, edges, scale, full=kind == "breakpoints")
-        paint_next(painter, theme, scene, self._in(area, "next").tolist(), scale)
+            paint_stops(painter, theme, scene, places, edges, scale, full=kind == "breakpoints")
+        paint_next(painter, theme, self._signed(area, "next"), scale)
 
-    def _ribbons(self, painter: QPainter, boxes: Ids, theme: Theme, scale: float) -> None:
+    def _ribbons(self, painter: QPainter, places: list[Rect], theme: Theme, scale: float) -> None:
         """Draw a ribbon over the upper left corner of what is bookmarked; as large in pixels when zoomed out."""
         size = 6.0 if scale >= BLOCKS_BELOW else 4.0 / scale
         painter.setPen(QPen(theme.canvas, size / 6))
         painter.setBrush(theme.accent)
-        for index in boxes.tolist():
-            left, top, _, _ = self.scene.rect(index)
+        for left, top, _, _ in places:
             x, y = left + size, top - 1.9 * size
             corners = ((0, 0), (1.4, 0), (1.4, 2.6), (0.7, 1.9), (0, 2.6))
             painter.drawPolygon(QPolygonF([QPointF(x + across * size, y + down * size) for across, down in corners]))
 
-    def _badges(self, painter: QPainter, boxes: Ids, theme: Theme, scale: float) -> None:
+    def _badges(self, painter: QPainter, places: list[Rect], theme: Theme, scale: float) -> None:
         radius = max(_BADGE, 4.0 / scale) if scale >= BLOCKS_BELOW else 4.0 / scale
-        for index in boxes.tolist():
-            left, top, width, _ = self.scene.rect(index)
+        for left, top, width, _ in places:
             centre = QPointF(left + width - 1, top + 1)
             painter.setPen(QPen(theme.canvas, radius / 5))
             painter.setBrush(theme.error)
@@ -273,23 +302,21 @@ class SceneHighlights:
                 painter.drawLine(centre - QPointF(0, radius * 0.5), centre + QPointF(0, radius * 0.1))
                 painter.drawPoint(centre + QPointF(0, radius * 0.52))
 
-    def _dots(self, painter: QPainter, boxes: Ids, theme: Theme, scale: float) -> None:
+    def _dots(self, painter: QPainter, places: list[Rect], theme: Theme, scale: float) -> None:
         radius = 4.0 if scale >= BLOCKS_BELOW else 3.0 / scale
         painter.setPen(QPen(theme.canvas, radius / 4))
         painter.setBrush(theme.changed)
-        for index in boxes.tolist():
-            left, top, _, _ = self.scene.rect(index)
+        for left, top, _, _ in places:
             painter.drawEllipse(QPointF(left + 1, top + 1), radius, radius)
 
-    def _signs(self, painter: QPainter, boxes: Ids, sign: str, theme: Theme, scale: float) -> None:
+    def _signs(self, painter: QPainter, places: list[Rect], sign: str, theme: Theme, scale: float) -> None:
         """Draw markers at the same size at every zoom, so that they stay distinguishable."""
         half = _BADGE / min(scale, 1.0)
         font = QFont(painter.font())
         font.setPixelSize(round(1.9 * half))
         font.setBold(True)
         painter.setFont(font)
-        for index in boxes.tolist():
-            left, top, _, _ = self.scene.rect(index)
+        for left, top, _, _ in places:
             place = QRectF(left - half, top - half, 2 * half, 2 * half)
             painter.setPen(QPen(theme.text, half / 8))
             painter.setBrush(theme.canvas)
