@@ -31,6 +31,7 @@ _T = np.linspace(0.0, 1.0, 17)[:, None]
 #: [17, 4] weights of the control points of a cubic piece at points along it
 _BERNSTEIN = np.hstack([(1 - _T) ** 3, 3 * _T * (1 - _T) ** 2, 3 * _T**2 * (1 - _T), _T**3])
 
+_STILL = 1e-9  # px by which a stretch of a line moves along an axis at least: nothing is divided by 0
 _TILE = 3000.0  # labels of more than this at once are compared tile by tile
 
 
@@ -178,19 +179,55 @@ class EdgeLabels:
         if not (text or note) or not len(points):
             return None
         width, box = self._measure.width(text, Style.LABEL), int(drawing.edges[edge, 0])
-        plain = EdgeLabel(edge, edge, box, text, self._box(points, width)) if text else None
+        plain = EdgeLabel(edge, edge, box, text, self._clear_box(edge, points, width)) if text else None
         if note is None:
             return plain
         self._has_notes = True
         alone = note_width(note, self._measure)
-        short = EdgeLabel(edge, edge, box, "", self._box(points, alone), note, short=plain)
+        short = EdgeLabel(edge, edge, box, "", self._clear_box(edge, points, alone), note, short=plain)
         if not text:
             return short
         if self._is_down:
-            return EdgeLabel(edge, edge, box, text, self._box(points, width + SPACE + alone), note, short=short)
-        return EdgeLabel(
-            edge, edge, box, text, self._box(points, max(width, alone), lines=2), note, stacked=True, short=short
-        )
+            rect = self._clear_box(edge, points, width + SPACE + alone)
+            return EdgeLabel(edge, edge, box, text, rect, note, short=short)
+        rect = self._clear_box(edge, points, max(width, alone), lines=2)
+        return EdgeLabel(edge, edge, box, text, rect, note, stacked=True, short=short)
+
+    def _clear_box(self, edge: int, points: Real, width: float, lines: int = 1) -> Rect:
+        """Return the box of a label, on the other side of its edge where it would cut a line and has room there."""
+        first = self._box(points, width, lines)
+        if not self._cuts_others(edge, first):
+            return first
+        for is_after in (True, False):
+            rect = self._box(points, width, lines, is_after=is_after)
+            if rect != first and self._has_room(edge, rect, is_after=is_after):
+                return rect
+        return first
+
+    def _has_room(self, edge: int, rect: Rect, *, is_after: bool) -> bool:
+        """Return whether a box beside an edge keeps off boxes and lines, and from the labels of the next line."""
+        left, top, width, height = rect
+        found = self._scene.box_grid.in_rect(left, top, left + width, top + height)
+        if (self._scene.kinds[found] != Kind.CONTAINER).any():
+            return False
+        if self._is_down:
+            return not self._cuts_others(edge, (left if is_after else left - width, top, 2 * width, height))
+        return not self._cuts_others(edge, (left, top if is_after else top - height, width, 2 * height))
+
+    def _cuts_others(self, edge: int, rect: Rect) -> bool:
+        """Return whether the line of another edge runs through a box."""
+        left, top, width, height = rect
+        low, high = np.array([left, top]), np.array([left + width, top + height])
+        pieces = self._scene.piece_grid.in_rect(*low.tolist(), *high.tolist())
+        pieces = pieces[self._scene.piece_edges[pieces] != edge]
+        if not len(pieces):
+            return False
+        points = _BERNSTEIN @ self._scene.pieces[pieces]
+        starts, ways = points[:, :-1].reshape(-1, 2), np.diff(points, axis=1).reshape(-1, 2)
+        ways = np.where(np.abs(ways) < _STILL, _STILL, ways)
+        near, far = (low - starts) / ways, (high - starts) / ways  # where each stretch enters and leaves the box's span
+        enters = np.maximum(np.minimum(near, far).max(1), 0.0)
+        return bool((enters <= np.minimum(np.maximum(near, far).min(1), 1.0)).any())
 
     def _box(self, points: Real, width: float, lines: int = 1, *, is_after: bool | None = None) -> Rect:
         """Return the box of a label with a text of this width, beside an edge with these pieces or above it.

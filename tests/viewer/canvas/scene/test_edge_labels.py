@@ -159,7 +159,7 @@ def test_a_label_leaves_its_own_line_free(small, direction):
     for label in labels_of(scene).in_rect(*scene.bounds):
         x, y = scene.layout.route_points[scene.layout.route_starts[label.edge]].tolist()
         left, top, width, height = label.rect
-        assert left > x or left + width < x if direction == "down" else top + height < y
+        assert left > x or left + width < x if direction == "down" else top > y or top + height < y
 
 
 def skipping() -> Graphs:
@@ -193,3 +193,42 @@ def test_a_label_leaves_its_own_line_free_where_that_is_curved(graphs, direction
             for t in np.linspace(0, 1, 200):
                 x, y = a * (1 - t) ** 3 + 3 * b * t * (1 - t) ** 2 + 3 * c * t * t * (1 - t) + d * t**3
                 assert not (left < x < left + width and top < y < top + height)
+
+
+def is_cut(scene, edge, rect):
+    """Whether another edge runs through a box."""
+    t = np.linspace(0, 1, 400)[:, None]
+    weights = np.hstack([(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3])
+    points = (weights @ scene.pieces[scene.piece_edges != edge]).reshape(-1, 2)
+    low = np.array(rect[:2])
+    return bool(((points > low) & (points < low + rect[2:])).all(1).any())
+
+
+def crossing() -> Graphs:
+    """Two values that leave one box side by side and cross others on their ways."""
+    g = Graphs()
+    g.input("x", 1, 64, 128, 128)
+    for index in range(4):
+        g.node("Split", ["x"], [f"a{index}", f"b{index}"])
+    for index in range(4):
+        g.node("Add", [f"a{index}", f"b{3 - index}"], [f"y{index}"])
+    for value in g.values.values():
+        SetField(value, "type", g.values["x"].type).apply()
+    g.outputs(*(f"y{index}" for index in range(4)))
+    return g
+
+
+@pytest.mark.parametrize("note", [None, NOTE], ids=["types", "notes"])
+@pytest.mark.parametrize("direction", ["down", "right"])
+@pytest.mark.parametrize("graphs", [crossing, skipping, arriving], ids=["crossing", "skipping", "arriving"])
+def test_a_label_cuts_no_line_where_the_other_side_is_free(graphs, direction, note):
+    scene = scene_of(graphs().model().graph, DrawingOptions(direction=direction))
+    labels = labels_of(scene, note)
+    found = [label for label in labels.in_rect(*scene.bounds) if label.spot < len(scene.drawing.edges)]
+    assert found
+    for label in found:
+        if is_cut(scene, label.edge, label.rect):
+            points = scene.pieces[scene.pieces_of(label.edge)]
+            width, lines = label.rect[2] - 6, round(label.rect[3] / 16)
+            sides = {is_after: labels._box(points, width, lines, is_after=is_after) for is_after in (True, False)}
+            assert not any(labels._has_room(label.edge, side, is_after=way) for way, side in sides.items())
