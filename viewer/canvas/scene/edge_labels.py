@@ -32,6 +32,7 @@ _T = np.linspace(0.0, 1.0, 17)[:, None]
 _BERNSTEIN = np.hstack([(1 - _T) ** 3, 3 * _T * (1 - _T) ** 2, 3 * _T**2 * (1 - _T), _T**3])
 
 _STILL = 1e-9  # px by which a stretch of a line moves along an axis at least: nothing is divided by 0
+_MOST_LINES = 40  # where more pieces of lines run near, they count as in the way: 1 ms to look at 300
 _TILE = 3000.0  # labels of more than this at once are compared tile by tile
 
 
@@ -164,8 +165,8 @@ class EdgeLabels:
         ends = layout.route_points[layout.route_starts[self._scene.arrivals(box) + 1] - 1, axis]
         own = float(layout.route_points[layout.route_starts[edge + 1] - 1, axis])
         ends = ends[np.abs(ends - own) > 1]
-        for is_after in (None, False, True):
-            rect = self._box(points, width, is_after=is_after)
+        before, after, is_after = self._boxes(points, width)
+        for rect in (after, before) if is_after else (before, after):
             low, high = rect[axis], rect[axis] + rect[axis + 2]
             if not ((ends > low - 2) & (ends < high + 2)).any():
                 return rect
@@ -195,13 +196,10 @@ class EdgeLabels:
 
     def _clear_box(self, edge: int, points: Real, width: float, lines: int = 1) -> Rect:
         """Return the box of a label, on the other side of its edge where it would cut a line and has room there."""
-        first = self._box(points, width, lines)
-        if not self._cuts_others(edge, first):
-            return first
-        for is_after in (True, False):
-            rect = self._box(points, width, lines, is_after=is_after)
-            if rect != first and self._has_room(edge, rect, is_after=is_after):
-                return rect
+        before, after, is_after = self._boxes(points, width, lines)
+        first, other = (after, before) if is_after else (before, after)
+        if self._cuts_others(edge, first) and self._has_room(edge, other, is_after=not is_after):
+            return other
         return first
 
     def _has_room(self, edge: int, rect: Rect, *, is_after: bool) -> bool:
@@ -220,8 +218,8 @@ class EdgeLabels:
         low, high = np.array([left, top]), np.array([left + width, top + height])
         pieces = self._scene.piece_grid.in_rect(*low.tolist(), *high.tolist())
         pieces = pieces[self._scene.piece_edges[pieces] != edge]
-        if not len(pieces):
-            return False
+        if not 0 < len(pieces) <= _MOST_LINES:
+            return len(pieces) > 0
         points = _BERNSTEIN @ self._scene.pieces[pieces]
         starts, ways = points[:, :-1].reshape(-1, 2), np.diff(points, axis=1).reshape(-1, 2)
         ways = np.where(np.abs(ways) < _STILL, _STILL, ways)
@@ -229,23 +227,23 @@ class EdgeLabels:
         enters = np.maximum(np.minimum(near, far).max(1), 0.0)
         return bool((enters <= np.minimum(np.maximum(near, far).min(1), 1.0)).any())
 
-    def _box(self, points: Real, width: float, lines: int = 1, *, is_after: bool | None = None) -> Rect:
-        """Return the box of a label with a text of this width, beside an edge with these pieces or above it.
+    def _boxes(self, points: Real, width: float, lines: int = 1) -> tuple[Rect, Rect, bool]:
+        """Return the boxes of a label with a text of this width on both sides of an edge with these pieces.
 
-        `is_after`: whether it stands right of the line or below it; None: where the line does not turn to.
+        First left of the line or above it, then right or below; and whether that is where the line does not turn to.
         """
         width, height = width + 2 * PADDING, lines * HEIGHT
         if self._is_down:
             x, y = _point_after(points, _AWAY, axis=1)
             low, high = _extent(points, 1, y - height / 2, y + height / 2)
-            if is_after is None:
-                is_after = high - x <= x - low + _TURN
-            return round(high + _BESIDE if is_after else low - _BESIDE - width), round(y - height / 2), width, height
+            top = round(y - height / 2)
+            before, after = round(low - _BESIDE - width), round(high + _BESIDE)
+            return (before, top, width, height), (after, top, width, height), high - x <= x - low + _TURN
         x, y = _point_after(points, width / 2 + 8.0, axis=0)
         low, high = _extent(points, 0, x - width / 2, x + width / 2)
-        if is_after is None:
-            is_after = y - low > high - y + _TURN
-        return round(x - width / 2), round(high + _ABOVE if is_after else low - height - _ABOVE), width, height
+        left = round(x - width / 2)
+        above, below = round(low - height - _ABOVE), round(high + _ABOVE)
+        return (left, above, width, height), (left, below, width, height), y - low > high - y + _TURN
 
     def _decide(self, new: list[EdgeLabel], near: list[EdgeLabel]) -> None:
         """Choose the visible ones of some labels: those that cover no box, and no label of an earlier edge."""
