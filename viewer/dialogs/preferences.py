@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QDialog, QFormLayout, QTabWi
 
 from onnx_workbench.viewer.core.settings import PREFERENCES, Option, Settings
 from onnx_workbench.viewer.dialogs.extensions import ExtensionList
+from onnx_workbench.viewer.style.choices import choice_title
 from onnx_workbench.viewer.widgets.dialog_buttons import close_button
 
 
@@ -53,7 +54,7 @@ class PreferencesDialog(QDialog):
             choice = QComboBox()
             choice.setAccessibleName(option.title)
             for value in option.choices:
-                choice.addItem(f"{str(value)[:1].upper()}{str(value)[1:]}", value)
+                choice.addItem(choice_title(value), value)
             choice.activated.connect(lambda _: self._settings.set(option, choice.currentData()))
             form.addRow(f"{option.title}:", choice)
             editor = choice

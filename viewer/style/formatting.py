@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _NAMED_ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _DEEPEST_TYPE = 6
 _MOST_DIMENSIONS = 24
+_PLURAL_ENDING = "s"  # translated to nothing where nouns have no plural
 
 
 def display(
@@ -155,7 +156,7 @@ def digits_apart(low: float, high: float, least: int) -> int:
 
 def plural(count: int, noun: str, nouns: str | None = None) -> str:
     """Format a count with its noun: ``1 node``, ``1,204 nodes``."""
-    return f"{number_text(count)} {noun if count == 1 else nouns or noun + 's'}"
+    return f"{number_text(count)} {noun if count == 1 else nouns or noun + _PLURAL_ENDING}"
 
 
 def lost_text(names: Sequence[str]) -> str:
