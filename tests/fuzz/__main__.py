@@ -11,7 +11,7 @@ from collections import Counter
 from functools import partial
 
 from tests.fuzz.generator import random_model
-from tests.fuzz.oracles import ORACLES, one_helper_process, shows, verdict
+from tests.fuzz.oracles import ORACLES, Case, one_helper_process, shows, verdict
 from tests.fuzz.shrinker import as_text, kind_of, shrink
 
 
@@ -37,10 +37,13 @@ def main() -> int:
         if given.cases:
             from tests.fuzz.sweeps import sweep
 
-            for case in sweep(given.seed, given.cases):
-                found[case.kind] += 1
-                if found[case.kind] == 1:
-                    print(case, flush=True)
+            for start in range(0, given.cases, 1000):
+                end = min(start + 1000, given.cases)
+                for case in sweep(given.seed, range(start, end)):
+                    found[case.kind] += 1
+                    if found[case.kind] == 1:
+                        print(case, flush=True)
+                print(f"{end} cases, {time.monotonic() - began:.0f} s, {sum(found.values())} found", flush=True)
     for kind, count in found.most_common():
         print(f"{count:6} {kind}")
     return 1 if found else 0
@@ -48,19 +51,19 @@ def main() -> int:
 
 def model_found(seed: str, given: argparse.Namespace, found: Counter[str]) -> None:
     """Try a model and print what is found that was not before."""
-    model = random_model(seed)
     number = int(seed.split(":")[1])
+    case = Case(random_model(seed), number)
     chosen = [given.oracles[(number + i) % len(given.oracles)] for i in range(min(given.each, len(given.oracles)))]
     for oracle in chosen:
-        message = verdict(oracle, model, number)
+        message = verdict(oracle, case)
         kind = f"{oracle}: {kind_of(message)}"
         found.update([kind] if message else [])
         if not message or found[kind] > 1:
             continue
         print(f"--- {seed} {oracle}: {message}", flush=True)
         if not given.no_shrink:
-            small = shrink(model, partial(shows, oracle, kind_of(message), seed=number))
-            print(verdict(oracle, small, number), as_text(small), sep="\n", flush=True)
+            small = shrink(case.proto, partial(shows, oracle, kind_of(message), seed=number))
+            print(verdict(oracle, Case(small, number)), as_text(small), sep="\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ Attributes come from the schemas: every one an operator has is left out, changed
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -46,6 +46,7 @@ _LEFT_OUT = frozenset(
 class Finding:
     """A case on which we disagree with the two other executors."""
 
+    seed: str
     operator: str
     message: str
     text: str
@@ -55,12 +56,12 @@ class Finding:
         return f"{self.operator}: {''.join(c for c in self.message if not c.isdigit())[:50]}"
 
     def __str__(self) -> str:
-        return f"--- {self.operator}: {self.message}\n{self.text}"
+        return f"--- {self.seed} {self.operator}: {self.message}\n{self.text}"
 
 
-def sweep(seed: int | str, count: int) -> Iterator[Finding]:
-    """Try so many cases; half of them drawn, half of them onnx's own, changed."""
-    for number in range(count):
+def sweep(seed: int | str, numbers: Iterable[int]) -> Iterator[Finding]:
+    """Try the cases of these numbers; half of them drawn, half of them onnx's own, changed."""
+    for number in numbers:
         rng = random.Random(f"{seed}:{number}")
         made = drawn_case(rng) if number % 2 else changed_case(rng)
         if made is None:
@@ -70,7 +71,7 @@ def sweep(seed: int | str, count: int) -> Iterator[Finding]:
             name = proto.graph.node[-1].op_type
             shapes = {k: (str(v.dtype), v.shape, v.tolist() if v.size < 9 else "…") for k, v in feeds.items()
                       if isinstance(v, np.ndarray)}  # fmt: skip
-            yield Finding(name, message, f"{as_text(proto)}\n{shapes}")
+            yield Finding(f"{seed}:{number}", name, message, f"{as_text(proto)}\n{shapes}")
 
 
 def drawn_case(rng: random.Random) -> tuple[onnx.ModelProto, dict[str, Any]] | None:

@@ -16,7 +16,7 @@ import onnx.parser
 import pytest
 
 from tests.fuzz.generator import NEWEST, OLDEST, random_model
-from tests.fuzz.oracles import ORACLES, one_helper_process, shows, verdict
+from tests.fuzz.oracles import ORACLES, Case, one_helper_process, shows, verdict
 from tests.fuzz.shrinker import as_text, kind_of, shrink
 from tests.fuzz.sweeps import sweep
 
@@ -37,10 +37,10 @@ def helpers() -> Iterator[None]:
 
 def found_in(seed: str, number: int, oracles: tuple[str, ...]) -> str:
     """What is wrong with a random model, shrunk."""
-    model = random_model(seed)
+    case = Case(random_model(seed), number)
     for oracle in oracles:
-        if message := verdict(oracle, model, number):
-            small = shrink(model, partial(shows, oracle, kind_of(message), seed=number), limit=100)
+        if message := verdict(oracle, case):
+            small = shrink(case.proto, partial(shows, oracle, kind_of(message), seed=number), limit=100)
             return f"seed {seed!r}, {oracle}: {message}\n{as_text(small)}"
     return ""
 
@@ -60,8 +60,8 @@ def test_operator_cases() -> None:
     for number in range(MOST_SWEEPS):
         if time.monotonic() - began > CASES_FOR:
             break
-        for finding in sweep(f"{SEED}:{number}", 10):
-            pytest.fail(f"seed '{SEED}:{number}': {finding}")
+        for finding in sweep(SEED, range(number * 10, number * 10 + 10)):
+            pytest.fail(str(finding))
 
 
 @pytest.mark.slow
@@ -74,7 +74,7 @@ def test_many_random_models() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_many_operator_cases() -> None:
-    assert not [str(finding) for finding in sweep(SEED, 5000)]
+    assert not [str(finding) for finding in sweep(SEED, range(5000))]
 
 
 @pytest.mark.parametrize("opset", range(OLDEST, NEWEST + 1))
@@ -105,4 +105,4 @@ def test_shrinking_leaves_what_it_is_about() -> None:
 
 
 def test_an_exception_is_a_finding() -> None:
-    assert "raised ModelError" in verdict("simplify", onnx.ModelProto())
+    assert "raised ModelError" in verdict("simplify", Case(onnx.ModelProto()))
