@@ -235,8 +235,21 @@ def _counted_from_start(editor: NodeEditor) -> None:
 
 
 def _one_hot_from_11(editor: NodeEditor) -> None:
+    """Indices count from the end where they are negative; before version 11 they could not be."""
+    import numpy as np
+
     _counted_from_start(editor)
-    editor.report.warn("OneHot took a negative index for none; since version 11 it counts from the end", editor.node)
+    given = editor.constant_or_none(0)
+    if editor.dtype(0).kind == "u" or (given is not None and (given >= 0).all()):
+        return
+    indices, depth = (editor.before("Cast", [editor.input(i)], to=int(ElementType.INT64)) for i in (0, 1))
+    depth = editor.before("Reshape", [depth, editor.make_constant(np.zeros(0, np.int64), "scalar")])
+    zero = editor.make_constant(np.zeros((), np.int64), "zero")
+    counted = editor.before("Add", [indices, depth])
+    counted = editor.before("Where", [editor.before("Less", [indices, zero]), counted, indices])
+    counted = editor.before("Where", [editor.before("Less", [counted, zero]), depth, counted])  # beyond: no element
+    editor.set_inputs([counted, *editor.node.inputs[1:]])
+    editor.report.changed("Negative indices were counted from the start, as OneHot takes none there", editor.node)
 
 
 def _only(name: str, default: str, *known: str) -> Adapter:

@@ -22,7 +22,7 @@ def _size(dim: Dimension) -> AnySize | None:
 
 def _number(call: NodeCall, index: int) -> int | None:
     """Return a constant input of one number."""
-    given = call.values[index] if index < len(call.values) else None
+    given = call.content(index)
     found = given[0] if given is not None and len(given) == 1 else None
     return found if isinstance(found, int) else None
 
@@ -120,7 +120,7 @@ def _group_norm(call: NodeCall) -> Sequence[Type | None]:
 
 def _upsampled(call: NodeCall) -> Sequence[Type | None]:
     dims = call.dims(0)
-    wanted = call.values[1] if len(call.values) > 1 else None
+    wanted = call.content(1)
     if dims is None:
         return (tensor(_kind(call), None),)
     return (tensor(_kind(call), (*dims[:2], *(wanted if wanted is not None else (None,) * (len(dims) - 2)))),)

@@ -30,6 +30,10 @@ class NodeCall:
         found = self.tensor(index)
         return found.shape.dims if found is not None and found.shape is not None else None
 
+    def content(self, index: int) -> Sequence[Dimension] | None:
+        """Return what a small integer input holds, None where it is not known."""
+        return self.values[index] if index < len(self.values) else None
+
     def attribute(self, name: str, default: Any = None) -> Any:
         """Return an attribute's value or the default."""
         return self.attributes.get(name, default)

@@ -51,6 +51,16 @@ def _rotary(call: NodeCall) -> Sequence[Type | None]:
     return [*list(call.inputs[1:2]) * (call.outputs - 1), *call.inputs[:1]]
 
 
+def _expand_dims(call: NodeCall) -> Sequence[Type | None]:
+    data, dims, axis = call.tensor(0), call.dims(0), next(iter(call.content(1) or ()), None)
+    if data is None:
+        return ()
+    if dims is None or not isinstance(axis, int):
+        return (tensor(data.element_type, None if dims is None else (None,) * (len(dims) + 1)),)
+    axis = axis % (len(dims) + 1)
+    return (tensor(data.element_type, (*dims[:axis], 1, *dims[axis:])),)
+
+
 def _loss(call: NodeCall) -> Sequence[Type | None]:
     scores, labels = call.tensor(0), call.dims(1)
     if scores is None:
@@ -319,6 +329,7 @@ RULES: dict[tuple[str, str], Rule] = {
     **{(_MS, name): _loss for name in ("SoftmaxCrossEntropyLossInternal", "NegativeLogLikelihoodLossInternal")},
     **{(domain, "ATen"): aten for domain in ("org.pytorch.aten", _MS)},
     (_MS, "SkipGroupNorm"): lambda call: list(call.inputs[:1]) * 2,
+    (_MS, "ExpandDims"): _expand_dims,
     (_MS, "RotaryEmbedding"): _rotary,
     (_MS, "HyperConnectionPreMix"): _pre_mix,
     (_MS, "DynamicTimeWarping"): lambda _: (tensor(E.FLOAT, (2, None)),),

@@ -245,7 +245,8 @@ def _both_err(proto: onnx.ModelProto, feeds: dict[str, Any]) -> bool:
     OneHot before 11: indices outside of [0, depth) "will result in one-hot representation with all 'off_value'", where
     they count negative ones from the end. PRelu: "f(x) = x for x >= 0", where they multiply 0 by an infinite slope.
     SoftmaxCrossEntropyLoss: labels that are neither classes nor ignored index the scores from the end.
-    DynamicQuantizeLinear of what is not finite has no scale.
+    DynamicQuantizeLinear of what is not finite has no scale. Pads of Col2Im "can take any value greater than or equal
+    to 0".
     """
     node = proto.graph.node[-1]
     arrays = [feeds[name] for name in node.input if isinstance(feeds.get(name), np.ndarray)]
@@ -256,6 +257,8 @@ def _both_err(proto: onnx.ModelProto, feeds: dict[str, Any]) -> bool:
             return _version_of(proto, "") < 11 and has_negative
         case "SoftmaxCrossEntropyLoss" | "NegativeLogLikelihoodLoss":
             return has_negative
+        case "Col2Im":
+            return any(a.name == "pads" and min(a.ints, default=0) < 0 for a in node.attribute)
         case "PRelu" | "DynamicQuantizeLinear":
             return not are_finite
     return False

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.exec.kernels.harness import check_against, ort_one_node
+from tests.exec.kernels.harness import call, check_against, ort_one_node
 
 pytest.importorskip("onnxruntime")
 
@@ -272,6 +272,14 @@ def test_dft(inverse: int, onesided: int, parts: int) -> None:
 def test_window(op_type: str, periodic: int) -> None:
     for dtype in (1, 11):
         check(op_type, 17, np.array(11), periodic=periodic, output_datatype=dtype)
+
+
+@pytest.mark.parametrize("op_type", ["HannWindow", "HammingWindow", "BlackmanWindow"])
+def test_the_middle_of_a_window_is_exactly_one(op_type: str) -> None:
+    """Which a type of integers would otherwise make 0."""
+    for size in (2, 6, 10, 100):
+        window = call(op_type, [np.array(size)], opset=17, output_datatype=2)
+        assert window.tolist() == [int(n == size // 2) for n in range(size)]
 
 
 def test_mel_weight_matrix() -> None:

@@ -82,6 +82,10 @@ DOWN = [
     (13, 10, "g (float[4,6] x) => (y) { y = ReduceMax<axes=[-1]>(x) }"),
     (13, 10, ("g (int64[2,3] x) => (y) <int64 d = {3}, float[2] v = {0.0,1.0}>"
      " { a = Abs(x) y = OneHot<axis=-1>(a, d, v) }")),
+    (13, 10, ("g () => (y) <int64[7] x = {-5,-4,-3,-1,0,2,3}, int64[1] d = {3}, float[2] v = {0.0,1.0}>"
+     " { i = Identity(x) y = OneHot(i, d, v) }")),
+    (11, 9, ("g () => (y) <float[2,2] x = {-4.0,-1.0,2.0,3.0}, float d = {3.0}, float[2] v = {5.0,1.0}>"
+     " { i = Identity(x) y = OneHot<axis=0>(i, d, v) }")),
     (18, 12, "g (float[2,5] x) => (y, z) { y, z = Split<axis=1,num_outputs=2>(x) }"),
     (18, 12, "g (float[2,6] x) => (y, z) { y, z = Split<axis=-1,num_outputs=2>(x) }"),
     (13, 12, "g (float[1,1,4,4] x) => (y) <int64[4] n = {1,1,3,3}> { y = Resize(x, , , n) }"),

@@ -98,6 +98,9 @@ def test_a_shape_put_together_from_pieces():
     ("call", "expected"),
     [
         ("y = com.microsoft.Gelu(x)", tensor("N", 4)),
+        ("a = Constant<value: tensor = int32[1] {1}>() y = com.microsoft.ExpandDims(x, a)", tensor("N", 1, 4)),
+        ("a = Constant<value: tensor = int32 {-1}>() y = com.microsoft.ExpandDims(x, a)", tensor("N", 4, 1)),
+        ("y = com.microsoft.ExpandDims(x, z)", tensor(None, None, None)),
         ("y = com.microsoft.FusedMatMul<transA = 1>(x, x)", tensor(4, 4)),
         ("y, m = com.microsoft.BiasDropout(x, x)", tensor("N", 4)),
         ("y = com.microsoft.MatMulNBits<K = 4, N = 7, bits = 4, block_size = 16>(x, x, x)", tensor("N", 7)),

@@ -140,7 +140,8 @@ def _cosine_window(size: Array, output_datatype: int, periodic: int, weights: tu
 
     def piece(start: int, stop: int) -> Array:
         angle = np.arange(start, stop, dtype=np.float64) * step
-        return cast(np.asarray(sum(weight * np.cos(k * angle) for k, weight in enumerate(weights))), kind)
+        even_first = sorted(enumerate(weights), key=lambda term: term[0] % 2)  # so that 0.42 + 0.08 + 0.5 is exactly 1
+        return cast(np.asarray(sum(weight * np.cos(k * angle) for k, weight in even_first)), kind)
 
     return by_pieces((count,), kind, piece)
 

@@ -216,8 +216,8 @@ def _lp_pool(x: Array, view: Window, p: float) -> Array:
 
 
 def _power(x: Array, p: float) -> Array:
-    if p <= 0:
-        msg = f"p is {p}, expected a number above 0"
+    if not p:
+        msg = "p is 0, expected another number"
         raise KernelError(msg)
     if p == 2:
         return x * x
