@@ -191,7 +191,10 @@ def _reshape(facts: KnownValues, node: Node, opset: int) -> Dims | None:
     sizes, allow_zero = wanted.tolist(), bool(number(node, "allowzero"))
     found = None if have is None else reshaped(have, sizes, allow_zero=allow_zero, dimensions=facts.differences)
     if found is None:  # at least the rank is known
-        found = tuple(s if isinstance(s, int) and s > 0 else facts.unknown_size() for s in sizes)
+        return tuple(s if isinstance(s, int) and s > 0 else facts.unknown_size() for s in sizes)
+    is_always_run = node.graph is not None and node.graph.root is node.graph
+    if -1 in sizes and is_always_run and have is not None and not symbolic.may_vanish(symbolic.product(have)):
+        facts.differences.add(found[sizes.index(-1)])  # an exact quotient, so not 0 where data has elements
     return found
 
 

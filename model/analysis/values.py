@@ -42,7 +42,7 @@ class KnownValues:
         self._dims: dict[Value, Dims] = {}
         self.contents: dict[Value, NDArray[Any]] = {}  # object arrays of sizes and bools
         self.factors: dict[Value, tuple[float, ...]] = {}  # contents of floating-point numbers and small vectors
-        self.differences: set[AnySize] = set()  # such as T - 2: used as dimensions, so not negative
+        self.differences: set[AnySize] = set()  # such as T - 2: used as dimensions, so not negative, and taken as not 0
         self._fresh = 0
 
     def start(self, graph: Graph, constants: Mapping[Value, Tensor], *, declared: bool) -> None:

@@ -166,7 +166,7 @@ class Inference:
             filled = fill(self._ir, found, lambda size: weight(size) < 2)
             self._news = {id(graph): names for graph, names in zip(self._alive, filled, strict=True) if names}
             self._improved = False
-            if id(self._model.graph) in self._news:
+            if self._news:
                 self._sweep_all()
             if not self._improved:
                 return

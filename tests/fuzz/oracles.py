@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 import onnx_workbench as ow
 from onnx_workbench.exec.inspect.compare import compare_values
@@ -246,11 +246,11 @@ ORT = OnnxRuntime(_run_in_ort)
 @contextmanager
 def one_helper_process() -> Iterator[None]:
     """Call onnx's C++ helpers in one process for all models instead of one for each call."""
-    helper = Child(_call_helper)
+    child = Child(_call_helper)
 
     @lru_cache(maxsize=32)  # checks of a model ask for the same types again
     def ask(function: str, payload: bytes) -> bytes:
-        found: bytes = helper.ask((function, payload))
+        found: bytes = child.ask((function, payload))
         return found
 
     def call(function: str, payload: bytes, **_options: object) -> bytes:
@@ -260,7 +260,7 @@ def one_helper_process() -> Iterator[None]:
         for name in ("model.inference.infer", "model.convert.onnx_converter", "model.sandbox"):
             patch.setattr(import_module(f"onnx_workbench.{name}"), "run_isolated", call)
         yield
-    helper.close()
+    child.close()
     ORT.close()
 
 
@@ -608,6 +608,16 @@ def as_onnx_runtime(case: Case) -> str:
 _REFERENCE_ERRS = frozenset({"GlobalMaxPool", "Loop", "AveragePool", "LpPool", "Resize", "Hardmax"})
 
 
+def _pads_below_0(node: onnx.NodeProto) -> bool:
+    """Whether SAME padding may be below 0 by its formula, as strides are larger than the window: the reference crops
+    by that and ONNX Runtime refuses, where padding "can take any value greater than or equal to 0".
+    """
+    given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    strides, windows = given.get("strides", []), given.get("kernel_shape", [])
+    is_same = given.get("auto_pad", b"").startswith(b"SAME")
+    return is_same and any(stride > size for stride, size in zip(strides, windows, strict=False))
+
+
 def as_reference(case: Case) -> str:
     from onnx.reference import ReferenceEvaluator
 
@@ -618,6 +628,8 @@ def as_reference(case: Case) -> str:
             return ""  # its recurrent operators do not heed all activations
         if any(a.name == "ceil_mode" and a.i for a in node.attribute):
             return ""  # its MaxPool takes the padding of one axis for that of another then
+        if _pads_below_0(node):
+            return ""
     for feeds, expected in case.runs[:2]:
         try:
             evaluator: Any = ReferenceEvaluator(case.proto)

@@ -159,6 +159,31 @@ def test_operators_of_traditional_machine_learning(call, name, expected):
     assert inferred(call, imports=', "ai.onnx.ml" : 3')(name) == expected
 
 
+def test_heads_that_reshape_splits_off_are_none_of_size_zero():
+    """The -1 is an exact quotient: where x has elements, it is not the 0 that would copy a size."""
+    types = inferred(
+        "n = Shape<start = 0, end = 2>(x) m = Constant<value_ints = [3, -1]>() to = Concat<axis = 0>(n, m)"
+        " a = Reshape(x, to) h = Shape<start = 3>(a) s = Shape<end = 3>(z) all = Concat<axis = 0>(s, h)"
+        " y = Reshape(z, all)",
+        inputs="float[N, S, D] x, float[N, 3, T, P, ?] z",
+    )
+    assert types("y").shape.dims == ("N", 3, "T", types("a").shape.dims[3])
+
+
+def test_what_a_subgraph_learns_from_formulas_reaches_its_node():
+    types = inferred(
+        "n = Shape<start = 0, end = 2>(x) m = Constant<value_ints = [4, -1]>() to = Concat<axis = 0>(n, m)"
+        " k = Reshape(x, to) t = Transpose<perm = [1, 0, 2, 3]>(k) b = Shape<start = 0, end = 1>(x)"
+        " l = Shape<start = 2>(x) f = Constant<value_ints = [4]>() d = Div(l, f) zeros = Concat<axis = 0>(b, f, d, d)"
+        " state = ConstantOfShape(zeros) y, all = Scan<num_scan_inputs = 1, body = g (float i, float k_t) =>"
+        " (float o, float p) { c = Constant<value_ints = [-1]>() u = Unsqueeze(k_t, c)"
+        " v = Constant<value_ints = [-2]>() w = Unsqueeze(k_t, v) z = MatMul(u, w) o = Add(i, z)"
+        " p = Identity(k_t) }>(state, t)",
+        inputs="float[N, S, D] x",
+    )
+    assert types("y").shape.dims[:2] == ("N", 4)
+
+
 def test_an_operator_nobody_knows_follows_the_rule_of_the_person():
     body, imports = "a = my.own.Magic(x) y = Transpose(a)", ', "my.own" : 1'
     assert inferred(body, imports=imports)("y") is None
