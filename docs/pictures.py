@@ -19,13 +19,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 from PIL import Image
 from PySide6.QtCore import QBuffer, QByteArray, QIODevice
-from PySide6.QtWidgets import QApplication, QDialog, QDockWidget, QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QDockWidget, QFileDialog, QWidget
 
 from onnx_workbench import resources
+from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.viewer.app import Application
 from onnx_workbench.viewer.core.settings import THEME, Settings
+from onnx_workbench.viewer.dialogs.merge import MergeDialog
 from onnx_workbench.viewer.main_window import MainWindow
 
 FILES = Path(tempfile.gettempdir()) / "models"  # shown in pictures
@@ -86,6 +89,51 @@ def dialog(action_id: str, *, select_first: str = "") -> Picture:
     return show
 
 
+def dialog_of_file(action_id: str, make: Callable[[], Path]) -> Picture:
+    """Return what opens the dialog of an action that asks for a file first."""
+
+    def show(window: MainWindow) -> QWidget:
+        name = str(make())
+        QFileDialog.getOpenFileName = lambda *_, **__: (name, "")  # type: ignore[method-assign, assignment]
+        return dialog(action_id)(window)
+
+    return show
+
+
+def merge(window: MainWindow) -> QWidget:
+    """The dialog of a merge, in which the other model makes this one's input."""
+    opened = dialog_of_file("model.merge", preprocessing)(window)
+    assert isinstance(opened, MergeDialog)
+    giver = next(port for port in opened.bay.lists["right"].ports if port.gives)
+    opened.bay.connect_ports(giver, next(port for port in opened.bay.lists["left"].ports if not port.gives))
+    return opened
+
+
+def preprocessing() -> Path:
+    """A model that makes the sample's input of an image of four times its size."""
+    path = FILES / "preprocess.onnxtxt"
+    path.write_text(
+        """<ir_version: 8, opset_import: ["" : 18]>
+        preprocess (uint8[batch, 1, 56, 56] photo) => (uint8[batch, 1, 28, 28] small)
+        { small = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (photo) }""",
+        encoding="utf-8",
+    )
+    return path
+
+
+def finetuned_weights() -> Path:
+    """The sample's weights as if they were trained further: some have changed, and one has another shape."""
+    model = load(FILES / "digits.onnx")
+    generator = np.random.default_rng(0)
+    arrays = {value.name: value.initializer.numpy() for value in model.graph.initializers}
+    for number, (name, array) in enumerate(arrays.items()):
+        if number % 2 and array.dtype.kind == "f":
+            arrays[name] = array + generator.normal(0, 0.01, array.shape).astype(array.dtype)
+    last = next(reversed(arrays))
+    np.savez(FILES / "finetuned.npz", **{**arrays, last: np.zeros(3, np.float32)})
+    return FILES / "finetuned.npz"
+
+
 def comparison(window: MainWindow) -> QWidget:
     """The panel with the loss of a run in float16. It colours the graph, so it comes after pictures of that."""
     window.actions_binding.run("edit.clear_selection")
@@ -132,6 +180,8 @@ PICTURES: dict[str, Picture] = {
     "convert": dialog("model.convert"),
     "simplify": dialog("model.simplify"),
     "extract": dialog("model.extract", select_first="/block/second/Conv"),
+    "merge": merge,
+    "import-weights": dialog_of_file("model.import_weights", finetuned_weights),
     "find-replace": dialog("edit.replace"),
     "new-model": dialog("file.new"),
     "save-options": dialog("file.save_options"),
