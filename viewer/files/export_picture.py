@@ -10,9 +10,11 @@ from onnx_workbench.viewer.popups.file_dialogs import ask_save
 from onnx_workbench.viewer.style.formatting import number_text
 
 if TYPE_CHECKING:
-    from onnx_workbench.model.ir.graph import Node
+    from onnx_workbench.model.ir.graph import Graph
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.viewer.canvas.paint.export import Exported
+    from onnx_workbench.viewer.canvas.paint.web_facts import PageNotes
+    from onnx_workbench.viewer.compare.model_comparison import ModelComparison
     from onnx_workbench.viewer.core.edge_notes import NoteOf
     from onnx_workbench.viewer.files.document_tab import DocumentTab
 
@@ -63,22 +65,27 @@ def export_picture(tab: DocumentTab, part: Part) -> None:
 
 
 def export_page(tab: DocumentTab) -> None:
-    """Show a file dialog and write the graph as a web page, with the last run and what is compared, in a task."""
+    """Show a file dialog and write the graph as a web page, with the last run, in a task.
+
+    Two documents that are compared become one page, with the run of the newer one.
+    """
     from onnx_workbench.viewer.canvas.paint.web_facts import PageNotes
     from onnx_workbench.viewer.canvas.paint.web_page import WebPage, web_page
+    from onnx_workbench.viewer.compare.registry import comparison_of
     from onnx_workbench.viewer.core.edge_notes import no_note
 
-    workspace, scene = tab.workspace, tab.view.scene
+    scene, comparing = tab.view.scene, comparison_of(tab.workspace)
     if scene is None:
         return
     path = ask_save(
-        tab, workspace.settings, "Export web page", _suggestion(tab, ".html"), ("Web page (*.html)",), "page"
+        tab, tab.workspace.settings, "Export web page", _suggestion(tab, ".html"), ("Web page (*.html)",), "page"
     )
     if path is None:
         return
-    graph, options = workspace.graph, scene.drawing.options
-    kinds, lines = _differences(tab)
-    notes = PageNotes(kinds=kinds, differences=lines)
+    options = scene.drawing.options
+    workspace = tab.workspace if comparing is None else comparing.new
+    graph = workspace.graph if comparing is None else workspace.model.graph
+    notes = PageNotes()
 
     def write(note_of: NoteOf) -> None:
         if note_of is not no_note:
@@ -94,12 +101,18 @@ def export_page(tab: DocumentTab) -> None:
             )  # fmt: skip
 
         def work(progress: Progress) -> Exported:
-            return read_model(make, progress).save(path)
+            if comparing is None:
+                return read_model(make, progress).save(path)
+            title = f"{comparing.old.label} and {comparing.new.label}"
+            union, marked = _merged(comparing, notes, progress)
+            return web_page(
+                union, title=title, direction=options.direction, groups=options.groups, notes=marked, progress=progress
+            ).save(path)
 
-        workspace.tasks.start(f"Writing {path.name}", work, done=done, makes="file")
+        tab.workspace.tasks.start(f"Writing {path.name}", work, done=done, makes="file")
 
     def done(_written: Exported) -> None:
-        workspace.messages.show("info", f"{path.name} is written.", "Any browser shows it, without a network.")
+        tab.workspace.messages.show("info", f"{path.name} is written.", "Any browser shows it, without a network.")
 
     values = [value for inner in graph.walk() for value in inner.values()]
     if workspace.has_runs and workspace.results.current is not None:
@@ -108,21 +121,18 @@ def export_page(tab: DocumentTab) -> None:
         write(no_note)
 
 
-def _differences(tab: DocumentTab) -> tuple[dict[Node, str], dict[object, list[str]]]:
-    """How nodes of a document differ from the one that it is compared with, and in which words."""
-    from onnx_workbench.viewer.compare.difference_text import difference_line
-    from onnx_workbench.viewer.compare.registry import comparison_of
+def _merged(comparing: ModelComparison, notes: PageNotes, progress: Progress) -> tuple[Graph, PageNotes]:
+    """Return one graph of what copies of compared documents have, and notes on it; `notes` are those on the new one."""
+    from onnx_workbench.viewer.canvas.paint.web_facts import PageNotes
+    from onnx_workbench.viewer.files.picture_notes import union_notes
+    from onnx_workbench.viewer.workflows.working_copies import copy_model
 
-    comparing = comparison_of(tab.workspace)
-    if comparing is None:
-        return {}, {}
-    is_new = comparing.side(tab.workspace) == "new"
-    lines: dict[object, list[str]] = {}
-    for difference in comparing.shown:
-        place = difference.new if is_new else difference.old
-        if place is not None:
-            lines.setdefault(place, []).append(difference_line(difference))
-    return comparing.kinds[is_new], lines
+    old, new = (copy_model(side, progress)[0] for side in (comparing.old, comparing.new))
+    of_copies = PageNotes(
+        note_of=lambda value: notes.note_of(new.original(value)), summaries=new.of_copies(notes.summaries)
+    )
+    union, marked = union_notes(old.document.model, new.document.model, of_copies, progress)
+    return union.graph, marked
 
 
 def _suggestion(tab: DocumentTab, suffix: str = ".png") -> Path:

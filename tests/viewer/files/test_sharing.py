@@ -104,20 +104,28 @@ def test_the_window_writes_a_web_page_with_the_values_of_the_last_run(window, qt
     assert {"Minimum", "Maximum"} <= dict(double["run"]).keys()
 
 
-def test_the_page_of_a_compared_model_says_what_differs(window, qtbot, tmp_path, monkeypatch):
+def test_the_page_of_compared_models_has_both_as_one_graph(window, qtbot, tmp_path, monkeypatch):
     document = builders.document()
     old, new = tmp_path / "old.onnx", tmp_path / "new.onnx"
     save(document.model, old)
     with document.edit("Edit") as edit:
         ow.edits.change_operator(edit, builders.node(document, "second"), "Elu")
+        ow.edits.delete_and_bridge(edit, [builders.node(document, "first")])
     save(document.model, new)
     first, second = opened(window, qtbot, old), opened(window, qtbot, new)
     show_beside(window.area, first, second)
     qtbot.waitUntil(lambda: comparison_of(second.workspace).result is not None)
-    data = exported(window, qtbot, monkeypatch, tmp_path / "page.html")
-    kinds = {node["name"]: node.get("kind") for node in data["nodes"]}
-    assert kinds["second"] == "changed"
-    assert kinds["first"] is None
+    for tab in (second, first):  # whichever is in front; the values are those of the newer one
+        window.area.activate(tab)
+        data = exported(window, qtbot, monkeypatch, tmp_path / f"page of {tab.path.name}.html")
+        assert data["title"] == "old.onnx and new.onnx"
+        kinds = {node["name"]: node.get("kind") for node in data["nodes"]}
+        assert kinds["second"] == "changed"
+        assert kinds["first"] == "removed"
+        assert data["hasDifferences"]
+        assert data["hasRun"] == (tab is first)
+        run(window, "run.run")
+        qtbot.waitUntil(lambda: second.workspace.results.current is not None and not second.workspace.runs.is_running)
 
 
 def test_a_notebook_shows_the_page_in_a_frame_that_may_only_run_its_script(qapp):
