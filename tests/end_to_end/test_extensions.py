@@ -144,19 +144,20 @@ def test_its_rule_finds_problems(written):
     assert not [problem for problem in ow.check(unnamed) if problem.rule == "my-ops-name"]
 
 
-def test_a_mistake_in_a_rule_is_a_problem_of_its_file(written, model):
+@pytest.mark.parametrize(("error", "told"), [("OSError('gone')", "OSError: gone"), ("SystemExit(3)", "SystemExit: 3")])
+def test_a_mistake_in_a_rule_is_a_problem_of_its_file(written, model, error, told):
     text = """
 from onnx_workbench import node_check
 
 @node_check("bad")
 def bad(node):
     yield "first"
-    raise OSError("gone")
+    raise {error}
 """
-    extensions.load(written(text))
+    extensions.load(written(text.format(error=error)))
     found = [problem for problem in ow.check(ow.load(model)) if problem.rule == "bad" and problem.detail]
     assert len(found) == 2  # one for each node
-    assert all("ops.py, line 7: OSError: gone" in problem.detail for problem in found)
+    assert all(f"ops.py, line 7: {told}" in problem.detail for problem in found)
 
 
 BROKEN = """
@@ -196,11 +197,12 @@ def test_a_file_that_is_not_there_is_told(model, capsys, tmp_path):
         extensions.load("entry:nothing")
 
 
-def test_a_mistake_in_a_kernel_is_told_as_that_of_its_file(written, model):
-    text = BROKEN.replace("return x", "return x['no such key']").partition("def setting_up")[0]
+@pytest.mark.parametrize(("mistake", "told"), [("return x['no such key']", "IndexError"), ("exit(3)", "SystemExit: 3")])
+def test_a_mistake_in_a_kernel_is_told_as_that_of_its_file(written, model, mistake, told):
+    text = BROKEN.replace("return x", mistake).partition("def setting_up")[0]
     extensions.load(written(text))
     result = ow.Session(ow.load(model)).run({"x": X})
-    assert "ops.py, line 6: IndexError" in result.missing_outputs["y"]
+    assert f"ops.py, line 6: {told}" in result.missing_outputs["y"]
 
 
 def test_a_mistake_in_a_rule_leaves_types_unknown(written, model):

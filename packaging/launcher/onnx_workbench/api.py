@@ -560,7 +560,8 @@ def render(
     from onnx_workbench.viewer.files.picture_notes import coloring_of
 
     if is_page:
-        page = web_page(root, title=_title(model), direction=direction, groups=groups, notes=notes, progress=progress)
+        title = _title(model, other)
+        page = web_page(root, title=title, direction=direction, groups=groups, notes=notes, progress=progress)
         return page.save(target)
     return render_graph(
         root, target, direction=direction, theme=theme, groups=groups, note_of=notes.note_of,
@@ -596,7 +597,8 @@ def show(
     root, notes = _drawn_graph(model, graph, values, other, progress)
     from onnx_workbench.viewer.canvas.paint.web_page import web_page
 
-    return web_page(root, title=_title(model), direction=direction, groups=groups, notes=notes, progress=progress)
+    title = _title(model, other)
+    return web_page(root, title=title, direction=direction, groups=groups, notes=notes, progress=progress)
 
 
 def _drawn_graph(
@@ -619,8 +621,10 @@ def _drawn_graph(
     return root, notes
 
 
-def _title(model: Model) -> str:
-    """The name of a model's file, or of its graph where it has none."""
+def _title(model: Model, older: Model | Document | None = None) -> str:
+    """The name of a model's file, or of its graph where it has none; behind that of what it is compared with."""
+    if older is not None:
+        return f"{_title(_model(older))} and {_title(model)}"
     name = Path(model.source.name).name if model.source is not None else ""
     return name or model.graph.name or "model"
 

@@ -265,6 +265,7 @@ def test_differences_from_another_model_are_marked(chain, tmp_path):
     api.save(changed, new)
     assert main(["render", str(new), "-o", str(out), "--diff", str(chain)]) == 0
     data = data_of(out.read_text(encoding="utf-8"))
+    assert data["title"] == f"{chain.name} and new.onnx"
     kinds = {node["name"]: node.get("kind") for node in data["nodes"]}
     assert kinds["third"] == "removed"
     assert kinds["second"] == "changed"
