@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import tokenize
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,6 +15,7 @@ import numpy as np
 from onnx_workbench.exec.kernels.allocation import Array, SparseArray
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.model.budget import made_limit
+from onnx_workbench.model.io.writer.atomic_file import replacing
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.progress import SILENT, Progress
 
@@ -160,17 +160,12 @@ def stored_value(arrays: Mapping[str, Array], stored: Stored, depth: int = 0) ->
 @contextlib.contextmanager
 def writing(path: Path, *, compress: bool = False, progress: Progress = SILENT) -> Iterator[NpzArchive]:
     """An .npz file to add values to, one at a time; it is whole at the end, or not there, as when it is cancelled."""
-    target = path.resolve()
-    regular = target.is_file() or not target.exists()
-    partial = target.with_name(f".{target.name[:80]}.{os.getpid()}.part") if regular else target
-    try:
-        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED) as file:
-            yield NpzArchive(file, progress)
-        if regular:
-            partial.replace(target)
-    finally:
-        if regular:
-            partial.unlink(missing_ok=True)
+    is_special = path.exists() and not path.is_file() and not path.is_dir()  # a pipe or device
+    with (
+        path.open("wb") if is_special else replacing(path) as content,
+        zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED) as file,
+    ):
+        yield NpzArchive(file, progress)
 
 
 def write_npz(path: Path, values: Iterable[tuple[str, RuntimeValue]], progress: Progress = SILENT) -> list[str]:

@@ -189,13 +189,12 @@ def _export_script(context: MenuContext) -> None:
 
 def export_script(context: MenuContext, path: Path) -> None:
     """Export the edits from the opened model to its current state, to be replayed on a newer export of it."""
+    from onnx_workbench.model.io.writer.atomic_file import replacing
     from onnx_workbench.model.scripts.edit_script import export
 
     text = export(context.opened.document)
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ModelError(f"{path.name} could not be written", str(error.strerror)) from error
+    with replacing(path) as file:
+        file.write(text.encode("utf-8"))
     context.opened.messages.show("info", f"{plural(text.count(chr(10)) - 1, 'edit')} written to {path.name}.")
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from math import inf, isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +32,7 @@ from onnx_workbench.viewer.run.value_paths import name_in_run
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, number_text, plural
 from onnx_workbench.viewer.style.tooltips import wrapped
+from onnx_workbench.viewer.tables.csv_file import write_csv
 from onnx_workbench.viewer.tables.number_table import MadeRows, NumberCell, NumberColumn, NumberRow, NumberTable
 from onnx_workbench.viewer.tables.sorting import Key
 from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, labelled
@@ -460,24 +461,21 @@ class RunComparisonPanel(Panel):
     def save(self, path: Path) -> None:
         """Write all rows in execution order, with full numbers."""
         try:
-            with path.open("w", newline="", encoding="utf-8") as file:
-                writer = csv.writer(file)
-                writer.writerow(_CSV)
-                for row in self.rows:
-                    value, found = self.workspace.results.value_by_number(row.key[1]), row.difference
-                    node = value.producer if value is not None else None
-                    layer = self._outcome.local.get(row.key)
-                    numbers = (found.tolerance, found.max_abs, found.max_rel, found.cosine, found.snr)
-                    writer.writerow(
-                        [
-                            self._named(row), node.op_type if node is not None else "", row.other,
-                            *([""] * len(numbers) if found.problem else map(repr, map(float, numbers))),
-                            "" if layer is None else repr(float(layer.snr)),
-                            " ".join(map(str, found.worst)), found.problem,
-                        ]
-                    )  # fmt: skip
-        except OSError as error:
-            self.workspace.messages.report(ModelError(f"{path.name} cannot be written", str(error)))
+            write_csv(path, chain([_CSV], map(self._as_texts, self.rows)))
+        except ModelError as error:
+            self.workspace.messages.report(error)
+
+    def _as_texts(self, row: Compared) -> list[str]:
+        value, found = self.workspace.results.value_by_number(row.key[1]), row.difference
+        node = value.producer if value is not None else None
+        layer = self._outcome.local.get(row.key)
+        numbers = (found.tolerance, found.max_abs, found.max_rel, found.cosine, found.snr)
+        return [
+            self._named(row), node.op_type if node is not None else "", row.other,
+            *([""] * len(numbers) if found.problem else map(repr, map(float, numbers))),
+            "" if layer is None else repr(float(layer.snr)),
+            " ".join(map(str, found.worst)), found.problem,
+        ]  # fmt: skip
 
     def go_to_divergence(self) -> None:
         """Go to the first divergence."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,7 @@ from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import bytes_text, count_text, display, plural
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.style.tooltips import for_role, plain_tip
+from onnx_workbench.viewer.tables.csv_file import write_csv
 from onnx_workbench.viewer.tables.keep_selection import KeptSelection
 from onnx_workbench.viewer.tables.row_model import Column, Index, SortedRowModel
 from onnx_workbench.viewer.tables.row_table import RowTable
@@ -414,14 +415,11 @@ class StatisticsPanel(Panel):
 
     def save(self, path: Path) -> None:
         """Write the table in its order, with full numbers."""
+        rows = ([row.title, *("" if a is None else ungrouped(a) for a in row.amounts)] for row in self.model.rows)
         try:
-            with path.open("w", newline="", encoding="utf-8") as file:
-                writer = csv.writer(file)
-                writer.writerow(["what", *(title.lower() for title, _, _ in COLUMNS)])
-                for row in self.model.rows:
-                    writer.writerow([row.title, *("" if a is None else ungrouped(a) for a in row.amounts)])
-        except OSError as error:
-            self.workspace.messages.report(ModelError(f"{path.name} cannot be written", str(error)))
+            write_csv(path, chain([["what", *(title.lower() for title, _, _ in COLUMNS)]], rows))
+        except ModelError as error:
+            self.workspace.messages.report(error)
 
 
 def _sums(whole: ModelStatistics, kind: str, level: int, progress: Progress, part: Collection[Node] | None) -> _Sums:

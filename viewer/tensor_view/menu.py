@@ -7,12 +7,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtGui import QAction, QGuiApplication, QImage, QImageWriter
+from PySide6.QtCore import QBuffer
+from PySide6.QtGui import QAction, QGuiApplication, QImage
 from PySide6.QtWidgets import QMenu, QWidget
 
 from onnx_workbench.model.edits.tensor_expressions import HINT
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.tensors.array_files import npz_members
+from onnx_workbench.model.io.writer.atomic_file import replacing
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.plots.focus import as_seen
@@ -23,6 +25,7 @@ from onnx_workbench.viewer.tensor_view.tensor_source import TensorSource
 from onnx_workbench.viewer.tensor_view.value_tree import plane_text
 
 if TYPE_CHECKING:
+    from onnx_workbench.model.io.writer.targets import Kind
     from onnx_workbench.viewer.tensor_view.pane import TensorPane
 
 _KINDS = tuple(kind for kind in ElementType if kind is not ElementType.UNDEFINED)
@@ -179,18 +182,18 @@ class TensorMenu(QMenu):
             return
         try:
             tensor = subject.tensor()
-            path = self._ask_file("Export values", ".npy", _EXPORTS)
+            path = self._ask_file("Export values", ".npy", _EXPORTS, "values")
             if path is not None:
                 self._pane.editing.export(tensor, path, subject.target.location)
         except ModelError as error:
             workspace.messages.report(error)
 
-    def _ask_file(self, title: str, suffix: str, filters: tuple[str, ...]) -> Path | None:
+    def _ask_file(self, title: str, suffix: str, filters: tuple[str, ...], kind: Kind) -> Path | None:
         """Ask for a file name, suggesting the tensor's."""
         pane = self._pane
         name = pane.subject.target.name if pane.subject is not None else ""
         safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)[:80] or "tensor"
-        return ask_save(pane, pane.workspace.settings, title, Path(f"{safe}{suffix}"), filters, "values")
+        return ask_save(pane, pane.workspace.settings, title, Path(f"{safe}{suffix}"), filters, kind)
 
     def _image(self) -> QImage | None:
         """Return the shown image; None if something else is shown."""
@@ -243,15 +246,21 @@ class TensorMenu(QMenu):
             )
 
     def _ask_save(self, image: QImage) -> None:
-        workspace = self._pane.workspace
-        path = self._ask_file("Save picture", ".png", ("Picture (*.png)",))
+        messages = self._pane.workspace.messages
+        path = self._ask_file("Save picture", ".png", ("Picture (*.png)",), "plot")
         if path is None:
             return
-        writer = QImageWriter(str(path), b"png")
-        if writer.write(image):
-            workspace.messages.show("info", f"{display(path.name, 60)} was written", str(path))
+        data = QBuffer()
+        if not image.save(data, "PNG"):
+            messages.show("error", "The picture was not written", "It is too large for a .png file.")
+            return
+        try:
+            with replacing(path) as file:
+                file.write(data.data().data())
+        except ModelError as error:
+            messages.report(error)
         else:
-            workspace.messages.show("error", "The picture was not written", f"{path}: {writer.errorString()}")
+            messages.show("info", f"{display(path.name, 60)} was written", str(path))
 
     def copy_text(self) -> None:
         """Copy the shown plane as text."""

@@ -22,6 +22,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.protobuf import DecodeError, TensorProto, utf8
 from onnx_workbench.model.io.tensors.packing import pack, unpack
 from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor, TensorFiles
+from onnx_workbench.model.io.writer.atomic_file import replacing
 from onnx_workbench.model.io.writer.export_graph import write_tensor
 from onnx_workbench.model.io.writer.storage_plan import StoragePlan
 from onnx_workbench.model.ir.tensors import ArrayTensor, Tensor
@@ -291,13 +292,8 @@ def write_array(path: str | os.PathLike[str], tensor: Tensor) -> None:
     if suffix not in SUFFIXES and suffix not in _RAW:
         raise ModelError(f"{file.name} has an unsupported file type", f"Tensors are written to {', '.join(SUFFIXES)}.")
     data = _encoded(tensor, suffix)
-    partial = file.with_name(f".{file.name[:80]}.{os.getpid()}.part")
-    try:
-        partial.write_bytes(data)
-        partial.replace(file)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise ModelError(f"{file.name} cannot be written", error.strerror or str(error), str(file)) from error
+    with replacing(file) as written:
+        written.write(data)
 
 
 def _encoded(tensor: Tensor, suffix: str) -> bytes:

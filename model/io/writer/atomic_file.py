@@ -13,9 +13,9 @@ import re
 import stat
 import uuid
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.payloads import Payload, Pieces, total_length
@@ -42,6 +42,7 @@ _REASONS = {
     errno.EIO: "the disk reports an error",
     errno.ENAMETOOLONG: "the name is too long",
     errno.EFBIG: "the file would be larger than this disk allows",
+    errno.EISDIR: "that is a folder",
 }
 
 
@@ -156,6 +157,27 @@ class AtomicFile:
                 os.close(self._descriptor)
         with contextlib.suppress(OSError):
             self._temporary.unlink()
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file for what can be made again, such as a picture or a table, that replaces `path` when all went well.
+
+    The old file stays when not. Links are followed, and nothing is forced to the disk. ModelError when it cannot be
+    written.
+    """
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(_temporary_name(target.name))
+    try:
+        with open(temporary, "xb") as file:
+            yield file
+        temporary.replace(target)
+    except OSError as error:
+        reason = _REASONS.get(error.errno or 0, error.strerror or str(error))
+        raise ModelError(f"{path.name} cannot be written", f"{path}: {reason}.", str(path)) from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def _replace_while_read(new: Path, path: Path, readers: list[FileSource]) -> None:

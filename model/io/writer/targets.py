@@ -17,14 +17,16 @@ from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.progress import SILENT, Progress
 
-#: What is to be written: a model, the values of a run, values of a tensor, a picture, a web page, a table, or edits.
-Kind = Literal["model", "run", "values", "picture", "page", "table", "script"]
+#: What is to be written: a model, the values of a run, values of a tensor, a picture of a graph or a plot, a web page, a
+#: table, or edits.
+Kind = Literal["model", "run", "values", "picture", "plot", "page", "table", "script"]
 
 _SUFFIXES: Final[dict[Kind, frozenset[str]]] = {
     "model": MODEL_SUFFIXES,
     "run": frozenset({".npz"}),
     "values": frozenset({".npz", ".npy", ".pb", ".csv", ".tsv", ".txt", ".raw", ".png"}),
     "picture": frozenset({".png", ".svg", ".pdf"}),
+    "plot": frozenset({".png"}),
     "page": frozenset({".html"}),
     "table": frozenset({".csv", ".tsv"}),
     "script": frozenset({".jsonl", ".json"}),
@@ -32,7 +34,7 @@ _SUFFIXES: Final[dict[Kind, frozenset[str]]] = {
 
 _NAMES: Final[dict[Kind, str]] = {
     "model": "a model", "run": "an array file", "values": "a file of values", "picture": "a picture",
-    "page": "a web page", "table": "a table", "script": "an edit script",
+    "plot": "a .png picture", "page": "a web page", "table": "a table", "script": "an edit script",
 }  # fmt: skip
 
 #: What may be anything.
@@ -95,7 +97,9 @@ def _check_read_by(model: Model, path: Path, progress: Progress, *, is_own: bool
     name = Path(source.name).name if source is not None else "the model"
     if not is_own and _is_file_of(model, path):
         raise ModelError(
-            f"{path.name} is open", "Writing there would replace it. Choose another name, or close it first.", str(path)
+            f"{path.name} is open" if path.name == name else f"{path.name} is a link to {name}, which is open",
+            "Writing there would replace it. Choose another name, or close it first.",
+            str(path),
         )
     if any(is_same_file(path, file) for file in data_files(model, progress)):
         raise ModelError(

@@ -553,7 +553,8 @@ def render(
         raise ModelError(f"Cannot draw into {target}", f"The name must end with one of {', '.join(suffixes)}.")
     model = _model(model)
     is_page = target.lower().endswith(".html")
-    check_target(Path(target), "page" if is_page else "picture", others=[model])
+    compared = [] if other is None else [_model(other)]
+    check_target(Path(target), "page" if is_page else "picture", others=[model, *compared])
     root, notes = _drawn_graph(model, graph, values, other, progress)
     from onnx_workbench.viewer.canvas.paint.export import render_graph
     from onnx_workbench.viewer.canvas.paint.web_page import web_page

@@ -62,6 +62,23 @@ def test_a_run_does_not_replace_a_model_nor_its_own_inputs(folder: Path, capsys:
     assert np.load(folder / "out.npz")["q"].shape == (2,)
 
 
+def test_a_picture_of_a_comparison_does_not_replace_what_the_older_model_reads(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("w.svg").hardlink_to("w.bin")
+    assert main(["render", "other.onnx", "--diff", "m.onnx", "-o", "w.svg"]) == 2
+    assert "w.svg holds weights of m.onnx" in capsys.readouterr().err
+    assert Path("w.bin").read_bytes() == _VALUES.tobytes()
+
+
+def test_what_cannot_be_written_is_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command, suffix in (("run", ".npz"), ("render", ".svg"), ("render", ".html"), ("convert", ".onnx")):
+        Path(f"folder{suffix}").mkdir()
+        for target in (f"folder{suffix}", f"no folder/x{suffix}"):
+            assert main([command, "other.onnx", "-o", target]) == 2
+            assert len(capsys.readouterr().err.splitlines()) <= 3
+
+
 def test_values_that_take_too_long_to_write_are_not_there(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

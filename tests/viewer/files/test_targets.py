@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from tests.model.io.reader.test_ort_format import SMALL
 from tests.model.io.saved_models import proto_of
 from tests.viewer.opening import opened, rename
 from tests.viewer.run.run_actions import run
+from tests.viewer.tensor_view.tensor_actions import look, panel_of
 
 
 @pytest.fixture
@@ -77,31 +80,74 @@ def test_exports_replace_neither_models_nor_their_weights(window, qtbot, path, m
     assert path.with_name(name).read_bytes() == before
 
 
+#: Every export of the window, with an extension that it writes, and whether it asks which once the file is chosen.
 _EXPORTS = {
     "edit.export_script": ".jsonl", "file.export": ".svg", "file.export_view": ".png", "file.export_selection": ".pdf",
-    "file.export_page": ".html", "run.save": ".npz",
+    "file.export_page": ".html", "run.save": ".npz", "values.export": ".npy", "values.save_picture": ".png",
+    "values.save_view": ".png", "values.save_histogram": ".png",
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("action", "suffix"), _EXPORTS.items())
-def test_no_export_replaces_what_another_document_reads_from(window, qtbot, tmp_path, monkeypatch, action, suffix):
-    values = np.arange(1000, dtype=np.float32)
-    data = tmp_path / f"data{suffix}"
-    data.write_bytes(values.tobytes())
-    path, other = tmp_path / "m.onnx", tmp_path / "other.onnx"
-    path.write_bytes(proto_of({"w": values}, external=data.name).SerializeToString())
-    other.write_bytes(proto_of({"v": np.ones(3, np.float32)}).SerializeToString())
+@pytest.fixture
+def exports(window, qtbot, path):
+    """A document with an edit, a run, and all panels that export something; what does each export, by its extension."""
+    other = path.with_name("other.onnx")
+    other.write_bytes(proto_of({"v": np.ones((3, 4), np.float32)}).SerializeToString())
     opened(window, qtbot, path)
     tab = opened(window, qtbot, other)
-    qtbot.waitUntil(lambda: tab.view.scene is not None)
     rename(tab, "edited")
-    if action == "run.save":
-        run(qtbot, tab.workspace)
-    tab.workspace.navigation.reveal_all([next(iter(tab.workspace.model.graph.nodes))])
-    choose(monkeypatch, data)
-    window.actions_binding.run(action)
-    assert f"{data.name} holds weights of m.onnx" in titles(tab)
-    assert data.read_bytes() == values.tobytes()
+    run(qtbot, tab.workspace)
+    statistics, compared = (window.docks.open(name) for name in ("statistics", "compare"))
+    compared.what_if("float16")
+    qtbot.waitUntil(lambda: statistics.save_button.isEnabled() and compared.save_button.isEnabled())
+    tensor = panel_of(qtbot, window, next(iter(tab.workspace.model.graph.initializers)))
+    look(qtbot, tensor, "Heat map", tensor.pane.picture)
+    qtbot.waitUntil(tensor.pane.facts.histogram.isVisible)
+    of_actions = [(partial(window.actions_binding.run, action), suffix) for action, suffix in _EXPORTS.items()]
+    of_buttons = [(panel.save_button.click, ".csv") for panel in (statistics, compared)]
+    return tab, [*of_actions, *of_buttons]
+
+
+@pytest.mark.skipif(not hasattr(os, "link"), reason="no links here")
+def test_no_export_replaces_what_a_document_reads_from_nor_another_kind_of_file(exports, qtbot, path, monkeypatch):
+    tab, all_of_them = exports
+    shown = []
+    monkeypatch.setattr(type(tab.message_bar), "show_message", lambda _, message: shown.append(message))
+
+    def contents():
+        return {file: file.read_bytes() for file in path.parent.iterdir() if file.is_file()}
+
+    path.with_name("notes.ini").write_text("of the user", encoding="utf-8")
+    for number, (export, suffix) in enumerate(all_of_them):
+        targets = [path.with_name(f"{name}{number}{suffix}") for name in ("soft", "hard", "link", "copy", "folder")]
+        for name, link in zip(("w.bin", "m.onnx"), (targets[0], targets[2]), strict=True):
+            link.symlink_to(name)
+        targets[1].hardlink_to(path.with_name("w.bin"))
+        targets[3].write_bytes(path.read_bytes())
+        targets[4].mkdir()
+        before = contents()
+        for target in [*targets, path.with_name("notes.ini")]:
+            shown.clear()
+            choose(monkeypatch, target)
+            export()
+            qtbot.waitUntil(lambda: not tab.workspace.tasks.running)
+            assert [message.severity for message in shown] == ["error"], target.name
+            assert contents() == before, target.name
+            reason = {
+                "soft": "holds weights of m.onnx", "hard": "holds weights of m.onnx", "link": "a link to m.onnx, which",
+                "copy": "holds a model", "fold": "cannot be written", "note": "is not a",
+            }[target.name[:4]]  # fmt: skip
+            assert reason in shown[0].title
+
+
+def test_a_plot_is_not_written_under_a_name_of_another_kind(exports, path, monkeypatch):
+    tab, all_of_them = exports
+    _, (save_picture, _), *_ = [one for one in all_of_them if one[1] in (".npy", ".png")][1:]
+    for name in ("values.npy", "graph.svg"):
+        choose(monkeypatch, path.with_name(name))
+        save_picture()
+        assert any(title.startswith(f"{name} is a name for") for title in titles(tab))
+        assert not path.with_name(name).exists()
 
 
 def test_a_model_in_ort_format_is_saved_as_onnx(window, qtbot, tmp_path, monkeypatch):

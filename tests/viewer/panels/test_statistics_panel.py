@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
+import errno
+import os
 
 import pytest
 from PySide6.QtCore import Qt
 
 from onnx_workbench.model.edits import nodes, values
+from onnx_workbench.model.history.steps import SetField
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.panels.statistics import StatisticsPanel
 from onnx_workbench.viewer.run.workspace import Workspace
@@ -173,6 +176,31 @@ def test_saving(panel, tmp_path):
         rows = list(csv.reader(file))
     assert rows[0][:2] == ["what", "nodes"]
     assert ["Mul", "1", "4", "16", "0", "4·N", "4·N", "16·N"] in rows
+
+
+def test_names_that_are_not_utf8_are_saved_and_what_cannot_be_saved_leaves_the_old_table(panel, qtbot, tmp_path):
+    with panel.workspace.document.edit("Rename") as edit:
+        edit.do(SetField(builders.node(panel.workspace.document, "first"), "name", os.fsdecode(b"caf\xe9")))
+    show_nodes(panel, qtbot)
+    path, messages = tmp_path / "costs.csv", []
+    panel.workspace.messages.shown.connect(messages.append)
+    panel.save(path)
+    assert "caf\\udce9" in path.read_text("utf-8")
+    assert not messages
+    before = path.read_bytes()
+    panel.model.rows = Failing(panel.model.rows)
+    panel.save(path)
+    assert [message.title for message in messages] == ["costs.csv cannot be written"]
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["costs.csv"]
+
+
+class Failing(list):
+    """Rows of which the last is never written, as on a disk that is full by then."""
+
+    def __iter__(self):
+        yield self[0]
+        raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_the_graph_is_coloured_by_one_thing_at_a_time(panel, heard):

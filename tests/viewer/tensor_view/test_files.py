@@ -297,7 +297,7 @@ def test_a_picture_that_cannot_be_written_is_told_of(qtbot, panel, maps, message
     answer(monkeypatch, "getSaveFileName", tmp_path / "nowhere" / "maps.png")
     from_menu(qtbot, panel, "Save Picture…")
     assert messages[-1].severity == "error"
-    assert messages[-1].title == "The picture was not written"
+    assert messages[-1].title == "maps.png cannot be written"
 
 
 def test_numbers_have_no_picture_and_a_right_click_opens_the_menu(qtbot, panel, value):

@@ -6,14 +6,13 @@ immutable, so `export_scene` may run in a thread.
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from PySide6.QtCore import QMarginsF, QRectF, QSaveFile, QSizeF, Qt
@@ -24,6 +23,7 @@ from onnx_workbench.model.analysis.block_tree import groups_of
 from onnx_workbench.model.analysis.name_scopes import Scope, ScopeTree
 from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.writer.atomic_file import replacing
 from onnx_workbench.model.ir.graph import Graph
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.viewer.canvas.layout import Direction, layout
@@ -358,7 +358,7 @@ class _Picture:
         page = QSizeF(wide * _POINTS * scale, high * _POINTS * scale)
         file = QSaveFile(str(path))
         if not file.open(QSaveFile.OpenModeFlag.WriteOnly):
-            raise ModelError(f"Cannot write {path.name}", file.errorString())
+            raise ModelError(f"{path.name} cannot be written", file.errorString())
         writer = QPdfWriter(file)
         writer.setCreator("ONNX Workbench")
         writer.setTitle(path.stem)
@@ -380,20 +380,5 @@ class _Picture:
         finally:
             painter.end()
         if not file.commit():
-            raise ModelError(f"Cannot write {path.name}", file.errorString())
+            raise ModelError(f"{path.name} cannot be written", file.errorString())
         return Exported(path, round(page.width()), round(page.height()), scale)
-
-
-@contextlib.contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes the place of `path` when all went well; the old one stays when not."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with open(part, "xb") as file:
-            yield file
-        part.replace(path)
-    except OSError as error:
-        raise ModelError(f"Cannot write {path.name}", error.strerror or str(error)) from error
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)

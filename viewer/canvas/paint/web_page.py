@@ -28,10 +28,12 @@ from onnx_workbench.model.analysis.block_tree import groups_of
 from onnx_workbench.model.analysis.name_scopes import Scope, ScopeTree
 from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.io.writer.atomic_file import replacing
+from onnx_workbench.model.io.writer.targets import check_target
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.viewer.canvas.layout import Direction, layout
-from onnx_workbench.viewer.canvas.paint.export import Exported, replacing
+from onnx_workbench.viewer.canvas.paint.export import Exported
 from onnx_workbench.viewer.canvas.paint.fonts import Fonts
 from onnx_workbench.viewer.canvas.paint.painter import frame_colors
 from onnx_workbench.viewer.canvas.paint.web_facts import Facts, PageNotes
@@ -89,8 +91,12 @@ class WebPage:
     height: int
 
     def save(self, path: str | os.PathLike[str]) -> Exported:
-        """Write the page; the file is replaced only when all is written. ModelError where that fails."""
+        """Write the page; the file is replaced only when all is written.
+
+        ModelError where that fails, or where the file is of another kind, such as a model.
+        """
         target = Path(path)
+        check_target(target, "page")
         with replacing(target) as file:
             file.write(self.html.encode("utf-8", "backslashreplace"))
         return Exported(target, self.width, self.height, 1.0)
