@@ -17,8 +17,7 @@ from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.progress import SILENT, Progress
 
-#: What is to be written: a model, the values of a run, values of a tensor, a picture of a graph or a plot, a web page, a
-#: table, or edits.
+#: What is to be written: a model, values of a run or a tensor, a picture of a graph or plot, a page, a table, edits.
 Kind = Literal["model", "run", "values", "picture", "plot", "page", "table", "script"]
 
 _SUFFIXES: Final[dict[Kind, frozenset[str]]] = {
