@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QBuffer
-from PySide6.QtGui import QAction, QGuiApplication, QImage
+from PySide6.QtGui import QAction, QGuiApplication, QImage, QImageWriter
 from PySide6.QtWidgets import QMenu, QWidget
 
 from onnx_workbench.model.edits.tensor_expressions import HINT
@@ -251,7 +251,7 @@ class TensorMenu(QMenu):
         if path is None:
             return
         data = QBuffer()
-        if not image.save(data, "PNG"):
+        if not QImageWriter(data, b"png").write(image):
             messages.show("error", "The picture was not written", "It is too large for a .png file.")
             return
         try:
