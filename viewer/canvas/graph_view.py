@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import (
+    QAccessible,
+    QAccessibleAnnouncementEvent,
     QContextMenuEvent,
     QFocusEvent,
     QKeyEvent,
@@ -116,6 +118,8 @@ class GraphView(Surface):
         current = self.workspace.selection.current
         selected = f"; selected: {place_text(current)}" if current is not None else ""
         self.setAccessibleDescription(f"{shown} drawn{selected}")
+        if current is not None and self.hasFocus():
+            QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, place_text(current)))
         self.trail_changed.emit(self.navigator.trail())
         self.highlighter.mark("selected", self.workspace.selection.items)
 
