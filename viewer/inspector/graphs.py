@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -40,6 +41,8 @@ from onnx_workbench.viewer.style.formatting import display, type_text
 
 Side = Literal["input", "output"]
 
+_MOST_OPERATORS = 4  # that are counted in the overview
+
 
 def graph_rows(workspace: Workspace, graph: Graph) -> list[PropertyRow]:
     """Return all rows of a graph."""
@@ -54,12 +57,31 @@ def graph_rows(workspace: Workspace, graph: Graph) -> list[PropertyRow]:
         text_row("name", "Name", graph.name, field, common=False, middle=True),
         belongs,
         PropertyRow("nodes", "Nodes", f"{len(graph.nodes):,}", common=False),
+        *_overview(workspace, graph),
         ports_section(workspace, graph, "input"),
         ports_section(workspace, graph, "output"),
         initializers_section(workspace, graph),
         annotations_section(workspace, graph),
         description_row(texts_of(graph)),
         metadata_section(workspace, texts_of(graph)),
+    ]
+
+
+def _overview(workspace: Workspace, graph: Graph) -> list[PropertyRow]:
+    """Return rows of what kind of model this is, for its main graph: it is what shows when a file opens."""
+    model = graph.owner
+    if not isinstance(model, Model):
+        return []
+    opsets = [f"{domain} {version}".strip() for domain, version in model.opset_imports.items()]
+    made_by = f"{model.producer_name} {model.producer_version}".strip()
+    parts = [f"IR {model.ir_version}", f"opset {', '.join(opsets)}" if opsets else "", display(made_by, 60)]
+    counts = Counter(node.op_type for node in graph.nodes).most_common()
+    most = " · ".join(f"{display(operator, 30)} {count:,}" for operator, count in counts[:_MOST_OPERATORS])
+    more = f" · {len(counts) - _MOST_OPERATORS} more" if len(counts) > _MOST_OPERATORS else ""
+    text = " · ".join(filter(None, parts))
+    return [
+        PropertyRow("model", "Model", text, tip=text, actions=(go(workspace, model),), common=False),
+        PropertyRow("operators", "Operators", most + more, tip=most + more, common=False),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from onnx_workbench.model.edits import initializers
@@ -11,7 +12,7 @@ from onnx_workbench.viewer.inspector.common import act, add_row, go, many, name_
 from onnx_workbench.viewer.inspector.tensors import tensor_text
 from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import display, plural
+from onnx_workbench.viewer.style.formatting import bytes_text, display, plural
 
 
 def initializers_section(workspace: Workspace, graph: Graph) -> PropertyRow:
@@ -22,7 +23,9 @@ def initializers_section(workspace: Workspace, graph: Graph) -> PropertyRow:
         return many(count, lambda index: _row(workspace, graph, index), _add(graph))
 
     row = section("initializers", "Initializers", count, rows, expanded=False, common=False)
-    row.text = plural(count, "constant") if count else ""
+    tensors = [value.initializer for value in graph.initializers if value.initializer is not None]
+    elements, size = sum(math.prod(tensor.shape) for tensor in tensors), sum(tensor.nbytes for tensor in tensors)
+    row.text = f"{plural(count, 'constant')} · {plural(elements, 'element')} · {bytes_text(size)}" if count else ""
     return row
 
 
