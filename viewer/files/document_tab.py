@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
 from onnx_workbench.model.analysis.call_graph import holders
 from onnx_workbench.model.ir.graph import Node, Value
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from onnx_workbench.model.recovery.baseline import Baseline
     from onnx_workbench.viewer.canvas.graph_view import GraphView
     from onnx_workbench.viewer.files.side_by_side import SideBySide
+    from onnx_workbench.viewer.run.scope_bar import ScopeBar
 
 
 class DocumentTab(QWidget):
@@ -35,6 +36,7 @@ class DocumentTab(QWidget):
     def __init__(self, workspace: Workspace, beginning: Baseline | None = None, holds: Path | None = None) -> None:
         super().__init__()
         from onnx_workbench.viewer.canvas.graph_view import GraphView
+        from onnx_workbench.viewer.run.scope_bar import ScopeBar
 
         garbage_collection.exclude_model()
         self.workspace = workspace
@@ -43,6 +45,7 @@ class DocumentTab(QWidget):
         self.identity: Identity | None = None  # of the file when it was read or written last
         self.told_of: Identity | None = None  # of the file another program wrote, once the user was informed
         self.breadcrumb = Breadcrumb(workspace)
+        self.scope_bar: ScopeBar = ScopeBar(workspace)
         self.message_bar = MessageBar(workspace)
         self.view: GraphView = GraphView(workspace)
         self.view.trail_changed.connect(self.breadcrumb.set_frames)
@@ -64,7 +67,11 @@ class DocumentTab(QWidget):
         layout = QVBoxLayout(pane)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
-        layout.addWidget(self.breadcrumb)
+        way = QHBoxLayout()
+        way.setSpacing(0)
+        way.addWidget(self.breadcrumb, 1)
+        way.addWidget(self.scope_bar)
+        layout.addLayout(way)
         line = QFrame()
         line.setFrameShape(QFrame.Shape.HLine)
         line.setForegroundRole(line.palette().ColorRole.Mid)

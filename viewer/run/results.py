@@ -11,7 +11,7 @@ goes on are shown too, until its end.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,8 +22,8 @@ from PySide6.QtCore import QObject, Signal
 from onnx_workbench.exec.inspect.statistics import Summary, ValueInfo, describe
 from onnx_workbench.exec.results.node_table import Failure, NodeResult
 from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.slot_map import LoopKey, ValueKey
 from onnx_workbench.exec.results.slot_map import Path as CallPath
-from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.model.analysis.topology import Thing
 from onnx_workbench.model.errors import ModelError
@@ -83,6 +83,8 @@ class RunRecord:
     went_on: bool = False  # from there to the next such place, or the end
     call: CallPath = ()  # of a function, whose values are shown where there were several
     problems: dict[ValueKey, str] = field(default_factory=dict)  # why values could not be brought
+    iterations: Mapping[LoopKey, int] = field(default_factory=dict)  # chosen ones, see Results.show_iterations
+    last: RunResult | None = None  # with the values of the last iterations, while those of others are shown
 
     @property
     def is_part(self) -> bool:
@@ -99,7 +101,12 @@ class RunRecord:
         if ((), value.id) in self.result.layout.slots:
             return (), value.id
         paths = self.result.calls_of.get(value.id)
-        return (self.call if self.call in paths else paths[0], value.id) if paths else None
+        return (nearest_call(paths, self.call), value.id) if paths else None
+
+    def is_of_iteration(self, value: Value) -> bool:
+        """Return whether what is shown of a value is that of a chosen iteration."""
+        key = self.key(value) if self.iterations else None
+        return key is not None and key not in self.result.layout.slots
 
 
 class Results(QObject):
@@ -132,6 +139,7 @@ class Results(QObject):
         self._search = ModelReader(self)  # for what is stale too
         self._sought: frozenset[Thing] = frozenset()  # what changed and is or was looked from
         self._inputs: object = None
+        self._iterating: tuple[Mapping[LoopKey, int], Task[RunResult]] | None = None
         self._fetching: dict[tuple[RunRecord, ValueKey], tuple[Value, Task[None]]] = {}
         self._before_run: tuple[RunRecord | None, RunRecord | None] = (None, None)  # previous, current
         self._was_begun = False
@@ -161,7 +169,12 @@ class Results(QObject):
 
     def before(self, value: Value) -> Any:
         """Return the value of the run before the last, to show differences."""
-        return self._find(self.previous, value)
+        return None if self._is_of_iteration(value) else self._find(self.previous, value)
+
+    def _is_of_iteration(self, value: Value) -> bool:
+        """Return whether other runs have no value to compare with, as they are in the last iteration."""
+        shown = self.current, self.previous
+        return any(record.is_of_iteration(value) for record in shown if record is not None)
 
     @property
     def reference(self) -> ReferenceRun | None:
@@ -177,7 +190,7 @@ class Results(QObject):
     def other(self, value: Value) -> Any:
         """Return what a value was compared with; MISSING while it is read or if it cannot be; None: nothing."""
         reference, key = self.reference, None if self.current is None else self.current.key(value)
-        if reference is None or key is None or not reference.values.has(key):
+        if reference is None or key is None or not reference.values.has(key) or self._is_of_iteration(value):
             return None
         return reference.read.get(key, MISSING)
 
@@ -444,7 +457,10 @@ class Results(QObject):
             self._inputs = self.inputs_now()  # they may have been chosen again while it went on
             self.keep(record)
             if self._may_show(record):
+                chosen = self.iterations
                 self._show(record)
+                if chosen and record.result.iterate is not None:  # the user keeps looking at them
+                    self.show_iterations(chosen)
         elif self.current is not None and self.current.unfinished:
             before = self._before_run[1]
             if before is None:
@@ -552,6 +568,56 @@ class Results(QObject):
         if shown:
             self.changed.emit(None)
 
+    # -- iterations ------------------------------------------------------------------------------------------
+
+    @property
+    def iterations(self) -> Mapping[LoopKey, int]:
+        """The iterations shown, or that will be once they are computed; of loops not in it, the last."""
+        if self._iterating is not None:
+            return self._iterating[0]
+        return {} if self.current is None else self.current.iterations
+
+    def show_iterations(self, chosen: Mapping[LoopKey, int]) -> None:
+        """Show what bodies gave in these iterations of loops, counted from 0; of other loops in the last one.
+
+        A run keeps values of the last iteration: others are computed once more, in the background. `changed` follows.
+        """
+        record = self.current
+        if self._iterating is not None:
+            self._iterating[1].cancel()
+            self._iterating = None
+        if record is None:
+            return
+        last = record.last or record.result
+        if all(number >= last.iterations.get(key, 0) - 1 for key, number in chosen.items()):
+            self._show_result(record, last, {})
+            return
+        task = self._workspace.tasks.start(
+            "Computing values of an iteration",
+            lambda progress: last.in_iterations(chosen, progress),
+            done=lambda found: self._show_result(record, found, chosen),
+            failed=self._refuse_iteration,
+            finished=lambda: self._iterated(task),
+            lane="fetch",
+        )
+        self._iterating = chosen, task
+
+    def _show_result(self, record: RunRecord, result: RunResult, iterations: Mapping[LoopKey, int]) -> None:
+        record.last = (record.last or record.result) if iterations else None
+        record.result, record.iterations, record.problems = result, iterations, {}
+        self._iterating = None
+        if record is self.current:
+            self._cancel(lambda one, _value: one is record)
+            self.changed.emit(None)
+
+    def _refuse_iteration(self, error: BaseException) -> None:
+        self._workspace.messages.show("warning", "The iteration cannot be shown", _reason(error), topic="iteration")
+
+    def _iterated(self, task: Task[RunResult]) -> None:
+        if self._iterating is not None and self._iterating[1] is task:  # it failed, or was stopped
+            self._iterating = None
+            self.changed.emit(set())
+
     # -- elements --------------------------------------------------------------------------------------------
 
     def choose_element(self, value: Value, index: tuple[int, ...]) -> None:
@@ -575,6 +641,15 @@ class Results(QObject):
         if pinned != self.pinned:
             self.pinned = pinned
             self.pins_changed.emit()
+
+
+def nearest_call(paths: Sequence[CallPath], call: CallPath) -> CallPath:
+    """The one of several calls that is meant by a call shown: itself, one around it, one inside, or else the first."""
+    if call in paths:
+        return call
+    around = (path for path in paths if call[: len(path)] == path)
+    inside = (path for path in paths if path[: len(call)] == call)
+    return max(around, key=len, default=None) or next(inside, paths[0])
 
 
 def info_of(found: Any) -> ValueInfo:

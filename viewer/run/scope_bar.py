@@ -1,0 +1,164 @@
+"""Bar above the graph: the call, branch and iterations that the values shown in a body or function are of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSizePolicy, QSpinBox, QWidget
+
+from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
+from onnx_workbench.viewer.core.event_loop import Debounce
+from onnx_workbench.viewer.run.run_scopes import (
+    LoopScope,
+    RunScopes,
+    call_name,
+    entered_call,
+    scopes_of,
+    with_iteration,
+)
+from onnx_workbench.viewer.run.workspace import Workspace
+from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.viewer.style.labels import name_of, path_to
+
+_MOST = 28  # characters of a name
+
+
+class ScopeBar(QWidget):
+    """Selectors for the graph shown, or the one that the selection is in; hidden where there is nothing to choose."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self._scopes = RunScopes()
+        self._layout = QHBoxLayout(self)
+        self._layout.setContentsMargins(8, 0, 8, 0)
+        self._layout.setSpacing(6)
+        self.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)
+        self._refreshing = Debounce(self.refresh, self)
+        workspace.navigation.graph_shown.connect(self._on_graph)
+        workspace.selection.changed.connect(self._refresh_later)
+        workspace.results.changed.connect(self._refresh_later)
+        workspace.results.run_finished.connect(self._refresh_later)
+        self.hide()
+
+    def _refresh_later(self, *_: object) -> None:
+        self._refreshing.request()
+
+    def _on_graph(self, graph: Graph) -> None:
+        """A function that is entered by a node shows the values of that call."""
+        if isinstance(graph.owner, Function):
+            call = entered_call(self._workspace, graph)
+            if call is not None:
+                self._workspace.results.show_call(call)
+        self._refreshing.request()
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that the selectors are for."""
+        workspace = self._workspace
+        item = workspace.selection.current
+        graph = item.graph if isinstance(item, (Node, Value)) else None
+        if isinstance(item, Node) and item.op_type in ("Loop", "Scan", "SequenceMap") and item.bodies:
+            graph = item.bodies[0]
+        is_seen = graph is not None and workspace.graph in path_to(graph)
+        return graph if graph is not None and is_seen else workspace.graph
+
+    def refresh(self) -> None:
+        """Show what is around the graph in the run shown."""
+        scopes = scopes_of(self._workspace, self.graph)
+        if scopes == self._scopes:
+            return
+        if _structure(scopes) == _structure(self._scopes):
+            self._scopes = scopes
+            self._show_numbers()
+            return
+        self._scopes = scopes
+        while (child := self._layout.takeAt(0)) is not None:
+            if (widget := child.widget()) is not None:
+                widget.hide()
+                widget.deleteLater()
+        if len(scopes.calls) > 1:
+            self._add_calls()
+        if scopes.branch is not None:
+            self._add_branches(scopes.branch)
+        for loop in scopes.loops:
+            self._add_loop(loop)
+        self.setVisible(self._layout.count() > 0)
+
+    def _add_calls(self) -> None:
+        scopes, workspace = self._scopes, self._workspace
+        count = len(scopes.calls)
+        texts = [
+            f"{display(call_name(workspace, path), _MOST)} ({number} of {count})"
+            for number, path in enumerate(scopes.calls, 1)
+        ]
+        shown = scopes.calls.index(scopes.call)
+        self._add_box("Call", texts, shown, lambda index: workspace.results.show_call(scopes.calls[index]))
+
+    def _add_branches(self, branch: Graph) -> None:
+        branches = self._scopes.branches
+        taken = "taken in some iterations" if all(was for _, was in branches) else "taken"
+        texts = [f"{name_of(graph)} ({taken if was else 'not taken'})" for graph, was in branches]
+        shown = next(index for index, (graph, _) in enumerate(branches) if graph is branch)
+        navigation = self._workspace.navigation
+        self._add_box("Branch", texts, shown, lambda index: navigation.show(branches[index][0]))
+
+    def _add_box(self, name: str, texts: list[str], shown: int, chosen: Callable[[int], object]) -> None:
+        box = QComboBox()
+        box.addItems(texts)
+        box.setCurrentIndex(shown)
+        box.setAccessibleName(name)
+        box.activated.connect(chosen)
+        self._add_named(name, box)
+
+    def _add_loop(self, loop: LoopScope) -> None:
+        is_lone = len(self._scopes.loops) == 1
+        name = "Iteration" if is_lone else f"Iteration of {display(loop.name, _MOST)}"
+        spin = QSpinBox()
+        spin.setRange(0, loop.count - 1)
+        spin.setValue(loop.shown)
+        spin.setSuffix(f" of 0–{loop.count - 1}")
+        spin.setKeyboardTracking(False)
+        spin.setEnabled(loop.can_choose and loop.count > 1)
+        spin.setAccessibleName(name)
+        spin.setToolTip(
+            f"Iteration of {display(loop.name, _MOST)} whose values are shown, counted from 0"
+            if loop.can_choose
+            else "The iteration can be chosen once the run has ended."
+        )
+        spin.valueChanged.connect(partial(self._choose, spin))
+        self._add_named(name, spin)
+
+    def _choose(self, spin: QSpinBox, number: int) -> None:
+        loop = self._scopes.loops[self.iterations.index(spin)]
+        self._workspace.results.show_iterations(with_iteration(self._scopes, loop.key, number))
+
+    @property
+    def iterations(self) -> list[QSpinBox]:
+        """The selectors of iterations, outermost loop first."""
+        items = (self._layout.itemAt(index) for index in range(self._layout.count()))
+        widgets = (None if item is None else item.widget() for item in items)
+        return [widget for widget in widgets if isinstance(widget, QSpinBox)]
+
+    def _show_numbers(self) -> None:
+        for spin, loop in zip(self.iterations, self._scopes.loops, strict=True):
+            spin.blockSignals(True)
+            spin.setRange(0, loop.count - 1)
+            spin.setSuffix(f" of 0–{loop.count - 1}")
+            spin.setValue(loop.shown)
+            spin.blockSignals(False)
+            spin.setEnabled(loop.can_choose and loop.count > 1)
+
+    def _add_named(self, name: str, widget: QWidget) -> None:
+        label = QLabel(name)
+        label.setBuddy(widget)
+        label.setTextFormat(Qt.TextFormat.PlainText)
+        self._layout.addWidget(label)
+        self._layout.addWidget(widget)
+
+
+def _structure(scopes: RunScopes) -> tuple[object, ...]:
+    """What decides on the widgets; the rest only on the numbers in them."""
+    return scopes.calls, scopes.call, scopes.branch, scopes.branches, [loop.key for loop in scopes.loops]
