@@ -262,21 +262,32 @@ class Stepper:
         """Report finished nodes to the observer now, instead of when the current node is. Any thread."""
         self.run.notify()
 
-    def step(self, *, out: bool = False) -> bool:
+    def step(self, *, into: bool = False, out: bool = False) -> bool:
         """Compute one node, or inside a body to its end or the next turn; False when there was none left.
 
-        What has bodies is computed whole, unless a breakpoint inside stops it. `out`: compute the rest of the body it
-        waits in, with all iterations that follow and whatever breakpoints are there.
+        What has bodies is computed whole, unless a breakpoint inside stops it. `into`: wait before the first node of
+        its body instead. `out`: compute the rest of the body or of the call of a function that it waits in, with all
+        iterations that follow and whatever breakpoints are there.
         """
         step = self.next_step
         if step is None or self.done:
             return False
         self._is_begun = True
         depth = self._inside.depth if self._inside is not None else 0
-        stops = replace(self._stops, conditions=(), depth=depth - 1) if out and depth else self._stops
-        self.reason = self._compute(step, stops if out or not depth else replace(stops, depth=depth))
+        if out and not depth and step.path:
+            self._leave_call(step.path)
+        else:
+            stops = replace(self._stops, conditions=()) if out and depth else self._stops
+            self.reason = self._compute(step, replace(stops, depth=depth + into - out) if depth or into else stops)
         self.notify()
         return True
+
+    def _leave_call(self, path: Path) -> None:
+        """Compute the rest of a call of a function."""
+        stops = replace(self._stops, conditions=())
+        while (step := self.next_step) is not None and step.path[: len(path)] == path and not self.done:
+            self._compute(step, stops)
+        self.reason = ""
 
     def go_on(self) -> str:
         """Run to the next breakpoint or the end; why it stopped, empty at the end."""
@@ -305,7 +316,9 @@ class Stepper:
         """Compute a step, going on from where it waits; why to stop inside its bodies, or behind it."""
         run = self.run
         subgraphs = run.subgraphs
-        is_watched = bool(stops.conditions) or self._inside is not None  # else it would begin its loops anew
+        is_watched = (
+            bool(stops.conditions) or stops.depth > 0 or self._inside is not None
+        )  # else it would begin its loops anew
         subgraphs.watch, self._inside = stops if is_watched else None, None
         self._advance(1)
         subgraphs.watch = None

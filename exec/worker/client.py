@@ -334,9 +334,9 @@ class RemoteStepper:
         path, number = self._tables.head.next_node
         return path, self._session.snapshots.nodes[number]
 
-    def step(self, *, out: bool = False) -> bool:
-        """Compute one node, or the rest of the body it waits in; False when there was none left."""
-        return self._go("step out" if out else "step")
+    def step(self, *, into: bool = False, out: bool = False) -> bool:
+        """See Stepper.step."""
+        return self._go("step into" if into else "step out" if out else "step")
 
     def go_on(self) -> str:
         """Run to the next breakpoint or the end; why it stopped, empty at the end."""

@@ -135,7 +135,7 @@ class Worker:
             case _:
                 if kind in ("fetch", "apply", "iterations", "inputs"):
                     self._fetches[number] = self._progress(number)
-                elif kind in ("go on", "step", "step out"):
+                elif kind in ("go on", "step", "step into", "step out"):
                     self._due.add(number)
                 self._waiting.put((number, kind, content))
 
@@ -179,7 +179,7 @@ class Worker:
         match kind:
             case "run":
                 self._run(number, *content)
-            case "go on" | "step" | "step out":
+            case "go on" | "step" | "step into" | "step out":
                 self._advance(kind, *content, number=number)
             case "fetch" | "measure" | "apply" | "iterations":
                 self._look_up(number, kind, content)
@@ -314,7 +314,7 @@ class Worker:
             with self._going_on(number, job, job.stepper):
                 job.stepper.go_on()
         else:
-            job.stepper.step(out=kind == "step out")
+            job.stepper.step(into=kind == "step into", out=kind == "step out")
         self._answer(number, job)
 
     def _answer(self, number: int, job: _Job) -> None:

@@ -486,3 +486,30 @@ def test_a_step_out_ends_the_body_with_all_of_its_iterations() -> None:
     assert stepper.reason == ""
     assert stepper.done
     np.testing.assert_array_equal(stepper.result().outputs["y"], plain.outputs["y"])
+
+
+def test_a_step_into_a_node_with_bodies_waits_before_their_first_node() -> None:
+    model = parse(LOOPS)
+    stepper = Session(model).steps({"x": X[:1].reshape(())})
+    where = []
+    while not stepper.done and len(where) < 7:
+        where.append(stepper.next_node[1].outputs[0].name)
+        stepper.step(into=True)
+    assert where == ["y", "j", "w", "d", "e", "d", "e"]
+    assert stepper.reason == "in 'Loop', iteration 0 › 2, before 'Identity'"
+    stepper.step(out=True)
+    assert stepper.reason.startswith("in 'Loop', iteration 1, before "), "that of the outer loop"
+
+
+def test_a_step_out_of_a_function_computes_the_rest_of_the_call() -> None:
+    model = parse(
+        """g (float[2] x) => (float[2] z) { y = local.f(x) z = local.f(y) }
+        <domain: "local", opset_import: ["" : 21]> f (a) => (d) { b = Neg(a) c = Abs(b) d = Exp(c) }""",
+        header='ir_version: 10, opset_import: ["" : 21, "local" : 1]',
+    )
+    stepper = Session(model).steps({"x": X[:2]})
+    stepper.step()
+    stepper.step(out=True)
+    assert (stepper.position, stepper.next_node[1].op_type) == (3, "Neg"), "the first of the second call"
+    stepper.step(out=True)
+    assert stepper.done

@@ -44,6 +44,10 @@ def _step(context: MenuContext) -> None:
     context.opened.runs.step()
 
 
+def _step_into(context: MenuContext) -> None:
+    context.opened.runs.step("into")
+
+
 def _continue(context: MenuContext) -> None:
     context.opened.runs.resume()
 
@@ -388,18 +392,29 @@ ACTIONS = (
         section=3,
         shortcut=("F10",),
         icon="step",
-        tip="Compute the next node. After a breakpoint in a body, compute the next node of that body.",
-        words="debug single node",
+        tip="Compute the next node, with its bodies. After a breakpoint in a body, compute the next node of that body.",
+        words="debug single node over",
+    ),
+    Action(
+        id="run.step_into",
+        title="Step Into",
+        run=once_open("run.step_into", _step_into),
+        enabled=with_document_soon,
+        menu=Menu.RUN,
+        section=3,
+        shortcut=("Ctrl+Shift+F10",),
+        tip="Wait before the first node of the body of the next node. If it has no body, compute it.",
+        words="debug enter body loop branch function",
     ),
     Action(
         id="run.step_out",
         title="Step Out",
-        run=lambda context: context.opened.runs.step(out=True),
+        run=lambda context: context.opened.runs.step("out"),
         enabled=_is_paused,
         menu=Menu.RUN,
         section=3,
         shortcut=("Ctrl+F10",),
-        tip="Compute the rest of the body in which the run is paused, with all iterations that follow.",
+        tip="Compute the rest of the body, with all iterations, or of the function in which the run is paused.",
         words="debug leave body loop finish",
     ),
     Action(

@@ -59,6 +59,7 @@ class RunController(QObject):
         self.breakpoints = BreakpointList(self)
         self.run_session = RunSession(workspace.document, workspace.settings)
         self._run: RunTask | None = None  # the newest, while it computes or waits
+        self._ran_to: Node | None = None  # where the newest run ended, by `run_to`
         self._feeds: tuple[object, dict[str, Any]] | None = None  # those made last, and for which recipe
         self._reporter = RunReporter(workspace)
         self.node_progress = NodeProgress(self.run_session.node, self)
@@ -139,6 +140,7 @@ class RunController(QObject):
         """Compute what a node needs, and the node; ModelError if no run computes it."""
         position_of(node, self.inputs.graph)
         self._start(RunRequest(until=node))
+        self._ran_to = node
 
     def search_non_finite(self, sought: Literal["beginnings", "nan"]) -> None:
         """Run to where NaN (or an infinity) begins, be it inside a body, and wait behind it; else to the end.
@@ -147,16 +149,19 @@ class RunController(QObject):
         """
         self._start(RunRequest(fresh=True, sought=sought))
 
-    def step(self, *, out: bool = False) -> None:
+    def step(self, how: Literal["step", "into", "out"] = "step") -> None:
         """Compute the next node of a run that waits, or start one that waits before its first node.
 
-        `out`: compute the rest of the body that it waits in.
+        After a run to a node, the node that follows that one. "into": wait before the first node of its body instead;
+        "out": compute the rest of the body, or of the call of a function, that it waits in.
         """
         if self._run is not None and self._run.is_waiting:
             self._run.options = replace(self._run.options, sought="")
-            self._resume(self._run, "out" if out else "step")
+            self._resume(self._run, how)
         elif not self.is_running:
-            self._start(RunRequest(stepping=True, fresh=True))  # what is kept could not be stopped at
+            behind = None if self._ran_to is None else position_of(self._ran_to, self.inputs.graph)[1]
+            # What is kept could not be stopped at.
+            self._start(RunRequest(stepping=True, fresh=True, behind=behind, into=how == "into"))
 
     def resume(self) -> None:
         """Let a run that waits go on to the next breakpoint or the end; start one if none waits."""
@@ -207,6 +212,7 @@ class RunController(QObject):
 
     def _start(self, options: RunRequest) -> None:
         """Start a run in place of one that goes on or waits."""
+        self._ran_to = None
         self.breakpoints.drop_deleted()
         recipe = self.inputs.recipe()
         self._run = run = RunTask(
@@ -344,6 +350,7 @@ class RunController(QObject):
     # -- edits -----------------------------------------------------------------------------------------------
 
     def _on_change(self, _change: Change) -> None:
+        self._ran_to = None
         if self.is_paused:
             self._run = None  # it belongs to another model now
             self.state_changed.emit()
@@ -351,6 +358,7 @@ class RunController(QObject):
             self._reporter.follow()
 
     def _on_inputs(self) -> None:
+        self._ran_to = None
         is_known = self._workspace.results.recall(self.inputs.recipe().signature)
         if not self._live.on_edit(is_known=is_known):
             self._reporter.follow(inputs_changed=not is_known)

@@ -29,6 +29,8 @@ def make_request(run: RunTask, document: Document, progress: Progress) -> Reques
     run.revision = document.revision
     path, last = ((), None) if until is None else position_of(until, session.graph)
     stops = (Breakpoint(condition=options.sought),) if options.sought else run.breakpoints
+    if options.behind is not None:
+        stops += tuple(Breakpoint(value=value) for value in options.behind.outputs[:1] if value is not None)
     request = session.request(
         run.feeds,
         seed=run.recipe.seed,

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.run.run_task import RunTask
 
 
-#: How a run that waits goes on: to a breakpoint or the end, by one node, or to the end of the body it waits in.
-Resumption = Literal["continue", "step", "out"]
+#: How a run that waits goes on: to a breakpoint or the end, by one node, into the body of the next node, or to the end
+#: of the body or the call of a function that it waits in.
+Resumption = Literal["continue", "step", "into", "out"]
 
 
 class RunSession:
@@ -82,11 +83,13 @@ class RunSession:
         session, stepping = run.session, run.options.stepping
         if isinstance(session, WorkerSession):
             run.stepper = session.steps(request, progress=run.progress, observer=observer, stepping=stepping)
+            _go_behind(run)
             return self._result(run.stepper)
         with self.run_lock.taken(run.progress):
             run.stepper = session.steps(request, progress=run.progress, observer=observer)
             if not stepping:
                 run.stepper.go_on()
+            _go_behind(run)
             return self._result(run.stepper)
 
     def resume(self, run: RunTask, how: Resumption) -> RunResult:
@@ -97,7 +100,7 @@ class RunSession:
             if how == "continue":
                 stepper.go_on()
             else:
-                stepper.step(out=how == "out")
+                stepper.step(into=how == "into", out=how == "out")
             return self._result(stepper)
 
     def perform(self, request: Request, *, progress: Progress) -> RunResult:
@@ -112,6 +115,17 @@ class RunSession:
         """The result of a run; reading it may compute values again while no run waits."""
         result = stepper.result()
         return (self.run_lock.giving_way(result) if isinstance(stepper, Stepper) else result).work_out()
+
+
+def _go_behind(run: RunTask) -> None:
+    """Go on to the node that a run is to step on from, and by one more; it may be stopped before."""
+    stepper, behind = run.stepper, run.options.behind
+    if stepper is None or behind is None:
+        return
+    stepper.go_on()
+    last = stepper.last_node
+    if last is not None and last[1] is behind:
+        stepper.step(into=run.options.into)
 
 
 def _start(session: WorkerSession) -> None:

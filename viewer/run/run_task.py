@@ -50,11 +50,16 @@ class ProgressRelay(Progress):
 
 @dataclass(frozen=True)
 class RunRequest:
-    """Options of a run. `sought`: it stops where something that is not finite begins, inside bodies too."""
+    """Options of a run. `sought`: it stops where something that is not finite begins, inside bodies too.
+
+    `stepping`: it waits before the first node, or behind the one that follows `behind`, `into` its body.
+    """
 
     until: Node | None = None
     fresh: bool = False  # compute also what an earlier run has computed
-    stepping: bool = False  # wait before the first node
+    stepping: bool = False
+    behind: Node | None = None
+    into: bool = False
     sought: Literal["", "beginnings", "nan"] = ""
 
 

@@ -397,3 +397,33 @@ def test_the_branch_that_was_not_taken_is_dim(window, qtbot, tmp_path):
         pane = window.docks.open("tensor").pane
         workspace.selection.set([next(iter(untaken.nodes)).outputs[0]])
         qtbot.waitUntil(lambda pane=pane: pane.notice.text() == "Not computed: the other branch was taken.")
+
+
+def test_a_step_after_a_run_to_a_node_goes_on_from_there(qtbot, workspace):
+    workspace.selection.set([node(workspace, "log")])
+    run(qtbot, workspace, "run.to")
+    assert not workspace.runs.is_paused
+    run(qtbot, workspace, "run.step")
+    assert workspace.runs.last_node == ((), node(workspace, "relu"))
+    assert workspace.runs.paused_at is node(workspace, "mean")
+    run(qtbot, workspace, "run.continue")
+    workspace.selection.set([node(workspace, "log")])
+    run(qtbot, workspace, "run.to")
+    edit(workspace, "relu", "alpha", 0.25)
+    run(qtbot, workspace, "run.step")
+    assert workspace.runs.last_node is None, "the model is another one: it begins anew"
+
+
+def test_a_step_into_a_loop_waits_in_its_body(window, qtbot, tmp_path):
+    path = tmp_path / "loop.onnx"
+    onnx.save(onnx.parser.parse_model(LOOP), path)
+    workspace = opened(window, qtbot, path)
+    workspace.selection.set([node(workspace, "loop")])
+    run(qtbot, workspace, "run.step")
+    while workspace.runs.paused_at is not node(workspace, "loop"):
+        run(qtbot, workspace, "run.step")
+    run(qtbot, workspace, "run.step_into")
+    assert workspace.runs.paused_at.op_type == "Identity"
+    assert "iteration 0" in workspace.run_state
+    run(qtbot, workspace, "run.step_out")
+    assert not workspace.runs.is_paused
