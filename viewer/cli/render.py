@@ -30,6 +30,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="large",
         help="draw scopes and repeated blocks as groups (large: in graphs of more than 2,000 nodes)",
     )
+    parser.add_argument(
+        "--unfold",
+        action="store_true",
+        help="draw the nodes that compute sizes or prepare weights as boxes of their own, not as tags",
+    )
     parser.add_argument("--theme", choices=("light", "dark"), default="light", help="colors of a picture (light)")
     parser.add_argument("--values", metavar="FILE", help="values of a run (.npz), whose ranges stand beside the edges")
     parser.add_argument("--diff", metavar="OTHER", help="mark what differs from this older model")
@@ -43,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     with progress(f"Drawing {options.output.name}") as drawing:
         written = api.render(
             model, options.output, graph=options.graph, direction=options.direction, theme=options.theme,
-            groups=_GROUPS[options.groups], values=options.values, other=other, progress=drawing,
+            groups=_GROUPS[options.groups], unfold=options.unfold, values=options.values, other=other, progress=drawing,
         )  # fmt: skip
     if options.json:
         size = {"width": written.width, "height": written.height, "scale": written.scale}

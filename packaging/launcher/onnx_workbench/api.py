@@ -525,6 +525,7 @@ def render(
     direction: Literal["down", "right"] = "down",
     theme: Literal["light", "dark"] = "light",
     groups: bool | None = None,
+    unfold: bool = False,
     values: StrPath | None = None,
     other: Model | Document | None = None,
     progress: Progress = SILENT,
@@ -532,10 +533,11 @@ def render(
     """Draw a model into an SVG, PNG or PDF file, or as a web page, by the extension. Needs Qt, but no display.
 
     `graph` is a body, function or training graph by its name; `direction` is which way it runs, `theme` the colours of
-    a picture, and `groups` says whether it is drawn as its groups (None: when it is large). `values`, an .npz file,
-    puts their ranges beside the edges, and `other`, an older model, marks what differs from it; with it, the main graph
-    is drawn. A web page (.html) is one file that asks the network for nothing: groups open in it, and it shows facts of
-    nodes and values. About a second for 1,000 nodes.
+    a picture, and `groups` says whether it is drawn as its groups (None: when it is large). With `unfold` a picture has
+    boxes for the nodes that only compute sizes or prepare weights too, as a web page always has. `values`, an .npz
+    file, puts their ranges beside the edges, and `other`, an older model, marks what differs from it; with it, the main
+    graph is drawn. A web page (.html) is one file that asks the network for nothing: groups open in it, and it shows
+    facts of nodes and values. About a second for 1,000 nodes.
 
     Returns the size of the drawing, and in `loss` what does not fit into it. ModelError: another extension, no such
     graph, or a file cannot be read or written.
@@ -565,7 +567,7 @@ def render(
         page = web_page(root, title=title, direction=direction, groups=groups, notes=notes, progress=progress)
         return page.save(target)
     return render_graph(
-        root, target, direction=direction, theme=theme, groups=groups, note_of=notes.note_of,
+        root, target, direction=direction, theme=theme, groups=groups, unfold=unfold, note_of=notes.note_of,
         coloring_of=coloring_of(notes), progress=progress,
     )  # fmt: skip
 

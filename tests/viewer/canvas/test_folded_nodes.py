@@ -365,3 +365,10 @@ def test_open_groups_and_bodies_are_restored(show, qtbot, branching_model):
     view.scenes.restore_open_parts(saved)
     wait(qtbot, view)
     assert [item.title for item in view.scene.drawing.boxes] == before
+
+
+def test_a_picture_has_the_folded_nodes_where_that_is_wanted(qapp, reshaped, tmp_path):
+    path = tmp_path / "graph.svg"
+    for unfold in (False, True):
+        render_graph(reshaped.model().graph, path, groups=False, unfold=unfold)
+        assert [f">{operator}</text>" in path.read_text("utf-8") for operator in (*SIZES, "Cast")] == [unfold] * 5

@@ -57,7 +57,7 @@ READABLE = 0.5
 SUFFIXES = (".png", ".svg", ".pdf")
 
 _MANY = 2000  # nodes; a picture cannot be opened further, so it shows the nodes of graphs up to this size
-#: A graph this many times as tall as wide, and taller than this, is broken into columns on PNG and PDF.
+#: A graph this many times as tall as wide, and taller than this, is broken into columns.
 _SLENDER = 6.0
 _TALL = 4000.0
 _ASPECT = 1.4  # height by width of a picture in columns
@@ -96,17 +96,19 @@ def render_graph(
     direction: Direction = "down",
     theme: Literal["light", "dark"] = "light",
     groups: bool | None = None,
+    unfold: bool = False,
     note_of: NoteOf = no_note,
     coloring_of: Callable[[Scene, Theme], Coloring] = by_category,
     progress: Progress = SILENT,
 ) -> Exported:
     """Draw a graph up, lay it out and write it, without a window; makes a QGuiApplication when there is none.
 
-    It is drawn as it is first seen in a window: a large one (`groups` None), or any, as its groups.
+    It is drawn as it is first seen in a window: a large one (`groups` None), or any, as its groups; with `unfold` the
+    nodes that tags stand for too.
     """
     application = QGuiApplication.instance() or QGuiApplication(["onnx-workbench"])
     schemas.preload()
-    options = DrawingOptions(direction=direction, groups=groups, many=_MANY)
+    options = DrawingOptions(direction=direction, groups=groups, many=_MANY, fold_nodes=not unfold)
     expanded: set[Hashable] = set()
     tree = ScopeTree(Scope((), ""), {})
     if options.are_grouped(graph):
@@ -144,8 +146,7 @@ def export_scene(
     shades = colouring or by_category(scene, theme)
     fonts = Fonts()  # its own: exports run in threads
     labels = EdgeLabels(scene, fonts, type_of, note_of)
-    is_wrapped = area is None and target.suffix.lower() != ".svg"
-    picture = _Picture(scene, theme, area, shades, fonts, labels, progress, is_wrapped=is_wrapped)
+    picture = _Picture(scene, theme, area, shades, fonts, labels, progress)
     match target.suffix.lower():
         case ".png":
             return picture.png(target)
@@ -236,15 +237,13 @@ class _Picture:
         fonts: Fonts,
         labels: EdgeLabels,
         progress: Progress,
-        *,
-        is_wrapped: bool,
     ) -> None:
         self._theme = theme
         self._fonts = fonts
         self._legend = colouring.legend
         self._progress = progress
         self._area = whole = _with_labels(scene.bounds, labels) if area is None else area
-        self._columns = columns(scene, whole) if is_wrapped else [PageColumn(whole[1], whole[3], 0.0, 0.0)]
+        self._columns = columns(scene, whole) if area is None else [PageColumn(whole[1], whole[3], 0.0, 0.0)]
         if len(self._columns) > 1:
             last = self._columns[-1]
             high = max(column.bottom - column.top for column in self._columns)
@@ -344,9 +343,14 @@ class _Picture:
 
     def svg(self, path: Path) -> Exported:
         """At full size, whatever that is."""
+        strips = []
+        if len(self._columns) > 1:
+            left = self._area[0] - _COLUMN_GAP / 2
+            right = left + self._column_width + _COLUMN_GAP
+            strips = [((left, one.top, right, one.bottom), one.right, one.up) for one in self._columns]
         with replacing(path) as file:
             text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="\n")
-            self._svg.write(text, self._outer, self._legend_place, self._progress)
+            self._svg.write(text, self._outer, self._legend_place, strips, self._progress)
             text.detach()
         wide, high = self._size
         return Exported(path, round(wide), round(high), 1.0)

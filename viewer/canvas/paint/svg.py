@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TextIO
 
@@ -45,8 +45,18 @@ class SvgWriter:
         self._colouring = colouring
         self._rise = {style: fonts.ascent(style) - fonts.height(style) / 2 for style in Style}
 
-    def write(self, file: TextIO, area: Area, legend_at: tuple[float, float], progress: Progress = SILENT) -> None:
-        """Write what there is; `area` is the part of the scene the image shows, the legend's place in it included."""
+    def write(
+        self,
+        file: TextIO,
+        area: Area,
+        legend_at: tuple[float, float],
+        strips: Sequence[tuple[Area, float, float]] = (),
+        progress: Progress = SILENT,
+    ) -> None:
+        """Write what there is; `area` is the part of the scene the image shows, the legend's place in it included.
+
+        `strips`, if any, are the parts that stand beside each other in it, and how far each is moved right and up.
+        """
         left, top, right, bottom = area
         wide, high = right - left, bottom - top
         file.write(
@@ -56,25 +66,36 @@ class SvgWriter:
         )
         total = len(self._scene.boxes) + len(self._scene.drawing.edges)
         done = 0
-        legend = self._legend(area, *legend_at)
-        for part in (
-            self._frames(),
-            self._edges(),
-            self._frame_titles(),
-            self._boxes(),
-            self._label_texts(*area),
-            legend,
-        ):
+        parts = [self._strip(number, *strip) for number, strip in enumerate(strips)] or [self._parts(area)]
+        for part in (*parts, self._legend(area, *legend_at)):
             lines: list[str] = []
             for line in part:
                 lines.append(line)
+                done += 1
                 if len(lines) >= _CHUNK:
-                    done += len(lines)
                     progress.report(min(done, total), total, "Writing SVG")
                     file.write("\n".join(lines) + "\n")
                     lines.clear()
+            progress.report(min(done, total), total, "Writing SVG")
             file.write("\n".join(lines) + "\n")
         file.write("</svg>\n")
+
+    def _parts(self, area: Area) -> Iterator[str]:
+        """What is between the upper and the lower edge of an area, from the back to the front."""
+        _, top, _, bottom = area
+        yield from self._frames(top, bottom)
+        yield from self._edges(top, bottom)
+        yield from self._frame_titles(top, bottom)
+        yield from self._boxes(top, bottom)
+        yield from self._label_texts(*area)
+
+    def _strip(self, number: int, area: Area, right: float, up: float) -> Iterator[str]:
+        left, top, end, bottom = area
+        shape = f'<rect x="{left:.0f}" y="{top:g}" width="{end - left:.0f}" height="{bottom - top:g}"/>'
+        yield f'<clipPath id="strip{number}">{shape}</clipPath>'
+        yield f'<g transform="translate({right:g} {-up:g})" clip-path="url(#strip{number})">'
+        yield from self._parts(area)
+        yield "</g>"
 
     def _styles(self) -> str:
         """A class for each look, never two of one element: simple readers know only one."""
@@ -114,14 +135,17 @@ class SvgWriter:
     def _containers(self) -> dict[int, Box]:
         return {number: box for number, box in enumerate(self._scene.boxes) if box.kind is Kind.CONTAINER}
 
-    def _edges(self) -> Iterator[str]:
+    def _edges(self, top: float, bottom: float) -> Iterator[str]:
         scene = self._scene
+        highest, lowest = scene.pieces[:, :, 1].min(1).tolist(), scene.pieces[:, :, 1].max(1).tolist()
         straight = (~scene.curved).tolist()
         points = scene.pieces.round(1).reshape(-1, 8).tolist()
         dashed = scene.drawing.dashed.tolist()
         for edge in range(len(scene.drawing.edges)):
             pieces = scene.pieces_of(edge)
             if pieces.start == pieces.stop:
+                continue
+            if min(highest[pieces.start : pieces.stop]) > bottom or max(lowest[pieces.start : pieces.stop]) < top:
                 continue
             x, y = points[pieces.start][:2]
             path = [f"M{x:g} {y:g}"]
@@ -135,29 +159,35 @@ class SvgWriter:
             kind = "d" if dashed[edge] else "e"
             yield f'<path class="{kind}" d="{"".join(path)}"/><polygon class="a" points="{tip}"/>'
 
-    def _frames(self) -> Iterator[str]:
+    def _frames(self, upper: float, lower: float) -> Iterator[str]:
         depths = self._scene.depths
         for index, box in self._containers().items():
             left, top, width, height = self._scene.rect(index)
+            if top > lower or top + height < upper:
+                continue
             yield _rect(f"g{depths[index] % 2}", left + 0.5, top + 0.5, width - 1, height - 1, RADIUS)
             if box.category:
                 yield _rect(f"k{box.category}", left + 5, top + 6, 4, HEADER - 12, 2)
 
-    def _frame_titles(self) -> Iterator[str]:
+    def _frame_titles(self, upper: float, lower: float) -> Iterator[str]:
         """Over the edges into a body: none strikes through its name."""
         depths = self._scene.depths
         for index, box in self._containers().items():
             left, top, width, _ = self._scene.rect(index)
+            if top > lower or top + HEADER < upper:
+                continue
             stripe = STRIPE if box.category else 0.0
             x, y, wide, high = title_ground(box, self._fonts, left + stripe, top)
             yield _rect(f"gr{depths[index] % 2}", x, y, wide, high, 0)
             yield from self._title(box, left + stripe, top, width - stripe, "t", "m")
 
-    def _boxes(self) -> Iterator[str]:
+    def _boxes(self, upper: float, lower: float) -> Iterator[str]:
         colors = self._colouring.indices.tolist()
         rects = self._scene.rects.tolist()
         for index, box in enumerate(self._scene.boxes):
             left, top, width, height = rects[index]
+            if top > lower or top + height < upper:
+                continue
             match box.kind:
                 case Kind.CONTAINER:
                     continue

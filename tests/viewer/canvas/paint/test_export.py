@@ -315,3 +315,21 @@ def test_a_picture_of_a_slender_graph_can_be_read_and_has_every_box(tmp_path):
     height, width = scene_of(graph).corners[1, 2:] - scene_of(graph).corners[1, :2]
     boxes = is_header.sum() / (height * width * render_graph(graph, tmp_path / "graph.png").scale ** 2)
     assert boxes == pytest.approx(200, rel=0.25)  # the titles are of another colour
+
+
+def test_an_svg_of_a_slender_graph_stands_in_columns_with_each_box_in_one(tmp_path):
+    graph = long_chain(300).model().graph
+    scene = scene_of(graph)
+    whole = export_scene(scene, tmp_path / "graph.svg", load_theme("light"))
+    picture = export_scene(scene, tmp_path / "graph.pdf", load_theme("light"))
+    assert whole.height < scene.bounds[3] / 3
+    assert whole.width / whole.height == pytest.approx(picture.width / picture.height, rel=0.02)
+    root = ET.parse(tmp_path / "graph.svg").getroot()
+    parts = root.findall(f"{SVG}g")
+    assert len(parts) == len(columns(scene, scene.bounds))
+    clips = [part.get("clip-path") for part in parts]
+    assert clips == [f"url(#{clip.get('id')})" for clip in root.findall(f"{SVG}clipPath")]
+    shown = [text.text for part in parts for text in part.iter(f"{SVG}text")]
+    once = texts(tmp_path / "graph.svg")
+    export_scene(scene, tmp_path / "area.svg", load_theme("light"), area=scene.bounds)
+    assert sorted(shown) == sorted(once) == sorted(texts(tmp_path / "area.svg")), "nothing is lost or there twice"
