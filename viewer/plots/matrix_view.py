@@ -350,6 +350,18 @@ class MatrixView(QWidget):
             self._bring_into_view(self._rect_of(self._cell))
         self._tell()
 
+    def show_cell(self, down: int, across: int) -> None:
+        """Go to the cell that stands for a row and a column, by the numbers beside the picture."""
+        axes = None if self.picture is None else self.picture.axes
+        if axes is None or not axes[0] or not axes[1]:
+            return
+        row, column = (
+            (min(at, axis[-1]) - axis.start) // axis.step for at, axis in zip((down, across), axes, strict=True)
+        )
+        self._cell = 0, row, column
+        self._bring_into_view(self._rect_of(self._cell))
+        self._tell()
+
     def _bring_into_view(self, rect: QRectF) -> None:
         frame = self._frame()
         across = max(frame.left() - rect.left(), 0.0) or min(frame.right() - rect.right(), 0.0)

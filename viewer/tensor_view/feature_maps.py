@@ -88,6 +88,9 @@ class _Mosaic:
         pages = page_count(reader.shape, axis)
         self._first = min(request.page, pages - 1) * MOST_PLANES
         self._count = min(reader.shape[axis] - self._first, MOST_PLANES)
+        self._is_lone = request.plane is not None
+        if request.plane is not None:
+            self._first, self._count = min(request.plane, reader.shape[axis] - 1), 1
         side = max(16, int(_WHOLE_SIDE / sqrt(self._count)))
         self._down, self._across = sampled(self._rows, side), sampled(self._columns, side)
         self._tiles = Tiles(self._count, len(self._down), len(self._across))
@@ -113,7 +116,8 @@ class _Mosaic:
         word = "head " if self._attends else ""
         labels = tuple((*tiles.place(plane), f"{word}{self._first + plane}") for plane in range(self._count))
         whole = self._picture(pixels, where, reads)
-        return replace(whole, note=self._note(), step=step, detail=detail, labels=labels if self._count > 1 else ())
+        whole = replace(whole, note=self._note(), step=step, detail=detail, labels=labels if self._count > 1 else ())
+        return replace(whole, axes=(down, across), names=("query", "key"), stretch=True) if self._is_lone else whole
 
     def _choose_scales(self, values: NDArray[np.float64]) -> list[ColorScale]:
         colours = map_of(self._request)
@@ -131,7 +135,9 @@ class _Mosaic:
     def _note(self) -> str:
         notes = [sampling_note(self._down, self._across)]
         total = self._reader.shape[self._axis]
-        if total > self._count:
+        if self._is_lone:
+            notes.append(f"head {number_text(self._first)} of {number_text(total)}")
+        elif total > self._count:
             first, last = number_text(self._first), number_text(self._first + self._count - 1)
             notes.append(f"{first} to {last} of {number_text(total)}")
         if self._attends:

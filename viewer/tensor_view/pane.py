@@ -159,6 +159,7 @@ class TensorPane(QWidget):
         self.options = ViewOptions()
         self.options.wished.connect(self._show_view)
         self.options.format_chosen.connect(self._on_format)
+        self.options.weight_chosen.connect(self._show_weight)
         self.slices = self.options.slices
         self.slices.changed.connect(self._on_slice)
         self._make_views()
@@ -452,6 +453,8 @@ class TensorPane(QWidget):
         self.slices.show_whole(whole)
         is_paged = view in MOSAICS and whole is not None and bool(reader.size)
         self.options.show_pages(feature_maps.page_count(reader.shape, whole) if is_paged and whole is not None else 1)
+        heads = reader.shape[whole] if view == "Attention" and is_paged and whole is not None else None
+        self.options.show_heads(None if heads is None else (heads, *which.size(reader.shape)))
         if not reader.size:
             self.notice.setText("It has no elements.")
             self.stack.setCurrentWidget(self.notice)
@@ -469,6 +472,8 @@ class TensorPane(QWidget):
                 self._settle()
                 self._drawn = drawing
                 show(result)
+                if view == "Attention":
+                    self._show_weight(self.options.query.value(), self.options.key.value())
                 self.stack.setCurrentWidget(widget)
 
         def finished() -> None:
@@ -546,6 +551,11 @@ class TensorPane(QWidget):
     @property
     def _picture_request(self) -> PictureRequest:
         return self.options.request(differences=self.mode_box.currentIndex() == 2)
+
+    def _show_weight(self, query: int, key: int) -> None:
+        """Mark a weight of the attention of one head; what it is stands below the picture."""
+        if self._picture_request.plane is not None:
+            self.picture.show_cell(query, key)
 
     def _on_slice(self, which: TensorSlice) -> None:
         self._show_view()

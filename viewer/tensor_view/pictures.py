@@ -38,6 +38,7 @@ class PictureRequest:
 
     page: int = 0  # of a mosaic that has too many planes for one
     planes: int | None = None  # the axis of the mosaic, or of the colour channels
+    plane: int | None = None  # the one of a mosaic that is shown alone
     same_range: bool = True
     order: str = "RGB"
     normalisation: Normalisation = "fit range"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtWidgets import QCheckBox, QSpinBox, QWidget
 
@@ -17,6 +19,7 @@ class ViewOptions(QWidget):
     """The bar above a view; shows the options that apply to it."""
 
     wished = Signal()  # the user changed an option
+    weight_chosen = Signal(int, int)  # query and key of an attention
     format_chosen = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -34,6 +37,10 @@ class ViewOptions(QWidget):
         self.page.setPrefix("page ")
         self.page.setKeyboardTracking(False)
         self.page.valueChanged.connect(lambda _: self.wished.emit())
+        self.head = _number_box("Head", -1, self.wished.emit)
+        self.head.setSpecialValueText("all heads")
+        self.query = _number_box("Query", 0, self._choose_weight)
+        self.key = _number_box("Key", 0, self._choose_weight)
         self.order_box = combo("Channels", lambda _: self.wished.emit())
         self.order_box.addItems(CHANNEL_ORDERS)
         self.range_box = combo("Which range the values have", lambda _: self.wished.emit())
@@ -47,6 +54,9 @@ class ViewOptions(QWidget):
         for option in (
             self.slices,
             self.page,
+            self.head,
+            self.query,
+            self.key,
             self.log,
             self.same_range,
             self.order_box,
@@ -55,6 +65,10 @@ class ViewOptions(QWidget):
         ):
             self._row.addWidget(option)
         self.show_pages(1)
+        self.show_heads(None)
+
+    def _choose_weight(self) -> None:
+        self.weight_chosen.emit(self.query.value(), self.key.value())
 
     def add(self, widget: QWidget) -> None:
         """Append a widget, which shows itself where it is needed."""
@@ -77,6 +91,17 @@ class ViewOptions(QWidget):
         self.page.setSuffix(f" of {count:,}")
         self.page.setVisible(count > 1)
 
+    def show_heads(self, counts: tuple[int, int, int] | None) -> None:
+        """Offer so many heads of an attention, and queries and keys of the head that is shown alone."""
+        head, query, key = self.head, self.query, self.key
+        for box, count in zip((head, query, key), counts or (0, 0, 0), strict=True):
+            with QSignalBlocker(box):
+                box.setMaximum(max(count - 1, box.minimum()))
+        head.setVisible(counts is not None and counts[0] > 0)
+        is_lone = head.isVisibleTo(self) and head.value() >= 0
+        query.setVisible(is_lone)
+        key.setVisible(is_lone)
+
     def take(self, other: ViewOptions) -> None:
         """Copy the options of another bar."""
         self.same_range.setChecked(other.same_range.isChecked())
@@ -88,10 +113,23 @@ class ViewOptions(QWidget):
 
     def request(self, *, differences: bool) -> PictureRequest:
         """Return the options for images."""
+        is_lone = self.head.isVisibleTo(self) and self.head.value() >= 0
         return PictureRequest(
+            plane=self.head.value() if is_lone else None,
             page=self.page.value() - 1,
             same_range=self.same_range.isChecked(),
             order=self.order_box.currentText(),
             normalisation=NORMALISATIONS[max(self.range_box.currentIndex(), 0)],
             differences=differences,
         )
+
+
+def _number_box(name: str, least: int, changed: Callable[[], object]) -> QSpinBox:
+    box = QSpinBox()
+    box.setAccessibleName(name)
+    box.setPrefix(f"{name.lower()} ")
+    box.setKeyboardTracking(False)
+    box.setMinimum(least)
+    box.setValue(least)
+    box.valueChanged.connect(lambda _: changed())
+    return box

@@ -643,3 +643,29 @@ def test_pages_of_feature_maps_are_turned(qtbot, panel, chain):
     qtbot.waitUntil(lambda: panel.pane.picture.picture.labels[0][2] == "288", timeout=30_000)
     look(qtbot, panel, "Heat map", panel.pane.picture)
     assert not page.isVisible()
+
+
+def test_one_head_of_an_attention_is_shown_with_the_weight_of_a_query_and_a_key(qtbot, panel, chain):
+    weights = np.random.default_rng(0).random((1, 4, 6, 5), np.float32)
+    select(qtbot, panel, put(chain, weights))
+    look(qtbot, panel, "Attention", panel.pane.picture)
+    options, picture = panel.pane.options, panel.pane.picture
+    assert options.head.text() == "all heads"
+    assert (options.query.isVisible(), options.key.isVisible()) == (False, False)
+    options.head.setValue(2)
+    settled(qtbot, panel)
+    qtbot.waitUntil(lambda: picture.picture.axes is not None)
+    assert picture.picture.names == ("query", "key")
+    assert picture.picture.note.endswith("head 2 of 4; query ↓, key →")
+    assert picture.image.height() == 6
+    options.query.setValue(5)
+    options.key.setValue(3)
+    assert picture.cell_text == f"head 2: query 5, key 3 = {weights[0, 2, 5, 3]:.6g}"
+    options.head.setValue(1)
+    settled(qtbot, panel)
+    qtbot.waitUntil(lambda: picture.cell_text.startswith("head 1: query 5, key 3"))
+    options.head.setValue(-1)
+    settled(qtbot, panel)
+    qtbot.waitUntil(lambda: picture.picture.axes is None)
+    look(qtbot, panel, "Heat map", panel.pane.picture)
+    assert not options.head.isVisible()
