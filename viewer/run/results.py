@@ -603,11 +603,17 @@ class Results(QObject):
         self._iterating = chosen, task
 
     def _show_result(self, record: RunRecord, result: RunResult, iterations: Mapping[LoopKey, int]) -> None:
-        record.last = (record.last or record.result) if iterations else None
-        record.result, record.iterations, record.problems = result, iterations, {}
+        """Show the run by another record: what others know of the one before is of other iterations."""
+        last = (record.last or record.result) if iterations else None
+        shown = replace(record, result=result, iterations=iterations, last=last, problems={})
         self._iterating = None
+        self._records = [shown if one is record else one for one in self._records]
+        if self._reference is not None and self._reference.record is record:
+            self._reference.record = shown
         if record is self.current:
-            self._cancel(lambda one, _value: one is record)
+            self.current = shown
+            self._nodes = None
+            self._cancel_old()
             self.changed.emit(None)
 
     def _refuse_iteration(self, error: BaseException) -> None:

@@ -125,6 +125,21 @@ def test_values_in_a_body_are_of_the_iteration_chosen(qtbot, shown):
     assert not workspace.results.iterations
 
 
+def test_edges_show_the_iteration_chosen(qtbot, shown):
+    workspace = shown(LOOPS)
+    notes, i = workspace.runs.edge_notes, found(workspace, "i")
+
+    def shows(text):
+        qtbot.waitUntil(lambda: (note := notes.note_of(i)) is not None and note.text == text)
+
+    workspace.navigation.show(i.graph)
+    shows("= 2")
+    choose(qtbot, workspace, bar(workspace).iterations[0], 1)
+    shows("= 1")
+    choose(qtbot, workspace, bar(workspace).iterations[0], 2)
+    shows("= 2")
+
+
 def test_the_chosen_iteration_stays_when_the_run_is_repeated(qtbot, shown):
     workspace = shown(LOOPS)
     workspace.selection.set([found(workspace, "outer")])
