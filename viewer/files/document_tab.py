@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
 from onnx_workbench.model.analysis.call_graph import holders
 from onnx_workbench.model.ir.graph import Node, Value
@@ -17,6 +17,7 @@ from onnx_workbench.viewer.files.autosave import Autosave
 from onnx_workbench.viewer.files.read_model import identity_at, identity_read
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.widgets.breadcrumb import Breadcrumb
+from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
 from onnx_workbench.viewer.widgets.message_bar import MessageBar
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.canvas.graph_view import GraphView
     from onnx_workbench.viewer.files.side_by_side import SideBySide
     from onnx_workbench.viewer.run.scope_bar import ScopeBar
+
+_LEAST_PATH = 160  # px of the path; with less beside them, the selectors of a run wrap to another line
 
 
 class DocumentTab(QWidget):
@@ -67,9 +70,9 @@ class DocumentTab(QWidget):
         layout = QVBoxLayout(pane)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
-        way = QHBoxLayout()
-        way.setSpacing(0)
-        way.addWidget(self.breadcrumb, 1)
+        way = FlowLayout(2)
+        self.breadcrumb.setMinimumWidth(_LEAST_PATH)
+        way.add_filling(self.breadcrumb)
         way.addWidget(self.scope_bar)
         layout.addLayout(way)
         line = QFrame()

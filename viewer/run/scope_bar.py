@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QSizePolicy, QSpinBox, QWidget
+from PySide6.QtWidgets import QComboBox, QSpinBox, QWidget
 
 from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
 from onnx_workbench.viewer.core.event_loop import Debounce
@@ -21,6 +20,7 @@ from onnx_workbench.viewer.run.run_scopes import (
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.labels import name_of, path_to
+from onnx_workbench.viewer.widgets.flow_layout import FlowLayout, labelled
 
 _MOST = 28  # characters of a name
 
@@ -32,10 +32,10 @@ class ScopeBar(QWidget):
         super().__init__(parent)
         self._workspace = workspace
         self._scopes = RunScopes()
-        self._layout = QHBoxLayout(self)
-        self._layout.setContentsMargins(8, 0, 8, 0)
-        self._layout.setSpacing(6)
-        self.setSizePolicy(QSizePolicy.Policy.Minimum, QSizePolicy.Policy.Fixed)
+        self.iterations: list[QSpinBox] = []  # the selectors of iterations, outermost loop first
+        self._layout = FlowLayout(12)
+        self._layout.setContentsMargins(8, 1, 8, 1)
+        self.setLayout(self._layout)
         self._refreshing = Debounce(self.refresh, self)
         workspace.navigation.graph_shown.connect(self._on_graph)
         workspace.selection.changed.connect(self._refresh_later)
@@ -75,6 +75,7 @@ class ScopeBar(QWidget):
             self._show_numbers()
             return
         self._scopes = scopes
+        self.iterations = []
         while (child := self._layout.takeAt(0)) is not None:
             if (widget := child.widget()) is not None:
                 widget.hide()
@@ -111,7 +112,7 @@ class ScopeBar(QWidget):
         box.setCurrentIndex(shown)
         box.setAccessibleName(name)
         box.activated.connect(chosen)
-        self._add_named(name, box)
+        self._layout.addWidget(labelled(name, box))
 
     def _add_loop(self, loop: LoopScope) -> None:
         is_lone = len(self._scopes.loops) == 1
@@ -129,18 +130,12 @@ class ScopeBar(QWidget):
             else "The iteration can be chosen once the run has ended."
         )
         spin.valueChanged.connect(partial(self._choose, spin))
-        self._add_named(name, spin)
+        self.iterations.append(spin)
+        self._layout.addWidget(labelled(name, spin))
 
     def _choose(self, spin: QSpinBox, number: int) -> None:
         loop = self._scopes.loops[self.iterations.index(spin)]
         self._workspace.results.show_iterations(with_iteration(self._scopes, loop.key, number))
-
-    @property
-    def iterations(self) -> list[QSpinBox]:
-        """The selectors of iterations, outermost loop first."""
-        items = (self._layout.itemAt(index) for index in range(self._layout.count()))
-        widgets = (None if item is None else item.widget() for item in items)
-        return [widget for widget in widgets if isinstance(widget, QSpinBox)]
 
     def _show_numbers(self) -> None:
         for spin, loop in zip(self.iterations, self._scopes.loops, strict=True):
@@ -150,13 +145,6 @@ class ScopeBar(QWidget):
             spin.setValue(loop.shown)
             spin.blockSignals(False)
             spin.setEnabled(loop.can_choose and loop.count > 1)
-
-    def _add_named(self, name: str, widget: QWidget) -> None:
-        label = QLabel(name)
-        label.setBuddy(widget)
-        label.setTextFormat(Qt.TextFormat.PlainText)
-        self._layout.addWidget(label)
-        self._layout.addWidget(widget)
 
 
 def _structure(scopes: RunScopes) -> tuple[object, ...]:
