@@ -44,7 +44,7 @@ class Cloner:
     def value(self, value: Value) -> Value:
         """A copy of a value's name, type, texts and constant; not linked to anything."""
         copy = Value(self._rename(value.name), value.type)
-        copy._details = value._read()
+        copy._details = value.details
         copy._source = value._source
         copy.initializer = value.initializer
         self.values[value] = copy

@@ -102,9 +102,15 @@ class Transaction:
 
     def repeat(self, steps: Iterable[Step]) -> None:
         """Apply steps that were done to a copy of the model: none changes nothing or brings what no file can hold."""
-        for step in steps:
-            self._inverses.append(self._apply(step))
-            self._steps.append(step)
+        steps = list(steps)
+        start = len(self._inverses)
+        try:
+            _apply_all(steps, self._listeners, self._inverses)
+        except BaseException:
+            self._steps += steps[: len(self._inverses) - start]
+            self._taken_back()
+            raise
+        self._steps += steps
 
     def _apply(self, step: Step) -> Step:
         for listener in self._listeners:
@@ -283,11 +289,8 @@ class Document:
 
     def _applied(self, steps: Sequence[Step], kind: ChangeKind, target: HistoryEntry) -> tuple[Step, ...]:
         """Apply the steps of an undo or redo; returns what takes each back."""
-        listening, inverses = self._listening(kind, target), []
-        for step in steps:
-            for listener in listening:
-                listener.before(step)
-            inverses.append(step.apply())
+        inverses: list[Step] = []
+        _apply_all(steps, self._listening(kind, target), inverses)
         return tuple(inverses)
 
     def _listening(self, kind: ChangeKind, target: HistoryEntry | None = None) -> list[StepListener]:
@@ -438,6 +441,14 @@ class Document:
             _tell_all(self._listeners, change)
         finally:
             self._is_telling = False
+
+
+def _apply_all(steps: Iterable[Step], listeners: Sequence[StepListener], inverses: list[Step]) -> None:
+    """Apply steps, and append what takes each back."""
+    for step in steps:
+        for listener in listeners:
+            listener.before(step)
+        inverses.append(step.apply())
 
 
 def _tell_all(listeners: Iterable[Callable[..., object]], *news: Change) -> None:

@@ -8,18 +8,19 @@ then what it returned, leaves every object, order and position as it was. Steps 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from enum import Enum, auto
+from functools import cache
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple, TypeVar, get_args
 
 from onnx_workbench.model.ir.attributes import Attribute, is_same
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Use, Value, Values
-from onnx_workbench.model.ir.lazy_details import Details
 from onnx_workbench.model.ir.name_index import NameIndex
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
+from onnx_workbench.model.ir.types import Type
 
 _Used = TypeVar("_Used", Value, Value | None)
 
@@ -54,21 +55,26 @@ def _is(role: Role, key: str = "", kind: type[Any] | None = None, *, optional: b
     return {"role": role, "key": key, "kind": kind, "is_optional": optional}
 
 
-_REFERENCES: dict[type[BaseStep], tuple[Reference, ...]] = {}
-
-
+@cache
 def references_of(kind: type[BaseStep]) -> tuple[Reference, ...]:
     """The fields of a kind of step that have a role, in order."""
-    found = _REFERENCES.get(kind)
-    if found is None:
-        found = tuple(Reference(f.name, **f.metadata) for f in fields(kind) if f.metadata)
-        _REFERENCES[kind] = found
-    return found
+    return tuple(Reference(f.name, **f.metadata) for f in fields(kind) if f.metadata)
+
+
+@cache
+def _fields_touched(kind: type[BaseStep]) -> tuple[str, ...]:
+    """Names of the fields with the objects that a kind of step changes."""
+    return tuple(
+        name
+        for name, role, *_ in references_of(kind)
+        if role is Role.CHANGED or role is Role.NODE or (role is Role.VALUE and name in kind.identity)
+    )
 
 
 class BaseStep:
     """Base of all kinds of steps. A kind declares, with its fields, the role of each.
 
+    A step never changes; its dataclass is not frozen only because that doubles the time of making one.
     `verb` is its name in recordings. `identity` names the fields that identify what it sets, and `content` the one
     with the new value. Override what these declarations do not express.
     """
@@ -96,11 +102,7 @@ class BaseStep:
     @property
     def touched(self) -> Iterable[Target]:
         """The objects it changes, for views that update only what changed."""
-        return [
-            getattr(self, name)
-            for name, role, *_ in references_of(type(self))
-            if role is Role.CHANGED or role is Role.NODE or (role is Role.VALUE and name in self.identity)
-        ]
+        return [getattr(self, name) for name in _fields_touched(type(self))]
 
     @property
     def mentioned(self) -> Sequence[Value | None]:
@@ -124,7 +126,7 @@ class BaseStep:
         return bool(new == old) and (not isinstance(new, Attribute) or is_same(new.value, old.value))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class SetField(BaseStep):
     """Replace one plain field of an object: see FIELDS for which ones each kind of object has."""
 
@@ -144,30 +146,16 @@ class SetField(BaseStep):
     def apply(self) -> SetField:
         """Make the change; returns its inverse."""
         target, field = self.target, self.field
-        if field not in FIELDS[type(target)]:
+        setter = _SETTERS[type(target)].get(field)
+        if setter is None:
             msg = f"{type(target).__name__} has no field {field!r} that a step may set"
             raise ValueError(msg)
         old = getattr(target, field)
-        if isinstance(target, (Node, Value)) and field in _DETAILS:
-            details = target.details if isinstance(target, Node) else target._read()
-            target._details = replace(details, **{field: self.value})
-        elif isinstance(target, Value) and field == "type":
-            target._read()
-            target._type = self.value
-        elif isinstance(target, (Model, TrainingInfo)):
-            before = _training_graphs(target, field)
-            setattr(target, field, self.value)
-            _adopt(target, field)
-            _relink(before, _training_graphs(target, field))
-        else:
-            setattr(target, field, Values(self.value) if field == "declared" else self.value)
-            _note_field(target, field, self.value)
-            if isinstance(target, Function) and target.model is not None and field in _KEY:
-                target.model.forget_keys()
+        setter(target, field, self.value)
         return SetField(target, field, old)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class SetAttribute(BaseStep):
     """Set, replace or (None) remove an attribute of a node; `index` is its place when it is a new one."""
 
@@ -209,7 +197,7 @@ class SetAttribute(BaseStep):
         return SetAttribute(node, self.name, old, index)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class InsertNode(BaseStep):
     """Put a node, with its output values, into a graph before another node (None: at the end)."""
 
@@ -234,7 +222,7 @@ class InsertNode(BaseStep):
         return RemoveNode(node)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class RemoveNode(BaseStep):
     """Take a node out of its graph. Uses of its outputs stay and refer to values without a producer."""
 
@@ -263,7 +251,7 @@ class RemoveNode(BaseStep):
         return InsertNode(graph, node, before)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class SetInputs(BaseStep):
     """Replace all inputs of a node; None is an omitted one."""
 
@@ -290,7 +278,7 @@ class SetInputs(BaseStep):
         return SetInputs(node, old)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class SetInput(BaseStep):
     """Connect one existing input of a node to a value, or disconnect it (None)."""
 
@@ -316,7 +304,7 @@ class SetInput(BaseStep):
         return SetInput(node, index, old)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class MoveUses(BaseStep):
     """Let uses of one value be uses of another: one step however many there are. Costs as much as there are.
 
@@ -375,7 +363,7 @@ class MoveUses(BaseStep):
         return MoveUses(target, source, self.uses, before)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class SetOutputs(BaseStep):
     """Replace the output values of a node; a value taken away is left without a producer.
 
@@ -402,7 +390,7 @@ class SetOutputs(BaseStep):
         return SetOutputs(node, old)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class SetGraphInputs(BaseStep):
     """Replace the list of inputs of a graph."""
 
@@ -424,7 +412,7 @@ class SetGraphInputs(BaseStep):
         return SetGraphInputs(graph, old)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class SetGraphOutputs(BaseStep):
     """Replace the list of values a graph returns."""
 
@@ -450,7 +438,7 @@ class SetGraphOutputs(BaseStep):
         return SetGraphOutputs(graph, old)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class SetInitializer(BaseStep):
     """Give a value of a graph a constant, replace it, or (None) take it away; `index` is its place in the list."""
 
@@ -501,26 +489,79 @@ KINDS_OF_STEPS: Mapping[str, type[BaseStep]] = {kind.verb: kind for kind in get_
 
 Target = Model | Graph | Function | TrainingInfo | Node | Value
 
-_DETAILS = frozenset(Details.__dataclass_fields__)
-_KEY = frozenset({"domain", "name", "overload"})  # of a function
 
+def _set_name(target: Node | Value, _field: str, name: str) -> None:
+    target.name = name
+    if (graph := target.graph) is not None and (known := graph.root._lookup) is not None:
+        known.named(target)
+
+
+def _set_details(target: Node | Value, field: str, content: Any) -> None:
+    target._details = target.details.replaced(field, content)
+
+
+def _set_type(value: Value, _field: str, type_: Type | None) -> None:
+    value._type = type_  # the old one was asked for, so none is left in the message
+
+
+def _set_declared(graph: Graph, _field: str, values: Iterable[Value]) -> None:
+    graph.declared = Values(values)
+    if known := _lookup(graph):
+        known.used(*graph.declared)
+
+
+def _set_key(function: Function, field: str, content: str) -> None:
+    setattr(function, field, content)
+    if function.model is not None:
+        function.model.forget_keys()
+
+
+def _set_parts(target: Model | TrainingInfo, field: str, parts: Any) -> None:
+    before = _training_graphs(target, field)
+    setattr(target, field, parts)
+    _adopt(target, field)
+    _relink(before, _training_graphs(target, field))
+
+
+def _setters(plain: str, **others: Callable[[Any, str, Any], None]) -> Mapping[str, Callable[[Any, str, Any], None]]:
+    return dict.fromkeys(plain.split(), setattr) | others
+
+
+#: How SetField sets each field that it may set, by kind of object.
+_SETTERS: Mapping[type, Mapping[str, Callable[[Any, str, Any], None]]] = {
+    Model: _setters(
+        "ir_version opset_imports producer_name producer_version domain model_version doc_string metadata"
+        " configurations unknown_changes",
+        functions=_set_parts,
+        training_info=_set_parts,
+    ),
+    Graph: _setters("name doc_string metadata quantization_annotations", declared=_set_declared),
+    Function: _setters(
+        "doc_string attributes attribute_defaults opset_imports metadata unknown_changes",
+        name=_set_key,
+        domain=_set_key,
+        overload=_set_key,
+    ),
+    TrainingInfo: _setters("initialization_binding update_binding", initialization=_set_parts, algorithm=_set_parts),
+    Node: _setters(
+        "op_type domain overload",
+        name=_set_name,
+        doc_string=_set_details,
+        metadata=_set_details,
+        device_configurations=_set_details,
+        unknown_changes=_set_details,
+    ),
+    Value: _setters(
+        "",
+        name=_set_name,
+        type=_set_type,
+        doc_string=_set_details,
+        metadata=_set_details,
+        unknown_changes=_set_details,
+    ),
+}
 #: What SetField may set, by kind of object.
-FIELDS: Mapping[type, frozenset[str]] = {
-    Model: frozenset({
-        "ir_version", "opset_imports", "producer_name", "producer_version", "domain", "model_version",
-        "doc_string", "metadata", "functions", "training_info", "configurations", "unknown_changes",
-    }),
-    Graph: frozenset({"name", "doc_string", "metadata", "declared", "quantization_annotations"}),
-    Function: frozenset({
-        "name", "domain", "overload", "doc_string", "attributes", "attribute_defaults", "opset_imports", "metadata",
-        "unknown_changes",
-    }),
-    TrainingInfo: frozenset({"initialization", "algorithm", "initialization_binding", "update_binding"}),
-    Node: frozenset({
-        "name", "op_type", "domain", "overload", "doc_string", "metadata", "device_configurations", "unknown_changes",
-    }),
-    Value: frozenset({"name", "type", "doc_string", "metadata", "unknown_changes"}),
-}  # fmt: skip
+FIELDS: Mapping[type, Collection[str]] = {kind: setters.keys() for kind, setters in _SETTERS.items()}
 
 
 def _add_use(value: Value, user: Node | Graph, index: int) -> None:
@@ -603,14 +644,6 @@ def _note_wires(node: Node, values: Collection[Value | None]) -> None:
     if known := _lookup(node.graph):
         known.used(*values)
         known.wired(node)
-
-
-def _note_field(target: Target, field: str, content: Any) -> None:
-    if isinstance(target, (Node, Value)):
-        if field == "name" and (known := _lookup(target.graph)):
-            known.named(target)
-    elif isinstance(target, Graph) and field == "declared" and (known := _lookup(target)):
-        known.used(*content)
 
 
 def _training_graphs(target: Model | TrainingInfo, field: str) -> list[Graph]:

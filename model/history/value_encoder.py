@@ -147,7 +147,7 @@ class ValueEncoder:
         entry: dict[str, Any] = {"new": self._references.new(value), "name": value.name}
         if value.type is not None:
             entry["type"] = self.type(value.type)
-        details = value._read()
+        details = value.details
         if details != NO_DETAILS:
             entry["details"] = self.details(details)
         return entry | self.unknown(value)

@@ -219,7 +219,7 @@ class WorkingCopy:
         """Return the original of a copied value; for one made here, a new one like it."""
         if value.id not in self._originals:
             moved = Value(value.name, value.type)
-            moved._details, moved._source = value._read(), value._source
+            moved._details, moved._source = value.details, value._source
             self._carried(moved, value)
         return self.original(value)
 

@@ -67,25 +67,27 @@ class Value:
     def type(self) -> Type | None:
         """The declared type, or None."""
         if self._decoder is not None:
-            self._read()
+            _ = self.details
         return self._type
 
     @property
     def doc_string(self) -> str:
         """The description in the value's ValueInfoProto."""
-        return self._read().doc_string
+        return self.details.doc_string
 
     @property
     def metadata(self) -> Mapping[str, str]:
         """metadata_props of the value's ValueInfoProto."""
-        return self._read().metadata
+        return self.details.metadata
 
     @property
     def unknown_changes(self) -> tuple[UnknownChange, ...]:
         """Changes of the unknown fields in the messages its graph has for it."""
-        return self._read().unknown_changes
+        return self.details.unknown_changes
 
-    def _read(self) -> Details:
+    @property
+    def details(self) -> Details:
+        """Doc string, metadata and changes of unknown fields together; decoded, with the type, on first use."""
         decoder = self._decoder
         if decoder is not None:
             with DECODING:

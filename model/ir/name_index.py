@@ -2,8 +2,8 @@
 
 Built on first use and stored at the outermost graph; from then on steps report additions. Names are only ever added:
 whether one is still in use is checked with its holder on lookup. So removals need no report, and an undone edit leaves
-at most a name without holder. New nodes, and nodes that may have become unsorted, are only queued: they are examined on
-lookup, or incrementally before that.
+at most a name without holder. What is new, renamed, or may have become unsorted is only queued: it is
+examined on lookup, or incrementally before that.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class NameIndex:
     Building one takes a walk over the tree; `of` does it once.
     """
 
-    __slots__ = ("_came", "_makers", "_nodes", "_root", "_sorted", "_takers", "_values")
+    __slots__ = ("_came", "_makers", "_nodes", "_renamed", "_root", "_sorted", "_takers", "_values")
 
     def __init__(self, root: Graph, *, empty: bool = False) -> None:
         self._root = root
@@ -37,6 +37,7 @@ class NameIndex:
         self._nodes: _Holders[Node] = {}
         self._sorted: bool | None = None  # None: not known
         self._came: dict[Node, None] = {}  # nodes whose names are not indexed yet
+        self._renamed: dict[Node | Value, None] = {}  # whose present names may not be indexed yet
         self._takers: dict[Node, None] = {}  # nodes that may precede their producers, where all was sorted before
         self._makers: dict[Node, None] = {}  # nodes that may follow their users, likewise
         if not empty:
@@ -105,7 +106,7 @@ class NameIndex:
     @property
     def is_known_sorted(self) -> bool:
         """Return whether the tree is known to be sorted. Examines only few new nodes."""
-        if len(self._came) + len(self._takers) + len(self._makers) > _FEW:
+        if len(self._came) + len(self._renamed) + len(self._takers) + len(self._makers) > _FEW:
             return False
         self._settle_all()
         return bool(self._sorted)
@@ -124,7 +125,7 @@ class NameIndex:
                 pass
 
     def _settle(self) -> Iterator[None]:
-        """Index the names and check the order of new nodes, yielding regularly."""
+        """Index new nodes and names and check the order, yielding regularly."""
         count = 0
         while self._settle_one():
             if not count % _BREATH:
@@ -132,13 +133,20 @@ class NameIndex:
             count += 1
 
     def _settle_one(self) -> bool:
-        """Index one new node, or check the order of one; False when there is none."""
+        """Index one new node or name, or check the order of one node; False when there is none."""
         with _SETTLING:
             if self._came:
                 node, _ = self._came.popitem()
                 if self._has(node):
                     _hold(self._nodes, node)
                     self.used(*node.inputs, *node.outputs)
+                return True
+            if self._renamed:
+                thing, _ = self._renamed.popitem()
+                if isinstance(thing, Node):
+                    _hold(self._nodes, thing)
+                else:
+                    _hold(self._values, thing)
                 return True
             for nodes, is_in_order in ((self._takers, _is_in_place), (self._makers, _is_before_users)):
                 if nodes:
@@ -160,10 +168,7 @@ class NameIndex:
 
     def named(self, target: Node | Value) -> None:
         """A node or value has another name."""
-        if isinstance(target, Node):
-            _hold(self._nodes, target)
-        else:
-            _hold(self._values, target)
+        self._renamed[target] = None
 
     def used(self, *values: Value | None) -> None:
         """Values are mentioned that were not before."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, assert_never
+from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
 from onnx_workbench.model.history.document import Change, Document
 from onnx_workbench.model.history.steps import (
+    InsertNode,
     RemoveNode,
     SetAttribute,
     SetField,
@@ -129,8 +130,16 @@ def _as_one(changes: Sequence[Change]) -> Change:
 def touched_by(change: Change) -> ChangeSet:
     """Sort what a change touched. Costs the size of the change."""
     touched = ChangeSet()
+    nodes, values = touched.nodes, touched.values
     for step, inverse in zip(change.steps, change.inverses, strict=True):
-        _collect(step, inverse, touched)
+        if not isinstance(step, SetField):
+            _collect(step, inverse, touched)
+        elif isinstance(target := step.target, Node):  # without a call: there may be 100,000
+            nodes.add(target)
+        elif isinstance(target, Value):
+            values.add(target)
+        else:
+            _collect_field(target, step, inverse, touched)
     touched.is_inside = not touched.structure and all(isinstance(step, SetAttribute) for step in change.steps)
     touched.removed = {thing for thing in touched.removed if not is_in_model(thing)}
     return touched
@@ -138,29 +147,38 @@ def touched_by(change: Change) -> ChangeSet:
 
 def _collect(step: Step, inverse: Step, touched: ChangeSet) -> None:
     match step:
-        case SetField():
-            _collect_field(step, inverse, touched)
         case SetAttribute():
             touched.nodes.add(step.node)
-            before = inverse.attribute if isinstance(inverse, SetAttribute) else None
-            if _bodies(before) != _bodies(step.attribute):
-                touched.removed.update(_bodies(before))
+            before = _bodies(inverse.attribute) if isinstance(inverse, SetAttribute) else ()
+            if before != _bodies(step.attribute):
+                touched.removed.update(before)
                 _add_structure(touched, step.node.graph)
         case SetInitializer():
             touched.values.add(step.value)
             before_tensor = inverse.tensor if isinstance(inverse, SetInitializer) else None
             if (before_tensor is None) != (step.tensor is None):
                 touched.structure.add(step.graph)
+        case InsertNode():
+            _collect_node(step.node, step.graph, touched)
+        case RemoveNode():
+            assert isinstance(inverse, InsertNode)
+            _collect_node(step.node, inverse.graph, touched)
+            touched.removed.add(step.node)
+            for body in step.node.bodies:
+                touched.removed.update(body.walk())
         case _:
-            _collect_structure(step, inverse, touched)
-    if isinstance(step, RemoveNode):
-        touched.removed.add(step.node)
-        for body in step.node.bodies:
-            touched.removed.update(body.walk())
+            _collect_wiring(step, inverse, touched)
 
 
-def _collect_structure(step: Step, inverse: Step, touched: ChangeSet) -> None:
-    """A step that adds, removes or connects: the nodes and graphs it touches, and values now and before."""
+def _collect_node(node: Node, graph: Graph, touched: ChangeSet) -> None:
+    touched.nodes.add(node)
+    touched.structure.add(graph)
+    _add_values(touched, node.inputs)
+    _add_values(touched, node.outputs)
+
+
+def _collect_wiring(step: Step, inverse: Step, touched: ChangeSet) -> None:
+    """A step that connects: the nodes and graphs it touches, and values now and before."""
     for thing in (*step.touched, *inverse.touched):
         if isinstance(thing, Node):
             touched.nodes.add(thing)
@@ -170,22 +188,14 @@ def _collect_structure(step: Step, inverse: Step, touched: ChangeSet) -> None:
     _add_values(touched, (*inverse.mentioned, *step.mentioned))
 
 
-def _collect_field(step: SetField, inverse: Step, touched: ChangeSet) -> None:
-    target = step.target
-    match target:
-        case Node():
-            touched.nodes.add(target)
-        case Value():
-            touched.values.add(target)
-        case Graph():
-            touched.model = True
-            _add_values(touched, step.mentioned)
-        case Model() | Function() | TrainingInfo():
-            touched.model = True
-            if isinstance(inverse, SetField):
-                touched.removed.update(_gone(step.field, inverse.value, step.value))
-        case _:
-            assert_never(target)
+def _collect_field(
+    target: Graph | Model | Function | TrainingInfo, step: SetField, inverse: Step, touched: ChangeSet
+) -> None:
+    touched.model = True
+    if isinstance(target, Graph):
+        _add_values(touched, step.mentioned)
+    elif isinstance(inverse, SetField):
+        touched.removed.update(_gone(step.field, inverse.value, step.value))
 
 
 def _gone(field: str, before: Any, after: Any) -> Iterator[Graph | Function]:

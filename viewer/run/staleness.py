@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import islice, zip_longest
-from typing import Any, assert_never
+from typing import Any
 
 from onnx_workbench.model.analysis.call_graph import callers_of
 from onnx_workbench.model.analysis.topology import Thing, downstream
@@ -23,7 +23,7 @@ from onnx_workbench.model.history.steps import (
     Step,
 )
 from onnx_workbench.model.ir.attributes import Attribute, is_same
-from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.schemas import traits
@@ -67,7 +67,9 @@ def sources(change: Change) -> set[Thing]:
     """The nodes and values whose results a change may alter, without what depends on them."""
     found: set[Thing] = set()
     for step, inverse in zip(change.steps, change.inverses, strict=True):
-        if not _is_of_texts(step, inverse):
+        if isinstance(step, SetField):
+            _collect_field(step, inverse, found)
+        elif not _is_of_texts(step, inverse):
             _collect(step, inverse, found)
         if isinstance(inverse, InsertNode):
             found.update(v for v in inverse.node.outputs if v is not None)
@@ -80,15 +82,11 @@ def concerns_inputs(change: Change) -> bool:
 
 
 def _is_of_inputs(step: Step, inverse: Step) -> bool:
-    match step, inverse:
-        case SetGraphInputs(), _:
-            return isinstance(step.graph.owner, Model)
-        case SetField(target=Value() as value, field="type"), _:
-            return _is_given(value)
-        case SetInitializer(tensor=new), SetInitializer(tensor=old):
-            return (new is None) != (old is None)
-        case _:
-            return False
+    if isinstance(step, SetField):
+        return step.field == "type" and isinstance(step.target, Value) and _is_given(step.target)
+    if isinstance(step, SetInitializer) and isinstance(inverse, SetInitializer):
+        return (step.tensor is None) != (inverse.tensor is None)
+    return isinstance(step, SetGraphInputs) and isinstance(step.graph.owner, Model)
 
 
 def _is_given(value: Value) -> bool:
@@ -151,10 +149,6 @@ def _shares_values(new: object, old: object) -> bool:
 
 
 def _collect(step: Step, inverse: Step, found: set[Thing]) -> None:
-    if isinstance(step, SetField):
-        assert isinstance(inverse, SetField)
-        _collect_field(step, inverse, found)
-        return
     if isinstance(step, SetGraphInputs) and isinstance(inverse, SetGraphInputs) and isinstance(step.graph.owner, Model):
         pairs = zip_longest(step.inputs, inverse.inputs[: len(step.inputs)])  # random ones go by place
         found.update(new for new, old in pairs if new is not old)
@@ -174,23 +168,20 @@ def _collect_owner(graph: Graph, found: set[Thing]) -> None:
         found.update(_calls(graph.owner))
 
 
-def _collect_field(step: SetField, inverse: SetField, found: set[Thing]) -> None:
-    match step.target:
-        case Node():
-            if step.field in _OF_NODES or (step.field == "name" and _is_drawn(step.target)):
-                found.add(step.target)
-        case Model():
-            found.update(_affected(step.target, step.field, step.value, inverse.value))
-        case Function():
-            if step.field in _OF_FUNCTIONS:
-                found.update(_calls(step.target))
-        case Value():
-            if step.field == "type" and _is_given(step.target):
-                found.add(step.target)
-        case Graph() | TrainingInfo():
-            pass  # names and texts
-        case _:
-            assert_never(step.target)
+def _collect_field(step: SetField, inverse: Step, found: set[Thing]) -> None:
+    """Names and texts of graphs, and most of nodes and values, change no result."""
+    target, field = step.target, step.field
+    if isinstance(target, Node):
+        if field in _OF_NODES or (field == "name" and _is_drawn(target)):
+            found.add(target)
+    elif isinstance(target, Value):
+        if field == "type" and _is_given(target):
+            found.add(target)
+    elif isinstance(target, Model):
+        assert isinstance(inverse, SetField)
+        found.update(_affected(target, field, step.value, inverse.value))
+    elif isinstance(target, Function) and field in _OF_FUNCTIONS:
+        found.update(_calls(target))
 
 
 def _affected(model: Model, field: str, new: Any, old: Any) -> Iterable[Node]:

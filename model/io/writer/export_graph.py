@@ -341,7 +341,7 @@ class _Writer:
             else:
                 out.type.SetInParent()
                 write_type(out.type, declared)
-        details = value._read()
+        details = value.details
         if details != read_value_details(read):
             set_details(out, details)
 
@@ -481,7 +481,7 @@ def _says_something(value: Value) -> bool:
 
 
 def _is_described(value: Value) -> bool:
-    details = value._read()
+    details = value.details
     return bool(details.doc_string or details.metadata)
 
 

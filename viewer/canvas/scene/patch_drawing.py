@@ -14,7 +14,7 @@ import numpy as np
 from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.history.document import Change
 from onnx_workbench.model.history.steps import SetField
-from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
+from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.viewer.canvas.layout import resize
 from onnx_workbench.viewer.canvas.scene.box_factory import BoxFactory
 from onnx_workbench.viewer.canvas.scene.drawing import Box, Drawing, Kind
@@ -41,21 +41,19 @@ def can_patch(drawing: Drawing, change: Change, touched: ChangeSet) -> bool:
     """Return whether a change keeps the set of boxes, edges and groups."""
     if touched.structure or touched.removed:
         return False
+    turning = _TURNING | {"name", "metadata"} if drawing.grouped else _TURNING
     for step in change.steps:
         if not isinstance(step, SetField):
             continue
-        match step.target:
-            case Node():
-                if step.field in _TURNING or (drawing.grouped and step.field in ("name", "metadata")):
-                    return False
-            case Graph():
-                if step.field == "name" and step.target is not drawing.graph:
-                    return False
-            case Model() | Function() | TrainingInfo():
-                if step.field in _SHAPING:
-                    return False
-            case Value():
-                pass
+        target = step.target
+        if isinstance(target, Node):
+            if step.field in turning:
+                return False
+        elif isinstance(target, Graph):
+            if step.field == "name" and target is not drawing.graph:
+                return False
+        elif not isinstance(target, Value) and step.field in _SHAPING:
+            return False
     return True
 
 
