@@ -32,7 +32,7 @@ class Journal:
     """Writes down what is done to one document. On the thread that owns the model; costs the size of each edit.
 
     The model of a document that is in no file is written down too, as it began. That takes as long as a save, so who
-    shows the document gives a `beginning` that is written already; otherwise it is written here and now.
+    shows the document gives a `baseline` that is written already; otherwise it is written here and now.
     `failed` is called, on any thread, when something could not be written in the background: then `look`. A disk that
     cannot be written to stops the journal, not the work: `problem` says so.
     """
@@ -43,7 +43,7 @@ class Journal:
         folder: Path,
         base: BaseFile | None = None,
         *,
-        beginning: Baseline | None = None,
+        baseline: Baseline | None = None,
         failed: Callable[[], object] = lambda: None,
     ) -> None:
         self._document = document
@@ -53,7 +53,7 @@ class Journal:
         self._until_kept: list[Callable[[], object]] = []
         self._recording: list[JournalLog] = []  # which write the steps of the change that is being made
         self._next: JournalLog | None = None  # for a file that is about to be written
-        self._log = self._first(BaseFile.of(document.path) if base is None else base, beginning)
+        self._log = self._first(BaseFile.of(document.path) if base is None else base, baseline)
         self._note_unsaved()
         self._endings = [
             document.on_step(self),
@@ -61,18 +61,18 @@ class Journal:
             document.on_saved(self._on_saved),
         ]
 
-    def _first(self, base: BaseFile, beginning: Baseline | None) -> JournalLog:
+    def _first(self, base: BaseFile, baseline: Baseline | None) -> JournalLog:
         document = self._document
         if not base.path:
-            return self._log_on(beginning or write_baseline(document.model, self._folder), document.current)
+            return self._log_on(baseline or write_baseline(document.model, self._folder), document.current)
         source = None if document.model.source is None else document.model.source.data
         path, is_copy = new_path(self._folder), document.path is None
         return JournalLog(document, document.current, base, path, source=source, failed=self._failed, is_copy=is_copy)
 
-    def _log_on(self, beginning: Baseline, state: HistoryEntry, follows: Path | None = None) -> JournalLog:
-        log = JournalLog(self._document, state, BaseFile(""), beginning.journal, failed=self._failed, follows=follows)
-        if beginning.problem:
-            log.give_up(beginning.problem)
+    def _log_on(self, baseline: Baseline, state: HistoryEntry, follows: Path | None = None) -> JournalLog:
+        log = JournalLog(self._document, state, BaseFile(""), baseline.journal, failed=self._failed, follows=follows)
+        if baseline.problem:
+            log.give_up(baseline.problem)
         return log
 
     @property
@@ -177,9 +177,9 @@ class Journal:
             self._next.remove()
             self._next = None
 
-    def begin_anew(self, beginning: Baseline, state: HistoryEntry) -> None:
+    def begin_anew(self, baseline: Baseline, state: HistoryEntry) -> None:
         """A state of the document, whose file is not there as it was, was written like that of one in no file."""
-        old, self._log = self._log, self._log_on(beginning, state, follows=self._log.path)
+        old, self._log = self._log, self._log_on(baseline, state, follows=self._log.path)
         self._log.open()
         if self._next is not None:  # it follows this one now
             self.expect(self._next.base, self._next.state)

@@ -54,7 +54,7 @@ class RecoverableJournal:
         return _TRYING in self.path.name
 
     @property
-    def beginning(self) -> Path | None:
+    def baseline(self) -> Path | None:
         """Path of the baseline model, for a document without a file; None if it was removed."""
         path = base_path(self.path)
         return path if not self.base.path and path.exists() else None
@@ -76,15 +76,15 @@ def find_journals(folder: Path, tell: Callable[[Path, str], object] | None = Non
     found = []
     for path in (*folder.glob(f"*{SUFFIX}"), *_cut_short(folder)):
         try:
-            leftover = _read_header(path)
+            recoverable = _read_header(path)
         except (ModelError, OSError, ValueError, LookupError, TypeError) as error:
             aside = None if _is_in_use(path) else _set_aside(path)
             if aside is not None and tell is not None:
                 tell(aside, _why(error))
             continue
-        if leftover is not None:
-            found.append(leftover)
-    yield from sorted(_of_the_files_there(found), key=lambda leftover: -leftover.time)
+        if recoverable is not None:
+            found.append(recoverable)
+    yield from sorted(_of_the_files_there(found), key=lambda recoverable: -recoverable.time)
 
 
 def _why(error: Exception) -> str:
@@ -96,15 +96,15 @@ def _why(error: Exception) -> str:
 
 def _of_the_files_there(found: Sequence[RecoverableJournal]) -> list[RecoverableJournal]:
     """Without those that a save which was about to end has overtaken, or that were to hold what is after it."""
-    named = {leftover.path.name.partition(".")[0]: leftover for leftover in found}
+    named = {recoverable.path.name.partition(".")[0]: recoverable for recoverable in found}
     gone = []
-    for leftover in found:
-        before = named.get(leftover.follows.partition(".")[0])
+    for recoverable in found:
+        before = named.get(recoverable.follows.partition(".")[0])
         if before is not None:
-            gone.append(before if leftover.fits else leftover)
-    for leftover in gone:
-        discard(leftover)
-    return [leftover for leftover in found if leftover not in gone]
+            gone.append(before if recoverable.fits else recoverable)
+    for recoverable in gone:
+        discard(recoverable)
+    return [recoverable for recoverable in found if recoverable not in gone]
 
 
 def _is_in_use(path: Path) -> bool:
@@ -188,7 +188,7 @@ def _object(text: bytes) -> dict[str, Any] | None:
 
 def recover(
     document: Document,
-    leftover: RecoverableJournal,
+    recoverable: RecoverableJournal,
     when_kept: Callable[[Callable[[], object]], object] = lambda call: call(),
 ) -> int:
     """Replay a journal on the document of its file as just opened; returns the number of lines.
@@ -199,15 +199,15 @@ def recover(
     One that is damaged is replayed up to there, and then kept like one that was tried.
     """
     process = os.getpid()
-    trying = _called(leftover.path, f"{_TRYING}{process}-{start_of(process)}")
-    tried = _called(leftover.path, _TRIED)
+    trying = _called(recoverable.path, f"{_TRYING}{process}-{start_of(process)}")
+    tried = _called(recoverable.path, _TRIED)
     try:
-        leftover.path.replace(trying)
+        recoverable.path.replace(trying)
     except OSError as error:
-        raise ModelError("The journal no longer exists", f"{leftover.path}: {error.strerror}.") from error
+        raise ModelError("The journal no longer exists", f"{recoverable.path}: {error.strerror}.") from error
     data, source = data_path(trying), document.model.source
     kept = open_file(data) if data.exists() else None
-    if leftover.is_unsaved:
+    if recoverable.is_unsaved:
         document.mark_unsaved()
     try:
         with contextlib.closing(_lines(trying)) as lines:
@@ -221,8 +221,10 @@ def recover(
     if count:
         document.mark_unsaved()
     with contextlib.suppress(OSError):
-        trying.replace(leftover.path)
-    when_kept(partial(discard, leftover) if leftover.damage is None else partial(_move_aside, leftover.path, tried))
+        trying.replace(recoverable.path)
+    when_kept(
+        partial(discard, recoverable) if recoverable.damage is None else partial(_move_aside, recoverable.path, tried)
+    )
     return count
 
 
@@ -305,9 +307,9 @@ class _Replay:
                 edit.do(decode(step, references))
 
 
-def discard(leftover: RecoverableJournal) -> None:
+def discard(recoverable: RecoverableJournal) -> None:
     """Throw a journal away."""
-    remove_files(leftover.path)
+    remove_files(recoverable.path)
 
 
 def _set_aside(path: Path) -> Path | None:

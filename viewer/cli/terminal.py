@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: Exit statuses of every command.
 EXIT_OK, EXIT_FOUND, EXIT_FAILED = 0, 1, 2
 
-_PATIENCE = 0.3  # seconds before progress shows
+_NOTICE_SECONDS = 0.3  # seconds before progress shows
 _LONGEST_MESSAGE = 2000  # characters
 _COLORS = {"error": 1, "missing": 1, "warning": 3, "note": 6}  # red, yellow, cyan
 
@@ -38,7 +38,7 @@ def progress(title: str) -> Iterator[Progress]:
 
     def draw(done: float, total: float, text: str) -> None:
         nonlocal drawn
-        if time.monotonic() - started >= _PATIENCE:
+        if time.monotonic() - started >= _NOTICE_SECONDS:
             percent = f" {100 * done / total:3.0f} %" if total > 0 else ""
             columns = shutil.get_terminal_size().columns - 1  # a line that wraps could not be taken back
             line = display(f"{title}{percent} {text}".rstrip(), 1000)[:columns]

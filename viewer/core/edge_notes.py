@@ -12,13 +12,13 @@ from onnx_workbench.model.ir.graph import Value
 class EdgeNote:
     """Text and histogram outline of one value.
 
-    `bars` are heights from 0 to 1; `alarm` names a problem with the values; `stale`: an edit came after the run.
+    `bars` are heights from 0 to 1; `warning` names a problem with the values; `stale`: an edit came after the run.
     `type_text` is the type seen in the run; it replaces the one known before.
     """
 
     text: str = ""
     bars: tuple[float, ...] = ()
-    alarm: str = ""
+    warning: str = ""
     type_text: str = ""
     stale: bool = False
 

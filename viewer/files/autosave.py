@@ -28,13 +28,13 @@ _LOSES = "A crash would lose edits"  # topic of messages, of which the last one 
 class Autosave(QObject):
     """Writes the journal of one document for as long as its workspace lives; `close` forgets it.
 
-    A document that belongs to no file comes with the `beginning` that was written of its model before, or with the file
+    A document that belongs to no file comes with the `baseline` that was written of its model before, or with the file
     that `holds` it.
     """
 
     _failed = Signal()  # from the thread that writes
 
-    def __init__(self, workspace: Workspace, beginning: Baseline | None = None, holds: Path | None = None) -> None:
+    def __init__(self, workspace: Workspace, baseline: Baseline | None = None, holds: Path | None = None) -> None:
         from onnx_workbench.model.recovery.journal import Journal
         from onnx_workbench.model.recovery.log import BaseFile
 
@@ -53,7 +53,7 @@ class Autosave(QObject):
                 document,
                 journal_folder(),
                 BaseFile.of(holds or document.path, identity_read(workspace.model)),
-                beginning=beginning,
+                baseline=baseline,
                 failed=self._failed.emit,
             )
         except OSError:
@@ -146,7 +146,7 @@ class Autosave(QObject):
         if self._lacks_file:
             self.look_at_file()
 
-    def _begun(self, beginning: Baseline, state: int) -> None:
+    def _begun(self, baseline: Baseline, state: int) -> None:
         """Accept the written file as the base of replay, if it is still needed."""
         from onnx_workbench.model.recovery.journal_files import remove_files
 
@@ -155,9 +155,9 @@ class Autosave(QObject):
         if self.journal is None:
             return
         if not self.journal.lacks_base or entry is None:
-            remove_files(beginning.journal)
-        elif beginning.problem:
-            why = f"The file was changed or removed, and the model is not kept for recovery: {beginning.problem}."
+            remove_files(baseline.journal)
+        elif baseline.problem:
+            why = f"The file was changed or removed, and the model is not kept for recovery: {baseline.problem}."
             self._workspace.messages.show("warning", _LOSES, why, topic=_LOSES)
         else:
-            self.journal.begin_anew(beginning, entry)
+            self.journal.begin_anew(baseline, entry)

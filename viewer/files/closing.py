@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.files.document_tab import DocumentTab
     from onnx_workbench.viewer.files.documents import Documents
 
-_PATIENCE = 300  # ms before the user is shown that a tab waits for its save to close
+_NOTICE_DELAY_MS = 300  # ms before the user is shown that a tab waits for its save to close
 _CLOSING = "closing"  # topic of messages, of which the last one counts
 
 
@@ -97,7 +97,7 @@ class Closing:
             if self._waiting.get(tab) is request:
                 self._show_keeping() if tab is None else self._show_writing(tab, request)
 
-        QTimer.singleShot(_PATIENCE, self._area if tab is None else tab, show)
+        QTimer.singleShot(_NOTICE_DELAY_MS, self._area if tab is None else tab, show)
 
     def follow(self, tab: DocumentTab) -> None:
         """Go on closing a new tab, where that waits, once a task that writes something of it has ended."""

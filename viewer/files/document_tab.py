@@ -33,10 +33,10 @@ _LEAST_PATH = 160  # px of the path; with less beside them, the selectors of a r
 class DocumentTab(QWidget):
     """A workspace and its view. Importing the view brings numpy, so a tab is made only after the first paint.
 
-    For `beginning` and `holds` see `Autosave`.
+    For `baseline` and `holds` see `Autosave`.
     """
 
-    def __init__(self, workspace: Workspace, beginning: Baseline | None = None, holds: Path | None = None) -> None:
+    def __init__(self, workspace: Workspace, baseline: Baseline | None = None, holds: Path | None = None) -> None:
         super().__init__()
         from onnx_workbench.viewer.canvas.graph_view import GraphView
         from onnx_workbench.viewer.run.scope_bar import ScopeBar
@@ -52,7 +52,7 @@ class DocumentTab(QWidget):
         self.message_bar = MessageBar(workspace)
         self.view: GraphView = GraphView(workspace)
         self.view.trail_changed.connect(self.breadcrumb.set_frames)
-        self.keeper = Autosave(workspace, beginning, holds)
+        self.autosave = Autosave(workspace, baseline, holds)
         workspace.types.changed.connect(self._show_types)
         workspace.types.start()
         workspace.problems.changed.connect(self._mark_problems)
@@ -145,7 +145,7 @@ class DocumentTab(QWidget):
 
     def close_workspace(self) -> None:
         """Stop all work; the tab is going away."""
-        self.keeper.close()
+        self.autosave.close()
         self.workspace.close()
 
     def graph_number(self) -> int:

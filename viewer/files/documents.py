@@ -227,10 +227,10 @@ class Documents(QObject):
         return tab
 
     def _make_tab(
-        self, document: Document, title: str, beginning: Baseline | None = None, holds: Path | None = None
+        self, document: Document, title: str, baseline: Baseline | None = None, holds: Path | None = None
     ) -> DocumentTab:
         workspace = Workspace(document, self._settings, title=title)
-        tab = DocumentTab(workspace, beginning, holds)
+        tab = DocumentTab(workspace, baseline, holds)
         self._closing.follow(tab)
         _tell_about_source(workspace)
         return tab
@@ -262,7 +262,7 @@ class Documents(QObject):
     def _on_file_changed(self, path: Path) -> None:
         found = read_model.identity_at(path)
         for tab in self.tabs_of(path):
-            tab.keeper.look_at_file()
+            tab.autosave.look_at_file()
             if found is not None and found not in (tab.identity, tab.told_of):
                 tab.told_of = found
                 self._changed_on_disk(tab)

@@ -13,7 +13,7 @@ from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
 from onnx_workbench.viewer.files.single_instance import ACCEPTED, LARGEST, OpenMessage, address
 
-_PATIENCE = 2000  # ms a sender may take
+_TIMEOUT_MS = 2000  # ms a sender may take
 _MOST = 8  # senders at a time
 
 
@@ -51,7 +51,7 @@ class InstanceListener(QObject):
             line.setReadBufferSize(LARGEST)
             line.readyRead.connect(partial(self._hear, line))
             line.disconnected.connect(line.deleteLater)
-            QTimer.singleShot(_PATIENCE, line, line.abort)
+            QTimer.singleShot(_TIMEOUT_MS, line, line.abort)
             self._hear(line)
 
     def _hear(self, line: QLocalSocket) -> None:

@@ -33,11 +33,11 @@ def offer(files: Documents) -> None:
         return  # as at nearly every start, which then loads nothing for it
     from onnx_workbench.model.recovery.recover import discard, find_journals
 
-    for leftover in list(find_journals(folder, partial(_tell_unreadable, files))):
-        if leftover.titles or leftover.is_unsaved or leftover.damage is not None:
-            files.area.show_message(_question(files, leftover))
+    for recoverable in list(find_journals(folder, partial(_tell_unreadable, files))):
+        if recoverable.titles or recoverable.is_unsaved or recoverable.damage is not None:
+            files.area.show_message(_question(files, recoverable))
         else:  # all was undone: closing would not have asked either
-            discard(leftover)
+            discard(recoverable)
 
 
 def _tell_unreadable(files: Documents, path: Path, reason: str) -> None:
@@ -47,31 +47,31 @@ def _tell_unreadable(files: Documents, path: Path, reason: str) -> None:
     files.area.show_message(Message("warning", "Edits of an earlier session cannot be read", detail))
 
 
-def _question(files: Documents, leftover: RecoverableJournal) -> Message:
+def _question(files: Documents, recoverable: RecoverableJournal) -> Message:
     from onnx_workbench.model.recovery.recover import discard
 
-    name = display(Path(leftover.base.path).name or leftover.name, 80) or "a new model"
-    when = datetime.fromtimestamp(leftover.time).strftime("%x %X")
-    throw_away = ("Discard", partial(discard, leftover))
-    file, do = Path(leftover.base.path), partial(_recover, files, leftover)
+    name = display(Path(recoverable.base.path).name or recoverable.name, 80) or "a new model"
+    when = datetime.fromtimestamp(recoverable.time).strftime("%x %X")
+    throw_away = ("Discard", partial(discard, recoverable))
+    file, do = Path(recoverable.base.path), partial(_recover, files, recoverable)
     recover = ("Recover", partial(files.when_read, file, do))
-    show = ("Show changes", partial(_show, files, leftover))
-    choices = (recover, show, throw_away) if leftover.titles else (recover, throw_away)
-    were = "was" if len(leftover.titles) == 1 else "were"
-    detail = f"{plural(len(leftover.titles), 'edit')} of {when} {were} not saved."
-    if leftover.is_unsaved:
-        edits = f" with {plural(len(leftover.titles), 'edit')}" if leftover.titles else ""
+    show = ("Show changes", partial(_show, files, recoverable))
+    choices = (recover, show, throw_away) if recoverable.titles else (recover, throw_away)
+    were = "was" if len(recoverable.titles) == 1 else "were"
+    detail = f"{plural(len(recoverable.titles), 'edit')} of {when} {were} not saved."
+    if recoverable.is_unsaved:
+        edits = f" with {plural(len(recoverable.titles), 'edit')}" if recoverable.titles else ""
         detail = f"A model of {when}{edits} was not saved."
-        if leftover.name:
+        if recoverable.name:
             detail += " Its file was changed or removed."
-    if not leftover.fits:
+    if not recoverable.fits:
         detail += " The file has changed since, so they may not apply."
-    if leftover.damage is not None:
-        detail += f" {leftover.damage}"
-    if leftover.was_cut_short:
+    if recoverable.damage is not None:
+        detail += f" {recoverable.damage}"
+    if recoverable.was_cut_short:
         detail += " The program ended during the last recovery."
-    title = f"Unsaved edits of {name}" if leftover.titles else f"Unsaved: {name}"
-    return Message("warning", title, detail, None, choices, str(leftover.path))  # others may read alike
+    title = f"Unsaved edits of {name}" if recoverable.titles else f"Unsaved: {name}"
+    return Message("warning", title, detail, None, choices, str(recoverable.path))  # others may read alike
 
 
 def _last(titles: Sequence[str]) -> str:
@@ -79,67 +79,67 @@ def _last(titles: Sequence[str]) -> str:
     return f"… {shown}" if len(titles) > _SHOWN_TITLES else shown
 
 
-def _show(files: Documents, leftover: RecoverableJournal) -> None:
-    question = _question(files, leftover)
+def _show(files: Documents, recoverable: RecoverableJournal) -> None:
+    question = _question(files, recoverable)
     choices = (question.choices[0], question.choices[-1])
-    files.area.show_message(Message("info", question.title, _last(leftover.titles), None, choices, question.topic))
+    files.area.show_message(Message("info", question.title, _last(recoverable.titles), None, choices, question.topic))
 
 
-def _recover(files: Documents, leftover: RecoverableJournal) -> None:
+def _recover(files: Documents, recoverable: RecoverableJournal) -> None:
     """Do the edits again on the file as it is opened, or on a copy where it is open with edits already."""
-    replay = partial(_replay, files, leftover)
-    path = Path(leftover.base.path)
-    if leftover.base.path:
+    replay = partial(_replay, files, recoverable)
+    path = Path(recoverable.base.path)
+    if recoverable.base.path:
         tabs = files.tabs_of(path)
         untouched = next((tab for tab in tabs if tab.workspace.document.is_as_opened), None)
-        if untouched is not None and not leftover.is_copy:
+        if untouched is not None and not recoverable.is_copy:
             files.area.activate(untouched)
             replay(untouched)
-        elif tabs or leftover.is_copy:
+        elif tabs or recoverable.is_copy:
             files.open_copy(path, f"{path.stem} recovered").opened.connect(replay)
         else:
             files.open_tab(path).opened.connect(replay)
-    elif leftover.beginning is not None:
-        title = f"{Path(leftover.name).stem} recovered".strip()
-        files.open_copy(leftover.beginning, title).opened.connect(replay)
+    elif recoverable.baseline is not None:
+        title = f"{Path(recoverable.name).stem} recovered".strip()
+        files.open_copy(recoverable.baseline, title).opened.connect(replay)
     else:
         files.area.report(ModelError("The model cannot be recovered", "Its initial state is missing."))
 
 
-def _replay(files: Documents, leftover: RecoverableJournal, tab: DocumentTab) -> None:
+def _replay(files: Documents, recoverable: RecoverableJournal, tab: DocumentTab) -> None:
     size = 0
     with suppress(OSError):  # doing it again will say so
-        size = leftover.path.stat().st_size
+        size = recoverable.path.stat().st_size
     if size > _MUCH:
-        _replay_in_copy(files, tab, leftover)
+        _replay_in_copy(files, tab, recoverable)
     else:
-        _replay_at_once(tab, leftover)
+        _replay_at_once(tab, recoverable)
 
 
-def _replay_at_once(tab: DocumentTab, leftover: RecoverableJournal) -> None:
+def _replay_at_once(tab: DocumentTab, recoverable: RecoverableJournal) -> None:
     from onnx_workbench.model.recovery.recover import recover
 
     workspace, journal = tab.workspace, tab.workspace.journal
     try:
         if journal is None:
-            recover(workspace.document, leftover)
+            recover(workspace.document, recoverable)
         else:
-            recover(workspace.document, leftover, journal.when_kept)
+            recover(workspace.document, recoverable, journal.when_kept)
     except ModelError as error:
         workspace.messages.report(error)
         return
-    _tell_recovered(workspace, leftover)
+    _tell_recovered(workspace, recoverable)
 
 
-def _tell_recovered(workspace: Workspace, leftover: RecoverableJournal) -> None:
-    text = f"{plural(len(leftover.titles), 'edit')} restored; save to keep the result."
-    if leftover.damage is None:
+def _tell_recovered(workspace: Workspace, recoverable: RecoverableJournal) -> None:
+    text = f"{plural(len(recoverable.titles), 'edit')} restored; save to keep the result."
+    if recoverable.damage is None:
         workspace.messages.show("info", "Recovered", text)
     else:
-        workspace.messages.show("warning", "Recovered in part", f"{text} {leftover.damage}")
+        workspace.messages.show("warning", "Recovered in part", f"{text} {recoverable.damage}")
 
 
-def _replay_in_copy(files: Documents, tab: DocumentTab, leftover: RecoverableJournal) -> None:
+def _replay_in_copy(files: Documents, tab: DocumentTab, recoverable: RecoverableJournal) -> None:
     """Replay very many steps on a copy, while the window stays responsive; offers again if stopped, or edited
     meanwhile.
 
@@ -151,7 +151,7 @@ def _replay_in_copy(files: Documents, tab: DocumentTab, leftover: RecoverableJou
     workspace, document = tab.workspace, tab.workspace.document
     revision, lets_go = document.revision, list[Callable[[], object]]()
     has_undone = False
-    if leftover.is_unsaved:
+    if recoverable.is_unsaved:
         document.mark_unsaved()
 
     def work(copy: WorkingCopy, _progress: Progress) -> EditOutcome:
@@ -160,7 +160,7 @@ def _replay_in_copy(files: Documents, tab: DocumentTab, leftover: RecoverableJou
             raise ModelError("The model was changed meanwhile", "The edits apply to the model as it is in the file.")
         warning = None
         try:
-            recover(copy.document, leftover, lets_go.append)
+            recover(copy.document, recoverable, lets_go.append)
         except ModelError as error:
             warning = (error.title, error.detail, None)
         states = sum(1 for _ in copy.document.entries())
@@ -173,20 +173,20 @@ def _replay_in_copy(files: Documents, tab: DocumentTab, leftover: RecoverableJou
     def ended(is_made: bool) -> None:
         if is_made:
             if lets_go:
-                _settle(tab, leftover, lets_go[-1])
+                _settle(tab, recoverable, lets_go[-1])
         elif has_undone and document.revision == revision:
-            _replay_at_once(tab, leftover)
+            _replay_at_once(tab, recoverable)
         else:
-            files.area.show_message(_question(files, leftover))
+            files.area.show_message(_question(files, recoverable))
 
     edit_in_background(workspace, "Recover edits", work, failed=lambda _error: None, ended=ended)
 
 
-def _settle(tab: DocumentTab, leftover: RecoverableJournal, let_go: Callable[[], object]) -> None:
+def _settle(tab: DocumentTab, recoverable: RecoverableJournal, let_go: Callable[[], object]) -> None:
     """Discard the journal after the replay, once another one holds the edits."""
     tab.workspace.document.mark_unsaved()
-    if tab.keeper.journal is None:
+    if tab.autosave.journal is None:
         let_go()
     else:
-        tab.keeper.journal.when_kept(let_go)
-    _tell_recovered(tab.workspace, leftover)
+        tab.autosave.journal.when_kept(let_go)
+    _tell_recovered(tab.workspace, recoverable)

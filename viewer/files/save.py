@@ -122,4 +122,4 @@ class Save:
 
     def _expect(self, coming: Coming) -> None:
         if not self.is_copy:
-            self.tab.keeper.expect(coming)
+            self.tab.autosave.expect(coming)

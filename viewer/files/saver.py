@@ -188,7 +188,7 @@ class Saver(QObject):
         """Go on with what waits for the end of a save, whatever its outcome."""
         tab = save.tab
         self._saves.pop(tab, None)
-        tab.keeper.expect_nothing()
+        tab.autosave.expect_nothing()
         for call in save.waiting:
             if tab not in self._area.tabs():
                 return

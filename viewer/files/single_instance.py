@@ -25,7 +25,7 @@ ACCEPTED = b"accepted\n"
 #: The largest message in bytes, its line end included; a longer one is not ours.
 LARGEST = 1 << 16
 
-_PATIENCE = 3.0  # s; a program that has not answered by then hangs, and a window of its own serves better
+_TIMEOUT_SECONDS = 3.0  # s; a program that has not answered by then hangs, and a window of its own serves better
 _LONGEST = 90  # bytes of a socket's path: some systems take 104, and Qt adds a few while it makes one
 
 
@@ -108,10 +108,10 @@ def _is_private(folder: Path) -> bool:
     )
 
 
-def hand_over(names: Sequence[str], goto: str = "", patience: float = _PATIENCE) -> bool:
+def hand_over(names: Sequence[str], goto: str = "", timeout: float = _TIMEOUT_SECONDS) -> bool:
     """Have the program that is open show files, and a node of the first; False when there is none, or no answer.
 
-    Costs some microseconds where there is none, and at most `patience` seconds where it hangs.
+    Costs some microseconds where there is none, and at most `timeout` seconds where it hangs.
     """
     where = address()
     if where is None or not Path(where).exists():
@@ -124,7 +124,7 @@ def hand_over(names: Sequence[str], goto: str = "", patience: float = _PATIENCE)
     # A pipe of Windows cannot be read with a time limit, so it is the thread that is given up.
     talk = threading.Thread(target=_talk, args=(where, message, answers), daemon=True)
     talk.start()
-    talk.join(patience)
+    talk.join(timeout)
     return answers == [ACCEPTED]
 
 

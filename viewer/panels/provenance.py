@@ -78,7 +78,7 @@ class ProvenancePanel(Panel):
         self.index.setFixedWidth(150)
         pass_undo(self.index)
         self.value = ElidedLabel()
-        self.hunt = QPushButton("First non-finite value")
+        self.first_non_finite = QPushButton("First non-finite value")
         self.further = QPushButton("Next")
         self.further.setAccessibleName("Next non-finite value")
         self.nan_alone = QCheckBox("NaN only")
@@ -88,7 +88,15 @@ class ProvenancePanel(Panel):
     def _lay_out(self) -> None:
         row = FlowLayout()
         row.setContentsMargins(6, 4, 6, 4)
-        for widget in (self.back, self.name, self.index, self.value, self.hunt, self.further, self.nan_alone):
+        for widget in (
+            self.back,
+            self.name,
+            self.index,
+            self.value,
+            self.first_non_finite,
+            self.further,
+            self.nan_alone,
+        ):
             row.addWidget(widget)
         split = QSplitter(Qt.Orientation.Horizontal)
         split.addWidget(self.table)
@@ -106,7 +114,7 @@ class ProvenancePanel(Panel):
         workspace = self.workspace
         self.back.clicked.connect(self._go_back)
         self.index.returnPressed.connect(self._enter)
-        self.hunt.clicked.connect(lambda: workspace.trigger("run.first_non_finite"))
+        self.first_non_finite.clicked.connect(lambda: workspace.trigger("run.first_non_finite"))
         self.further.clicked.connect(lambda: workspace.trigger("run.next_non_finite"))
         self.nan_alone.toggled.connect(partial(workspace.settings.set, NAN_ALONE))
         workspace.settings.changed.connect(self._on_setting)

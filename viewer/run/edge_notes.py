@@ -97,7 +97,7 @@ class EdgeNotes(QObject):
         if glimpse is None or info is None or not isinstance(info.element_type, ElementType):
             return ""
         facts = glimpse.statistics
-        return "  ".join(filter(None, (alarm_text(facts), range_text(facts, info.element_type))))
+        return "  ".join(filter(None, (warning_text(facts), range_text(facts, info.element_type))))
 
     def gather(self, values: Iterable[Value], then: Callable[[NoteOf], object]) -> None:
         """Read all of some values, then call back with a function for their notes: for pictures of parts not in
@@ -250,9 +250,9 @@ def note_text(
 ) -> EdgeNote | None:
     """A glimpse of a value in the way a kind of note says it; None when there is nothing to say."""
     facts = found.statistics
-    alarm = alarm_text(facts)
-    if alarm:
-        return EdgeNote("", (), alarm, type_text, is_stale)
+    warning = warning_text(facts)
+    if warning:
+        return EdgeNote("", (), warning, type_text, is_stale)
     text = ""
     bars = outline(found.counts) if kind == "histogram" and facts.minimum != facts.maximum else ()
     if not bars and facts.minimum is not None:
@@ -271,7 +271,7 @@ def range_text(facts: Statistics, element_type: ElementType | None) -> str:
     return "" if facts.minimum is None else _text("range", facts, is_boolean=element_type is ElementType.BOOL)
 
 
-def alarm_text(facts: Statistics) -> str:
+def warning_text(facts: Statistics) -> str:
     """Return how many elements are NaN or infinite; empty if none is."""
     # Small and stretched, the sign of infinity looks like an equals sign.
     parts = (("NaN", facts.nan), ("inf", facts.positive_infinity), ("−inf", facts.negative_infinity))

@@ -18,7 +18,7 @@ from onnx_workbench.viewer.run.run_session import RunSession
 from onnx_workbench.viewer.run.run_task import RunTask
 
 #: Milliseconds a run may take before it is read, and between two reads.
-_PATIENCE = 400
+_INTERVAL_MS = 400
 _PACE = 500
 #: Reads may take one part in this many of the time: those at a hundred thousand nodes are not for nothing.
 _SHARE = 10
@@ -51,7 +51,7 @@ class PartialResults(QObject):
         """Start reading this run: it begins or is resumed."""
         self._run, self._part = run, run.task
         self._known, self._counted = np.zeros(0, bool), None
-        self._timer.start(_PATIENCE)
+        self._timer.start(_INTERVAL_MS)
 
     def stop(self) -> None:
         """Stop: the run has ended or waits; the result of a pending read is not shown."""

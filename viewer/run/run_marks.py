@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.run.workspace import Workspace
 
 #: A run that is over sooner than this many ms shows only its end: nothing blinks.
-_PATIENCE = 300
+_DELAY_MS = 300
 #: Milliseconds between two looks of a large graph that is being computed.
 _PACE = 150
 #: Nodes that light up together: what that takes is far below a frame.
@@ -47,7 +47,7 @@ class RunMarks(QObject):
         workspace.navigation.graph_shown.connect(lambda _graph: self.refresh())
 
     def _begin(self) -> None:
-        self._next.start(_PATIENCE)
+        self._next.start(_DELAY_MS)
         self._is_dimmed = False
         self._finished.clear()
         results = self._workspace.results

@@ -166,7 +166,7 @@ class OutcomeSection(Section):
                 kind = info.element_type if info is not None else None
                 note = note_text("range", glimpse, kind) if glimpse is not None else None
                 if note is not None and isValid(item):
-                    item.setText(1, f"{self._about(keys[key])}   {note.alarm or note.text}")
+                    item.setText(1, f"{self._about(keys[key])}   {note.warning or note.text}")
                     item.setToolTip(1, plain_tip(item.text(1)))
             self.tree.share()
 

@@ -19,7 +19,7 @@ from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.style.theme import theme, themes
 from onnx_workbench.viewer.widgets.fixed_width_label import FixedWidthLabel
 
-_PATIENCE = 300  # ms before progress shows
+_NOTICE_DELAY_MS = 300  # ms before progress shows
 
 
 class StatusLine(QStatusBar):
@@ -161,7 +161,7 @@ class _Work(QWidget):
         for widget in (self.text, self.bar, self.stop):
             row.addWidget(widget)
         self._tasks: dict[Task[Any], None] = {}
-        self._timer = QTimer(self, singleShot=True, interval=_PATIENCE)
+        self._timer = QTimer(self, singleShot=True, interval=_NOTICE_DELAY_MS)
         self._timer.timeout.connect(self._show)
         themes().themeChanged.connect(self._color)
         self._color()

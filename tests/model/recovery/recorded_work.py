@@ -74,7 +74,7 @@ def killed_now(folder):
         (leftover,) = find_journals(state)
         assert leftover.fits
         path = Path(leftover.base.path) if leftover.base.path else None
-        again = Document(load((path or leftover.beginning).read_bytes()), path)
+        again = Document(load((path or leftover.baseline).read_bytes()), path)
         recover(again, leftover)
         assert list(state.iterdir()) == []
         return again, leftover

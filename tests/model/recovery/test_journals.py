@@ -238,8 +238,8 @@ def test_a_model_that_was_piped_in_begins_with_its_bytes(tmp_path, dead):
     work(document)
     abandon(kept)
     (leftover,) = find_journals(tmp_path)
-    assert leftover.beginning.read_bytes() == data
-    again = Document(load(leftover.beginning))
+    assert leftover.baseline.read_bytes() == data
+    again = Document(load(leftover.baseline))
     recover(again, leftover)
     assert snapshot(again.model) == snapshot(document.model)
 

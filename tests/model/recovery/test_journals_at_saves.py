@@ -177,9 +177,9 @@ def test_what_a_model_beside_its_journal_makes_needless_is_not_offered_too(of_fi
     document, remove = of_file.document, JournalLog.remove
     work(document)
     document.path.write_bytes(document.path.read_bytes() + b"\x52\x00")
-    beginning = write_baseline(document.model, of_file.state)
+    baseline = write_baseline(document.model, of_file.state)
     monkeypatch.setattr(JournalLog, "remove", look_and_remove)
-    of_file.kept.begin_anew(beginning, document.current)
+    of_file.kept.begin_anew(baseline, document.current)
     monkeypatch.undo()
     assert of_file.offered == [()]
 

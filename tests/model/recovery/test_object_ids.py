@@ -42,7 +42,7 @@ def test_edits_of_all_nodes_of_a_long_list_come_back(tmp_path, dead):
             edit.do(SetField(node.outputs[0], "doc_string", "told"))
     abandon(kept)
     (leftover,) = find_journals(tmp_path)
-    again = Document(load(leftover.beginning))
+    again = Document(load(leftover.baseline))
     recover(again, leftover)
     assert snapshot(again.model) == snapshot(document.model)
     assert_linked(again.model)

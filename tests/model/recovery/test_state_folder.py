@@ -141,7 +141,7 @@ def test_a_journal_without_its_weights_says_so(tmp_path, dead):
     (data,) = tmp_path.glob("*.data")
     data.unlink()
     (leftover,) = find_journals(tmp_path)
-    again = Document(load(leftover.beginning))
+    again = Document(load(leftover.baseline))
     with pytest.raises(ModelError, match="1 edits were recovered") as caught:
         recover(again, leftover)
     assert "262,144 bytes of a tensor are missing" in caught.value.detail
@@ -154,7 +154,7 @@ def test_a_journal_that_is_gone_meanwhile_is_told(tmp_path, dead):
     rename(document, "one")
     abandon(kept)
     (leftover,) = find_journals(tmp_path)
-    again = Document(load(leftover.beginning))
+    again = Document(load(leftover.baseline))
     discard(leftover)
     with pytest.raises(ModelError, match="journal"):
         recover(again, leftover)
@@ -171,7 +171,7 @@ def test_a_journal_that_was_just_begun_is_left_to_its_program(tmp_path):
 @pytest.mark.parametrize("begun", [False, True])
 def test_what_lies_beside_no_journal_or_an_empty_one_is_removed(tmp_path, dead, begun):
     journal, other = tmp_path / "1-aa.journal", tmp_path / "mine.onnx"
-    cut = tmp_path / ".1-aa.onnx.0123abcd-1-0123abcd.saving"  # a beginning that was being written
+    cut = tmp_path / ".1-aa.onnx.0123abcd-1-0123abcd.saving"  # a baseline that was being written
     beside = tmp_path / "1-aa.onnx.0123abcd.data"
     for path in (base_path(journal), data_path(journal), cut, beside, other):
         path.write_bytes(b"x")
@@ -299,7 +299,7 @@ def test_the_disk_is_asked_to_hurry_when_nothing_more_is_written(tmp_path, monke
     kept = Journal(document, tmp_path)
 
     def sizes():
-        own = kept.path.stat().st_ino  # the beginning of the model is in another file
+        own = kept.path.stat().st_ino  # the baseline of the model is in another file
         return [found.st_size for found in asked if found.st_ino == own]
 
     for number in range(5):

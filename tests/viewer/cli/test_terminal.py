@@ -21,7 +21,7 @@ class Terminal(io.StringIO):
 def test_progress_is_one_line_that_texts_from_a_file_cannot_leave(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = Terminal()
     monkeypatch.setattr(sys, "stderr", seen)
-    monkeypatch.setattr(terminal, "_PATIENCE", 0.0)
+    monkeypatch.setattr(terminal, "_NOTICE_SECONDS", 0.0)
     monkeypatch.setenv("COLUMNS", "40")
     with terminal.progress("Running a model") as progress:
         progress.report(1, 2, f"\x1b[2J\n{'name' * 50}")

@@ -46,7 +46,7 @@ def rename_in(document, name="renamed"):
 
 def kill(window, monkeypatch):
     """Go away without a word, as a killed program does."""
-    abandon(window.tab.keeper.journal)
+    abandon(window.tab.autosave.journal)
     monkeypatch.setattr(document_area, "free_model", lambda _model: None)  # tests compare it with what is recovered
     window.area.remove_tab(window.tab)
     monkeypatch.setattr("onnx_workbench.model.recovery.recover.is_running", lambda *_process: False)
@@ -131,7 +131,7 @@ def test_very_many_steps_are_done_again_while_the_window_goes_on(qtbot, window, 
     qtbot.waitUntil(lambda: [m.title for m in window.tab.message_bar.messages] == ["Recovered"])
     assert snapshot(document.model) == before
     assert document.modified
-    window.tab.keeper.journal._log._store.flush()
+    window.tab.autosave.journal._log._store.flush()
     qtbot.waitUntil(lambda: len(list(journal_folder().iterdir())) == 1)
     document.undo()
     assert document.undo_title == "One"
@@ -309,7 +309,7 @@ def test_each_of_two_models_that_were_made_within_a_second_is_offered(qtbot, win
     monkeypatch.setattr("onnx_workbench.model.recovery.log.time.time", lambda: 1e9)
     for _ in range(2):
         new_model(qtbot, window)
-        abandon(window.tab.keeper.journal)
+        abandon(window.tab.autosave.journal)
     monkeypatch.setattr("onnx_workbench.model.recovery.recover.is_running", lambda *_process: False)
     recovery.offer(window.files)
     assert [message.title for message in window.area.message_bar.messages] == ["Unsaved: a new model"] * 2
@@ -342,7 +342,7 @@ def test_bytes_that_cannot_be_written_are_told_without_another_edit(qtbot, windo
     with tab.workspace.document.edit("Weights") as edit:
         tensor = ArrayTensor(np.ones((1 << 15,), np.int64))
         edit.do(SetInitializer(tab.workspace.graph, Value("new"), tensor))
-    qtbot.waitUntil(lambda: "not being kept" in tab.keeper.journal.problem)
+    qtbot.waitUntil(lambda: "not being kept" in tab.autosave.journal.problem)
     assert list(journal_folder().iterdir()) == []
 
 

@@ -146,7 +146,7 @@ def test_what_another_program_replaced_is_offered_by_its_name(window, qtbot, tab
     path, before = tab.path, snapshot(tab.workspace.model)
     another_program(path)
     qtbot.waitUntil(lambda: is_beside(tab))
-    abandon(tab.keeper.journal)
+    abandon(tab.autosave.journal)
     window.area.remove_tab(tab)
     recovery.offer(window.files)
     (message,) = window.area.message_bar.messages

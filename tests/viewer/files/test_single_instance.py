@@ -116,7 +116,7 @@ def test_a_program_that_hangs_is_not_waited_for(qapp, state_folder):
     with socket.socket(socket.AF_UNIX) as deaf:
         deaf.bind(address())
         deaf.listen()
-        assert not hand_over(["a.onnx"], patience=0.1)
+        assert not hand_over(["a.onnx"], timeout=0.1)
 
 
 @pytest.mark.parametrize(

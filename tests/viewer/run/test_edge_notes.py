@@ -57,7 +57,7 @@ def test_an_edge_shows_the_range_of_its_value(window, qtbot, net, own_process):
     idle(qtbot, workspace)
     array = workspace.results.value_of(value(workspace, "c"))
     assert note.text == f"{array.min():.3g} … {array.max():.3g}"
-    assert note.alarm == ""
+    assert note.warning == ""
     assert note.type_text == "1×4×8×8", "what it was, not N×4×7×7 as declared"
 
 
@@ -81,11 +81,11 @@ def test_no_notes_when_they_are_not_wanted(qtbot, workspace):
     assert all(label.note is None for label in view.labels.in_rect(*view.scene.bounds))
 
 
-def test_what_is_not_finite_is_an_alarm(qtbot, workspace):
+def test_what_is_not_finite_is_a_warning(qtbot, workspace):
     make_bad(workspace)
     run(qtbot, workspace)
     note = shown(qtbot, workspace, "l")
-    assert (note.alarm, note.text) == ("256 NaN", ""), "nothing is as important"
+    assert (note.warning, note.text) == ("256 NaN", ""), "nothing is as important"
 
 
 def test_an_edit_makes_notes_stale_and_a_run_brings_new_ones(qtbot, workspace):

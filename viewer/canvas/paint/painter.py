@@ -467,9 +467,9 @@ class ScenePainter:
     def _paint_note(self, painter: QPainter, note: EdgeNote, x: float, top: float, line: float) -> None:
         """Paint the note of a run on a value: a warning, an outline, text; left to right from x."""
         theme, fonts = self._theme, self._fonts
-        if note.alarm:
-            self._text(painter, x, line, note.alarm, Style.LABEL, theme.muted if note.stale else theme.error)
-            x += fonts.width(note.alarm, Style.LABEL) + edge_notes.SPACE
+        if note.warning:
+            self._text(painter, x, line, note.warning, Style.LABEL, theme.muted if note.stale else theme.error)
+            x += fonts.width(note.warning, Style.LABEL) + edge_notes.SPACE
         if note.bars:
             high = np.array(note.bars) * edge_notes.HEIGHT
             bars = np.empty((len(high), 4))

@@ -269,9 +269,9 @@ class SvgWriter:
     def _note(self, note: EdgeNote, x: float, y: float) -> Iterator[str]:
         """Write the note of a run on a value; see ScenePainter."""
         line, width_of = y + HEIGHT / 2 + self._rise[Style.LABEL], self._fonts.width
-        if note.alarm:
-            yield _text("lm" if note.stale else "lal", x, line, note.alarm)
-            x += width_of(note.alarm, Style.LABEL) + edge_notes.SPACE
+        if note.warning:
+            yield _text("lm" if note.stale else "lal", x, line, note.warning)
+            x += width_of(note.warning, Style.LABEL) + edge_notes.SPACE
         if note.bars:
             foot = y + (HEIGHT + edge_notes.HEIGHT) / 2
             steps = "".join(f"V{foot - bar * edge_notes.HEIGHT:.10g}h{edge_notes.BAR:g}" for bar in note.bars)

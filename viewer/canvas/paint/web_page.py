@@ -370,4 +370,4 @@ def _edges(scene: Scene, facts: Facts, notes: PageNotes) -> list[list[Any]]:
 
 
 def _note(note: EdgeNote | None, *, stacked: bool) -> list[Any]:
-    return [] if note is None else [int(stacked), note.alarm, list(note.bars), note.text, int(note.stale)]
+    return [] if note is None else [int(stacked), note.warning, list(note.bars), note.text, int(note.stale)]

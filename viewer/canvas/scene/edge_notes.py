@@ -14,7 +14,7 @@ SPACE = 7.0
 
 def note_width(note: EdgeNote, measure: TextMeasure) -> float:
     """Width of a painted note in px at 100 %."""
-    parts = [measure.width(text, Style.LABEL) for text in (note.alarm, note.text) if text]
+    parts = [measure.width(text, Style.LABEL) for text in (note.warning, note.text) if text]
     if note.bars:
         parts.append(len(note.bars) * BAR)
     return sum(parts) + SPACE * max(0, len(parts) - 1)

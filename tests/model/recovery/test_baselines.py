@@ -39,16 +39,16 @@ def unsaved():
 def recovered_beginning(folder):
     """What the next start makes of the one document in no file that is left."""
     (leftover,) = find_journals(folder)
-    again = Document(load(leftover.beginning))
+    again = Document(load(leftover.baseline))
     recover(again, leftover)
     assert_linked(again.model)
     return again, leftover
 
 
 def test_a_model_that_was_made_is_kept_before_any_edit(tmp_path, dead, unsaved):
-    beginning = write_baseline(unsaved.model, tmp_path)
-    kept = Journal(unsaved, tmp_path, beginning=beginning)
-    assert kept.path == beginning.journal
+    baseline = write_baseline(unsaved.model, tmp_path)
+    kept = Journal(unsaved, tmp_path, baseline=baseline)
+    assert kept.path == baseline.journal
     abandon(kept)
     again, leftover = recovered_beginning(tmp_path)
     assert leftover.is_unsaved
@@ -59,7 +59,7 @@ def test_a_model_that_was_made_is_kept_before_any_edit(tmp_path, dead, unsaved):
 
 
 def test_its_first_edits_are_done_again_on_it(tmp_path, dead, unsaved):
-    kept = Journal(unsaved, tmp_path, beginning=write_baseline(unsaved.model, tmp_path))
+    kept = Journal(unsaved, tmp_path, baseline=write_baseline(unsaved.model, tmp_path))
     work(unsaved)
     unsaved.undo()
     again, leftover = killed_now(tmp_path)
@@ -71,7 +71,7 @@ def test_its_first_edits_are_done_again_on_it(tmp_path, dead, unsaved):
 
 def test_what_was_looked_at_only_is_not_offered_and_leaves_nothing(tmp_path, dead):
     document = builders.document()
-    kept = Journal(document, tmp_path, beginning=write_baseline(document.model, tmp_path))
+    kept = Journal(document, tmp_path, baseline=write_baseline(document.model, tmp_path))
     assert len(list(tmp_path.iterdir())) == 1
     abandon(kept)
     assert list(find_journals(tmp_path)) == []
@@ -92,7 +92,7 @@ def test_what_is_called_unsaved_later_is_offered(tmp_path, dead):
 def test_a_beginning_that_was_stopped_leaves_nothing_and_is_told(tmp_path, unsaved):
     stopped = Progress()
     stopped.cancel()
-    kept = Journal(unsaved, tmp_path, beginning=write_baseline(unsaved.model, tmp_path, stopped))
+    kept = Journal(unsaved, tmp_path, baseline=write_baseline(unsaved.model, tmp_path, stopped))
     assert kept.problem == "Edits are not being kept for recovery: that was stopped."
     work(unsaved)
     assert list(tmp_path.iterdir()) == []
@@ -105,7 +105,7 @@ def test_edits_of_a_model_in_a_file_need_no_beginning(tmp_path, dead):
     work(document)
     (leftover,) = find_journals(tmp_path / "state")  # while the program goes on
     assert leftover.titles == ("Insert", "Attribute", "Rename", "Weights", "Function")
-    assert leftover.beginning is None
+    assert leftover.baseline is None
     abandon(kept)
     assert snapshot(recovered(document, tmp_path / "state").model) == snapshot(document.model)
 
@@ -169,8 +169,8 @@ def test_a_large_beginning_that_is_stopped_on_the_way_leaves_nothing(tmp_path):
                 self.cancel()
             super().report(done, total, text)
 
-    beginning = write_baseline(large_model(4).model, tmp_path, Stopped())
-    assert beginning.problem == "that was stopped"
+    baseline = write_baseline(large_model(4).model, tmp_path, Stopped())
+    assert baseline.problem == "that was stopped"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -214,12 +214,12 @@ def test_another_listener_that_fails_does_not_hide_an_edit(tmp_path, dead):
 def test_a_model_that_does_not_fit_into_one_file_is_kept_with_its_weights_beside_it(tmp_path, dead, monkeypatch):
     monkeypatch.setattr("onnx_workbench.model.io.writer.save.MESSAGE_LIMIT", 10 << 20)
     document = large_model(2)
-    kept = Journal(document, tmp_path, beginning=write_baseline(document.model, tmp_path))
+    kept = Journal(document, tmp_path, baseline=write_baseline(document.model, tmp_path))
     assert kept.problem == ""
     work(document)
     abandon(kept)
     (leftover,) = find_journals(tmp_path)
-    again = Document(load(leftover.beginning))
+    again = Document(load(leftover.baseline))
     recover(again, leftover, lambda _discard: None)
     assert snapshot(again.model) == snapshot(document.model)
     discard(leftover)
@@ -232,7 +232,7 @@ def test_weights_beside_a_model_outlast_the_journal_that_it_is_recovered_from(tm
     model, state = load(tmp_path / "m.onnx"), tmp_path / "state"
     for _ in range(3):
         again, before = Document(model), list(find_journals(state))
-        kept = Journal(again, state, beginning=write_baseline(model, state))
+        kept = Journal(again, state, baseline=write_baseline(model, state))
         again.mark_unsaved()
         for leftover in before:
             recover(again, leftover, kept.when_kept)
@@ -240,7 +240,7 @@ def test_weights_beside_a_model_outlast_the_journal_that_it_is_recovered_from(tm
         abandon(kept)
         assert snapshot(model) == snapshot(document.model)
         (leftover,) = find_journals(state)
-        model = load(leftover.beginning)
+        model = load(leftover.baseline)
 
 
 @pytest.fixture
@@ -262,16 +262,16 @@ def slow_disk(monkeypatch):
 
 
 def test_who_closes_a_document_does_not_wait_until_what_is_large_is_removed(tmp_path, slow_disk, unsaved):
-    beginning = write_baseline(unsaved.model, tmp_path)
-    Journal(unsaved, tmp_path, beginning=beginning).close()
-    assert list(tmp_path.iterdir()) == [base_path(beginning.journal)], "there is nothing to recover any more"
+    baseline = write_baseline(unsaved.model, tmp_path)
+    Journal(unsaved, tmp_path, baseline=baseline).close()
+    assert list(tmp_path.iterdir()) == [base_path(baseline.journal)], "there is nothing to recover any more"
     slow_disk()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_nor_does_the_next_start_for_what_a_killed_program_was_removing(tmp_path, dead, slow_disk, unsaved):
-    beginning = write_baseline(unsaved.model, tmp_path)
+    baseline = write_baseline(unsaved.model, tmp_path)
     assert list(find_journals(tmp_path)) == []
-    assert list(tmp_path.iterdir()) == [base_path(beginning.journal)]
+    assert list(tmp_path.iterdir()) == [base_path(baseline.journal)]
     slow_disk()
     assert list(tmp_path.iterdir()) == []
