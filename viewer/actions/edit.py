@@ -225,7 +225,9 @@ def _preferences(context: MenuContext) -> None:
             tab.workspace.types.start()
             tab.workspace.problems.restart()
 
-    PreferencesDialog(context.settings, context.window, operators_changed).show()
+    dialog = PreferencesDialog(context.settings, context.window)
+    dialog.extensions.changed.connect(operators_changed)
+    dialog.show()
 
 
 ACTIONS = (

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QFileDialog,
     QHBoxLayout,
@@ -30,11 +29,11 @@ _SOURCE = Qt.ItemDataRole.UserRole
 class ExtensionList(QWidget):
     """Extensions with a box each; ticking one executes it, now and whenever the program starts."""
 
-    def __init__(self, settings: Settings, changed: Callable[[], object], parent: QWidget | None = None) -> None:
-        """`changed` is called after an extension was loaded or unloaded."""
+    changed = Signal()  # an extension was loaded or unloaded
+
+    def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._settings = settings
-        self._changed = changed
         hint = QLabel(
             "Extensions add operators, checks, simplifier passes, actions, file formats and views of values. "
             "Ticking one executes its code: tick only what you trust."
@@ -104,7 +103,7 @@ class ExtensionList(QWidget):
             self.error.show_error(error)
         self._settings.set(EXTENSIONS, others)
         self._refresh()
-        self._changed()
+        self.changed.emit()
 
     def _on_current(self, *_: object) -> None:
         self.remove_button.setEnabled(self._current() in self._settings.get(EXTENSION_FILES))
@@ -125,4 +124,4 @@ class ExtensionList(QWidget):
         for option in (EXTENSIONS, EXTENSION_FILES):
             self._settings.set(option, tuple(one for one in self._settings.get(option) if one != source))
         self._refresh()
-        self._changed()
+        self.changed.emit()

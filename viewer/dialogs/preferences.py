@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,10 +17,7 @@ from onnx_workbench.viewer.widgets.dialog_buttons import close_button
 class PreferencesDialog(QDialog):
     """Shows and sets the options of settings.PREFERENCES; follows changes made elsewhere."""
 
-    def __init__(
-        self, settings: Settings, parent: QWidget | None = None, operators_changed: Callable[[], object] = lambda: None
-    ) -> None:
-        """`operators_changed` is called after an extension was loaded or unloaded."""
+    def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle("Preferences")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -34,7 +30,7 @@ class PreferencesDialog(QDialog):
         buttons.rejected.connect(self.reject)
         options = QWidget()
         options.setLayout(form)
-        self.extensions = ExtensionList(settings, operators_changed)
+        self.extensions = ExtensionList(settings)
         tabs = QTabWidget()
         tabs.addTab(options, "&Options")
         tabs.addTab(self.extensions, "&Extensions")

@@ -53,7 +53,8 @@ class InspectorPanel(Panel):
         self._told: list[tuple[str, ...]] | None = None  # of run results
         self.numbers = TensorNumbers(workspace.tasks, self.refresh_soon)
         self.head = _Head(self)
-        self.tree = PropertyTree(workspace.document, workspace.messages.report, self)
+        self.tree = PropertyTree(workspace.document, self)
+        self.tree.refused.connect(workspace.messages.report)
         self.tree.setAccessibleName("Fields of the selection")
         self.help = _HelpView(self)
         splitter = self.splitter = QSplitter(Qt.Orientation.Vertical, self)

@@ -96,9 +96,10 @@ class RunComparisonPanel(Panel):
         self.again = QPushButton("Compare again")
         self.again.setToolTip("Compare the current run in the same way")
         self.again.hide()
-        self.relative = NumberEdit("Relative tolerance", "by type", lambda _: self._show())
-        self.absolute = NumberEdit("Absolute tolerance", "by type", lambda _: self._show())
+        self.relative = NumberEdit("Relative tolerance", "by type")
+        self.absolute = NumberEdit("Absolute tolerance", "by type")
         for edit in (self.relative, self.absolute):
+            edit.number_entered.connect(lambda _: self._show())
             edit.setFixedWidth(64)
             edit.setToolTip(
                 wrapped(

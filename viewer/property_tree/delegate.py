@@ -285,7 +285,7 @@ class PropertyDelegate(QStyledItemDelegate):
     def _show_error(self, error: ModelError) -> None:
         editor = self.editor
         if editor is None:
-            self._tree.report(error)
+            self._tree.refused.emit(error)
             return
         colors = theme()
         editor.setStyleSheet(f"border: 1px solid {colors.error.name()};")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from PySide6.QtCore import (
     QCoreApplication,
@@ -65,17 +65,15 @@ class PropertyTree(QTreeView):
 
     F2, Enter or a double-click edits the value, typing replaces it, Shift+F2 edits the label; a value without a text
     form, such as a tensor, opens. Del, Alt+Up, Alt+Down, Ins and Shift+Enter run the row's action of that kind; the
-    menu key lists all. Rows of an ordered list can be dragged. `report` gets the errors of actions.
+    menu key lists all. Rows of an ordered list can be dragged.
     """
 
     current_row_changed = Signal(object)  # Row | None
+    refused = Signal(object)  # ModelError of an action, or of what was typed where an editor had to close
 
-    def __init__(
-        self, document: Document, report: Callable[[ModelError], object], parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, document: Document, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.document = document
-        self.report = report
         self.rows = PropertyModel(self)
         self._open: dict[tuple[str, ...], bool] = {}  # expansion set by the user, by path
         self._updating = False
@@ -275,7 +273,7 @@ class PropertyTree(QTreeView):
         """Commit the open editor; report an error, since something else will be shown."""
         if not self.fields.commit_and_close() and self.editor is not None:
             typed, reason = display(self.editor.text_now(), 60), self.fields.error_text
-            self.report(ModelError(f"{typed} was not accepted: {self.editor.field.title}", reason))
+            self.refused.emit(ModelError(f"{typed} was not accepted: {self.editor.field.title}", reason))
             self.fields.cancel()
 
     def _stays(self) -> bool:
@@ -293,7 +291,7 @@ class PropertyTree(QTreeView):
         try:
             action.run()
         except ModelError as error:
-            self.report(error)
+            self.refused.emit(error)
 
     def _run_of(self, index: QModelIndex, action_id: str) -> bool:
         row = self.rows.row(index)

@@ -40,7 +40,8 @@ class BreakpointSection(Section):
         self._breakpoints = workspace.runs.breakpoints
         self.non_finite = QCheckBox("a value is not finite")
         self.above = QCheckBox("|x| is above")
-        self.limit = NumberEdit("Limit of |x|", f"{_USUAL_LIMIT:g}", self._on_limit)
+        self.limit = NumberEdit("Limit of |x|", f"{_USUAL_LIMIT:g}")
+        self.limit.number_entered.connect(self._on_limit)
         self.limit.show_number(_USUAL_LIMIT)
         self.shape = QCheckBox("a shape differs from the declared")
         self.add(QLabel("Stop after a node when"))
@@ -151,10 +152,8 @@ class BreakpointSection(Section):
         when.activated.connect(lambda _: self._change(one, when.currentData()))
         if one.condition != "iteration":
             return [when]
-        number = NumberEdit(
-            f"Iteration in which to stop at {name}", "0",
-            lambda found: self._put(one, replace(one, limit=found or 0.0)), count=True,
-        )  # fmt: skip
+        number = NumberEdit(f"Iteration in which to stop at {name}", "0", count=True)
+        number.number_entered.connect(lambda found: self._put(one, replace(one, limit=found or 0.0)))
         number.setToolTip("Number of the iteration, counted from 0")
         number.setFixedWidth(56)
         number.show_number(one.limit)

@@ -187,11 +187,12 @@ class _RandomEditor(_Editor):
         super().__init__(choose)
         self._source = Random()
         self.distribution = Combo(f"Distribution of {name}", [("Uniform", "uniform"), ("Normal", "normal")])
-        self.low = NumberEdit(f"Lowest value or mean of {name}", "from", lambda x: self._set(low=x))
-        self.high = NumberEdit(f"Highest value or deviation of {name}", "to", lambda x: self._set(high=x))
-        self.seed = NumberEdit(
-            f"Seed of {name}", "seed", lambda x: self._set(seed=None if x is None else int(x)), count=True
-        )
+        self.low = NumberEdit(f"Lowest value or mean of {name}", "from")
+        self.low.number_entered.connect(lambda number: self._set(low=number))
+        self.high = NumberEdit(f"Highest value or deviation of {name}", "to")
+        self.high.number_entered.connect(lambda number: self._set(high=number))
+        self.seed = NumberEdit(f"Seed of {name}", "seed", count=True)
+        self.seed.number_entered.connect(lambda number: self._set(seed=None if number is None else int(number)))
         self.seed.setToolTip("Seed of this input; empty: that of the run")
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -246,13 +247,15 @@ class _ConstantEditor(_Editor):
 class _RangeEditor(_Editor):
     def __init__(self, choose: Any, name: str) -> None:
         super().__init__(choose)
-        self.start = NumberEdit(f"First value of {name}", "first", lambda _: self._enter())
-        self.step = NumberEdit(f"Step of {name}", "step", lambda _: self._enter())
+        self.start = NumberEdit(f"First value of {name}", "first")
+        self.step = NumberEdit(f"Step of {name}", "step")
+        for edit in (self.start, self.step):
+            edit.number_entered.connect(self._enter)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(line(QLabel("first"), self.start, QLabel("step"), self.step))
 
-    def _enter(self) -> None:
+    def _enter(self, _number: float | None) -> None:
         self._choose(self.first())
 
     def first(self) -> InputSource:
@@ -360,7 +363,8 @@ class _ImageEditor(QWidget):
         )
         self._fit = Combo(f"Fit of {name}", [("Stretch", "stretch"), ("Crop", "crop"), ("Pad", "pad")])
         self._size = _line(f"Height and width of {name}", "declared")
-        self._scale = NumberEdit(f"Scale of {name}", "1/255", lambda _: self._enter())
+        self._scale = NumberEdit(f"Scale of {name}", "1/255")
+        self._scale.number_entered.connect(self._enter)
         self._mean = _line(f"Mean of {name}", "0")
         self._std = _line(f"Deviation of {name}", "1")
         self._preset = QPushButton("ImageNet")

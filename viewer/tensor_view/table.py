@@ -131,7 +131,7 @@ class TensorTable(QTableView):
         self.setModel(self.cells)
         self.delegate = CellDelegate(self)
         self.setItemDelegate(self.delegate)
-        self.delegate.lost.connect(self._tell)
+        self.delegate.lost.connect(self.cells.refused)
         self.setAccessibleName("Values")
         self.setTabKeyNavigation(False)
         self.setAlternatingRowColors(False)
@@ -147,9 +147,6 @@ class TensorTable(QTableView):
             header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
             header.setHighlightSections(True)
         self.set_metrics()
-
-    def _tell(self, error: ModelError) -> None:
-        self.cells.refused(error)
 
     def set_metrics(self) -> None:
         """Set cells as high as the font needs and wide enough for most numbers of their type."""
@@ -187,7 +184,7 @@ class TensorTable(QTableView):
         rows, columns = bottom - top + 1, right - left + 1
         if rows * columns > _MOST_COPIED:
             detail = f"{rows:,} × {columns:,} are selected, of which {_MOST_COPIED:,} go at once. Export writes all."
-            self._tell(ModelError("Too many cells to copy", detail))
+            self.cells.refused.emit(ModelError("Too many cells to copy", detail))
             return
         chosen = np.zeros((rows, columns), bool)
         for b in blocks:

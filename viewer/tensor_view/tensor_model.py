@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.types import ElementType
@@ -47,6 +47,8 @@ class TensorPart:
 class TensorTableModel(QAbstractTableModel):
     """Cells are elements. `commit(index, text)` is called with the element's index when one is typed in."""
 
+    refused = Signal(object)  # ModelError of what was typed, or of copying cells
+
     def __init__(self, tasks: TaskRunner, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._tasks = tasks
@@ -55,7 +57,6 @@ class TensorTableModel(QAbstractTableModel):
         self.format = FORMATS[0]
         self.row_base = self.column_base = 0  # the row and column of the plane that are the first of the table
         self.commit: Callable[[tuple[int, ...], str], object] | None = None
-        self.refused: Callable[[ModelError], object] = lambda _error: None
         self._rows = self._columns = 0
         self._blocks: OrderedDict[tuple[int, int], NDArray[Any] | None] = OrderedDict()
         self._font = monospace()
@@ -186,7 +187,7 @@ class TensorTableModel(QAbstractTableModel):
         try:
             self.commit(self.element(index), str(value))
         except ModelError as error:
-            self.refused(error)
+            self.refused.emit(error)
             return False
         return True
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import isfinite
 
-from PySide6.QtCore import QRegularExpression
+from PySide6.QtCore import QRegularExpression, Signal
 from PySide6.QtGui import QRegularExpressionValidator
 from PySide6.QtWidgets import QLineEdit
 
@@ -15,18 +14,16 @@ _COUNT = QRegularExpression(r"\s*\d{0,9}\s*")
 
 
 class NumberEdit(QLineEdit):
-    """A number, or empty, which means what the hint says; `changed(number)` on commit.
+    """A number, or empty, which means what the hint says. `count`: only integers from 0 on."""
 
-    `count`: only integers from 0 on.
-    """
+    number_entered = Signal(object)  # float | None, on commit
 
-    def __init__(self, name: str, hint: str, changed: Callable[[float | None], None], *, count: bool = False) -> None:
+    def __init__(self, name: str, hint: str, *, count: bool = False) -> None:
         super().__init__()
         self.setAccessibleName(name)
         self.setPlaceholderText(hint)
         self.setValidator(QRegularExpressionValidator(_COUNT if count else _NUMBER, self))
         self.setMinimumWidth(48)
-        self._changed = changed
         self._entered = ""
         self.editingFinished.connect(self._enter)
 
@@ -51,4 +48,4 @@ class NumberEdit(QLineEdit):
             self.setText(self._entered)
             return
         self._entered = self.text()
-        self._changed(number)
+        self.number_entered.emit(number)

@@ -73,7 +73,7 @@ def test_rows_that_stay_are_the_same_rows_to_the_view(qapp, before, after):
 
 
 def test_a_row_opens_when_it_is_to_be_open_though_it_was_there_before(qtbot):
-    tree = PropertyTree(Document(Model(Graph("g"))), lambda error: None)
+    tree = PropertyTree(Document(Model(Graph("g"))))
     qtbot.addWidget(tree)
 
     def show(*, expanded, inner=None):
@@ -136,7 +136,7 @@ def test_escapes_read_back(text):
 
 
 def test_the_shortest_text_is_seen_beside_a_long_note(qtbot):
-    tree = PropertyTree(Document(Model(Graph("g"))), lambda error: None)
+    tree = PropertyTree(Document(Model(Graph("g"))))
     qtbot.addWidget(tree)
     tree.resize(300, 60)
     tree.show()
