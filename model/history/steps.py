@@ -11,7 +11,6 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum, auto
-from functools import cache
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple, TypeVar, get_args
@@ -55,20 +54,29 @@ def _is(role: Role, key: str = "", kind: type[Any] | None = None, *, optional: b
     return {"role": role, "key": key, "kind": kind, "is_optional": optional}
 
 
-@cache
+_REFERENCES: dict[type[BaseStep], tuple[Reference, ...]] = {}
+_TOUCHED: dict[type[BaseStep], tuple[str, ...]] = {}
+
+
 def references_of(kind: type[BaseStep]) -> tuple[Reference, ...]:
     """The fields of a kind of step that have a role, in order."""
-    return tuple(Reference(f.name, **f.metadata) for f in fields(kind) if f.metadata)
+    found = _REFERENCES.get(kind)
+    if found is None:
+        found = tuple(Reference(f.name, **f.metadata) for f in fields(kind) if f.metadata)
+        _REFERENCES[kind] = found
+    return found
 
 
-@cache
 def _fields_touched(kind: type[BaseStep]) -> tuple[str, ...]:
     """Names of the fields with the objects that a kind of step changes."""
-    return tuple(
-        name
-        for name, role, *_ in references_of(kind)
-        if role is Role.CHANGED or role is Role.NODE or (role is Role.VALUE and name in kind.identity)
-    )
+    found = _TOUCHED.get(kind)
+    if found is None:
+        found = _TOUCHED[kind] = tuple(
+            name
+            for name, role, *_ in references_of(kind)
+            if role is Role.CHANGED or role is Role.NODE or (role is Role.VALUE and name in kind.identity)
+        )
+    return found
 
 
 class BaseStep:
