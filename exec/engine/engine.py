@@ -60,7 +60,6 @@ class Engine:
         self._feeds.clear()
         return_freed_memory()
 
-    @no_collection()
     def plan(self, snapshot: ModelSnapshot, seed: int = 0, fed: frozenset[int] = frozenset()) -> PlanState:
         """The plan of a snapshot and its state; those of the same content are found again."""
         if self.library.refused:  # another limit, or a file that is there by now, may let it be read
@@ -74,7 +73,8 @@ class Engine:
             patched = patch_plan(before.plan, self._newest[2], snapshot, self.library, seed)
             state = None if patched is None else before.patched(*patched)
         if state is None:
-            state = PlanState(compile_model(snapshot, self.library, seed=seed, fed=fed), self.library)
+            with no_collection():
+                state = PlanState(compile_model(snapshot, self.library, seed=seed, fed=fed), self.library)
         self._plans[key] = state
         self._newest = seed, fed, snapshot, state
         while len(self._plans) > 4:

@@ -226,7 +226,6 @@ class SnapshotCache:
         self._contents: dict[Hashable, int] = {}
         self._last: ModelSnapshot | None = None
 
-    @no_collection()
     def take(self, *, state: int = 0, progress: Progress = SILENT) -> ModelSnapshot:
         """The model as it is now; the same object as before when nothing that matters to a run changed.
 
@@ -297,7 +296,8 @@ class SnapshotCache:
             and all(self._graph(body) is old for body, old in seen.bodies)
         ):
             return seen.snapshot
-        nodes, around = self._nodes(pieces, seen)
+        with no_collection():
+            nodes, around = self._nodes(pieces, seen)
         _heeded.get().check()
         shell = seen.shell if seen is not None and is_framed else self._shell(graph)
         snapshot = self._filled(shell, graph.name, tuple(nodes))

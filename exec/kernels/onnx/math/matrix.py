@@ -40,7 +40,7 @@ def product(a: Array, b: Array) -> Array:
         _flat_product(_for_blas(a.reshape(-1, a.shape[-1])), _for_blas(b), result.reshape(-1, b.shape[1]), work)
         return result
     a, b = _for_blas(a), _for_blas(b)
-    if min(a.ndim, b.ndim) < 2:
+    if min(a.ndim, b.ndim) < 2 or (len(shape) == 2 and _pieces(work) == 1):
         np.matmul(a, b, result)
     elif len(shape) == 2:
         _flat_product(a, b, result, work)
@@ -291,7 +291,8 @@ def centred(x: Array, zero_point: Array | None, rows: bool = False) -> Array:
     """Return x - zero_point in float32, exact for all types of up to 8 bits."""
     wide = x.astype(FLOAT32)
     if zero_point is not None and zero_point.any():
-        np.subtract(wide, unidirectional(_along(zero_point, rows), wide.shape).astype(FLOAT32), out=wide)
+        shift = _along(zero_point.astype(FLOAT32), rows)
+        np.subtract(wide, unidirectional(shift, wide.shape) if shift.ndim else shift, out=wide)
     return wide
 
 
