@@ -316,7 +316,9 @@ class PlanState:
         return new, problems
 
     def prepare_weights(self, steps: Iterable[PlanStep]) -> None:
-        """Let kernels pack or cast the constants that steps read, once for equal operations and constants."""
+        """Let kernels pack or cast the constants that steps read, and compile attributes such as the trees of an
+        ensemble, once for equal operations and constants.
+        """
         given, tokens, template, library = self.given, self.plan.tokens, self.template, self.library
         for step in steps:
             kernel = step.operation.kernel
@@ -327,8 +329,6 @@ class PlanState:
             if kernel.prepare is None or step.bodies or (kernel.takes_context and len(step.outs) > 1):
                 continue
             constant = [s != NONE_SLOT and s in given and type(template[s]) is not StoredWeight for s in step.ins]
-            if not any(constant):
-                continue
             key = (
                 step.operation.number,
                 tuple(tokens[s] if known else -bool(s) for s, known in zip(step.ins, constant, strict=True)),

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from onnx_workbench.exec.errors import KernelError
+from onnx_workbench.exec.kernels.onnx_ml import tree_ensembles
 from onnx_workbench.exec.kernels.registry import find
-from tests.exec.kernels.harness import assert_same, call, cases, check_against, check_case, ort_one_node
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.io.reader.read import load
+from tests.exec.kernels.harness import assert_same, call, cases, check_against, check_case, one_node_model, ort_one_node
 
 ML = "ai.onnx.ml"
 TRANSFORMS = ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"]
@@ -276,6 +279,23 @@ def test_tree_members_are_looked_up_in_their_own_set() -> None:
     x = np.array([[1, 0], [5, 2], [9, 9], [2, 2], [2, 5], [NAN, 2]], np.float32)
     result = call("TreeEnsemble", [x], opset=5, domain=ML, **member_tree())
     assert result.tolist() == [[10], [10], [10], [20], [30], [20]]
+
+
+def test_trees_are_compiled_once_for_all_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[dict[str, Any]] = []
+    ensemble = tree_ensembles._ensemble
+
+    def counting(given: dict[str, Any]) -> Any:
+        compiled.append(given)
+        return ensemble(given)
+
+    monkeypatch.setattr(tree_ensembles, "_ensemble", counting)
+    model, _ = one_node_model("TreeEnsemble", [X], opset=5, domain=ML, **member_tree())
+    session = Session(load(model.SerializeToString()))
+    for x in (X, X + np.float32(1), X[:1]):
+        result = session.run({"x0": x}, fresh=True).outputs["y0"]
+        assert_same(result, tree_ensembles.tree_ensemble_5(x, **member_tree()), rtol=0)
+    assert len(compiled) == 1 + 3  # those of the kernel that they are compared with
 
 
 HOSTILE_TREES: list[dict[str, Any]] = [
