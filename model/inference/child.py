@@ -22,7 +22,7 @@ from onnx_workbench.model.inference.node_call import NodeCall, Rule
 from onnx_workbench.model.inference.onnx_library import InferenceRefused, infer_model, infer_node, with_attributes
 from onnx_workbench.model.inference.protocol import Spot, TypeFault, encode
 from onnx_workbench.model.inference.rules import RULES, user_rule
-from onnx_workbench.model.inference.shape_contents import ModelIR, ShapeContents
+from onnx_workbench.model.inference.shape_contents import RESHAPING, ModelIR, ShapeContents
 from onnx_workbench.model.inference.size_formulas import fill
 from onnx_workbench.model.inference.type_errors import TypeErrors
 from onnx_workbench.model.inference.type_lattice import (
@@ -59,9 +59,6 @@ _LOOP_TRIALS = 3  # attempts to find loop-invariant sizes; nested loops try with
 
 #: The first inputs of a Loop's subgraph: iteration number and condition.
 _TURN = (TensorType(ElementType.INT64, Shape()), TensorType(ElementType.BOOL, Shape()))
-
-#: Operators for which symbolic shape arithmetic may know more than onnx's inference.
-_RESHAPING = frozenset({"Reshape", "Expand", "ConstantOfShape"})
 
 
 def run(payload: bytes) -> bytes:
@@ -330,9 +327,9 @@ class Inference:
         known = [visible.get(name) for name in node.output if name]
         if not all(map(is_full, known)) or bodies(node) or self._is_new_call(node, visible):
             return True
-        if not improved and node.op_type not in _RESHAPING:
+        if not improved and node.op_type not in RESHAPING:
             return False
-        is_touched = node.op_type in _RESHAPING or not improved.isdisjoint(node.input)
+        is_touched = node.op_type in RESHAPING or not improved.isdisjoint(node.input)
         return is_touched and any(map(is_partly_open, known))
 
     def _infer_node(

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 _LARGEST = 64  # more entries are no shape
 _INTEGERS = frozenset({ElementType.INT32, ElementType.INT64, ElementType.BOOL})
 _NEED_SIZES_ONLY = frozenset({"Shape", "Size"})  # of their inputs
-_RESHAPING = frozenset({"Reshape", "Expand", "ConstantOfShape"})
+#: Operators of which symbolic shape arithmetic may know more than onnx's inference.
+RESHAPING = frozenset({"Reshape", "Expand", "ConstantOfShape"})
 
 
 class ModelIR:
@@ -150,7 +151,7 @@ class ShapeContents:
 
     def shape_of_result(self, node: Any) -> Type | None:
         """Return the type of Reshape, Expand or ConstantOfShape when its shape input is partly known."""
-        if node.domain not in ("", "ai.onnx") or node.op_type not in _RESHAPING or not node.output:
+        if node.domain not in ("", "ai.onnx") or node.op_type not in RESHAPING or not node.output:
             return None
         value = self._value(node.output[0])
         if value is None or value.producer is None:

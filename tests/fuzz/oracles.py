@@ -125,7 +125,8 @@ def errors_of(model: Model) -> set[str]:
 def difference(found: Any, expected: Any, tolerance: float = 1e-3) -> str:
     """How a value differs from what was expected; empty where it does not."""
     if isinstance(expected, np.ndarray) and isinstance(found, np.ndarray):
-        if found.dtype != expected.dtype:
+        are_texts = found.dtype.kind in "UO" and expected.dtype.kind in "UO"
+        if found.dtype != expected.dtype and not are_texts:
             return f"{found.dtype} instead of {expected.dtype}"
         if found.shape != expected.shape:
             return f"shape {found.shape} instead of {expected.shape}"

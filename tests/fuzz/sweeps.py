@@ -246,7 +246,7 @@ def _both_err(proto: onnx.ModelProto, feeds: dict[str, Any]) -> bool:
     they count negative ones from the end. PRelu: "f(x) = x for x >= 0", where they multiply 0 by an infinite slope.
     SoftmaxCrossEntropyLoss: labels that are neither classes nor ignored index the scores from the end.
     DynamicQuantizeLinear of what is not finite has no scale. Pads of Col2Im "can take any value greater than or equal
-    to 0".
+    to 0". An id of TreeEnsemble "can be used to index into a nodes_* entry", which one beyond the nodes cannot.
     """
     node = proto.graph.node[-1]
     arrays = [feeds[name] for name in node.input if isinstance(feeds.get(name), np.ndarray)]
@@ -257,6 +257,10 @@ def _both_err(proto: onnx.ModelProto, feeds: dict[str, Any]) -> bool:
             return _version_of(proto, "") < 11 and has_negative
         case "SoftmaxCrossEntropyLoss" | "NegativeLogLikelihoodLoss":
             return has_negative
+        case "TreeEnsemble":
+            given = {a.name: a.ints for a in node.attribute}
+            sides = [zip(given[f"nodes_{s}nodeids"], given[f"nodes_{s}leafs"], strict=False) for s in ("true", "false")]
+            return any(i >= len(given["nodes_featureids"]) for side in sides for i, is_leaf in side if not is_leaf)
         case "Col2Im":
             return any(a.name == "pads" and min(a.ints, default=0) < 0 for a in node.attribute)
         case "PRelu" | "DynamicQuantizeLinear":

@@ -181,6 +181,12 @@ def test_col2im_refuses_what_does_not_fit_and_giants() -> None:
         set_limits(None)
 
 
+def test_infinities_beside_the_taps_of_deform_conv_play_no_part() -> None:
+    x = np.array([[[[-np.inf, 1, 2], [3, 4, 5], [6, 7, np.inf]]]], np.float32)
+    result = call("DeformConv", [x, np.ones((1, 1, 1, 1), np.float32), np.zeros((1, 2, 3, 3), np.float32)], opset=19)
+    np.testing.assert_array_equal(result, x)
+
+
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_deform_conv_without_offsets_is_conv(rank: int) -> None:
     x, w, b = normal(2, 4, *[5] * rank), normal(6, 2, *[3] * rank), normal(6)

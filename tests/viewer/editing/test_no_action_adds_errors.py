@@ -35,7 +35,7 @@ UNFINISHED = {
     "node.disconnect": frozenset({"input-missing"}),
     "node.add": frozenset({"input-missing"}),
     "node.connect": _TYPES,
-    "node.change_operator": _TYPES | {"input-missing"},
+    "node.change_operator": _TYPES | {"input-missing", "arity"},
     "value.type": _TYPES,
 }
 #: Undo and redo themselves, which take each action back here.

@@ -293,5 +293,6 @@ def _sample_taps(x: Array, offset: Array, mask: Array | None, view: Window) -> A
             inside = (position >= 0) & (position < view.sizes[axis])
             share = share * (parts[axis] if up else 1 - parts[axis]) * inside
             index.append(np.where(inside, position, 0).astype(np.intp))
-        result += x[tuple(index)] * share
+        # An element of no share does not count, were it an infinity.
+        result += np.where(share == 0, 0, x[tuple(index)] * share)
     return result if mask is None else result * mask
