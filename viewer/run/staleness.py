@@ -22,7 +22,7 @@ from onnx_workbench.model.history.steps import (
     SetInitializer,
     Step,
 )
-from onnx_workbench.model.ir.attributes import Attribute, is_same
+from onnx_workbench.model.ir.attributes import is_same
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.progress import SILENT, Progress
@@ -127,14 +127,14 @@ def _calls(function: Function) -> list[Node]:
 
 def _is_of_texts(step: Step, inverse: Step) -> bool:
     """Return whether a step that sets a constant or an attribute leaves its values as they were."""
-    match step, inverse:
-        case SetInitializer(tensor=new), SetInitializer(tensor=old):
-            return _shares_values(new, old)
-        case SetAttribute(attribute=Attribute() as new), SetAttribute(attribute=Attribute() as old):
-            is_alike = (new.kind, new.reference) == (old.kind, old.reference)
-            return is_alike and (is_same(new.value, old.value) or _shares_values(new.value, old.value))
-        case _:
+    if isinstance(step, SetInitializer) and isinstance(inverse, SetInitializer):
+        return _shares_values(step.tensor, inverse.tensor)
+    if isinstance(step, SetAttribute) and isinstance(inverse, SetAttribute):
+        new, old = step.attribute, inverse.attribute
+        if new is None or old is None or (new.kind, new.reference) != (old.kind, old.reference):
             return False
+        return is_same(new.value, old.value) or _shares_values(new.value, old.value)
+    return False
 
 
 def _shares_values(new: object, old: object) -> bool:

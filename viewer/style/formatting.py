@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import floor, log10
 from typing import TYPE_CHECKING, Literal
 
@@ -107,26 +108,20 @@ def _type_text(type_: Type | None, depth: int) -> str:
 
 def bytes_text(count: int) -> str:
     """Format a size in bytes with three digits: ``512 B``, ``1.93 GB`` (powers of 1000, as file managers count)."""
-    if abs(count) < 1000:
-        return f"{count} B"
-    size = float(count)
-    for unit in ("kB", "MB", "GB", "TB", "PB"):
-        size /= 1000
-        if abs(size) < 999.5 or unit == "PB":
-            break
-    return f"{size:.{_decimals(size)}f} {unit}"
+    return f"{count} B" if abs(count) < 1000 else _scaled(count, ("kB", "MB", "GB", "TB", "PB"))
 
 
 def count_text(count: int) -> str:
     """Format a count with three digits: ``812``, ``25.6 M``."""
-    if abs(count) < 10_000:
-        return number_text(count)
-    size = float(count)
-    for unit in ("k", "M", "G", "T", "P"):
-        size /= 1000
-        if abs(size) < 999.5 or unit == "P":
-            break
-    return f"{size:.{_decimals(size)}f} {unit}"
+    return number_text(count) if abs(count) < 10_000 else _scaled(count, ("k", "M", "G", "T", "P"))
+
+
+def _scaled(count: int, units: Sequence[str]) -> str:
+    """Format a number with three digits in the first of some units, a thousand times the one before, that it fits."""
+    size, power = count / 1000, 0
+    while abs(size) >= 999.5 and power < len(units) - 1:
+        size, power = size / 1000, power + 1
+    return f"{size:.{_decimals(size)}f} {units[power]}"
 
 
 def _decimals(size: float) -> int:

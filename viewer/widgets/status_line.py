@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import Qt, QTimer, SignalInstance
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QSizePolicy, QStatusBar, QToolButton, QWidget
 
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
@@ -50,25 +50,27 @@ class StatusLine(QStatusBar):
 
     def follow(self, workspace: DocumentContext | None) -> None:
         """Show the state of another document, or of none."""
-        old = self._workspace
-        if old is not None:
-            old.selection.changed.disconnect(self._show_selection)
-            old.navigation.graph_shown.disconnect(self._show_size)
-            old.changes.changed.disconnect(self._refresh)
-            old.types.changed.disconnect(self._show_selection)
-            old.run_state_changed.disconnect(self._show_run_state)
-            old.problems.changed.disconnect(self._show_problems)
+        if self._workspace is not None:
+            for signal, slot in self._connections(self._workspace):
+                signal.disconnect(slot)
         self._workspace = workspace
         if workspace is not None:
-            workspace.selection.changed.connect(self._show_selection)
-            workspace.navigation.graph_shown.connect(self._show_size)
-            workspace.changes.changed.connect(self._refresh)
-            workspace.types.changed.connect(self._show_selection)
-            workspace.run_state_changed.connect(self._show_run_state)
-            workspace.problems.changed.connect(self._show_problems)
+            for signal, slot in self._connections(workspace):
+                signal.connect(slot)
         self._refresh()
         self._show_run_state()
         self._show_problems()
+
+    def _connections(self, workspace: DocumentContext) -> Sequence[tuple[SignalInstance, Callable[..., object]]]:
+        """Signals of a document, and what shows anew on each."""
+        return (
+            (workspace.selection.changed, self._show_selection),
+            (workspace.navigation.graph_shown, self._show_size),
+            (workspace.changes.changed, self._refresh),
+            (workspace.types.changed, self._show_selection),
+            (workspace.run_state_changed, self._show_run_state),
+            (workspace.problems.changed, self._show_problems),
+        )
 
     def follows(self, workspace: DocumentContext) -> bool:
         """Return whether it shows the state of this document."""
