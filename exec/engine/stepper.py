@@ -397,7 +397,7 @@ class Stepper:
             iterations=inside.iterations,
         )
         if self.done:  # a run that waits has its bodies in use
-            found.iterate = partial(in_iterations, self._engine, self._request, self.plan, found)
+            found.iterate = partial(in_iterations, self._engine, self._request, self.plan)
         return found
 
     def _record(self) -> SubgraphRecord:

@@ -76,8 +76,8 @@ class RunNumber:
     number: int
 
 
-#: See RunResult.in_iterations.
-Iterate = Callable[[Mapping[LoopKey, int], Progress], "RunResult"]
+#: See RunResult.in_iterations. It is given the result, so that neither keeps the other alive.
+Iterate = Callable[["RunResult", Mapping[LoopKey, int], Progress], "RunResult"]
 
 #: Brings a value that was not kept; raises LookupError when it cannot, Cancelled when it is wanted no longer.
 Fetch = Callable[[ValueKey, Progress], RuntimeValue]
@@ -275,7 +275,7 @@ class RunResult:
         if self.iterate is None:
             msg = "the run keeps the values of the last iteration only"
             raise LookupError(msg)
-        return self.iterate(chosen, self.asker if progress is SILENT else progress)
+        return self.iterate(self, chosen, self.asker if progress is SILENT else progress)
 
     def with_bodies(
         self,

@@ -9,7 +9,6 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from operator import attrgetter
 from typing import Any, Unpack
 
@@ -412,7 +411,7 @@ class RemoteStepper:
     def _let_fetch(self, result: RunResult) -> None:
         _Fetcher(self, result, self._run).serve(result)
         if self.done:
-            result.iterate = partial(self._in_iterations, result)
+            result.iterate = self._in_iterations
 
     def _in_iterations(self, result: RunResult, chosen: Mapping[LoopKey, int], progress: Progress) -> RunResult:
         """See RunResult.in_iterations."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
-from onnx_workbench.exec.results.run_result import RunResult
+from onnx_workbench.exec.results.run_result import Iterate, RunResult
+from onnx_workbench.exec.results.slot_map import LoopKey
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 
 _POLL = 0.05
@@ -73,8 +74,13 @@ class RunLock:
         if result.fetch is not None:
             result.fetch = partial(self.bring, result.fetch)
         if result.iterate is not None:
-            result.iterate = partial(self.bring, result.iterate)
+            result.iterate = partial(self._iterate, result.iterate)
         return result
+
+    def _iterate(
+        self, iterate: Iterate, result: RunResult, chosen: Mapping[LoopKey, int], progress: Progress
+    ) -> RunResult:
+        return self.bring(partial(iterate, result), chosen, progress)
 
     def bring(self, compute: Callable[[A, Progress], R], asked: A, progress: Progress) -> R:
         """Return the result of `compute`, between runs: it starts over after a run that came in between."""
