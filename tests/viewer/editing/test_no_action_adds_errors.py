@@ -33,7 +33,7 @@ UNFINISHED = {
     "edit.delete": _MISSING,
     "edit.delete_and_bridge": _TYPES,
     "node.disconnect": frozenset({"input-missing"}),
-    "node.add": frozenset({"input-missing"}),
+    "node.add": _TYPES | {"input-missing"},
     "node.connect": _TYPES,
     "node.change_operator": _TYPES | {"input-missing", "arity"},
     "value.type": _TYPES,
