@@ -1,14 +1,16 @@
-"""Hooks of the build backend, hatchling: README with absolute links, and the manual in the wheel.
+"""Hooks of the build backend, hatchling: README with absolute links, the manual and the translations in the wheel.
 
 A package page shows README without the repository around it, so its relative links become absolute ones below the
 Homepage of [project.urls]. While the project has no address, pictures are left out and links become plain text.
 The manual is put into the wheel where it was built before: `python docs/build.py`. Building it here would make every
-installation from a checkout fetch Sphinx.
+installation from a checkout fetch Sphinx. The translated copies of sources are made for each wheel.
 """
 
 from __future__ import annotations
 
 import re
+import runpy
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +44,16 @@ class ReadmeHook(MetadataHookInterface):
         metadata["readme"] = {"content-type": "text/markdown", "text": text}
 
 
-class ManualHook(BuildHookInterface[Any]):
-    """Puts the manual into the wheel, where it was built."""
+class WheelHook(BuildHookInterface[Any]):
+    """Puts translated sources into the wheel, and the manual, where it was built; not into an editable installation."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Add the manual's folder to the files of the wheel, but not to an editable installation."""
+        """Add their folders to the files of the wheel."""
+        if self.target_name != "wheel" or version != "standard":
+            return
         manual = Path(self.root) / MANUAL
-        if self.target_name == "wheel" and version == "standard" and manual.is_dir():
+        if manual.is_dir():
             build_data["force_include"][str(manual)] = "onnx_workbench/resources/manual"
+        self._folder = tempfile.TemporaryDirectory()  # removed with the hook, after the build
+        runpy.run_path(str(Path(self.root) / "packaging" / "translations.py"))["build"](Path(self._folder.name))
+        build_data["force_include"][self._folder.name] = "onnx_workbench/languages"

@@ -1,6 +1,8 @@
 """Texts of the program and their translations, one JSON file per language in resources/languages.
 
-python packaging/translations.py update    give catalogues new texts, with null for a translation; drop unused ones
+python packaging/translations.py update           give catalogues new texts without translations; drop unused ones
+python packaging/translations.py check            say what is wrong with them, and what is not translated yet
+python packaging/translations.py build [FOLDER]   translate copies of sources: for this checkout, or into a folder
 
 A text is a string literal or f-string in the code that is no key, name or format. What is none can mostly be told by
 where it stands and how it is spelt; what cannot is listed in packaging/texts.json.
@@ -11,19 +13,21 @@ from __future__ import annotations
 import ast
 import json
 import re
+import shutil
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 CATALOGUES = ROOT / "resources" / "languages"
+IN_CHECKOUT = ROOT / "packaging" / "launcher" / "onnx_workbench" / "languages"  # where viewer.core.language looks
 PACKAGES = ("viewer", "model", "exec")
 #: Commands and their messages stay English, as scripts read them; what an operator expects is told in the words of its
 #: English specification.
 LEFT_OUT = (
-    "viewer/cli/", "viewer/preflight.py", "viewer/core/desktop.py", "model/schemas/", "model/sandbox_child.py",
+    "viewer/cli/", "viewer/preflight.py", "viewer/core/desktop.py", "viewer/core/folders.py", "viewer/core/language.py",
+    "viewer/core/version.py", "model/schemas/", "model/sandbox_child.py",
     "exec/kernels/",
     "viewer/canvas/paint/svg.py", "viewer/canvas/paint/web_page.py", "viewer/canvas/paint/web_facts.py",
 )  # fmt: skip
@@ -32,8 +36,7 @@ LEFT_OUT = (
 _LISTS: dict[str, Any] = json.loads((ROOT / "packaging" / "texts.json").read_text("utf-8"))
 
 
-@dataclass(frozen=True)
-class Text:
+class Text(NamedTuple):
     """A string in a source file."""
 
     node: ast.Constant | ast.JoinedStr
@@ -150,7 +153,7 @@ def _sources() -> Iterator[tuple[str, str]]:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Return a catalogue: the language's own name, and the translations of each file."""
+    """Return a catalogue, which has the translations of each file."""
     catalogue: dict[str, Any] = json.loads(path.read_text("utf-8"))
     return catalogue
 
@@ -222,11 +225,92 @@ def faults(text: str, translation: str, *, is_format: bool) -> list[str]:
     return found
 
 
+def check() -> tuple[list[str], list[str]]:
+    """Return what is wrong with catalogues, and the texts that have no translation yet."""
+    wrong, missing = [], []
+    texts = collect()
+    for path in sorted(CATALOGUES.glob("*.json")):
+        catalogue = load(path)["texts"]
+        for file in sorted({*texts, *catalogue}):
+            listed, known = texts.get(file, {}), catalogue.get(file, {})
+            for text in {**listed, **known}:
+                place = f"{path.stem}: {file}: {text!r}"
+                if text not in listed or text not in known:
+                    wrong.append(f"{place} is {'new' if text in listed else 'no longer there'}; run update")
+                elif known[text] is None:
+                    missing.append(place)
+                else:
+                    is_format = isinstance(listed[text].node, ast.JoinedStr)
+                    wrong += [f"{place}: {fault}" for fault in faults(text, known[text], is_format=is_format)]
+    return wrong, missing
+
+
+def build(folder: Path) -> list[str]:
+    """Write the sources whose texts are translated into a folder for each language; return the languages."""
+    languages = {path.stem: load(path)["texts"] for path in sorted(CATALOGUES.glob("*.json"))}
+    for language, catalogue in languages.items():
+        shutil.rmtree(folder / language, ignore_errors=True)
+        for file, source in _sources():
+            translated = translate(source, file, {key: text for key, text in catalogue.get(file, {}).items() if text})
+            if translated != source:
+                compile(translated, file, "exec", dont_inherit=True)
+                target = folder / language / file
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_text(translated, "utf-8")
+    return list(languages)
+
+
+def translate(source: str, file: str, translations: Mapping[str, str]) -> str:
+    """Return a source with its texts replaced; everything stays on its line."""
+    if not translations:
+        return source
+    lines = source.encode().splitlines(keepends=True)  # columns of ast are in bytes
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+    code = b"".join(lines)
+    for one in sorted(strings_in(ast.parse(source)), key=lambda one: (-one.node.lineno, -one.node.col_offset)):
+        node = one.node
+        if one.text not in translations or not is_text(one, file):
+            continue
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        start, end = starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
+        given = translations[one.text]
+        literal = _format_literal(given) if isinstance(node, ast.JoinedStr) else repr(given)
+        if node.end_lineno > node.lineno:
+            literal = f"({literal}{chr(10) * (node.end_lineno - node.lineno)})"
+        code = code[:start] + literal.encode() + code[end:]
+    return code.decode()
+
+
+def _format_literal(text: str) -> str:
+    """Write an f-string, also for Python 3.11, which has no quotes of the same kind inside."""
+    parts = []
+    for part in parse_template(text).values:
+        words = template(ast.JoinedStr([part]))
+        if isinstance(part, ast.Constant):
+            words = words.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        parts.append(words)
+    return f'f"""{"".join(parts)}"""'
+
+
 def main(arguments: list[str]) -> int:
     """Do what is asked for; returns the exit status."""
     match arguments:
         case ["update"]:
             update()
+        case ["check"]:
+            wrong, missing = check()
+            for place in missing:
+                print(f"{place} is not translated")
+            for fault in wrong:
+                print(fault)
+            print(f"{len(missing)} texts are not translated, {len(wrong)} faults")
+            return 1 if wrong else 0
+        case ["build", *folder] if len(folder) < 2:
+            target = Path(*folder) if folder else IN_CHECKOUT
+            print(f"{', '.join(build(target))} in {target}")
         case _:
             print(__doc__)
             return 2

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QSocketNotifier, Qt, QTimer
+from PySide6.QtCore import QEvent, QLibraryInfo, QSocketNotifier, Qt, QTimer, QTranslator
 from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication, QStyleFactory
 
 from onnx_workbench.model import extensions
-from onnx_workbench.viewer.core import crash_report
+from onnx_workbench.viewer.core import crash_report, language
 from onnx_workbench.viewer.core.garbage_collection import Collector
 from onnx_workbench.viewer.core.settings import EXTENSIONS, THEME, Settings
 from onnx_workbench.viewer.core.threads import wait_for_end
@@ -44,6 +44,11 @@ class Application(QApplication):
         self.setApplicationDisplayName("ONNX Workbench")
         self.setDesktopFileName("onnx-workbench")
         self.setWindowIcon(app_icon())
+        if language.current() != language.ENGLISH:
+            translator = QTranslator(self)  # of Qt's own dialogs
+            translations = QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)
+            if translator.load(f"qtbase_{language.current()}", translations):
+                self.installTranslator(translator)
         self.window: MainWindow | None = None
         self._listener: InstanceListener | None = None
         self._waiting: list[Path] = []

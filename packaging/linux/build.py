@@ -30,7 +30,7 @@ SAMPLE = ROOT / "resources" / "sample" / "digits.onnx"
 release = runpy.run_path(str(ROOT / "packaging" / "release.py"))
 collect_licences = runpy.run_path(str(ROOT / "packaging" / "licences.py"))["collect"]
 
-#: What a desktop does not load: plug-ins for bare screens, of the network and of GTK, and texts of Qt's own tools.
+#: What a desktop does not load: plug-ins for bare screens, of the network and of GTK.
 UNUSED = (
     "PySide6/Qt/plugins/egldeviceintegrations",
     "PySide6/Qt/plugins/networkinformation",
@@ -41,7 +41,6 @@ UNUSED = (
     "PySide6/Qt/plugins/platforms/libqvnc.so",
     "PySide6/Qt/plugins/platformthemes/libqgtk3.so",
     "PySide6/Qt/plugins/tls",
-    "PySide6/Qt/translations",
     "python3*/lib-dynload/readline.*",  # under the GPL, and for terminals
 )
 #: Libraries that every Debian has, with their packages; the host's own would demand the host's glibc.
@@ -96,6 +95,10 @@ def prune(internal: Path) -> None:
     for pattern in UNUSED:
         for path in internal.glob(pattern):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
+    languages = {path.name for path in (internal / "onnx_workbench" / "languages").iterdir()}
+    for path in (internal / "PySide6" / "Qt" / "translations").iterdir():
+        if path.stem.removeprefix("qtbase_") not in languages:
+            path.unlink()
     for name in OF_SYSTEM:
         (internal / name).unlink(missing_ok=True)
     while True:
@@ -139,12 +142,13 @@ def least_glibc(folder: Path) -> str:
 
 
 def start(program: Path) -> None:
-    """Run a command, draw a graph and open a window; the window must still be open after ten seconds."""
+    """Run a command, draw a graph and open a window in Chinese; it must still be open after ten seconds."""
     offscreen = {"QT_QPA_PLATFORM": "offscreen"}
     run(str(program), "info", str(SAMPLE))
     run(str(program), "run", str(SAMPLE), "--seed", "1")
     run(str(program), "render", str(SAMPLE), "-o", str(ROOT / "build" / "started.svg"), environment=offscreen)
-    window = subprocess.Popen([str(program), "--new-instance", "--sample"], env={**os.environ, **offscreen})
+    chinese = {**os.environ, **offscreen, "LANG": "zh_CN.UTF-8"}
+    window = subprocess.Popen([str(program), "--new-instance", "--sample"], env=chinese)
     try:
         status = window.wait(10)
     except subprocess.TimeoutExpired:

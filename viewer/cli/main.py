@@ -88,6 +88,9 @@ def _open_windows(models: list[str], *, goto: str, load: list[str], sample: bool
     if problem is not None:
         print(problem, file=sys.stderr)
         return EXIT_CANNOT_START
+    from onnx_workbench.viewer.core import language
+
+    language.choose()
     from onnx_workbench.viewer.app import run
 
     return run([*models, *(["--sample"] if sample else [])], goto, load)

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from onnx_workbench.model.progress import Progress
-from onnx_workbench.viewer.style.formatting import display
 
 if TYPE_CHECKING:
     from onnx_workbench.model.errors import ModelError
@@ -33,6 +32,8 @@ def progress(title: str) -> Iterator[Progress]:
     if not sys.stderr.isatty():
         yield Progress()
         return
+    from onnx_workbench.viewer.style.formatting import display
+
     started = time.monotonic()
     drawn = False
 
@@ -72,6 +73,8 @@ def read_model(options: argparse.Namespace, name: str | None = None, *, salvage:
 
 def shorten(text: str, limit: int, *, elide: Literal["middle", "end"] = "middle") -> str:
     """A text for standard output: of at most `limit` characters on a terminal, whole in a file or a pipe."""
+    from onnx_workbench.viewer.style.formatting import display
+
     return display(text, limit if sys.stdout.isatty() else len(text), elide=elide)
 
 
@@ -83,6 +86,8 @@ def colored(text: str, color: int, stream: TextIO) -> str:
 
 def print_message(kind: Literal["error", "warning", "note", "missing"], text: str) -> None:
     """Print an error, warning or note on standard error, after its kind."""
+    from onnx_workbench.viewer.style.formatting import display
+
     safe = display(text, _LONGEST_MESSAGE, elide="end")
     print(f"{colored(kind, _COLORS[kind], sys.stderr)}: {safe}", file=sys.stderr)
 
@@ -96,6 +101,7 @@ def print_error(error: ModelError) -> None:
 
 def error_lines(error: ModelError) -> list[str]:
     """The lines of an error: what, why and where."""
+    from onnx_workbench.viewer.style.formatting import display
     from onnx_workbench.viewer.style.labels import place_text
 
     place = place_text(error.place)

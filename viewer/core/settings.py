@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from PySide6.QtCore import QByteArray, QObject, QSettings, Signal
 
+from onnx_workbench.viewer.core import language
 from onnx_workbench.viewer.core.folders import state_folder
 
 T = TypeVar("T", bool, int, float, str, tuple[str, ...])
@@ -34,6 +35,9 @@ class Option(Generic[T]):
 
 
 THEME = Option("appearance/theme", "system", "Theme", choices=("system", "light", "dark", "contrast"))
+LANGUAGE = Option(
+    language.KEY, language.SYSTEM, "Language (from the next start)", choices=(language.SYSTEM, *language.names())
+)  # fmt: skip
 DIRECTION = Option("graph/direction", "down", "Direction of the graph", choices=("down", "right"))
 SHOW_ATTRIBUTES = Option("graph/attributes", True, "Show attributes in nodes")
 SHOW_INITIALIZERS = Option("graph/initializers", True, "Show initializers in nodes")
@@ -80,7 +84,7 @@ OPERATOR_SETS: Option[tuple[str, ...]] = Option("files/operator-sets", ())
 
 #: What the preferences show, in order.
 PREFERENCES: tuple[Option[Any], ...] = (
-    THEME, DIRECTION, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES, GROUPS, FOLD_NODES, FOLD_SHARED,
+    THEME, LANGUAGE, DIRECTION, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES, GROUPS, FOLD_NODES, FOLD_SHARED,
     EDGE_NOTES,
     WHEEL_ZOOMS,
     RESTORE_VIEW, RELOAD_SILENTLY,

@@ -8,6 +8,7 @@ from typing import Any
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QDialog, QFormLayout, QTabWidget, QVBoxLayout, QWidget
 
+from onnx_workbench.viewer.core import language
 from onnx_workbench.viewer.core.settings import PREFERENCES, Option, Settings
 from onnx_workbench.viewer.dialogs.extensions import ExtensionList
 from onnx_workbench.viewer.style.choices import choice_title
@@ -50,7 +51,7 @@ class PreferencesDialog(QDialog):
             choice = QComboBox()
             choice.setAccessibleName(option.title)
             for value in option.choices:
-                choice.addItem(choice_title(value), value)
+                choice.addItem(language.names().get(value) or choice_title(value), value)
             choice.activated.connect(lambda _: self._settings.set(option, choice.currentData()))
             form.addRow(f"{option.title}:", choice)
             editor = choice

@@ -12,6 +12,7 @@ stays as it is from version to version; modules below `model`, `exec` and `viewe
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,6 +80,9 @@ _FOLDER = Path(__file__).parent
 
 if not (_FOLDER / "model").is_dir():  # a checkout, where model, exec, viewer and resources lie at the root
     __path__.append(str(_FOLDER.resolve().parents[2]))
+
+if "ONNX_WORKBENCH_LANGUAGE" in os.environ:  # a process of a window in another language
+    import_module("onnx_workbench.viewer.core.language").use_inherited()
 
 #: Modules of the names that are not in `api`.
 _MODULES = {
