@@ -44,9 +44,6 @@ class Process:
             name="onnx-workbench-run",
             daemon=True,
         )
-        with _starting:
-            self.child.start()
-        theirs.close()
         self._numbers = itertools.count(1)
         self._answers: dict[int, queue.SimpleQueue[tuple[str, Any]]] = {}
         self._sending = threading.Lock()
@@ -54,8 +51,12 @@ class Process:
         self._decoder = DeltaDecoder()
         self.alive = True
         self.is_ready = False  # to work: what comes before is the time of starting it
+        receiver = threading.Thread(target=_receive, args=(weakref.ref(self), self._connection), daemon=True)
+        with _starting:
+            self.child.start()
+            receiver.start()
+        theirs.close()
         self._finalizer = weakref.finalize(self, _end, self.child, self._connection, self.exchange)
-        threading.Thread(target=_receive, args=(weakref.ref(self), self._connection), daemon=True).start()
 
     def send(self, kind: str, content: Any, number: int = 0) -> None:
         """Send without waiting for an answer; Died if the process is gone."""
@@ -176,9 +177,10 @@ def _receive(process: weakref.ref[Process], connection: Connection) -> None:
 
 
 def _finish_starting() -> None:
-    """Finish starting workers at exit: each gets its initial messages.
+    """Finish starting workers at exit: each gets its initial messages, and its thread is started.
 
-    The end of its parent halfway through would be an error to it, which it would print.
+    The end of its parent halfway through would be an error to it, which it would print; after this a thread cannot be
+    started any more.
     """
     with _starting:
         pass
