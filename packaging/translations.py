@@ -251,7 +251,9 @@ def build(folder: Path) -> list[str]:
     for language, catalogue in languages.items():
         shutil.rmtree(folder / language, ignore_errors=True)
         for file, source in _sources():
-            translated = translate(source, file, {key: text for key, text in catalogue.get(file, {}).items() if text})
+            translated = translate(
+                source, file, {key: text for key, text in catalogue.get(file, {}).items() if text is not None}
+            )
             if translated != source:
                 compile(translated, file, "exec", dont_inherit=True)
                 target = folder / language / file

@@ -108,7 +108,7 @@ def ports_section(workspace: Workspace, graph: Graph, side: Side) -> PropertyRow
     batch: tuple[RowAction, ...] = ()
     if side == "input" and isinstance(graph.owner, Model):
         batch = (RowAction("Set batch dimension…", lambda: workspace.trigger("graph.batch")),)
-    title = f"{side.capitalize()}s"
+    title = "Inputs" if side == "input" else "Outputs"
     expanded = len(required) <= 60
     return section(f"{side}s", title, len(required), rows, common=False, expanded=expanded, actions=batch)
 
