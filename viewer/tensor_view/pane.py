@@ -22,6 +22,7 @@ from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.viewer.plots.line_plot import LinePlot
 from onnx_workbench.viewer.plots.matrix_view import MatrixImage, MatrixView, Part
 from onnx_workbench.viewer.plots.plot import load_pyqtgraph
+from onnx_workbench.viewer.style.choices import choice_title
 from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import monospace, theme, themes
@@ -411,23 +412,25 @@ class TensorPane(QWidget):
         chosen = self._chosen_views.get(() if subject is None else subject.likeness)
         wanted = chosen if chosen in offered else first_view(subject) if subject is not None else None
         with QSignalBlocker(self.view_box):
-            if offered != tuple(self.view_box.itemText(i) for i in range(self.view_box.count())):  # else it is laid out
+            if offered != tuple(self.view_box.itemData(i) for i in range(self.view_box.count())):  # else it is laid out
                 self.view_box.clear()
-                self.view_box.addItems(offered)
+                for view in offered:
+                    self.view_box.addItem(choice_title(view), view)
             if wanted is not None:
-                self.view_box.setCurrentText(wanted)
+                self.view_box.setCurrentIndex(self.view_box.findData(wanted))
         self.view_box.setVisible(len(offered) > 1)
         self._fit_header()
 
     @property
     def view(self) -> View | None:
         """Return the kind of view."""
-        return self.view_box.currentText() or None
+        view: View | None = self.view_box.currentData()
+        return view
 
     def choose_view(self, view: View) -> None:
         """Change the kind of view, if applicable."""
-        if self.view_box.findText(view) >= 0:
-            self.view_box.setCurrentText(view)
+        if self.view_box.findData(view) >= 0:
+            self.view_box.setCurrentIndex(self.view_box.findData(view))
             self._on_view(0)
 
     def _on_view(self, _index: int) -> None:
