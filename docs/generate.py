@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+from onnx_workbench.exec import kernels
 from onnx_workbench.exec.kernels import registry
 from onnx_workbench.viewer.actions import actions
 from onnx_workbench.viewer.cli.commands import (
@@ -55,6 +56,7 @@ def operator_page() -> Iterator[str]:
         "the operator and that the executor knows. Other operators open, can be edited and keep everything the file "
         "says of them; a run stops where one would be computed.\n"
     )
+    kernels.load()
     versions: dict[str, dict[str, list[int]]] = {}
     for one in registry.all_kernels():
         versions.setdefault(one.domain or "ai.onnx", {}).setdefault(one.op_type, []).append(one.since)
