@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QAbstractItemModel, Qt
+from PySide6.QtCore import QAbstractItemModel, QItemSelectionModel, Qt
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
 _ROOM = 6  # px of a row around its text
@@ -27,3 +27,5 @@ class RowTable(QTableView):
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft)
         header.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        # To mark selected columns, a header asks for the flags of all their cells: seconds for 100,000 selected rows.
+        header.setSelectionModel(QItemSelectionModel(model, header))

@@ -1,5 +1,6 @@
 """Tables that are read as one looks, or that hold a part of a plane alone: what is copied, gone to and told of them."""
 
+import sys
 import threading
 
 import numpy as np
@@ -13,6 +14,7 @@ from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tensor_view.readers import TensorReader
 from onnx_workbench.viewer.tensor_view.table import PartLabel
+from onnx_workbench.viewer.tensor_view.tensor_model import TensorTableModel
 from tests.viewer.tensor_view.tensor_actions import opened, put, select, settled
 
 
@@ -45,6 +47,25 @@ def test_cells_that_nobody_looked_at_are_copied_too(qtbot, in_file):
     panel.pane.table.selectAll()
     rows = [[float(cell) for cell in line.split("\t")] for line in copied(qtbot, panel).split("\n")]
     assert rows == array.tolist()
+
+
+def test_selecting_all_cells_and_drawing_them_asks_for_few(qtbot, in_file):
+    panel, _ = in_file
+    table, asked = panel.pane.table, []
+
+    def count(frame, event, _argument):
+        if event == "call" and frame.f_code is TensorTableModel.flags.__code__:
+            asked.append(1)
+
+    sys.setprofile(count)
+    try:
+        table.selectAll()
+        table.grab()
+    finally:
+        sys.setprofile(None)
+    assert len(table.selectionModel().selection()) == 1
+    # Qt's own headers ask for all 5,000 cells of the columns and rows that are seen.
+    assert len(asked) < 1000  # some 400 are seen
 
 
 def test_what_was_copied_last_stays_though_more_was_being_copied_before(qtbot, in_file, monkeypatch):
