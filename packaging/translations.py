@@ -93,7 +93,7 @@ def is_text(text: Text, file: str) -> bool:
     """Tell whether a string is shown to people: by its place, by packaging/texts.json, by its spelling."""
     if stands_as_key(text) or text.text in _LISTS["not_texts"].get(file, ()):
         return False
-    if text.text in _LISTS["texts"].get(file, ()) or _is_noun(text):
+    if text.text in _LISTS["texts"].get(file, ()) or _is_noun(text) or any(map(_counts, ast.walk(text.node))):
         return True
     parent = text.parents[0]
     if isinstance(parent, ast.Dict) and text.node in parent.keys:
@@ -104,8 +104,11 @@ def is_text(text: Text, file: str) -> bool:
 
 
 def _is_noun(text: Text) -> bool:
-    parent = text.parents[0]
-    return isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id == "plural"
+    return _counts(text.parents[0])
+
+
+def _counts(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "plural"
 
 
 def stands_as_key(text: Text) -> bool:

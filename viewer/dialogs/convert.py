@@ -54,7 +54,13 @@ _NAMED = {
     "initializers": ("Initializers", "after the first node that uses them"),
     "values": ("Values", "after the node that makes them"),
 }
-_STRIPPED = {"doc": "Descriptions", "types": "Intermediate types", "inputs": "Unused inputs"}
+_STRIPPED = {
+    "doc": "Descriptions",
+    "metadata": "Metadata",
+    "producer": "Producer",
+    "types": "Intermediate types",
+    "inputs": "Unused inputs",
+}
 _PlaceRole = Qt.ItemDataRole.UserRole
 
 
@@ -199,7 +205,7 @@ class ConvertDialog(QDialog):
         return versions
 
     def _make_strip(self) -> QWidget:
-        self.strip = {part: self._box(_STRIPPED.get(part, part.capitalize()), PARTS[part]) for part in PARTS}
+        self.strip = {part: self._box(_STRIPPED[part], PARTS[part]) for part in PARTS}
         return _in_a_row(self.strip.values())
 
     def _add_functions_and_names(self, form: QFormLayout) -> None:

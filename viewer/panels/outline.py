@@ -48,6 +48,7 @@ class OutlinePanel(Panel):
         self.opening = ExpandAll(self.tree)
         self.tree.setAccessibleName("Outline")
         self.tree.setUniformRowHeights(True)
+        self.tree.setIndentation(12)  # groups within groups leave room for names
         self.tree.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.tree.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.tree.header().setStretchLastSection(False)

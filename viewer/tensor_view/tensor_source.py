@@ -21,7 +21,7 @@ from onnx_workbench.model.ir.types import ElementType, element_type_text
 from onnx_workbench.viewer.style.formatting import (
     bytes_text,
     display,
-    number_text,
+    plural,
     shape_text,
     storage_text,
     type_text,
@@ -140,7 +140,7 @@ class TensorSource:
             return f"{describe(self.held)}{size}"
         kind = "" if self.element_type is None else element_type_text(self.element_type)
         count = element_count(self.shape)
-        text = f"{kind} {shape_text(self.shape)} · {number_text(count)} {'element' if count == 1 else 'elements'}"
+        text = f"{kind} {shape_text(self.shape)} · {plural(count, 'element')}"
         return f"{'sparse ' if self.kind == 'sparse' else ''}{text}{size}"
 
     def reader(self) -> Reader:
