@@ -37,6 +37,7 @@ _WIDTHS = {"left": 280, "right": 340, "bottom": 600}
 _LINES = 20  # lines of text: initial height of a dock, so that a table or an image has room below its controls,
 _SHARE = 0.42  # but at most this share of the window: the graph stays visible
 _NONE = Qt.KeyboardModifier.NoModifier
+_TAB_BAR = "QMainWindowTabBar"  # Qt's name for the tabs of docks
 _LEAST_WIDTHS = {"left": 190, "right": 230, "bottom": 0}  # a small window takes from the graph, not from names
 
 
@@ -185,9 +186,10 @@ class Docks(QObject):
 
     def _reach_tab_bars(self) -> None:
         """Keep hidden single-tab bars of the window out of the tab order."""
-        directly = Qt.FindChildOption.FindDirectChildrenOnly
-        for bar in self._window.findChildren(QTabBar, options=directly):
-            bar.setFocusPolicy(Qt.FocusPolicy.TabFocus if bar.count() > 1 else Qt.FocusPolicy.NoFocus)
+        for bar in QApplication.allWidgets():  # the window would keep what its findChildren returned, deleted ones too
+            is_own = bar.metaObject().className() == _TAB_BAR and self._window.isAncestorOf(bar)
+            if is_own and isinstance(bar, QTabBar):
+                bar.setFocusPolicy(Qt.FocusPolicy.TabFocus if bar.count() > 1 else Qt.FocusPolicy.NoFocus)
 
     def _show_focused(self, _old: QWidget | None, now: QWidget | None) -> None:
         """Raise a tabbed dock when it gets the focus by Tab."""

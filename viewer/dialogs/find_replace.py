@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, cast, get_args
+from typing import Any, cast, get_args
 
 from PySide6.QtCore import QModelIndex, QObject, Qt, QTimer
 from PySide6.QtWidgets import (
@@ -93,8 +93,6 @@ class ReplacementModel(RowModel[Replacement, Column]):
 class FindReplaceDialog(QDialog):
     """Non-modal; the current row is shown on the graph."""
 
-    _open: ClassVar[FindReplaceDialog | None] = None
-
     def __init__(self, window: QWidget, workspace: Workspace) -> None:
         super().__init__(window)
         self._workspace = workspace
@@ -139,9 +137,8 @@ class FindReplaceDialog(QDialog):
     @classmethod
     def show_for(cls, window: QWidget, workspace: Workspace) -> FindReplaceDialog:
         """Raise the dialog of a document, or open one."""
-        dialog = cls._open
-        if dialog is None or not isValid(dialog) or dialog._workspace is not workspace:
-            dialog = cls._open = cls(window, workspace)
+        shown = (one for one in window.findChildren(cls) if one._workspace is workspace and one.isVisible())
+        dialog = next(shown, None) or cls(window, workspace)
         dialog.show()
         dialog.raise_()
         dialog.activateWindow()

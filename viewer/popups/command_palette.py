@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QPoint, QSize, Qt, QTimer
-from PySide6.QtGui import QPainter
+from PySide6.QtGui import QHideEvent, QPainter
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from onnx_workbench.viewer.popups.filter_popup import POSITIONS, ROW, FilterPopup, Index, Match, draw_title
@@ -68,8 +68,15 @@ class CommandPalette(FilterPopup):
         self._take.start()
         self.show_at()
 
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Let go of the entries, which hold the panels of the document."""
+        super().hideEvent(event)
+        self._take.stop()
+        self._entries, self._more = [], iter(())
+        self.model.set(())
+
     def _take_more(self) -> None:
-        part = next(self._more, None) if self.isVisible() else None
+        part = next(self._more, None)
         if part is None:
             self._take.stop()
             return

@@ -1,0 +1,45 @@
+"""What closing a document frees, whatever was used before."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+from PySide6.QtWidgets import QTabBar
+from shiboken6 import isValid
+
+
+def use(desk, action):
+    def panels():
+        return [panel for _, panel in desk.window.docks.panels() if panel is not None]
+
+    made = len(panels())
+    desk.run(action)
+    if action == "help.palette":  # closed while it lists the controls of panels that it makes for that
+        desk.qtbot.waitUntil(lambda: len(panels()) > made)
+        desk.window.palette_popup.close()
+
+
+@pytest.mark.parametrize("action", ["edit.replace", "help.palette"])
+def test_closing_lets_go_of_the_document_after(desk, action):
+    tab = desk.window.tab
+    use(desk, action)
+    desk.settle()
+    held = [weakref.ref(one) for one in (tab.workspace, tab.workspace.document)]
+    desk.window.area.remove_tab(tab)
+    del tab
+
+    def is_gone():
+        gc.collect()
+        return not any(one() for one in held)
+
+    desk.qtbot.waitUntil(is_gone)
+
+
+def test_tabs_of_docks_that_qt_deleted_are_not_kept(desk):
+    for _ in range(2):
+        desk.window.area.remove_tab(desk.window.tab)
+        desk.open()
+    gc.collect()
+    assert not [one for one in gc.get_objects() if type(one) is QTabBar and not isValid(one)]
