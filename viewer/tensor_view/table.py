@@ -134,7 +134,7 @@ class _Header(QHeaderView):
         option.text = str(self.model().headerData(logical, self.orientation()))
         option.textAlignment = self.defaultAlignment()
         is_across = self.orientation() is Qt.Orientation.Horizontal
-        for block in self.selectionModel().selection():
+        for block in self.selectionModel().selection().toList():
             first, last = (block.left(), block.right()) if is_across else (block.top(), block.bottom())
             if first <= logical <= last:
                 option.state |= QStyle.StateFlag.State_On
