@@ -244,8 +244,7 @@ def extreme(a: AnySize, b: AnySize, *, largest: bool) -> AnySize:
 
 
 def _is_never_above(a: AnySize, b: AnySize) -> bool:
-    lowest = least(b - a)
-    return lowest is not None and lowest >= 0
+    return is_never_negative(b - a)
 
 
 def is_equal(a: AnySize, b: AnySize) -> bool | None:
@@ -272,6 +271,12 @@ def is_less(a: AnySize, b: AnySize) -> bool | None:
         return True
     highest = least(-difference)
     return False if highest is not None and highest >= 0 else None
+
+
+def is_never_negative(size: AnySize) -> bool:
+    """Return whether a size is at least 0 whatever its symbols stand for."""
+    lowest = least(size)
+    return lowest is not None and lowest >= 0
 
 
 def least(size: AnySize) -> int | None:

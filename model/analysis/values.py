@@ -13,7 +13,7 @@ import numpy as np
 
 from onnx_workbench.model.analysis.constants import Constants
 from onnx_workbench.model.analysis.scoping import run_order
-from onnx_workbench.model.analysis.symbolic import AnySize, is_less, read, symbol
+from onnx_workbench.model.analysis.symbolic import AnySize, is_never_negative, read, symbol
 from onnx_workbench.model.analysis.symbolic_floats import constant
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
@@ -199,7 +199,7 @@ class KnownValues:
         self._dims[value] = tuple(b if _is_unknown(a) else a for a, b in zip(known, found, strict=True))
 
     def _note(self, dims: Dims) -> None:
-        self.differences.update(size for size in dims if is_less(size, 0) is not False)
+        self.differences.update(size for size in dims if not is_never_negative(size))
 
 
 class ModelValues(KnownValues):

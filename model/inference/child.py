@@ -14,6 +14,7 @@ from typing import Any
 
 from onnx_workbench.model import extensions
 from onnx_workbench.model.errors import RULE_ERRORS
+from onnx_workbench.model.garbage import no_collection
 from onnx_workbench.model.inference import custom_rules
 from onnx_workbench.model.inference.control_flow import formal_types, joined
 from onnx_workbench.model.inference.doubtful import doubtful_nodes, imports_for, walk
@@ -70,7 +71,7 @@ def run(payload: bytes) -> bytes:
     extensions.load_exactly(tuple(map(tuple, asked["extensions"])))  # errors were told where the user named them
     rules = {tuple(key.split("::", 1)): user_rule(text) for key, text in asked["rules"].items()}
     inference = Inference(data, custom_rules.functions() | {k: r for k, r in rules.items() if r is not None})
-    with suppress(MemoryError):  # what was found before stays
+    with suppress(MemoryError), no_collection():  # what was found before stays
         inference.run()
         if asked["formulas"]:
             inference.find_formulas()
@@ -90,6 +91,7 @@ class Inference:
         self._found: dict[int, dict[str, Type]] = {}  # by id of the graph or function message
         self._formal: dict[tuple[int, str], Type | None] = {}  # declared types of subgraph inputs
         self._read: dict[bytes, Type | None] = {}  # decoded types by message, as many are equal
+        self._written: dict[Type, TypeProto] = {}  # messages by type, likewise
         self._given: set[str] = set()  # symbols of the file where inference begins
         self._news: dict[int, set[str]] = {}  # by id of the graph, values refined by formulas
         self._first_calls: dict[int, Any] = {}  # by id of the function
@@ -99,6 +101,7 @@ class Inference:
         self._faults = TypeErrors()
         self._looked: set[tuple[Any, ...]] = set()  # signatures of calls
         self._answers: dict[Any, tuple[list[Type | None], dict[Any, TypeFault]]] = {}  # of calls, in one sweep of all
+        self._asked: dict[Any, list[Type | None]] = {}  # answers of onnx's inference about single nodes
         # The runtime creates Python objects per message while they are referenced, so all are kept for stable ids.
         self._alive = [graph for root in self._all_roots() for graph in walk(root)]
         self._ir = ModelIR(data, self._alive)
@@ -257,6 +260,13 @@ class Inference:
             self._read[written] = read_type(message)
         return self._read[written]
 
+    def _message(self, kind: Type) -> TypeProto:
+        """Return the message of a type, not to be changed."""
+        if kind not in self._written:
+            self._written[kind] = TypeProto()
+            write_type(self._written[kind], kind)
+        return self._written[kind]
+
     def _types(self, graph: Any) -> dict[str, Type]:
         return self._found.setdefault(id(graph), {})
 
@@ -274,8 +284,7 @@ class Inference:
                     info.name = name
                 elif self._type(info.type) == kind:
                     continue
-                info.type.Clear()
-                write_type(info.type, kind)
+                info.type.CopyFrom(self._message(kind))
 
     def _sweep_all(self) -> None:
         """Visit the main graph again with all function calls, whose inner types may be better known now."""
@@ -368,27 +377,30 @@ class Inference:
         return found
 
     def _ask_onnx(self, graph: Any, node: Any, imports: Mapping[str, int], values: ShapeContents) -> list[Type | None]:
-        given, visible = {}, values.visible
+        visible = values.visible
         kinds: Sequence[Type | None] = [visible.get(name) for name in node.input]
         is_lenient = node.op_type in LENIENT and _domain(node) == ""
         if is_lenient:
             kinds = acceptable(node.op_type, kinds, _attributes(node))
-        for name, kind in zip(node.input, kinds, strict=True):
-            if name and kind is None:
-                return []
-            if kind is not None:
-                given[name] = TypeProto()
-                write_type(given[name], kind)
-        constants = {name: t for name in node.input if (t := values.tensor(name)) is not None}
-        try:
-            found = infer_node(node, _domain(node), given, constants, imports)
-        except InferenceRefused as refused:
-            self._faults.note(graph, node, visible, refused)
+        if any(name and kind is None for name, kind in zip(node.input, kinds, strict=True)):
             return []
+        constants = {name: t for name in node.input if (t := values.tensor(name)) is not None}
+        key = _question(node, kinds, constants, imports)
+        if key not in self._asked:
+            given = {}
+            for name, kind in zip(node.input, kinds, strict=True):
+                if kind is not None:
+                    given[name] = self._message(kind)
+            try:
+                found = infer_node(node, _domain(node), given, constants, imports)
+            except InferenceRefused as refused:
+                self._faults.note(graph, node, visible, refused)
+                return []
+            self._asked[key] = [None if t is None else read_type(t) for t in found]
         self._faults.note(graph, node, visible, None)
         if is_lenient and is_larger_slope(node.op_type, imports.get("", 1)) and len(kinds) == 2:
             return [with_slope(*kinds)]
-        return [None if t is None else read_type(t) for t in found]
+        return list(self._asked[key])
 
     def _function(self, node: Any) -> Any:
         return self._functions.get((node.domain, node.op_type, node.overload))
@@ -576,6 +588,29 @@ def _referred_constant(node: Any) -> Type | None:
             if attribute.name.startswith(name):
                 return TensorType(kind, Shape((None,) if attribute.name.endswith("s") else ()))
     return None
+
+
+def _question(
+    node: Any, kinds: Sequence[Type | None], constants: Mapping[str, Any], imports: Mapping[str, int]
+) -> tuple[Any, ...]:
+    """Return all that the result types of a node depend on, names left out: layers of a model are often alike."""
+    contents = {name: _content(tensor) for name, tensor in constants.items()}
+    return (
+        node.op_type,
+        node.domain,
+        *(attribute.SerializeToString() for attribute in node.attribute),
+        tuple(kinds),
+        tuple(contents.get(name) for name in node.input),
+        tuple(map(bool, node.output)),
+        frozenset(imports.items()),
+    )
+
+
+def _content(tensor: Any) -> bytes:
+    copy = type(tensor)()
+    copy.CopyFrom(tensor)
+    copy.ClearField("name")
+    return bytes(copy.SerializeToString())
 
 
 def _attributes(node: Any) -> dict[str, Any]:

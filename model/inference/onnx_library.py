@@ -68,12 +68,12 @@ def infer_node(
                 _IR_VERSION,
             )
         except inference.InferenceError as error:
-            refused = InferenceRefused(_TAG.sub("", str(error)).strip(), is_type=False)
+            refused = _TAG.sub("", str(error)).strip(), False
         except checker.ValidationError as error:  # a lookup of the schema tells most of these as well
             if any(words in str(error) for words in _ABOUT_TYPES):
-                refused = InferenceRefused(str(error), is_type=True)
+                refused = str(error), True
     if refused is not None:
-        raise refused
+        raise InferenceRefused(*refused)
     return [TypeProto.FromString(found[name]) if name in found else None for name in node.output] if found else []
 
 

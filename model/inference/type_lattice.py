@@ -67,7 +67,7 @@ def weight(dim: Dimension) -> int:
 
 def is_better(new: Type | None, old: Type | None) -> bool:
     """Return whether a type says more than the known one."""
-    if new is None:
+    if new is None or new is old:
         return False
     if old is None or (not is_full(old) and is_full(new)):
         return True

@@ -192,7 +192,8 @@ def _kind(proto: AttributeProto) -> AttributeKind:
 
 def has_graphs(proto: NodeProto) -> bool:
     """Return whether any attribute of a node holds a graph, whether or not it is decoded (see `bodies`)."""
-    return any(attribute.HasField("g") or attribute.graphs for attribute in proto.attribute)
+    attributes = proto.attribute
+    return bool(attributes) and any(attribute.HasField("g") or attribute.graphs for attribute in attributes)
 
 
 def bodies(proto: NodeProto) -> list[GraphProto]:
@@ -200,8 +201,10 @@ def bodies(proto: NodeProto) -> list[GraphProto]:
 
     A graph in a field other than the one the attribute's type names is none, nor is one in a duplicate attribute.
     """
+    if not has_graphs(proto):
+        return []
     found: dict[str, list[GraphProto]] = {}
-    for attribute in proto.attribute if has_graphs(proto) else ():
+    for attribute in proto.attribute:
         kind = AttributeKind.UNDEFINED if attribute.ref_attr_name else _kind(attribute)
         single = [attribute.g] if kind is AttributeKind.GRAPH and attribute.HasField("g") else []
         found.setdefault(attribute.name, list(attribute.graphs) if kind is AttributeKind.GRAPHS else single)
