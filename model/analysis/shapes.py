@@ -141,7 +141,7 @@ def reshaped(
             result.append(have[axis])
         elif isinstance(size, int) and size == -1:
             result.append(None)
-        elif symbolic.is_less(size, 0) is not False and size not in dimensions:
+        elif not symbolic.is_never_negative(size) and size not in dimensions:
             return None
         else:
             result.append(size)

@@ -237,6 +237,8 @@ class ShapeContents:
 
     def _resolved(self, node: Node) -> Node:
         """Return a node of a function with attribute references resolved; itself where it has none."""
+        if not self._attributes:
+            return node
         references = {a.name: a.reference for a in node.attributes.values() if a.reference in self._attributes}
         given = {name: self._attributes[reference] for name, reference in references.items()}
         if not given:

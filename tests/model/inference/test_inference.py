@@ -9,7 +9,7 @@ from onnx_workbench.model.checks import check_model
 from onnx_workbench.model.edits import nodes, values
 from onnx_workbench.model.edits.declare_types import declare_all
 from onnx_workbench.model.history.document import Document
-from onnx_workbench.model.inference import disagreements, infer
+from onnx_workbench.model.inference import child, disagreements, infer
 from onnx_workbench.model.inference.infer import request
 from onnx_workbench.model.inference.protocol import decode
 from onnx_workbench.model.inference.type_lattice import refined
@@ -672,3 +672,39 @@ def test_a_shape_that_refers_to_an_attribute_of_the_call():
 def test_a_shape_of_unknown_contents_has_as_many_sizes_as_it_has_elements():
     types = inferred("a = Neg(s) y = Reshape(x, a)", inputs="float[N, 4] x, int64[3] s")
     assert types("y") == tensor(None, None, None)
+
+
+_SIZES_OF_X = "s = Shape(x) shape = Identity(s) a0 = Reshape(x, shape)"
+
+
+def test_nodes_that_differ_in_a_constant_only():
+    types = inferred(f"""
+        {_SIZES_OF_X}
+        twice = Constant<value = int64[2] {{1, 2}}>()  thrice = Constant<value = int64[2] {{1, 3}}>()
+        a = Tile(a0, twice)  y = Tile(a0, thrice)
+        b = Transpose<perm = [0, 1]>(a0)  c = Transpose<perm = [1, 0]>(a0)
+    """)
+    assert types("a") == tensor("N", 8)
+    assert types("y") == tensor("N", 12)
+    assert types("b") == tensor("N", 4)
+    assert types("c") == tensor(4, "N")
+
+
+def test_the_same_question_about_many_nodes_is_asked_once(monkeypatch):
+    asked = []
+
+    def counted(node, *others):
+        asked.append(node.op_type)
+        return infer_node(node, *others)
+
+    infer_node = child.infer_node
+    monkeypatch.setattr(child, "infer_node", counted)
+    layers = " ".join(f"a{n + 1} = Relu(a{n})" for n in range(50))
+    model = builders.model(f"""
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (float[N, 4] x) => (float[M, K] y) {{ {_SIZES_OF_X} {layers} y = Neg(a50) }}
+    """)
+    inference = child.Inference(to_bytes(model), {})
+    inference.run()
+    assert inference.result()[0]["y"] == tensor("N", 4)
+    assert asked.count("Relu") == 1
