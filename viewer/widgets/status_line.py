@@ -204,7 +204,7 @@ class _Work(QWidget):
         task = self._shown
         if task is None:
             return
-        self.text.setText(display(f"{task.title} {task.text}".strip(), 80))
+        self.text.setText(display(" · ".join(filter(None, (task.title, task.text))), 80))
         self.bar.setUpdatesEnabled(False)  # else a new value has the whole window painted before this returns
         self.bar.setRange(0, 1000 if task.total > 0 else 0)
         self.bar.setValue(int(1000 * task.done / task.total) if task.total > 0 else 0)
