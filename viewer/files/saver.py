@@ -47,6 +47,7 @@ class Saver(QObject):
         self._settings = settings
         self._watcher = watcher
         self._saves: dict[DocumentTab, Save] = {}  # being prepared or written
+        area.tab_removed.connect(self._forget)
 
     # -- what is being saved -----------------------------------------------------------------------------------
 
@@ -65,6 +66,10 @@ class Saver(QObject):
             call()
         else:
             running.waiting.append(call)
+
+    def _forget(self, tab: DocumentTab) -> None:
+        """Let go of a closed document, whose save does not tell its end any more."""
+        self._saves.pop(tab, None)
 
     # -- the target --------------------------------------------------------------------------------------------
 

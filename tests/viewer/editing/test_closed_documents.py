@@ -9,6 +9,8 @@ import pytest
 from PySide6.QtWidgets import QTabBar
 from shiboken6 import isValid
 
+from onnx_workbench.viewer.files.save import SaveOptions
+
 
 def use(desk, action):
     def panels():
@@ -43,3 +45,11 @@ def test_tabs_of_docks_that_qt_deleted_are_not_kept(desk):
         desk.open()
     gc.collect()
     assert not [one for one in gc.get_objects() if type(one) is QTabBar and not isValid(one)]
+
+
+def test_a_save_does_not_keep_a_document_that_is_closed_meanwhile(desk, tmp_path):
+    tab, saver = desk.window.tab, desk.window.files.saver
+    saver.save_with(tab, SaveOptions(tmp_path / "saved.onnx"))
+    assert saver.save_of(tab) is not None
+    desk.window.area.remove_tab(tab)
+    assert saver.save_of(tab) is None
