@@ -158,7 +158,7 @@ def test_a_long_task_shows_progress_with_stop_and_a_short_one_nothing(window, qt
     tab.workspace.tasks.start("Think", spin)
     assert not window.status.work.isVisible()
     # Work that began with the document (types, drawing) may still be the one that is shown.
-    qtbot.waitUntil(lambda: window.status.work.text.text() == "Think halfway")
+    qtbot.waitUntil(lambda: window.status.work.text.text() == "Think · halfway")
     assert window.status.work.isVisible()
     qtbot.mouseClick(window.status.work.stop, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: not window.status.work.isVisible())

@@ -46,7 +46,7 @@ class Watched(PropertyTree):
 
 @pytest.fixture
 def tree(qtbot):
-    tree = Watched(Document(Model(Graph("main"))), print)
+    tree = Watched(Document(Model(Graph("main"))))
     qtbot.addWidget(tree)
     tree.resize(300, 300)
     tree.show()
