@@ -84,6 +84,17 @@ def register(kind: Kind, name: str, undo: Callable[[], object], *, needs_inferen
         extension._undo.append(undo)
 
 
+def add(kind: Kind, name: str, registry: dict[str, _Result], thing: _Result) -> None:
+    """Enter a thing in a registry by its name; what a later loaded extension replaced is not taken back with it."""
+    registry[name] = thing
+
+    def take_back() -> None:
+        if registry.get(name) is thing:
+            del registry[name]
+
+    register(kind, name, take_back)
+
+
 def load(named: str | Path) -> Extension:
     """Execute a file, or import an entry point; one that is loaded already is returned as it is.
 

@@ -38,13 +38,7 @@ def node_check(rule: str) -> Callable[[F], F]:
     """
 
     def register(function: F) -> F:
-        _checks[rule] = function
-
-        def take_back() -> None:
-            if _checks.get(rule) is function:
-                del _checks[rule]
-
-        extensions.register("check", rule, take_back)
+        extensions.add("check", rule, _checks, function)
         return function
 
     return register

@@ -55,13 +55,7 @@ def simplify_pass(identifier: str, *, title: str = "", default: bool = True) -> 
     def register(function: F) -> F:
         name = title or identifier.replace("_", " ").capitalize()
         one = Pass(identifier, name, extensions.about(function), partial(_find, identifier, function), default)
-        _passes[identifier] = one
-
-        def take_back() -> None:
-            if _passes.get(identifier) is one:
-                del _passes[identifier]
-
-        extensions.register("pass", identifier, take_back)
+        extensions.add("pass", identifier, _passes, one)
         return function
 
     return register

@@ -59,14 +59,7 @@ def action(title: str) -> Callable[[F], F]:
     """
 
     def register(function: F) -> F:
-        one = CustomAction(title, extensions.about(function), function)
-        _actions[title] = one
-
-        def take_back() -> None:
-            if _actions.get(title) is one:
-                del _actions[title]
-
-        extensions.register("action", title, take_back)
+        extensions.add("action", title, _actions, CustomAction(title, extensions.about(function), function))
         return function
 
     return register

@@ -56,13 +56,7 @@ def value_view(title: str) -> Callable[[F], F]:
     """
 
     def register(function: F) -> F:
-        _views[title] = function
-
-        def take_back() -> None:
-            if _views.get(title) is function:
-                del _views[title]
-
-        extensions.register("view", title, take_back)
+        extensions.add("view", title, _views, function)
         return function
 
     return register

@@ -47,13 +47,7 @@ def reader(suffix: str) -> Callable[[F], F]:
         raise ValueError(msg)
 
     def register(function: F) -> F:
-        _readers[suffix.lower()] = function
-
-        def take_back() -> None:
-            if _readers.get(suffix.lower()) is function:
-                del _readers[suffix.lower()]
-
-        extensions.register("reader", suffix.lower(), take_back)
+        extensions.add("reader", suffix.lower(), _readers, function)
         return function
 
     return register
