@@ -84,7 +84,7 @@ def register(kind: Kind, name: str, undo: Callable[[], object], *, needs_inferen
         extension._undo.append(undo)
 
 
-def add(kind: Kind, name: str, registry: dict[str, _Result], thing: _Result) -> None:
+def add(kind: Kind, name: str, registry: dict[str, Any], thing: object) -> None:
     """Enter a thing in a registry by its name; what a later loaded extension replaced is not taken back with it."""
     registry[name] = thing
 
