@@ -14,7 +14,7 @@ from onnx_workbench.exec.kernels.allocation import Array, zeros
 from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.microsoft.onnx_calls import MICROSOFT
 from onnx_workbench.exec.kernels.microsoft.quantized import dynamic_quantize_matmul_1
-from onnx_workbench.exec.kernels.onnx.math.matrix import centred
+from onnx_workbench.exec.kernels.onnx.math.matrix import centred, has_exact_sums
 from onnx_workbench.exec.kernels.registry import kernel, prepares
 from onnx_workbench.exec.kernels.shared.recurrence import Activation, checked_lengths, directions_of
 from onnx_workbench.exec.kernels.shared.recurrence import activations as functions_of
@@ -33,8 +33,7 @@ class _Weights:
         self._scale = scale.reshape(()) if scale.size == 1 else scale
         self._centred = centred(codes, zero)
         self._laid_out = LaidOut(self._centred)
-        # Sums of integers below this are exact in float32, in whatever order.
-        self._is_exact = codes.ndim == 2 and 255 * np.abs(self._centred).sum(0, initial=0).max(initial=0) < 1 << 24
+        self._is_exact = has_exact_sums(self._centred)
 
     def times(self, x: Array) -> Array:
         """Return x · weights, with `x` quantized by its range first: DynamicQuantizeMatMul in few calls."""

@@ -33,7 +33,7 @@ def directions_of(direction: str) -> tuple[bool, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One direction of a layer, ready to run: weights transposed for products from the right."""
+    """One direction of a layer, ready to run: weights transposed for products from the right, as views of W and R."""
 
     kind: str  # RNN, GRU, LSTM
     w: Array  # (I, gates × H)
@@ -55,6 +55,11 @@ class Cell:
         if found is None:
             found = self._packed[slices] = make()
         return found
+
+    @property
+    def by_rows(self) -> Array:
+        """The recurrent weights with contiguous rows, which small products read fastest; made on first use."""
+        return self.packed(0, lambda: np.ascontiguousarray(self.r))
 
 
 def make_cell(
@@ -83,8 +88,8 @@ def make_cell(
         bias[2 * hidden :] = both[0, 2 * hidden :]
     cell = Cell(
         kind,
-        np.ascontiguousarray(w.T),
-        np.ascontiguousarray(r.T),
+        w.T,
+        r.T,
         bias,
         hidden,
         activations,
@@ -107,13 +112,8 @@ def _halved(cell: Cell) -> Cell:
         factor[: {"GRU": 2, "LSTM": 3}[cell.kind] * hidden] = 0.5
     if cell.kind == "LSTM":
         order[: 2 * hidden] = np.roll(order[: 2 * hidden], hidden)
-    return replace(
-        cell,
-        w=np.ascontiguousarray((cell.w * factor)[:, order]),
-        r=np.ascontiguousarray((cell.r * factor)[:, order]),
-        bias=(cell.bias * factor)[order],
-        _packed={},
-    )
+    w, r = ((weights.T * factor[:, None])[order].T for weights in (cell.w, cell.r))  # whole rows of W and R
+    return replace(cell, w=w, r=r, bias=(cell.bias * factor)[order], _packed={})
 
 
 def run_cell(
@@ -199,17 +199,17 @@ def _loop(
 
 
 def _rnn_step(cell: Cell) -> Step:
-    activation = cell.activations[0]
+    activation, weights = cell.activations[0], cell.by_rows
 
     def step(gate: Array, h: Array, _c: Array | None) -> State:
-        return activation(_clipped(gate + h @ cell.r, cell.clip)), None
+        return activation(_clipped(gate + h @ weights, cell.clip)), None
 
     return step
 
 
 def _gru_step(cell: Cell) -> Step:
     hidden, f, g = cell.hidden, cell.activations[0], cell.activations[1]
-    r_gates, r_hidden = np.ascontiguousarray(cell.r[:, : 2 * hidden]), np.ascontiguousarray(cell.r[:, 2 * hidden :])
+    r_gates, r_hidden = cell.by_rows[:, : 2 * hidden], cell.by_rows[:, 2 * hidden :]
 
     def step(gate: Array, h: Array, _c: Array | None) -> State:
         gates = f(_clipped(gate[:, : 2 * hidden] + h @ r_gates, cell.clip))
@@ -222,12 +222,12 @@ def _gru_step(cell: Cell) -> Step:
 
 
 def _lstm_step(cell: Cell) -> Step:
-    hidden = cell.hidden
+    hidden, weights = cell.hidden, cell.by_rows
     f_act, g_act, h_act = cell.activations
 
     def step(gate: Array, h: Array, c: Array | None) -> State:
         assert c is not None
-        gate = gate + h @ cell.r
+        gate = gate + h @ weights
         i, o, f, g = (gate[:, k * hidden : (k + 1) * hidden] for k in range(4))
         if cell.peephole is not None:
             i = i + cell.peephole[0] * c

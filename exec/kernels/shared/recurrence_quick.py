@@ -17,7 +17,7 @@ import numpy as np
 from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.shared.products import UNPACKED
-from onnx_workbench.exec.kernels.shared.scratch import aligned
+from onnx_workbench.exec.kernels.shared.scratch import aligned, copy_transposed
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.kernels.shared.recurrence import Cell
@@ -73,11 +73,12 @@ def _slices(batch: int, hidden: int) -> int:
 
 
 def _packed(r: Array, slices: int) -> Array:
-    """(H, gates × H) as (gates × slices, H, width)."""
+    """(H, gates × H), of contiguous columns, as (gates × slices, H, width)."""
     hidden = r.shape[0]
     width = hidden // slices
     packed = aligned((r.shape[1] // width, hidden, width), r.dtype)
-    packed[...] = r.reshape(hidden, -1, width).transpose(1, 0, 2)
+    for rows, target in zip(r.T.reshape(-1, width, hidden), packed, strict=True):
+        copy_transposed(rows, target)
     return packed
 
 
@@ -118,7 +119,7 @@ def _gru(cell: Cell, parts: Array) -> Step:
     linear = cell.recurrent_bias is not None
 
     def pack() -> Array:
-        weights = cell.r.copy()
+        weights = cell.r.copy(order="K")
         weights[:, 2 * hidden :] *= weights.dtype.type(0.5)
         return _packed(weights, slices)
 

@@ -17,7 +17,7 @@ from onnx_workbench.exec.kernels.allocation import Array, empty
 from onnx_workbench.exec.kernels.context import current_limits
 from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.products import row_pieces
-from onnx_workbench.exec.kernels.shared.scratch import aligned, scratch
+from onnx_workbench.exec.kernels.shared.scratch import aligned, copy_transposed, scratch
 from onnx_workbench.exec.kernels.threads import parallel_for
 
 #: Columns and rows of a panel: the most that a product of a few rows computes without packing.
@@ -90,14 +90,12 @@ class Panels:
         count = -(-self.columns // _WIDE)
         at_once = _PANELS if blocks <= 2 else _FEW_PANELS
         panels = aligned((count, blocks, self._deep, _WIDE), matrix.dtype)
-        panels[...] = 0
         self._groups: list[Array] = []
         for first in range(0, count, at_once):
             group = panels[first : first + at_once].reshape(blocks, -1, self._deep, _WIDE)  # in the order it is read
             for block, panel in np.ndindex(group.shape[:2]):
                 rows, column = block * self._deep, (first + panel) * _WIDE
-                part = matrix[rows : rows + self._deep, column : column + _WIDE]
-                group[block, panel, : part.shape[0], : part.shape[1]] = part
+                _fill_panel(group[block, panel], matrix[rows : rows + self._deep, column : column + _WIDE])
             self._groups.append(group)
 
     @staticmethod
@@ -130,6 +128,17 @@ class Panels:
             left[block, :, : here.shape[1]] = here
             left[block, :, here.shape[1] :] = 0
         return left
+
+
+def _fill_panel(panel: Array, part: Array) -> None:
+    """Copy a part of the matrix to the upper left corner of its panel, and zeros to the rest."""
+    rows, columns = part.shape
+    if part.strides[1] == part.itemsize:
+        panel[:rows, :columns] = part
+    else:
+        copy_transposed(part.T, panel[:rows, :columns])
+    panel[:rows, columns:] = 0
+    panel[rows:] = 0
 
 
 def _multiply(left: Array, group: Array, target: Array) -> None:
@@ -181,8 +190,7 @@ class Rows:
         if self.size(matrix):
             rows = aligned((self.columns, blocks * deep), matrix.dtype)
             rows[:, self.depth :] = 0
-            for first in range(0, self.columns, _HIGH):  # each line of memory is read while it is in the cache
-                rows[first : first + _HIGH, : self.depth] = matrix[:, first : first + _HIGH].T
+            copy_transposed(matrix, rows[:, : self.depth])
         else:
             rows = matrix.T
         self._rows = rows.reshape(self.columns, blocks, deep).swapaxes(0, 1)

@@ -261,6 +261,20 @@ def test_prepared_integer_weights_give_the_same_in_any_size(rows: int, depth: in
     np.testing.assert_array_equal(run(a, b, *zeros), whole.astype(np.int32), strict=True)
 
 
+@pytest.mark.parametrize("depth", [40, 3000])  # the second in double, without weights that were prepared
+@pytest.mark.parametrize("per_column", [False, True])
+def test_prepared_quantized_products_give_the_same(depth: int, per_column: bool) -> None:
+    random = np.random.default_rng(depth)
+    a, b = (random.integers(0, 256, shape).astype(np.uint8) for shape in ((5, depth), (depth, 30)))
+    scale = (random.random(30) if per_column else np.array(0.01)).astype(np.float32)
+    b_zero = random.integers(0, 256, scale.shape).astype(np.uint8)
+    left, result = (np.array(0.02, np.float32), np.array(7, np.uint8)), (np.array(9, np.float32), np.array(3, np.int8))
+    inputs = [a, *left, b, scale, b_zero, *result]
+    run = find("QLinearMatMul", 10).prepare((None, None, None, *inputs[3:]))
+    assert run is not None
+    assert_same(run(*inputs), call("QLinearMatMul", inputs, opset=10), rtol=0, atol=0)
+
+
 # --- order and running totals ----------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ from onnx_workbench.exec.errors import KernelError, LimitError
 from onnx_workbench.exec.kernels.context import Limits, set_limits
 from onnx_workbench.exec.kernels.onnx.nn import depthwise, strategies, strips
 from onnx_workbench.exec.kernels.onnx.nn.convolution import conv_1, conv_integer_10, prepare_conv, prepare_conv_integer
+from onnx_workbench.exec.kernels.registry import find
 from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.windows import Window, window
 from onnx_workbench.exec.kernels.threads import set_threads
@@ -429,6 +430,23 @@ def test_prepared_integer_weights_convolve_exactly(
     expected = conv_integer_10(x, w, *zeros, **attributes)
     for _ in range(2):  # the second time by what the first one kept
         np.testing.assert_array_equal(run(x, w, *zeros), expected, strict=True)
+
+
+@pytest.mark.parametrize("attributes", [{"pads": (1, 1, 1, 1)}, {"group": 24, "strides": (2, 2)}])
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_prepared_quantized_convolutions_give_the_same(attributes: dict[str, Any], with_bias: bool) -> None:
+    random = np.random.default_rng(0)
+    x = random.integers(0, 256, (2, 24, 12, 12)).astype(np.uint8)
+    w = random.integers(-128, 128, (24, 24 // attributes.get("group", 1), 3, 3)).astype(np.int8)
+    scales = np.array(0.02, np.float32), random.random(24).astype(np.float32), np.array(9, np.float32)
+    bias = [random.integers(-1000, 1000, 24).astype(np.int32)] if with_bias else []
+    inputs = [x, scales[0], np.array(7, np.uint8), w, scales[1], np.zeros(24, np.int8), scales[2]]
+    inputs += [np.array(3, np.uint8), *bias]
+    run = find("QLinearConv", 10).prepare([None, None, None, *inputs[3:]], **attributes)
+    assert run is not None
+    expected = call("QLinearConv", inputs, opset=10, **attributes)
+    for _ in range(2):  # the second time by what the first one kept
+        np.testing.assert_array_equal(run(*inputs), expected, strict=True)
 
 
 @pytest.mark.parametrize("group", [1, 16])

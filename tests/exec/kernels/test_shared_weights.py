@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.onnx.math.matrix import gemm_11, matmul_1, prepare_gemm, prepare_matmul
 from onnx_workbench.exec.kernels.shared import weights
+from onnx_workbench.exec.kernels.shared.scratch import copy_transposed
 from onnx_workbench.exec.kernels.shared.weights import LaidOut, Panels, Rows, pays
 
 LAYOUTS = pytest.mark.parametrize("layout", [Panels, Rows])
@@ -133,3 +134,13 @@ def test_a_matrix_that_lies_as_it_is_read_takes_no_memory(monkeypatch: pytest.Mo
     assert result is not None
     np.testing.assert_array_equal(result, np.full((64, 512), 600))
     assert LaidOut(np.ascontiguousarray(matrix)).product(x) is None
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 64), (70, 200), (1500, 65)])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_a_transposed_copy_is_the_transpose(shape: tuple[int, int], dtype: type) -> None:
+    matrix = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+    out = np.zeros((shape[1], shape[0] + 3), dtype)
+    copy_transposed(matrix, out[:, : shape[0]])
+    np.testing.assert_array_equal(out[:, : shape[0]], matrix.T)
+    assert not out[:, shape[0] :].any()

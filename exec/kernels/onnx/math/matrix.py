@@ -11,6 +11,7 @@ import numpy as np
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.allocation import Array, check_size, empty
 from onnx_workbench.exec.kernels.registry import kernel, prepares
+from onnx_workbench.exec.kernels.shared.blocks import PIECE
 from onnx_workbench.exec.kernels.shared.broadcast import check_one_type, unidirectional
 from onnx_workbench.exec.kernels.shared.dtypes import (
     FLOAT32,
@@ -296,6 +297,20 @@ def centred(x: Array, zero_point: Array | None, rows: bool = False) -> Array:
     return wide
 
 
+def has_exact_sums(b: Array) -> bool:
+    """Return whether products of 8-bit integers with a matrix of integers have exact sums in float32, in any order.
+
+    They do below 2²⁴. 8 bits less their zero point are within 255.
+    """
+    if b.ndim != 2:
+        return False
+    total = np.zeros(b.shape[1], FLOAT32)
+    step = max(1, PIECE // max(1, b.shape[1]))
+    for start in range(0, len(b), step):
+        total += np.abs(b[start : start + step]).sum(0)
+    return bool(255 * total.max(initial=0) < 1 << 24)
+
+
 def _along(value: Array, rows: bool) -> Array:
     """Reshape a zero point or scale to broadcast over rows (per row) or columns (per column) of a matrix."""
     if value.size == 1:
@@ -323,19 +338,26 @@ def prepare_matmul_integer(constants: tuple[Array | None, ...]) -> Callable[...,
     b_zero_point = constants[3] if len(constants) > 3 else None
     if b is None or (len(constants) > 3 and b_zero_point is None):
         return None
-    right = centred(b, b_zero_point)
-    # Sums of integers below 2²⁴ are exact in float32, in whatever order; 8 bits less their zero point are within 255.
-    is_exact = right.ndim == 2 and 255 * np.abs(right).sum(0).max(initial=0) < 1 << 24
-    laid_out = LaidOut(right)
+    sums = _integer_sums(b, b_zero_point)
 
     def run(a: Array, _b: Array, a_zero_point: Array | None = None, _zero: Array | None = None) -> Array:
-        left = centred(a, a_zero_point, rows=True)
-        if not is_exact or left.ndim < 2 or not left.size or left.shape[-1] != len(right):
-            return _to_int32(integer_product(left, right))
-        result = laid_out.product(left)
-        return _to_int32(product(left, right) if result is None else result)
+        return _to_int32(sums(centred(a, a_zero_point, rows=True)))
 
     return run
+
+
+def _integer_sums(b: Array, zero_point: Array | None) -> Callable[[Array], Array]:
+    """Return what `integer_product` is for a constant B: a function of the centred A."""
+    right = centred(b, zero_point)
+    is_exact, laid_out = has_exact_sums(right), LaidOut(right)
+
+    def sums(left: Array) -> Array:
+        if not is_exact or left.ndim < 2 or not left.size or left.shape[-1] != len(right):
+            return integer_product(left, right)
+        result = laid_out.product(left)
+        return product(left, right) if result is None else result
+
+    return sums
 
 
 @kernel("QLinearMatMul", since=10)
@@ -351,11 +373,33 @@ def qlinear_matmul_10(
 ) -> Array:
     """The product of two quantized matrices, quantized: rounded half to even, saturated."""
     total = integer_product(centred(a, a_zero_point, rows=True), centred(b, b_zero_point))
+    return _requantized(total, a_scale, b_scale, y_scale, y_zero_point)
+
+
+@prepares(qlinear_matmul_10)
+def prepare_qlinear_matmul(constants: tuple[Array | None, ...]) -> Callable[..., Array] | None:
+    """Convert a constant B once."""
+    b, b_zero_point = constants[3], constants[5]
+    if b is None or b_zero_point is None or is_float8(b.dtype):
+        return None
+    sums = _integer_sums(b, b_zero_point)
+
+    def run(
+        a: Array, a_scale: Array, a_zero: Array, _b: Array, b_scale: Array, _b_zero: Array, y_scale: Array,
+        y_zero: Array,
+    ) -> Array:  # fmt: skip
+        return _requantized(sums(centred(a, a_zero, rows=True)), a_scale, b_scale, y_scale, y_zero)
+
+    return run
+
+
+def _requantized(total: Array, a_scale: Array, b_scale: Array, y_scale: Array, y_zero_point: Array) -> Array:
+    """Return sums of integers in the scale and type of y."""
     factor = widen(_along(a_scale, rows=True)) * widen(_along(b_scale, rows=False))
     factor = np.asarray(factor / widen(_along(y_scale, rows=True)))
     zero_point = _along(y_zero_point, rows=True)
     unidirectional(factor, total.shape), unidirectional(zero_point, total.shape)
-    result = np.asarray(total * factor.astype(total.dtype, copy=False))
+    result = np.asarray(total.astype(FLOAT32, copy=False) * factor)
     dtype = y_zero_point.dtype
     if is_float8(dtype):
         return cast(np.asarray(result + zero_point.astype(FLOAT32)), dtype)

@@ -260,16 +260,28 @@ def prepare_conv_integer(constants: Sequence[Array | None], **attributes: Any) -
     w, w_zero = constants[1], constants[3] if len(constants) > 3 else None
     if w is None or w.ndim < 3 or (len(constants) > 3 and w_zero is None):
         return None
+    sums = _integer_sums(w, w_zero, attributes)
+
+    def run(x: Array, _w: Array, x_zero: Array | None = None, _w_zero: Array | None = None) -> Array:
+        return sums(x, x_zero).astype(np.int32)
+
+    return run
+
+
+def _integer_sums(
+    w: Array, w_zero: Array | None, attributes: dict[str, Any]
+) -> Callable[[Array, Array | None], Array]:
+    """Return what `integer_convolve` is for constant weights: a function of x and its zero point."""
     weights, longest = _centred_weights(w, w_zero)
     made: dict[type, Callable[[Array], Array]] = {}
 
-    def run(x: Array, _w: Array, x_zero: Array | None = None, _w_zero: Array | None = None) -> Array:
+    def sums(x: Array, x_zero: Array | None) -> Array:
         source, dtype = _centred_input(x, x_zero, longest)
         if dtype not in made:
-            made[dtype] = _convolution(weights.astype(dtype), None, attributes, of_integers=True)
-        return made[dtype](source).astype(np.int32)
+            made[dtype] = _convolution(weights.astype(dtype, copy=False), None, attributes, of_integers=True)
+        return made[dtype](source)
 
-    return run
+    return sums
 
 
 @kernel("QLinearConv", since=10)
@@ -294,11 +306,35 @@ def qlinear_conv_10(
     """Quantized Conv: exact integer sums, plus the int32 bias, scaled to y, rounded half to even, saturated."""
     view = conv_window(x, w, group, kernel_shape, b, auto_pad, dilations, pads, strides)
     total = integer_convolve(x, w, x_zero_point, w_zero_point, view, group)
-    per_output = (-1, *(1,) * view.rank)
+    return _requantized(total, x_scale, w_scale, y_scale, y_zero_point, b)
+
+
+@prepares(qlinear_conv_10)
+def prepare_qlinear_conv(constants: Sequence[Array | None], **attributes: Any) -> Callable[..., Array] | None:
+    """Centre constant weights once, as for ConvInteger."""
+    w, w_zero = constants[3], constants[5]
+    if w is None or w_zero is None or w.ndim < 3:
+        return None
+    sums = _integer_sums(w, w_zero, attributes)
+
+    def run(
+        x: Array, x_scale: Array, x_zero: Array, _w: Array, w_scale: Array, _w_zero: Array, y_scale: Array,
+        y_zero: Array, b: Array | None = None,
+    ) -> Array:  # fmt: skip
+        return _requantized(sums(x, x_zero), x_scale, w_scale, y_scale, y_zero, b)
+
+    return run
+
+
+def _requantized(
+    total: Array, x_scale: Array, w_scale: Array, y_scale: Array, y_zero_point: Array, b: Array | None
+) -> Array:
+    """Return sums of integers, plus the bias, in the scale and type of y; overwrites `total`."""
+    per_output = (-1, *(1,) * (total.ndim - 2))
     if b is not None:
         total += b.reshape(per_output).astype(total.dtype)
     scale = np.float32(x_scale.reshape(())) * w_scale.astype(np.float32) / np.float32(y_scale.reshape(()))
-    scaled = total.astype(np.float32)
+    scaled = total.astype(np.float32, copy=False)
     np.multiply(scaled, scale.reshape(per_output) if scale.size > 1 else scale.reshape(()), out=scaled)
     np.rint(scaled, out=scaled)
     scaled += np.float32(y_zero_point.reshape(()))
@@ -314,13 +350,14 @@ def integer_convolve(x: Array, w: Array, x_zero: Array | None, w_zero: Array | N
     """
     weights, longest = _centred_weights(w, w_zero)
     source, dtype = _centred_input(x, x_zero, longest)
-    return convolve(source, weights.astype(dtype), None, view, group)
+    return convolve(source, weights.astype(dtype, copy=False), None, view, group)
 
 
 def _centred_weights(w: Array, zero: Array | None) -> tuple[Array, float]:
-    """Return weights less their zero points, and the largest sum of their absolute values in one output."""
-    shift = np.zeros((), np.float64) if zero is None else zero.astype(np.float64)
-    weights: Array = w - (shift.reshape(-1, *(1,) * (w.ndim - 1)) if shift.size > 1 else shift.reshape(()))
+    """Return weights less their zero points in float32, and the largest sum of their absolute values in one output."""
+    weights: Array = w.astype(np.float32)
+    if zero is not None and zero.any():
+        weights -= zero.astype(np.float32).reshape((-1, *(1,) * (w.ndim - 1)) if zero.size > 1 else ())
     return weights, float(np.abs(weights).sum(axis=tuple(range(1, w.ndim))).max(initial=0))
 
 

@@ -32,6 +32,8 @@ _KERNEL = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]], np
 _BAND_BYTES, _ROWS_BAND_BYTES, _MOST_BAND_BYTES = 3 << 20, 8 << 20, 16 << 20
 #: Products of so many bytes are combined at a time, so that each addition finds them in L2.
 _JOIN_BYTES = 1 << 19
+#: Weights that are transformed at a time, in float64, so that they stay in L2.
+_WEIGHTS_AT_ONCE = 1 << 15
 
 
 def _even_bands(tile_rows: int, row_bytes: int, most_bytes: int, workers: int) -> tuple[int, int]:
@@ -44,8 +46,7 @@ def _even_bands(tile_rows: int, row_bytes: int, most_bytes: int, workers: int) -
 def winograd(w: Array, bias: Array | None, window: Window) -> _Runner:
     """Create a runner for float32 weights (M, C, 3, 3); see `strategies`."""
     outputs, channels = w.shape[:2]
-    transformed = np.einsum("ik,mckl,jl->ijmc", _KERNEL, w.astype(np.float64), _KERNEL, optimize=True)
-    kernels = np.ascontiguousarray(transformed.astype(w.dtype).reshape(16, outputs, channels))
+    kernels = _transformed(np.kron(_KERNEL, _KERNEL), w)
     rows, width = window.output
     tile_rows, tile_columns = -(-rows // 2), -(-width // 2)
     line = tile_columns + 1
@@ -73,8 +74,7 @@ def winograd(w: Array, bias: Array | None, window: Window) -> _Runner:
 def winograd_rows(w: Array, bias: Array | None, window: Window) -> _Runner:
     """Create a runner for float32 weights (M, C, 3, kw) that saves along the rows alone; see `strategies`."""
     outputs, channels, _, taps = w.shape
-    transformed = np.einsum("ik,mckj->ijmc", _KERNEL, w.astype(np.float64))
-    kernels = np.ascontiguousarray(transformed.astype(w.dtype))
+    kernels = _transformed(np.kron(_KERNEL, np.eye(taps)), w).reshape(4, taps, outputs, channels)
     rows, width = window.output
     line, step = window.reach[1], window.dilations[1]
     ahead = line - width
@@ -100,6 +100,17 @@ def winograd_rows(w: Array, bias: Array | None, window: Window) -> _Runner:
         parallel_for(one, x.shape[0] * bands, work * x.shape[0])
 
     return run
+
+
+def _transformed(matrix: Array, w: Array) -> Array:
+    """Multiply each kernel of w (M, C, kh, kw) by a matrix (T, kh × kw) in float64, some outputs at a time; (T, M, C)."""
+    outputs, channels = w.shape[:2]
+    result = np.empty((len(matrix), outputs, channels), w.dtype)
+    step = max(1, _WEIGHTS_AT_ONCE // max(1, w[0].size))
+    for first in range(0, outputs, step):
+        taps = w[first : first + step].reshape(-1, matrix.shape[1]).T.astype(np.float64, order="C")
+        result[:, first : first + step] = np.matmul(matrix, taps).reshape(len(matrix), -1, channels)
+    return result
 
 
 def _split_rows(image: Array, window: Window, top: int, phases: Array) -> None:
