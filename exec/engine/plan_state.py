@@ -25,7 +25,7 @@ from onnx_workbench.exec.engine.stored_weights import ReadingCall, StoredWeight
 from onnx_workbench.exec.errors import KernelError, LimitError, MissingKernelError
 from onnx_workbench.exec.inspect.statistics import nbytes
 from onnx_workbench.exec.kernels.allocation import SparseArray
-from onnx_workbench.exec.kernels.context import Context, RuntimeValue
+from onnx_workbench.exec.kernels.context import Context, RuntimeValue, checkpoint
 from onnx_workbench.exec.kernels.registry import KernelFunction
 from onnx_workbench.exec.results.slot_map import NONE_SLOT, SlotMap
 from onnx_workbench.exec.results.values import MISSING
@@ -285,6 +285,7 @@ class PlanState:
                 given.add(slot)
                 new.append(slot)
         for step in steps:
+            checkpoint()
             for slot in step.reads:
                 if slot in constants and slot not in given:
                     try:
@@ -317,16 +318,17 @@ class PlanState:
 
     def prepare_weights(self, steps: Iterable[PlanStep]) -> None:
         """Let kernels pack or cast the constants that steps read, and compile attributes such as the trees of an
-        ensemble, once for equal operations and constants.
+        ensemble, once for equal operations and constants. Raises Cancelled or LimitError where the run is to end.
         """
         given, tokens, template, library = self.given, self.plan.tokens, self.template, self.library
         for step in steps:
             kernel = step.operation.kernel
             if self.bound[step.index] or kernel is None or step.operation.problem:
                 continue
-            self.bound[step.index] = 1
+            checkpoint()
             # A prepared function gets no context, so it may only stand for a node that wants the first output alone.
             if kernel.prepare is None or step.bodies or (kernel.takes_context and len(step.outs) > 1):
+                self.bound[step.index] = 1
                 continue
             constant = [s != NONE_SLOT and s in given and type(template[s]) is not StoredWeight for s in step.ins]
             key = (
@@ -341,6 +343,7 @@ class PlanState:
                 library.weight_bytes += prepared.nbytes
             if prepared.call is not None:
                 self.replace_call(step.index, prepared.call)
+            self.bound[step.index] = 1
 
     # -- states of inner plans -------------------------------------------------------------------------------
 
@@ -471,4 +474,5 @@ def _prepared(
         with np.errstate(all="ignore"):
             return hook(values, **operation.attributes)
     except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, MemoryError):
+        checkpoint()  # which raises it again where the run has reached its time limit
         return None  # the plain kernel meets the same trouble and says so for the node

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
@@ -21,6 +22,7 @@ from onnx_workbench.exec.engine.snapshot import ModelSnapshot
 from onnx_workbench.exec.engine.stored_weights import StoredWeight, held_constants, just_in_time
 from onnx_workbench.exec.engine.subgraph_breakpoints import SubgraphPosition
 from onnx_workbench.exec.engine.subgraph_frames import SubgraphRecord
+from onnx_workbench.exec.errors import LimitError
 from onnx_workbench.exec.inputs.feeds import Feeds
 from onnx_workbench.exec.inspect.statistics import nbytes
 from onnx_workbench.exec.kernels.context import RuntimeValue, set_limits
@@ -29,7 +31,7 @@ from onnx_workbench.exec.results.run_result import RunMemory, RunResult
 from onnx_workbench.exec.results.slot_map import Path, ValueKey
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.model.ir.graph import Node
-from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.progress import Cancelled, Progress
 
 if TYPE_CHECKING:
     from onnx_workbench.exec.engine.engine import Engine
@@ -103,13 +105,11 @@ class Stepper:
         """Compute constants, prepare weights, settle the order."""
         run, plan, state = self.run, self.plan, self.state
         slots, template = run.slots, state.template
-        set_limits(run.limits)
-        try:
+        problems: dict[int, str] = {}
+        with self._within_limits():
             returned, problems = state.read_returned_constants()
             for slot in (*state.read_constants(needed), *returned):
                 slots[slot] = template[slot]
-        finally:
-            set_limits(None)
         names = {slot: key[1] for key, slot in plan.slots.items()} if problems else {}
         for slot, reason in problems.items():
             value = names[slot]
@@ -135,12 +135,26 @@ class Stepper:
             run.keep = None
         if targets is not None:
             run.keep = {slot for index in targets for slot in plan.steps[index].outs} | set(plan.outputs)
-        state.prepare_weights(rest)
+        with self._within_limits():
+            state.prepare_weights(rest)
         code = self._code(rest)
-        if targets is None and not run.dead and len(rest) + len(self._kept) == len(plan.steps) - len(constants):
+        if targets is None and not run.dead and not run.stopped and len(rest) + len(self._kept) == len(plan.steps) - len(constants):
             self._remember(rest, code)
         guarded = code if state.accepts(self._kinds) else [c.guarded() for c in code]
         run.code = [*run.code, *guarded] if constants else guarded
+
+    @contextmanager
+    def _within_limits(self) -> Iterator[None]:
+        """Stop the run where the work inside is cancelled, or goes on past the time limit."""
+        set_limits(self.run.limits)
+        try:
+            yield
+        except Cancelled:
+            self.run.stopped = "cancelled"
+        except LimitError:
+            self.run.stopped = "time limit"
+        finally:
+            set_limits(None)
 
     def reopen_constants(self) -> None:
         """Go back before the first step, be it constant: a constant step gives the same again."""

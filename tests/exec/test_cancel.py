@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from onnx_workbench.exec.kernels.context import Limits, set_limits
+from onnx_workbench.exec.session import Session
+from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.progress import Cancelled, Progress
-from tests.exec.kernels.harness import call
+from tests.exec.kernels.harness import call, one_node_model
 
 RNG = np.random.default_rng(0)
 
@@ -19,22 +21,22 @@ def f(*shape: int) -> Any:
     return RNG.standard_normal(shape, np.float32)
 
 
-class Second(Progress):
-    """Cancelled at the second look."""
+class AtLook(Progress):
+    """Cancelled at a look."""
 
-    def __init__(self) -> None:
+    def __init__(self, number: int) -> None:
         super().__init__()
-        self.looks = 0
+        self.left = number
 
     def check(self) -> None:
-        self.looks += 1
-        if self.looks == 2:
+        self.left -= 1
+        if not self.left:
             raise Cancelled
 
 
 @pytest.fixture
 def _cancelled() -> Iterator[None]:
-    set_limits(Limits(progress=Second()))
+    set_limits(Limits(progress=AtLook(2)))
     yield
     set_limits(None)
 
@@ -98,3 +100,30 @@ def test_a_long_kernel_is_cancelled_in_its_midst(kind: str) -> None:
     op_type, inputs, attributes = LONG[kind]
     with np.errstate(all="ignore"), pytest.raises(Cancelled):
         call(op_type, inputs, **{"opset": 19, **attributes})
+
+
+def test_a_run_is_cancelled_while_its_trees_are_compiled() -> None:
+    count = 1001
+    ids = np.arange(count)
+    inner = ids < count // 2
+    model, _ = one_node_model(
+        "TreeEnsembleRegressor", [f(2, 3)], opset=3, domain="ai.onnx.ml", n_targets=1,
+        nodes_modes=["BRANCH_LEQ" if is_inner else "LEAF" for is_inner in inner], nodes_treeids=[0] * count,
+        nodes_nodeids=ids.tolist(), nodes_truenodeids=np.where(inner, 2 * ids + 1, 0).tolist(),
+        nodes_falsenodeids=np.where(inner, 2 * ids + 2, 0).tolist(), nodes_featureids=(ids % 3).tolist(),
+        nodes_values=np.linspace(-1, 1, count).tolist(), target_treeids=[0] * (~inner).sum(),
+        target_nodeids=ids[~inner].tolist(), target_ids=[0] * (~inner).sum(),
+        target_weights=np.linspace(0, 1, (~inner).sum()).tolist(),
+    )  # fmt: skip
+    feeds = {model.graph.input[0].name: f(2, 3)}
+    expected = Session(load(model.SerializeToString())).run(feeds)
+    stops = 0
+    for look in range(1, 40):
+        session = Session(load(model.SerializeToString()))
+        result = session.run(feeds, progress=AtLook(look))
+        stops += result.stopped == "cancelled"
+        again = session.run(feeds)
+        assert not again.stopped
+        for name in (value.name for value in model.graph.output):
+            np.testing.assert_array_equal(again.values[name], expected.values[name])
+    assert stops > 10

@@ -10,6 +10,7 @@ import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.allocation import Array
+from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.onnx_ml.scores import (
     TRANSFORMS,
     class_labels,
@@ -18,7 +19,16 @@ from onnx_workbench.exec.kernels.onnx_ml.scores import (
     transformed,
     two_columns,
 )
-from onnx_workbench.exec.kernels.onnx_ml.trees import EQ, MODES, Nodes, Votes, aggregate_scores, build_votes, numbers
+from onnx_workbench.exec.kernels.onnx_ml.trees import (
+    EQ,
+    MODES,
+    Nodes,
+    Votes,
+    aggregate_scores,
+    build_votes,
+    distinct,
+    numbers,
+)
 from onnx_workbench.exec.kernels.registry import kernel, prepares
 
 ML = "ai.onnx.ml"
@@ -32,12 +42,12 @@ def _nodes_by_id(a: dict[str, Any]) -> tuple[Nodes, Callable[[Ints, Ints, str], 
     """Return the nodes from the attributes of versions 1 and 3, and a function from (tree, node) ids to indices."""
     modes = a["nodes_modes"] or ()
     count = len(modes)
-    names = {name: i for i, name in enumerate((*MODES, "LEAF"))}
-    if any(m not in names for m in modes):
-        msg = f"nodes_modes names {next(m for m in modes if m not in names)!r}; expected {', '.join(names)}"
-        raise KernelError(msg)
-    mode = np.array([names[m] for m in modes], np.int8)
-    mode[mode == len(MODES)] = -1
+    names = {name: i for i, name in enumerate(MODES)} | {"LEAF": -1}
+    try:
+        mode = np.array([names[m] for m in modes], np.int8)
+    except KeyError as unknown:
+        msg = f"nodes_modes names {unknown.args[0]!r}; expected {', '.join(names)}"
+        raise KernelError(msg) from None
     trees = numbers(a["nodes_treeids"], count, "nodes_treeids")
     ids = numbers(a["nodes_nodeids"], count, "nodes_nodeids")
     index_of = _lookup(trees, ids)
@@ -60,20 +70,38 @@ def _nodes_by_id(a: dict[str, Any]) -> tuple[Nodes, Callable[[Ints, Ints, str], 
 
 
 def _lookup(trees: Array, ids: Array) -> Callable[[Any, Any, str], Array]:
-    where = {pair: i for i, pair in enumerate(zip(trees.tolist(), ids.tolist(), strict=True))}
-    if len(where) != len(ids):
+    """Return a function from the ids of trees and of nodes in them to indices, by binary search."""
+    known_trees, known_ids = distinct(trees), distinct(ids)
+    numbers_of = _positions(known_trees, trees) * len(known_ids) + _positions(known_ids, ids)
+    order = np.argsort(numbers_of, kind="stable")
+    ordered = numbers_of[order]
+    if (ordered[1:] == ordered[:-1]).any():
         msg = "a node id appears twice in one tree; expected each once"
         raise KernelError(msg)
 
     def index_of(tree_ids: Any, node_ids: Any, what: str) -> Array:
-        pairs = zip(np.asarray(tree_ids).tolist(), np.asarray(node_ids).tolist(), strict=True)
-        try:
-            return np.array([where[pair] for pair in pairs], np.intp)
-        except KeyError as missing:
-            msg = f"{what} names (tree, node) {missing.args[0]}, which does not exist; expected one of the nodes"
-            raise KernelError(msg) from None
+        checkpoint()
+        pairs = [np.asarray(values, np.int64) for values in (tree_ids, node_ids)]
+        if len(pairs[0]) != len(pairs[1]):
+            msg = f"{what} has {len(pairs[1])} entries; expected {len(pairs[0])}, one for each tree id"
+            raise KernelError(msg)
+        tree, node = _positions(known_trees, pairs[0]), _positions(known_ids, pairs[1])
+        place = _positions(ordered, np.where((tree < 0) | (node < 0), -1, tree * len(known_ids) + node))
+        if (place < 0).any():
+            missing = tuple(int(values[place < 0][0]) for values in pairs)
+            msg = f"{what} names (tree, node) {missing}, which does not exist; expected one of the nodes"
+            raise KernelError(msg)
+        return order[place]
 
     return index_of
+
+
+def _positions(known: Array, values: Array) -> Array:
+    """Return where values are in an array in ascending order; -1 for others."""
+    if not len(known):
+        return np.full(len(values), -1)
+    place = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    return np.where(known[place] == values, place, -1)
 
 
 def _roots(trees: Array, children: Array, inner: Array) -> Array:

@@ -50,7 +50,7 @@ class Nodes:
         self.depth = self._longest_path()
 
     def _longest_path(self) -> int:
-        level = np.unique(self.roots)
+        level = distinct(self.roots)
         depth = 0
         while True:
             level = level[self.mode[level] >= 0]
@@ -61,7 +61,7 @@ class Nodes:
                 msg = "the nodes of a tree form a cycle; expected every branch to end in a leaf"
                 raise KernelError(msg)
             checkpoint()
-            level = np.unique(np.concatenate([self.children[2 * level], self.children[2 * level + 1]]))
+            level = distinct(np.concatenate([self.children[2 * level], self.children[2 * level + 1]]))
 
     def leaves(self, x: Array) -> Array:
         """Return the leaf that each row reaches in each tree, [trees, rows]; x is a contiguous block of rows."""
@@ -121,7 +121,7 @@ def build_votes(
         msg = f"{given}; expected within [0, {targets - 1}]"
         raise KernelError(msg)
     dtype = np.dtype(np.float64 if wide else np.float32)
-    single = len(np.unique(leaf)) == len(leaf)
+    single = len(distinct(leaf)) == len(leaf)
     if single and aggregate in ("SUM", "AVERAGE"):
         weights = np.zeros(nodes, dtype)
         weights[leaf] = weight
@@ -182,8 +182,15 @@ def _combined(leaves: Array, votes: Votes, aggregate: str) -> Array:
     return np.where(np.isinf(result), 0.0, result)
 
 
+def distinct(values: Array) -> Array:
+    """Return the values in ascending order, each once. Quicker than numpy.unique, which hashes them first."""
+    ordered = np.sort(values)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
+
+
 def numbers(values: Sequence[float] | Array | None, length: int, what: str) -> Array:
     """Return a node attribute as an array; KernelError unless it has one entry per node."""
+    checkpoint()
     array = np.asarray(() if values is None else values)
     if array.ndim != 1 or len(array) != length:
         msg = f"{what} has {prod(array.shape)} entries; expected {length}"
