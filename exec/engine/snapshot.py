@@ -444,8 +444,8 @@ def attribute_key(attribute: AttributeSnapshot) -> Hashable:
         value = tuple(g.uid for g in value)
     elif isinstance(value, float):
         value = repr(value)  # distinguishes -0.0 from 0.0, and nan equals nan
-    elif attribute.kind is AttributeKind.FLOATS:
-        value = repr(value)
+    elif attribute.kind is AttributeKind.FLOATS and value is not None:
+        value = array("d", value).tobytes()  # the same, without texts of millions of numbers
     return attribute.name, int(attribute.kind), value, attribute.reference
 
 

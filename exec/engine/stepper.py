@@ -138,7 +138,8 @@ class Stepper:
         with self._within_limits():
             state.prepare_weights(rest)
         code = self._code(rest)
-        if targets is None and not run.dead and not run.stopped and len(rest) + len(self._kept) == len(plan.steps) - len(constants):
+        is_whole = targets is None and not (run.dead or run.stopped)
+        if is_whole and len(rest) + len(self._kept) == len(plan.steps) - len(constants):
             self._remember(rest, code)
         guarded = code if state.accepts(self._kinds) else [c.guarded() for c in code]
         run.code = [*run.code, *guarded] if constants else guarded

@@ -109,7 +109,8 @@ class MessageDecoder:
             case AttributeKind.STRING:
                 return self._string(proto.s)
             case AttributeKind.STRINGS:
-                return tuple(self._string(value) for value in proto.strings)
+                known = {value: self._string(value) for value in set(proto.strings)}  # trees repeat a few of them
+                return tuple([known[value] for value in proto.strings])
             case AttributeKind.TENSOR:
                 return ProtoTensor(proto.t, self.files) if proto.HasField("t") else None
             case AttributeKind.TENSORS:

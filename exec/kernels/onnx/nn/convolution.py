@@ -268,9 +268,7 @@ def prepare_conv_integer(constants: Sequence[Array | None], **attributes: Any) -
     return run
 
 
-def _integer_sums(
-    w: Array, w_zero: Array | None, attributes: dict[str, Any]
-) -> Callable[[Array, Array | None], Array]:
+def _integer_sums(w: Array, w_zero: Array | None, attributes: dict[str, Any]) -> Callable[[Array, Array | None], Array]:
     """Return what `integer_convolve` is for constant weights: a function of x and its zero point."""
     weights, longest = _centred_weights(w, w_zero)
     made: dict[type, Callable[[Array], Array]] = {}

@@ -103,7 +103,7 @@ def winograd_rows(w: Array, bias: Array | None, window: Window) -> _Runner:
 
 
 def _transformed(matrix: Array, w: Array) -> Array:
-    """Multiply each kernel of w (M, C, kh, kw) by a matrix (T, kh × kw) in float64, some outputs at a time; (T, M, C)."""
+    """Multiply the kernels of w (M, C, kh, kw) by a matrix (T, kh × kw) in float64, some outputs at once: (T, M, C)."""
     outputs, channels = w.shape[:2]
     result = np.empty((len(matrix), outputs, channels), w.dtype)
     step = max(1, _WEIGHTS_AT_ONCE // max(1, w[0].size))
