@@ -276,6 +276,18 @@ def test_the_palette_finds_and_runs_an_action(window, qtbot, write_model):
     palette.close()
 
 
+def test_an_action_is_clicked_in_the_palette(window, qtbot, write_model):
+    tab = opened(window, qtbot, write_model())
+    tab.view.zoom_to(0.25)
+    run(window, "help.palette")
+    palette = window.palette_popup
+    qtbot.keyClicks(palette.field, "actual")
+    at = palette.list.visualRect(palette.model.index(0)).center()
+    qtbot.mouseClick(palette.list.viewport(), Qt.MouseButton.LeftButton, pos=at)
+    assert not palette.isVisible()
+    assert tab.view.zoom == pytest.approx(1.0)
+
+
 def test_the_palette_runs_before_it_shows_the_panel_of_that_name(window, qtbot, write_model):
     opened(window, qtbot, write_model())
     run(window, "help.palette")

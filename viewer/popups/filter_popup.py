@@ -87,6 +87,8 @@ class FilterModel(QAbstractListModel):
         return None
 
     def flags(self, index: Index) -> Qt.ItemFlag:
+        if not index.isValid():  # the view asks for the clicked row once more, after the popup let go of its rows
+            return Qt.ItemFlag.NoItemFlags
         row: FilterRow = self._matches[index.row()][0]
         enabled = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
         return enabled if row.enabled else Qt.ItemFlag.NoItemFlags
