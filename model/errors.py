@@ -11,7 +11,7 @@ RULE_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueErr
 
 
 class ModelError(ValueError):
-    """Something about a model or file that the user can cause and should be told.
+    """Something about a model or file that the user can cause and should know.
 
     `title` is a short sentence for a heading, `detail` says what was found and what was expected,
     `place` is where: a model object (Node, Value, Graph …) or a text such as ``byte 123 in model.graph.node[4]``.

@@ -52,7 +52,7 @@ def run_isolated(
 
     `what` begins the message when it fails: ModelError for a crash, a limit, or a ModelError raised inside.
     `memory` limits its address space, `seconds` its wall time and the processor time of each of so many `threads`.
-    `in_background`: nobody waits for it, so the window and runs come first. Blocks; not on the GUI thread.
+    `in_background`: the user does not wait for it, so the window and runs come first. Blocks; not on the GUI thread.
     """
     header = {"function": function, "memory": memory, "seconds": seconds, "threads": threads}
     key = (*child_command(), function, str(in_background))

@@ -30,7 +30,7 @@ Kind = np.dtype[Any] | tuple["Kind", ...] | type[Any]
 #: More types than these are not listed.
 _LISTED = 8
 
-#: Attributes are told up to so many characters each.
+#: Attributes are written up to so many characters each.
 _LONGEST = 60
 
 

@@ -265,7 +265,7 @@ class _Deadline:
 def _compare(comparison: _Comparison, progress: Progress) -> Equivalence:
     both, worst = _Deadline(comparison, progress), 0.0
     remarks: list[str] = []
-    telling: dict[str, bool] = {}  # whether there was anything to compare, by output
+    has_numbers: dict[str, bool] = {}  # whether there was anything to compare, by output
     sizes_tried: list[bool] = []  # whether a run was on other than the usual sizes
     for number in range(comparison.runs):
         progress.report(number, comparison.runs, "Comparing outputs")
@@ -292,8 +292,8 @@ def _compare(comparison: _Comparison, progress: Progress) -> Equivalence:
         worst = max(worst, largest)
         sizes_tried.append(is_varied)
         for name, value in expected.items():
-            telling[name] = telling.get(name, False) or _is_telling(value)
-    remarks += [f"output {name} has no element that is a number" for name, told in telling.items() if not told]
+            has_numbers[name] = has_numbers.get(name, False) or _has_numbers(value)
+    remarks += [f"output {name} has no element that is a number" for name, has in has_numbers.items() if not has]
     names = ", ".join(symbols(comparison.graph))
     if names and len(sizes_tried) > 1 and not any(sizes_tried):
         remarks.append(f"it does not run on other sizes of {names} than the usual ones")
@@ -321,7 +321,7 @@ def _differences_of_empty_inputs(both: _Deadline, comparison: _Comparison, progr
                     yield f"where {name} is 0, {differs}"
 
 
-def _is_telling(value: RuntimeValue) -> bool:
+def _has_numbers(value: RuntimeValue) -> bool:
     """Return whether a value has anything to compare: an element other than NaN."""
     if isinstance(value, np.ndarray):
         return bool(value.size) and (value.dtype.kind not in "fc" or not bool(np.isnan(value).all()))

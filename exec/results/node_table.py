@@ -40,7 +40,7 @@ def _ranks(*states: State) -> NDArray[np.int64]:
     return np.argsort([CODES[state] for state in states])
 
 
-#: What is told first of the nodes of a call, and of a node that became several things in several calls.
+#: What is named first of the nodes of a call, and of a node that became several things in several calls.
 _IN_CALL = _ranks(State.FAILED, State.SKIPPED, State.WAITING, State.DONE, State.KEPT, State.CONSTANT, State.UNNEEDED)
 _OVER_CALLS = _ranks(State.FAILED, State.SKIPPED, State.DONE, State.KEPT, State.CONSTANT, State.WAITING, State.UNNEEDED)
 

@@ -190,7 +190,7 @@ class RemoteStepper:
         self.at: tuple[Path, int] | None = None  # the node it is in
         self._salvaged: dict[int, RuntimeValue] = {}
         self._run = 0
-        self._begun = False  # the worker has said something about this run
+        self._begun = False  # the worker has sent something of this run
         with session._running:
             self._process = session.start()  # the run before this one may have ended with its worker
             session._latest = weakref.ref(self)

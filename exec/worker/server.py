@@ -38,7 +38,7 @@ from onnx_workbench.model.errors import ModelError, errors_to
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 
 #: How far the worker stands back (see nice(2)): on a busy machine the window comes first.
-_MANNERS = 5
+_NICENESS = 5
 #: Seconds between two words about which node the run is in.
 _TELL = 0.05
 
@@ -394,10 +394,10 @@ def serve(
     """
     faulthandler.enable()
     if sys.platform != "win32":
-        os.nice(_MANNERS)
+        os.nice(_NICENESS)
     if memory is not None:
         limit_memory(memory)
     end_with_parent()
-    for error in extensions.load_exactly(wanted):  # told before by the program, which loads the same
+    for error in extensions.load_exactly(wanted):  # reported before by the program, which loads the same
         print(error, file=sys.stderr)
     Worker(connection, folder, budget, cores).serve()

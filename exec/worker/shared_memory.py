@@ -2,8 +2,8 @@
 
 The writer puts an array into a file of a private folder (in memory where the system has such a place) and sends its
 name; the reader maps it and removes the name at once, so that the memory goes with the last array that uses it,
-whoever dies first. Where that place is full (containers often give it 64 MB), a folder for temporary files serves.
-On Windows, where a mapped file cannot be removed, named mappings do the same.
+whichever process ends first. Where that place is full (containers often give it 64 MB), a folder for temporary files
+serves. On Windows, where a mapped file cannot be removed, named mappings do the same.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Graphs, nodes and values by the names that users give; what is missing is told with names like it."""
+"""Graphs, nodes and values by the names that users give; what is missing is reported with similar names."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def node_check(rule: str) -> Callable[[F], F]:
 
 
 def check_custom(node: Node) -> Iterator[Problem]:
-    """The problems of a node by the rules that were added; a mistake in a rule is one too, told as that of its file."""
+    """The problems of a node by the rules that were added; a mistake in a rule is one of its file."""
     for rule, function in _checks.items():
         messages: list[str] = []
         failed: list[BaseException] = []

@@ -294,7 +294,7 @@ def _broadcast_from_7(editor: NodeEditor) -> None:
     """The second shape had to be a scalar or a suffix of the first, and broadcasting was an attribute."""
     first, second = editor.dims(0), editor.dims(1)
     if first is None or second is None or None in (*first, *second):
-        raise editor.refuse("its shapes are not known, and before version 7 it had to be said how they meet")
+        raise editor.refuse("its shapes are not known, and before version 7 it had to be stated how they are aligned")
     if first == second:
         return
     if len(second) > len(first) or (any(d != 1 for d in second) and second != first[len(first) - len(second) :]):

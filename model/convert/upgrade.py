@@ -303,7 +303,7 @@ def _scan_to_9(editor: NodeEditor) -> None:
         raise editor.refuse("its sequences have lengths of their own, which later versions do not support")
     data = range(1, len(editor.node.inputs))
     if any((editor.dims(index) or (0,))[0] != 1 for index in data):
-        raise editor.refuse("version 8 works on batches, and no later one does; only a batch of one can be said")
+        raise editor.refuse("version 8 works on batches, and no later one does; only a batch of one can be expressed")
     directions = editor.attribute("directions")
     editor.drop("directions")
     if directions is not None:

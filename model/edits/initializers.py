@@ -210,9 +210,9 @@ def _put_in_place_of(edit: Transaction, instead: Mapping[Value, Value]) -> None:
         assert graph is not None
         graphs[graph] = None
         replace_uses(edit, old, new)
-        for field, said in (("doc_string", old.doc_string), ("metadata", old.metadata)):
-            if said:
-                edit.do(SetField(new, field, said))
+        for field, text in (("doc_string", old.doc_string), ("metadata", old.metadata)):
+            if text:
+                edit.do(SetField(new, field, text))
     for graph in graphs:
         declared = tuple(instead.get(value, value) for value in graph.declared)
         if declared != graph.declared:

@@ -334,7 +334,7 @@ class Document:
     def _require_quiet(self) -> None:
         """Refuse changes during notification: listeners not yet notified would get the changes in the wrong order."""
         if self._is_telling:
-            msg = "an edit by who is being told of another"
+            msg = "an edit by a listener that is being called for another"
             raise RuntimeError(msg)
 
     # -- saved or not ----------------------------------------------------------------------------------------

@@ -478,7 +478,7 @@ class SetInitializer(BaseStep):
         return SetInitializer(graph, value, old, index)
 
 
-#: Every kind of step. A new one is listed here, and is recorded, copied and told of by what it declares.
+#: Every kind of step. A new one is listed here, and is recorded, copied and announced by what it declares.
 Step = (
     SetField
     | SetAttribute

@@ -1,4 +1,4 @@
-"""Freeing of a model that nobody uses any more, in small portions."""
+"""Freeing of a model that is not used any more, in small portions."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def custom_passes() -> tuple[Pass, ...]:
 
 
 def _find(identifier: str, function: FindMatches, context: MatchContext) -> Iterator[Match]:
-    """Return the matches among the chosen nodes; a mistake in finding or applying them is told as that of its file."""
+    """Return the matches among the chosen nodes; a mistake in finding or applying them is one of its file."""
     title = f"The pass {identifier} failed"
     matches = iter(extensions.call(title, function, function, context))
     while True:

@@ -148,12 +148,12 @@ class ActionBinding(QObject):
             return
         _enter_typed()
         try:
-            told = one.run(workspace.document, workspace.selection.items)
+            message = one.run(workspace.document, workspace.selection.items)
         except ModelError as error:
             self.context.area.report(error, REFUSED)
         else:
-            if told:
-                workspace.messages.show("info", display(one.title, 80), display(told, 600, keep_lines=True))
+            if message:
+                workspace.messages.show("info", display(one.title, 80), display(message, 600, keep_lines=True))
         self.refresh_soon()
 
     def build_menu_bar(self, bar: QMenuBar) -> None:

@@ -1,6 +1,6 @@
 """Open groups, bodies, functions and tags of a drawing as JSON, to open them again with the next start.
 
-Nodes are told by their position in their graph and their operator, as names may be missing.
+Nodes are identified by their position in their graph and their operator, as names may be missing.
 """
 
 from __future__ import annotations

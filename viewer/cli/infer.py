@@ -14,7 +14,7 @@ from onnx_workbench.viewer.style.formatting import plural
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The model, rules for operators nobody knows, and the file to write."""
+    """The model, rules for unknown operators, and the file to write."""
     parser.add_argument("model", metavar="IN", help="file to read; - reads standard input")
     parser.add_argument(
         "--rule", action="append", default=[], metavar="DOMAIN::OP=RULE",

@@ -185,7 +185,7 @@ def _print_costs(totals: dict[str, Any], by: str) -> None:
 
 
 def _write_csv(totals: dict[str, Any], by: str) -> None:
-    """A row for each operator, scope or node, numbers in full. Sums are left to whoever reads it."""
+    """A row for each operator, scope or node, numbers in full. Sums are left to its reader."""
     from onnx_workbench.model.analysis.symbolic import ungrouped
 
     writer = csv.writer(sys.stdout, lineterminator="\n")

@@ -73,7 +73,7 @@ def _write_whatever_comes() -> None:
 def _open_windows(models: list[str], *, goto: str, load: list[str], sample: bool, alone: bool) -> int:
     from onnx_workbench.viewer.preflight import EXIT_CANNOT_START, find_problem
 
-    if models and "-" not in models and not sample and not alone and not load:  # nobody has code loaded elsewhere
+    if models and "-" not in models and not sample and not alone and not load:  # code is loaded only here
         from onnx_workbench.model.errors import ModelError
         from onnx_workbench.viewer.files.single_instance import hand_over
 
@@ -130,7 +130,7 @@ def _run_command(name: str, arguments: Sequence[str]) -> int:
         return EXIT_FAILED
     except OSError as error:
         if isinstance(error, BrokenPipeError):
-            # The reader (head, less) has gone; nothing more can be said, not even at exit.
+            # The reader (head, less) has gone; nothing more can be written, not even at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return EXIT_FAILED
         _print_error(ModelError(error.strerror or str(error), str(error.filename or "")), as_json=as_json)

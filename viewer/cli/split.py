@@ -2,7 +2,7 @@
 
 Other values that are computed before the cut and used after it are passed on too; unused inputs, constants and
 functions are in the first part. Merged again (merge --close), the parts are the model that was split; training graphs
-return then, unless they are too large, which is said. The parts are compared with the model on random inputs before
+return then, unless they are too large, which is reported. The parts are compared with the model on random inputs before
 they are written. When they differ, nothing is written and the exit status is 1.
 """
 

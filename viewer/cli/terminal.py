@@ -59,7 +59,7 @@ def read_model(options: argparse.Namespace, name: str | None = None, *, salvage:
     """The model that a command is given, or a further one by its `name`; ``-`` is standard input.
 
     ModelError when it cannot be read, or when the file ends early, unless --salvage or the command (`salvage`) takes
-    what is left; what is missing is then said.
+    what is left; what is missing is then named.
     """
     from onnx_workbench import api
 

@@ -24,13 +24,13 @@ class CustomAction:
     function: Run
 
     def run(self, document: Document, selection: tuple[Any, ...]) -> str:
-        """Run it; returns what is to be told. ModelError for a mistake in it, told as that of its file."""
+        """Run it; returns its message. ModelError for a mistake in it, reported as that of its file."""
         owner = Path(extensions.file_of(self.function)).name
         title = f"{self.title} of {owner} failed"
-        told = extensions.call(title, self.function, self.function, document, selection)
-        if told is not None and not isinstance(told, str):
-            raise ModelError(title, f"It returned {type(told).__name__}, expected a text or nothing.")
-        return told or ""
+        message = extensions.call(title, self.function, self.function, document, selection)
+        if message is not None and not isinstance(message, str):
+            raise ModelError(title, f"It returned {type(message).__name__}, expected a text or nothing.")
+        return message or ""
 
 
 _actions: dict[str, CustomAction] = {}
@@ -41,7 +41,7 @@ def action(title: str) -> Callable[[F], F]:
 
     It is called with the document in front and what is selected there: nodes, values, graphs, functions. It changes
     the model as scripts do, in ``with document.edit(title) as edit``, each an entry of the history that Undo takes
-    back. A text that it returns is shown; what it cannot do is best told as a `ModelError`. It is called on the GUI
+    back. A text that it returns is shown; what it cannot do is best raised as a `ModelError`. It is called on the GUI
     thread, which waits for it. The docstring is its tooltip. Registered again, an action is replaced.
 
     >>> import onnx_workbench as ow

@@ -42,7 +42,7 @@ def value_view(title: str) -> Callable[[F], F]:
     It gets the whole value as a read-only array and returns a text; an image, as an array of [height, width],
     [height, width, 3] (red, green, blue) or [height, width, 4] (and opacity), of uint8 or of numbers from 0 to 1; a
     table, as a list of rows of which the first has the headings; or None where the view does not fit the value. It runs
-    off the GUI thread. What is wrong is best told as a `ModelError`. Registered again, a view is replaced.
+    off the GUI thread. What is wrong is best raised as a `ModelError`. Registered again, a view is replaced.
 
     >>> import onnx_workbench as ow
     >>> @ow.value_view("Signs")
@@ -70,7 +70,7 @@ def titles() -> tuple[str, ...]:
 def show_value(title: str, array: NDArray[Any]) -> str | Table | NDArray[np.uint8]:
     """Return what a view makes of a value: a text, a table, or [H, W, 4] bytes of red, green, blue and opacity.
 
-    ModelError for a mistake in it, told as that of its file, and where it does not fit. Any thread.
+    ModelError for a mistake in it, reported as that of its file, and where it does not fit. Any thread.
     """
     function = _views.get(title)
     if function is None:

@@ -60,7 +60,7 @@ class TaskRunner(QObject):
     started = Signal(object)  # Task
     progressed = Signal(object)  # Task; at most ten times a second
     ended = Signal(object)  # Task, whatever became of it
-    failed = Signal(object)  # Task whose ModelError nobody handled
+    failed = Signal(object)  # Task whose ModelError was not handled
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)

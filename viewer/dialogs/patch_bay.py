@@ -28,7 +28,7 @@ class PatchBay(QWidget):
     """Outputs opposite inputs.
 
     Drag from port to port, or from dot to dot, to connect; drag a wire's end away, or press Del at a port, to
-    disconnect; Enter at a port chooses its other end by name. `told` is a remark for the line below: what would be
+    disconnect; Enter at a port chooses its other end by name. `message` is a remark for the line below: what would be
     connected, or why not.
     """
 

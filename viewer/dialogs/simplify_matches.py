@@ -80,7 +80,7 @@ class MatchTree(QTreeWidget):
         for one in sorted(passes, key=lambda p: not found.get(p.id)):
             state = before.get(one.id, _Checked if one.is_default else _Unchecked)
             item = self._pass(one, state)
-            for line, text in _told(found.get(one.id, ()), original):
+            for line, text in _described(found.get(one.id, ()), original):
                 is_out = (one.id, line.shown) in left_out if state == _Partly else state == _Unchecked
                 item.addChild(_child(line, text, _Unchecked if is_out else _Checked))
             _count(item)
@@ -128,7 +128,7 @@ class MatchTree(QTreeWidget):
             self.choice_changed.emit()
 
 
-def _told(matches: Sequence[Match], original: Callable[[Any], Any]) -> Iterator[tuple[_Line, str]]:
+def _described(matches: Sequence[Match], original: Callable[[Any], Any]) -> Iterator[tuple[_Line, str]]:
     """Return the lines of a pass and their texts."""
     for match in matches[:_MOST_SHOWN]:
         shown = tuple(original(thing) for thing in (match.nodes or match.values))

@@ -71,7 +71,7 @@ def operators(graph: Graph) -> Iterator[OperatorEntry]:
         if (last.domain, last.name) not in names:
             versions = schemas.versions(last.name, last.domain)
             needs = next((version for version in versions if version > imports[last.domain]), None)
-            if needs is not None:  # else the model imports a version that nobody knows yet
+            if needs is not None:  # else the model imports a version that is not known
                 first = schemas.find(last.name, needs, last.domain)
                 yield OperatorEntry(last.name, last.domain, schema=first, needs=needs)
 

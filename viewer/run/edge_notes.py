@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _GATHER = 20
 #: Values looked at in one go, so that a newer run need not wait for long.
 _BATCH = 32
-#: Notes that are told together: painting them anew leaves most of a frame.
+#: Notes that change together: painting them anew leaves most of a frame.
 _AT_ONCE = 8
 #: With more notes than this out of date, all are painted anew instead of those that differ.
 _MOST_KEPT = 150

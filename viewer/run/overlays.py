@@ -47,7 +47,7 @@ MEASURED = {
 TITLES = PLAIN | MEASURED
 #: A file of numbers larger than this is refused.
 _LARGEST_FILE = 64 << 20
-#: What a file has to tell takes the place of what the one before told.
+#: The message of a file replaces that of the file before.
 _FILE = "overlay file"
 _LISTED = 3  # names in a message
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.run.results import RunRecord
     from onnx_workbench.viewer.run.workspace import Workspace
 
-#: What a run has to tell takes the place of what the one before told.
+#: The message of a run replaces that of the run before.
 _TOPIC = "run"
 _INPUTS = "inputs"
 

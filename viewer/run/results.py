@@ -145,10 +145,10 @@ class Results(QObject):
         self._was_begun = False
         self.is_running = False
         self._nodes: dict[Node, NodeResult] | None = None
-        #: The object that a result calls by a number; set by whoever runs.
+        #: The object that a result calls by a number; set by what runs it.
         self.node_by_number: Callable[[int], Node | None] = lambda _number: None
         self.value_by_number: Callable[[int], Value | None] = lambda _number: None
-        #: What equals for runs with the same inputs, as it is now; set by whoever runs.
+        #: What equals for runs with the same inputs, as it is now; set by what runs it.
         self.inputs_now: Callable[[], object] = lambda: None
         workspace.changes.changed.connect(self._on_change)
         workspace.closed.connect(self._search.stop)

@@ -184,11 +184,11 @@ class OutcomeSection(Section):
             return
         count = sum(element_count(t.shape) for t in held.values())
         nbytes = sum(t.nbytes for t in held.values())
-        size = f", {bytes_text(nbytes)}" if nbytes else ""  # of strings nobody knows
+        size = f", {bytes_text(nbytes)}" if nbytes else ""  # the size of strings is not known
         elements = f"{number_text(count)} {'element' if count == 1 else 'elements'}"
         branch = self._branch(f"Parameters ({len(held):,}): {elements}{size}", None)
         for value, tensor in heapq.nlargest(_MOST_PARAMETERS, held.items(), key=lambda item: item[1].nbytes):
-            size = f"   {bytes_text(tensor.nbytes)}" if tensor.nbytes else ""  # of strings nobody knows
+            size = f"   {bytes_text(tensor.nbytes)}" if tensor.nbytes else ""  # the size of strings is not known
             text = f"{element_type_text(tensor.element_type)} {shape_text(tensor.shape)}{size}"
             self._add(branch, value, text)
         if len(held) > _MOST_PARAMETERS:

@@ -89,7 +89,7 @@ class SortedRowModel(RowModel[Row, AnyColumn]):
         return [rows[index] for index in progress.paced(order)]
 
     def on_order(self) -> None:
-        """Called when `rows` are others, or in another order, before the views are told; for what is cached by row."""
+        """Called when `rows` change or are sorted, before the views learn of it; for what is cached by row."""
 
     def set_rows(self, rows: Sequence[Row]) -> None:
         """Show other rows, sorted as those of before."""

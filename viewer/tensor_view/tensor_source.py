@@ -135,7 +135,7 @@ class TensorSource:
         """Return type, shape and size in one line."""
         if self.kind == "none":
             return ""
-        size = f" · {bytes_text(self._stored_bytes)}" if self.nbytes else ""  # of strings nobody knows
+        size = f" · {bytes_text(self._stored_bytes)}" if self.nbytes else ""  # the size of strings is not known
         if self.kind == "tree":
             return f"{describe(self.held)}{size}"
         kind = "" if self.element_type is None else element_type_text(self.element_type)

@@ -152,7 +152,7 @@ def attention_1(
 ) -> tuple[Array, Array]:
     """Self-attention with the projection of queries, keys and values in one product."""
     if do_rotary:
-        msg = "do_rotary needs a GPU in ONNX Runtime too, and how it rotates is told nowhere; expected 0"
+        msg = "do_rotary needs a GPU in ONNX Runtime too, and how it rotates is not documented; expected 0"
         raise KernelError(msg)
     if x.ndim != 3 or weights.ndim != 2:
         msg = f"input {x.shape} and weights {weights.shape}; expected 3 and 2 dimensions"

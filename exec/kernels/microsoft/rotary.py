@@ -26,7 +26,7 @@ def m_rotary_embedding_1(
     mrope_layout: int | None = None,
     mrope_section: Sequence[int],
     num_heads: int | None = None,
-    _rotary_embedding_dim: int | None = None,  # told by the caches
+    _rotary_embedding_dim: int | None = None,  # the caches give it
     scale: float | None = None,
 ) -> Array:
     """Rotate pairs by angles of a token's time, row or column; a layout assigns one of them to each pair."""

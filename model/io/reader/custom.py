@@ -27,7 +27,7 @@ def reader(suffix: str) -> Callable[[F], F]:
 
     It gets the path and returns a Model, or the bytes of an ONNX file, which must not refer to other files. The window
     opens such a file as a new model, which Save puts into a file of its own; `load` and every command read it too. It
-    runs off the GUI thread. What the file lacks is best told as a `ModelError`. Registered again, a reader is replaced.
+    runs off the GUI thread. What the file lacks is best raised as a `ModelError`. Registered again, it is replaced.
     ValueError: no suffix, or one of the program's own formats.
 
     >>> import onnx_workbench as ow
@@ -66,7 +66,7 @@ def is_read_by_extension(path: Path) -> bool:
 def read_with_extension(path: Path) -> Model | bytes | None:
     """Return what the reader for a file's suffix makes of it; None where there is no such reader.
 
-    ModelError where the reader fails, told as a mistake of its file.
+    ModelError where the reader fails, reported as a mistake of its file.
     """
     function = _readers.get(path.suffix.lower())
     if function is None:

@@ -1,7 +1,7 @@
 """Byte sources: an open file, bytes in memory, or a stream copied to a private temporary file.
 
 Reads are by position and never through a memory map: a file that another program truncates gives a short
-read, which can be told, where a map kills the process.
+read, which can be reported, where a map kills the process.
 """
 
 from __future__ import annotations
