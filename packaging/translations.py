@@ -91,16 +91,16 @@ _NAME = re.compile(
 
 def is_text(text: Text, file: str) -> bool:
     """Tell whether a string is shown to people: by its place, by packaging/texts.json, by its spelling."""
+    parent = text.parents[0]
     if stands_as_key(text) or text.text in _LISTS["not_texts"].get(file, ()):
+        return False
+    if isinstance(parent, ast.Dict) and text.node in parent.keys:
         return False
     if text.text in _LISTS["texts"].get(file, ()) or _is_noun(text) or any(map(_counts, ast.walk(text.node))):
         return True
-    parent = text.parents[0]
-    if isinstance(parent, ast.Dict) and text.node in parent.keys:
-        return False
     expressions = r"\{[^{}]*(\{[^{}]*\}[^{}]*)*\}"
-    words = re.sub(expressions, "", text.text) if isinstance(text.node, ast.JoinedStr) else text.text
-    return not (_NAME.fullmatch(words) or (not file.startswith("viewer/") and " " not in words.strip()))
+    words = re.sub(expressions, "", text.text) if isinstance(text.node, ast.JoinedStr) else text.text.strip()
+    return not (_NAME.fullmatch(words) or (not file.startswith("viewer/") and " " not in words))
 
 
 def _is_noun(text: Text) -> bool:

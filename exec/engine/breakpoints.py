@@ -18,6 +18,9 @@ from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.ir.types import TensorType, Type
 
+#: How the reason for a stop begins where a node was just computed.
+AFTER = "after"
+
 
 @dataclass(frozen=True, slots=True)
 class Breakpoint:
@@ -69,7 +72,7 @@ class Condition:
                 continue
             reason = self.holds(self.value or number, slots[slot])
             if reason:
-                return f"after {step.node.title!r}: {plan.name(number)!r} {reason}"
+                return f"{AFTER} {step.node.title!r}: {plan.name(number)!r} {reason}"
         return ""
 
     def holds(self, number: int, value: RuntimeValue) -> str:
@@ -180,7 +183,7 @@ class Breakpoints:
                 given |= self._kinds.get((id(plan), slot), 0)
         begins = beginning(step.node.op_type, given, gives, sought)
         what = "NaN" if begins & NAN else "an infinity"
-        return f"after {step.node.title!r}: {what} begins" if begins else ""
+        return f"{AFTER} {step.node.title!r}: {what} begins" if begins else ""
 
     def between(self, plan: Plan, place: SubgraphPosition, slots: list[RuntimeValue]) -> str:
         """Return why to stop between two steps of a body, or empty."""

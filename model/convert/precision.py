@@ -172,8 +172,8 @@ class _Conversion:
             if are_calls:
                 why = f"{them} {'are' if many else 'is'} called by other nodes too, or by a node that stays"
             else:
-                takes = "take" if many else "takes"
-                why = f"in opset {graph.opset_imports.get('')}, {them} {takes} no {options.target.text}"
+                opset = f"in opset {graph.opset_imports.get('')}"
+                why = f"{opset}, {them} {'take' if many else 'takes'} no {options.target.text}"
             self._report.warn(f"{subject} {options.source.text}: {why}", graph)
 
     # -- deciding ------------------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def print_text(payload: bytes) -> bytes:
         raise ModelError("The model cannot be written as ONNX text", detail) from error
     missing = {} if again == data else _missing(message, cls.FromString(again))
     listed = "; ".join(f"{what} of {', '.join(sorted(holders))}" for what, holders in sorted(missing.items()))
-    return listed.encode("ascii") + b"\n" + written
+    return listed.encode("utf-8") + b"\n" + written
 
 
 def _encoded(text: str) -> bytes:

@@ -50,7 +50,7 @@ def print_message(message: Any, form: FileForm, progress: Progress = SILENT) -> 
     if form is FileForm.ONNX_TEXT:
         data = _in_child("print_text", message.SerializeToString(), type(message).__name__, progress)
         missing, _, text = data.partition(b"\n")
-        lossy = f"ONNX text cannot express {missing.decode('ascii')}. Keep the binary file too."
+        lossy = f"ONNX text cannot express {missing.decode('utf-8')}. Keep the binary file too."
         return Printed(text, (lossy,) if missing else ())
     broken = _broken_text(message)
     if broken:

@@ -38,6 +38,19 @@ class WireError(ValueError):
         super().__init__(f"{reason} at byte {position}")
 
 
+class DataEndsError(WireError):
+    """The data ends inside a number or a group."""
+
+
+class FieldOverrunError(WireError):
+    """The data ends before a field does, whose number is `number` and whose content begins at `content`."""
+
+    def __init__(self, position: int, number: int, content: int, end: int, size: int) -> None:
+        self.number = number
+        self.content = content
+        super().__init__(position, f"field {number} claims {end - content} bytes, {size - content} remain")
+
+
 class FieldSchema(NamedTuple):
     """One field of a message as declared in onnx.proto."""
 
@@ -112,7 +125,7 @@ def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
     size = len(data)
     while True:
         if position >= size:
-            raise WireError(start, "the data ends inside a number")
+            raise DataEndsError(start, "the data ends inside a number")
         byte = data[position]
         position += 1
         value |= (byte & 0x7F) << shift
@@ -150,7 +163,7 @@ def read_field(data: bytes | memoryview, position: int) -> WireField:
     else:
         end = content + (8 if wire_type == FIXED64 else 4)
     if end > len(data):
-        raise WireError(position, f"field {number} claims {end - content} bytes, {len(data) - content} remain")
+        raise FieldOverrunError(position, number, content, end, len(data))
     if wire_type in (FIXED32, FIXED64):
         value = int.from_bytes(data[content:end], "little")
     return WireField(number, wire_type, position, content, end, value)

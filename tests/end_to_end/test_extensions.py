@@ -309,6 +309,15 @@ def test_its_pass_runs_on_the_command_line(tmp_path, capsys):
     assert operators_of(ow.load(out)) == ["Add", "SplitHalf"]
 
 
+def test_its_pass_is_in_the_help_of_the_command(capsys):
+    with pytest.raises(SystemExit):
+        main(["simplify", "--help"])
+    assert "twice_to_add" not in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["simplify", "--load", str(EXAMPLE), "--help"])
+    assert "twice_to_add: Twice to add – " in capsys.readouterr().out
+
+
 WRONG_PASS = """
 from onnx_workbench import Match, simplify_pass
 

@@ -89,6 +89,58 @@ language.choose()
 print(language.current())
 """
 
+WORK = """
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+import onnx_workbench as ow
+from onnx_workbench.exec.engine.breakpoints import AFTER, Breakpoint
+from onnx_workbench.exec.worker.client import WorkerSession
+from onnx_workbench.model.diff import compare
+from onnx_workbench.model.edits.apply_difference import apply_differences
+from onnx_workbench.viewer.core import language
+from onnx_workbench.viewer.workflows.convert import only
+
+
+def write(path, text, order):
+    ports = {name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [50_000]) for name in "xyz"}
+    body = [helper.make_node("Exp", ["x"], ["one"])]
+    then = helper.make_graph(body, "body", [], [helper.make_tensor_value_info("one", TensorProto.FLOAT, [50_000])])
+    nodes = [
+        helper.make_node("If", ["c"], ["i"], then_branch=then, else_branch=then),
+        helper.make_node("Add", ["x", "w"], ["s"], doc_string=text),
+        helper.make_node("Mul", ["s", "i"], ["z"]),
+        helper.make_node("Neg", ["s"], ["y"]),
+    ]
+    weights = numpy_helper.from_array(np.ones(50_000, np.float32), "w")
+    inputs = [ports["x"], helper.make_tensor_value_info("c", TensorProto.BOOL, [])]
+    graph = helper.make_graph(nodes, "g", inputs, [ports[name] for name in order], [weights], doc_string=text)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), path)
+    return ow.load(path)
+
+
+if __name__ == "__main__":
+    assert language.current() == "zh_CN"
+    a, b = write("a.onnx", "one", "yz"), write("b.onnx", "two", "zy")
+    ow.save(a, "a.onnxtxt")
+    with ow.Document(a).edit("copy") as edit:
+        comparison = compare(a, b)
+        assert comparison
+        print(apply_differences(edit, comparison, comparison.differences, "old"))
+    print(compare(a, b).differences)
+    print(vars(only(opset=21))["functions"])
+    session = WorkerSession(a)
+    branch, last = a.graph.nodes[0], a.graph.outputs[0]
+    feeds = {"x": np.ones(50_000, np.float32), "c": np.array(True)}
+    stepper = session.steps(feeds, breakpoints=[Breakpoint(branch), Breakpoint(value=last)])
+    stepper.go_on()
+    stepper.step(into=True)
+    print(stepper.next_node[1].op_type)
+    print(stepper.go_on().startswith(AFTER))
+    session.close()
+"""
+
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory):
@@ -131,6 +183,14 @@ def test_the_window_is_in_the_language_of_the_system_or_the_setting(package):
     assert language_name == "English"
     assert messages == "[]"
     assert start(package, CHOICE, "zh_CN.UTF-8") == ["en"], "it was set above"
+
+
+def test_the_program_works_alike_in_another_language(package, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ONNX_WORKBENCH_LANGUAGE", "zh_CN")
+    (tmp_path / "work.py").write_text(WORK, "utf-8")
+    done = start(package, "import runpy; runpy.run_path('work.py', run_name='__main__')", "zh_CN.UTF-8")
+    assert done == ["[]", "[]", "None", "Exp", "True"]
 
 
 @pytest.mark.parametrize(

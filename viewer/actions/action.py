@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from onnx_workbench.viewer.core.settings import RECENT_FILES, Settings
+from onnx_workbench.viewer.style.formatting import without_mnemonic
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QMainWindow
@@ -202,4 +203,4 @@ class Action:
     @property
     def plain_title(self) -> str:
         """Return the title without its mnemonic and dots."""
-        return self.title.replace("&&", "\0").replace("&", "").replace("\0", "&").removesuffix("…")
+        return without_mnemonic(self.title).removesuffix("…")

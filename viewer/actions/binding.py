@@ -18,7 +18,7 @@ from onnx_workbench.viewer.core.event_loop import ChunkedIteration, Debounce
 from onnx_workbench.viewer.core.messages import REFUSED
 from onnx_workbench.viewer.popups.command_palette import PaletteEntry
 from onnx_workbench.viewer.property_tree.editors import take_from
-from onnx_workbench.viewer.style.formatting import display
+from onnx_workbench.viewer.style.formatting import display, without_mnemonic
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import themes
 from onnx_workbench.viewer.style.tooltips import wrapped
@@ -264,8 +264,3 @@ def _enter_typed() -> None:
     elif isinstance(field, QLineEdit) and field.isModified() and field.hasAcceptableInput():
         field.editingFinished.emit()
     take_from(field)
-
-
-def without_mnemonic(text: str) -> str:
-    """Return a text without its mnemonic."""
-    return text.replace("&&", "\0").replace("&", "").replace("\0", "&")

@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QAbstractButton, QComboBox, QMenu, QPushButton, QT
 from shiboken6 import isValid
 
 from onnx_workbench.viewer.actions import actions
-from onnx_workbench.viewer.actions.binding import without_mnemonic
 from onnx_workbench.viewer.popups.command_palette import PaletteEntry
+from onnx_workbench.viewer.style.formatting import without_mnemonic
 from onnx_workbench.viewer.tables.scrolling import scroll_to
 
 if TYPE_CHECKING:

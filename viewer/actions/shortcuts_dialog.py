@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from onnx_workbench.viewer.actions import actions
+from onnx_workbench.viewer.style.formatting import without_mnemonic
 from onnx_workbench.viewer.widgets.dialog_buttons import close_button
 
 #: Mouse gestures on the graph, listed as well.
@@ -87,7 +88,7 @@ class ShortcutsDialog(QDialog):
         for one in actions():
             if not one.shortcut or one.id in _SAME_AGAIN:
                 continue
-            name = one.menu.value.replace("&", "") if one.menu else "Other"
+            name = without_mnemonic(one.menu.value) if one.menu else "Other"
             keys = ", ".join(_native(text) for text in one.shortcut)
             self._add(groups, name, one.plain_title, f"{keys} …" if one.id == _FIRST_RECENT else keys)
         for title, keys in INSPECTOR:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import gc
 import io
 import json
@@ -15,6 +16,7 @@ from onnx_workbench.viewer.cli.commands import (
     COMMANDS,
     HELP_COMMANDS,
     PROGRAM,
+    add_load_argument,
     command_module,
     command_parser,
     window_parser,
@@ -117,11 +119,13 @@ def _run_command(name: str, arguments: Sequence[str]) -> int:
     from onnx_workbench.model.progress import Cancelled
 
     gc.set_threshold(_GARBAGE, *gc.get_threshold()[1:])
-    module, parser = command_module(name), command_parser(name)
-    options = parser.parse_args(arguments)
-    as_json = getattr(options, "json", False)
-    limit_memory(process_budget() + OVERHEAD)
+    module, as_json = command_module(name), False
     try:
+        if {"-h", "--help"} & {*arguments}:
+            _load_extensions(_extensions_named(arguments))  # what they add is listed
+        options = command_parser(name).parse_args(arguments)
+        as_json = getattr(options, "json", False)
+        limit_memory(process_budget() + OVERHEAD)
         _load_extensions(getattr(options, "load", ()))
         status: int = module.run(options)
         sys.stdout.flush()
@@ -143,6 +147,13 @@ def _run_command(name: str, arguments: Sequence[str]) -> int:
         print("interrupted", file=sys.stderr)
         return _INTERRUPTED
     return status
+
+
+def _extensions_named(arguments: Sequence[str]) -> list[str]:
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    add_load_argument(parser)
+    named: list[str] = parser.parse_known_args(arguments)[0].load
+    return named
 
 
 def _load_extensions(sources: Sequence[str]) -> None:

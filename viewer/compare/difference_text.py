@@ -8,14 +8,54 @@ from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 #: The mark of each kind of difference, in lists and on the graph, in addition to colours.
 SIGNS = {"changed": "~", "removed": "−", "added": "+", "moved": "→", "renamed": "="}
 #: The same as words of the legend; earlier ones have the first colours.
-WORDS = {kind: f"{sign} {kind}" for kind, sign in SIGNS.items()}
+WORDS = {
+    "changed": f"{SIGNS['changed']} changed",
+    "removed": f"{SIGNS['removed']} removed",
+    "added": f"{SIGNS['added']} added",
+    "moved": f"{SIGNS['moved']} moved",
+    "renamed": f"{SIGNS['renamed']} renamed",
+}
 
 
 def difference_line(difference: Difference) -> str:
     """A difference in one line: kind, place, aspect, and what it is on either side."""
     change = " → ".join(text for text in (difference.before, difference.after) if text)
-    parts = (location(difference.place), difference.aspect, change)
+    parts = (location(difference.place), aspect_text(difference.aspect), change)
     return f"{WORDS[difference.kind]} {', '.join(part for part in parts if part)}"
+
+
+#: Aspects of differences in words, and those that have a name or number behind them.
+_ASPECTS = {
+    "name": "name",
+    "place": "place",
+    "type": "type",
+    "values": "values",
+    "operator": "operator",
+    "initializer": "initializer",
+    "domain": "domain",
+    "doc string": "doc string",
+    "attributes": "attributes",
+    "ir version": "ir version",
+    "model version": "model version",
+    "producer name": "producer name",
+    "producer version": "producer version",
+    "training graphs": "training graphs",
+    "initialization binding": "initialization binding",
+    "update binding": "update binding",
+    "quantization annotations": "quantization annotations",
+    "device configurations": "device configurations",
+    "order of inputs": "order of inputs",
+    "order of outputs": "order of outputs",
+}
+_NAMED = {"attribute": "attribute", "input": "input", "output": "output", "metadata": "metadata", "opset": "opset"}
+
+
+def aspect_text(aspect: str) -> str:
+    """Describe which part of an object differs: ``Difference.aspect`` in words."""
+    word, _, name = aspect.partition(" ")
+    if aspect.startswith("doc string of "):
+        return f"doc string of {aspect.removeprefix('doc string of ')}"
+    return f"{_NAMED[word]} {name}" if word in _NAMED and name else _ASPECTS.get(aspect, aspect)
 
 
 def location(place: object) -> str:

@@ -33,7 +33,7 @@ from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import display, plural
+from onnx_workbench.viewer.style.formatting import display, plural, without_mnemonic
 from onnx_workbench.viewer.style.tooltips import plain_tip, wrapped
 from onnx_workbench.viewer.widgets.dialog_buttons import without_icons
 from onnx_workbench.viewer.widgets.scope_box import ScopeBox
@@ -171,7 +171,7 @@ class ConvertDialog(QDialog):
             ("Fr&ee dimensions:", self.free),
         ):
             form.addRow(title, field)
-            field.setAccessibleName(title.replace("&", "").rstrip(":") or self.keep_interface.text())
+            field.setAccessibleName(without_mnemonic(title).rstrip(":") or self.keep_interface.text())
         form.addRow("Remove:", self._make_strip())
         self._add_functions_and_names(form)
         for combo in (self.opset, self.converter, self.precision, self.functions, self.ir_version):
@@ -233,7 +233,7 @@ class ConvertDialog(QDialog):
             ("&IR version:", self.ir_version),
         ):
             form.addRow(title, field)
-            field.setAccessibleName(title.replace("&", "").rstrip(":"))
+            field.setAccessibleName(without_mnemonic(title).rstrip(":"))
 
     def _box(self, title: str, tip: str) -> QCheckBox:
         box = QCheckBox(title)

@@ -31,6 +31,7 @@ from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.event_loop import ChunkedIteration
 from onnx_workbench.viewer.dialogs.text_prompt import ErrorLabel
 from onnx_workbench.viewer.run.workspace import Workspace
+from onnx_workbench.viewer.style.choices import choice_title
 from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.style.tooltips import for_role
@@ -72,7 +73,7 @@ class ReplacementModel(RowModel[Replacement, Column]):
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         found = self.rows[index.row()]
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
-            where = found.field if found.where == "attribute values" else found.where.removesuffix("s")
+            where = found.field if found.where == "attribute values" else choice_title(found.where).removesuffix("s")
             texts = (name_of(found.target), where, found.before, found.after)
             return for_role(display(texts[index.column()], 200 if role == Qt.ItemDataRole.DisplayRole else 1000), role)
         if role == Qt.ItemDataRole.CheckStateRole and index.column() == 0:
@@ -105,7 +106,7 @@ class FindReplaceDialog(QDialog):
         self.scope.setAccessibleName("Where to look")
         self.scope.addItems(["Selected nodes", "This graph", "Whole model"])
         self.scope.setCurrentIndex(0 if len(workspace.selection.nodes) > 1 else 2)
-        self.kinds = {kind: QCheckBox(kind.capitalize()) for kind in _WHERE}
+        self.kinds = {kind: QCheckBox(choice_title(kind)) for kind in _WHERE}
         self.kinds["node names"].setChecked(True)
         self.kinds["value names"].setChecked(True)
         self.regex = QCheckBox("Regular expression")
@@ -152,7 +153,8 @@ class FindReplaceDialog(QDialog):
         header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         # fixed to the kinds: sizing by content would query a thousand rows
         header.setSectionResizeMode(1, QHeaderView.ResizeMode.Interactive)
-        header.resizeSection(1, max(self.fontMetrics().horizontalAdvance(kind) for kind in _WHERE) + _PADDING)
+        widest = max(self.fontMetrics().horizontalAdvance(choice_title(kind)) for kind in _WHERE)
+        header.resizeSection(1, widest + _PADDING)
         table.selectionModel().currentRowChanged.connect(self._reveal)
         return table
 

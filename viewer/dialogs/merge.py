@@ -124,12 +124,12 @@ class MergeDialog(QDialog):
         outputs = self._givers("left", (v for v in self._graph.outputs if words in v.name.lower()))
         inner = [p for p in self._givers("left", found[:_MOST_INNER]) if p not in outputs]
         inputs = self._inputs("left", self._graph)
-        self.bay.show_ports("left", {"Outputs": outputs, "Inputs": inputs, "All values": inner})
+        self.bay.show_ports("left", (("Outputs", outputs), ("Inputs", inputs), ("All values", inner)))
 
     def _show_other(self) -> None:
         graph = self._other.graph
         outputs = self._givers("right", graph.outputs)
-        self.bay.show_ports("right", {"Inputs": self._inputs("right", graph), "Outputs": outputs})
+        self.bay.show_ports("right", (("Inputs", self._inputs("right", graph)), ("Outputs", outputs)))
 
     def _why_not(self, giver: Port, taker: Port) -> str:
         """Refuse other element types; other dimensions are allowed, since a later edit may fix them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import cast
 
@@ -57,7 +57,7 @@ class PatchBay(QWidget):
             ports.verticalScrollBar().valueChanged.connect(self.gap.update)
             ports.itemSelectionChanged.connect(self.gap.update)
 
-    def show_ports(self, side: Side, sections: Mapping[str, Sequence[Port]]) -> None:
+    def show_ports(self, side: Side, sections: Iterable[tuple[str, Sequence[Port]]]) -> None:
         """Show the ports of a side; wires of unlisted ports stay."""
         self.lists[side].show_ports(sections)
         self.gap.update()

@@ -45,6 +45,7 @@ class DocumentTab(QWidget):
         self.workspace = workspace
         workspace.setParent(self)
         self.number = 0  # grows with each document that was asked for
+        self.foreign: Path | None = None  # the file of another format that an extension made the model of
         self.identity: Identity | None = None  # of the file when it was read or written last
         self.told_of: Identity | None = None  # of the file another program wrote, once the user was informed
         self.breadcrumb = Breadcrumb(workspace)

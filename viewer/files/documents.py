@@ -70,7 +70,7 @@ class Documents(QObject):
         for path in paths:
             if path.is_dir():
                 self._open_folder(path)
-            elif tabs := self.tabs_of(path):
+            elif tabs := self.tabs_of(path) or self._tabs_read_from(path):
                 self.area.activate(tabs[0])
             elif self._request_of(path) is None:
                 self.open_tab(path)
@@ -98,7 +98,8 @@ class Documents(QObject):
 
     def _request_of(self, path: Path) -> OpenRequest | None:
         """The request that is reading a file."""
-        return next((request for request in self._requests if request.path == path.absolute()), None)
+        wanted = path.absolute()
+        return next((request for request in self._requests if wanted in (request.path, request.foreign)), None)
 
     def _open_folder(self, folder: Path) -> None:
         """Open the model in a folder and run the test data beside it."""
@@ -114,7 +115,7 @@ class Documents(QObject):
         from onnx_workbench.model.io.reader.custom import is_read_by_extension
 
         if is_read_by_extension(path):
-            return self.open_copy(path.absolute(), path.name)
+            return self._start(title=path.name, source=str(path.absolute()), foreign=path.absolute())
         return self._start(title=path.name, source=str(path), path=path.absolute())
 
     def open_copy(self, path: Path, title: str) -> OpenRequest:
@@ -161,9 +162,10 @@ class Documents(QObject):
         model: Model | None = None,
         path: Path | None = None,
         holder: Path | None = None,
+        foreign: Path | None = None,
     ) -> OpenRequest:
         """Open a model in a task; `_show` gets what comes of it."""
-        request = OpenRequest(title, next(self._numbers), source, model, path, holder, parent=self)
+        request = OpenRequest(title, next(self._numbers), source, model, path, holder, foreign, parent=self)
         self._requests.append(request)
         self.pending_changed.emit()
         task = self.tasks.start(
@@ -219,6 +221,7 @@ class Documents(QObject):
             document.mark_unsaved()
         tab = self._make_tab(document, request.title, opened.baseline, request.holder)
         tab.number = request.number
+        tab.foreign = request.foreign
         self.area.add_tab(tab)
         if request.path is not None:
             self._settings.add_recent_file(request.path)
@@ -363,6 +366,11 @@ class Documents(QObject):
         """The tabs in which a file is open."""
         wanted = path.absolute()
         return [tab for tab in self.area.tabs() if tab.path == wanted]
+
+    def _tabs_read_from(self, path: Path) -> list[DocumentTab]:
+        """The tabs of new documents that an extension read from a file, and that were not saved since."""
+        wanted = path.absolute()
+        return [tab for tab in self.area.tabs() if tab.path is None and tab.foreign == wanted]
 
 
 def _run_test_data(tab: DocumentTab) -> None:

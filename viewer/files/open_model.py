@@ -23,7 +23,7 @@ class OpenRequest(QObject):
     """A model to be shown in a tab: from a `source` to read (see `read_model.read`), or a new `model`.
 
     `path` is the file that the document belongs to, if any; `holder` one that stores the model without belonging to
-    it. `number` grows with each request.
+    it; `foreign` one of another format, which an extension reads. `number` grows with each request.
     """
 
     opened = Signal(object)  # DocumentTab
@@ -37,6 +37,7 @@ class OpenRequest(QObject):
         model: Model | None,
         path: Path | None,
         holder: Path | None,
+        foreign: Path | None,
         parent: QObject,
     ) -> None:
         super().__init__(parent)
@@ -46,6 +47,7 @@ class OpenRequest(QObject):
         self.model = model
         self.path = path
         self.holder = holder
+        self.foreign = foreign
 
     @property
     def task_title(self) -> str:

@@ -31,6 +31,7 @@ from onnx_workbench.viewer.inspector.function_attributes import function_attribu
 from onnx_workbench.viewer.inspector.graphs import ports_section
 from onnx_workbench.viewer.property_tree.rows import PropertyField, PropertyRow, RowAction, Suggestion
 from onnx_workbench.viewer.run.workspace import Workspace
+from onnx_workbench.viewer.style.choices import choice_title
 from onnx_workbench.viewer.style.formatting import bytes_text, display, plural
 
 #: Asks before an opset number is changed that defines these nodes differently: target, domain, version, nodes.
@@ -256,22 +257,19 @@ def _training_graph(
 ) -> PropertyRow:
     """Return the row of one of the graphs of a training step, present or not."""
     graph: Graph | None = getattr(training, field)
-    label = field.capitalize()
+    label = choice_title(field)
+
+    def act_on(title: str, graph: Graph | None) -> Callable[[], object]:
+        return act(workspace, title, lambda edit: properties.set_training_graph(edit, training, field, graph))
+
     if graph is not None:
         row = _graph_row(workspace, graph, label)
-        removing = act(
-            workspace, f"Remove {field} graph", lambda edit: properties.set_training_graph(edit, training, field, None)
-        )
+        removing = act_on(f"Remove {label.lower()} graph", None)
         row.actions = (RowAction("Remove", removing, "delete", "remove"), *row.actions)
         return row
-    adding = act(
-        workspace,
-        f"Add {field} graph",
-        lambda edit: properties.set_training_graph(edit, training, field, Graph(field)),
-    )
-    return PropertyRow(
-        f"graph {label}", label, "none", style="muted", actions=(RowAction(f"Add {field} graph", adding, "add", "add"),)
-    )
+    title = f"Add {label.lower()} graph"
+    adding = RowAction(title, act_on(title, Graph(field)), "add", "add")
+    return PropertyRow(f"graph {label}", label, "none", style="muted", actions=(adding,))
 
 
 def _bindings(training: TrainingInfo, key: str, label: str) -> PropertyRow:

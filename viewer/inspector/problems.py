@@ -9,11 +9,11 @@ from onnx_workbench.model.ir.graph import Function, Graph, Model, Node
 from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.property_tree.rows import Help, PropertyRow, RowAction, Style
 from onnx_workbench.viewer.run.workspace import Workspace
+from onnx_workbench.viewer.style.choices import choice_title
 from onnx_workbench.viewer.style.formatting import display
 
 _STYLES: dict[str, Style] = {"error": "error", "warning": "warning", "info": "muted"}
 _MOST_SHOWN = 100
-_LABELS = {"error": "error", "warning": "warning", "info": "remark"}
 
 
 def problems_of(workspace: Workspace, item: Item) -> list[Problem]:
@@ -47,7 +47,7 @@ def problem_rows(workspace: Workspace, problems: list[Problem]) -> list[Property
 def _row(workspace: Workspace, problem: Problem, number: int) -> PropertyRow:
     text = display(problem.message, 300, elide="end")
     row = PropertyRow(
-        f"problem {number} {problem.rule}", _LABELS[problem.severity], text, style=_STYLES[problem.severity]
+        f"problem {number} {problem.rule}", choice_title(problem.severity), text, style=_STYLES[problem.severity]
     )
     row.tip = display(f"{problem.message}\n{problem.detail}", 800, keep_lines=True)
     row.help = Help(text, problem.detail)

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from onnx_workbench.model.diff import Difference
-from onnx_workbench.viewer.compare.difference_text import SIGNS, WORDS, location
+from onnx_workbench.viewer.compare.difference_text import SIGNS, WORDS, aspect_text, location
 from onnx_workbench.viewer.compare.model_comparison import ModelComparison
 from onnx_workbench.viewer.compare.registry import comparison_of
 from onnx_workbench.viewer.panel import Panel
@@ -50,7 +50,7 @@ class DifferenceModel(RowModel[Difference, Column]):
         row = self.rows[index.row()]
         column = index.column()
         after = str(row.numbers) if row.numbers is not None and not row.numbers.problem else row.after
-        texts = (WORDS[row.kind], location(row.place), row.aspect or "all of it", row.before, after)
+        texts = (WORDS[row.kind], location(row.place), aspect_text(row.aspect) or "all of it", row.before, after)
         if role == Qt.ItemDataRole.DisplayRole:
             return display(texts[column], 300)
         if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):

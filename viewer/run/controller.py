@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from PySide6.QtCore import QObject, Signal
 
+from onnx_workbench.exec.engine.breakpoints import AFTER
 from onnx_workbench.exec.engine.stepper import Request
 from onnx_workbench.exec.errors import WorkerUnavailable
 from onnx_workbench.exec.results.node_table import State
@@ -298,7 +299,7 @@ class RunController(QObject):
         reason = "" if run.stepper is None else run.stepper.reason
         path, node = run.next_node or ((), None)
         path_behind, _ = run.last_node or ((), None)
-        stopped_in = path_behind if reason.startswith("after") else path
+        stopped_in = path_behind if reason.startswith(AFTER) else path
         calls = [call for number in stopped_in if (call := self.run_session.node(number)) is not None]
         self._reporter.paused(result, reason, node, calls, live=self.live)
         self._workspace.results.show_call(path or path_behind)

@@ -30,7 +30,7 @@ from onnx_workbench.viewer.run.edge_notes import glimpses_of, note_text
 from onnx_workbench.viewer.run.results import RunRecord, info_of
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.run_panel.controls import Section, muted
-from onnx_workbench.viewer.style.formatting import bytes_text, display, number_text, shape_text, type_text
+from onnx_workbench.viewer.style.formatting import bytes_text, display, plural, shape_text, type_text
 from onnx_workbench.viewer.style.labels import name_of
 from onnx_workbench.viewer.style.theme import theme, themes
 from onnx_workbench.viewer.style.tooltips import plain_tip
@@ -185,7 +185,7 @@ class OutcomeSection(Section):
         count = sum(element_count(t.shape) for t in held.values())
         nbytes = sum(t.nbytes for t in held.values())
         size = f", {bytes_text(nbytes)}" if nbytes else ""  # the size of strings is not known
-        elements = f"{number_text(count)} {'element' if count == 1 else 'elements'}"
+        elements = plural(count, "element")
         branch = self._branch(f"Parameters ({len(held):,}): {elements}{size}", None)
         for value, tensor in heapq.nlargest(_MOST_PARAMETERS, held.items(), key=lambda item: item[1].nbytes):
             size = f"   {bytes_text(tensor.nbytes)}" if tensor.nbytes else ""  # the size of strings is not known

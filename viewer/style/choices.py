@@ -44,8 +44,13 @@ _TITLES = {
     "attribute names": "Attribute names",
     "attribute values": "Attribute values",
     "texts": "Texts",
-    "other shape": "Other shape",
-    "other type": "Other type",
+    "error": "error",
+    "warning": "warning",
+    "info": "remark",
+    "rows": "rows",
+    "columns": "columns",
+    "initialization": "Initialization",
+    "algorithm": "Algorithm",
 }
 
 

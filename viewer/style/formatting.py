@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from math import floor, log10
 from typing import TYPE_CHECKING, Literal
@@ -147,6 +148,11 @@ def digits_apart(low: float, high: float, least: int) -> int:
     half = high / 2 - low / 2
     shared = max(abs(low), abs(high)) / 2 / half if half > 0 else 0.0
     return least + (min(floor(log10(shared)), 14) if shared > 1 else 0)
+
+
+def without_mnemonic(text: str) -> str:
+    """Return the text of a control without its mnemonic: ``&File``, or in Chinese ``文件(&F)``."""
+    return re.sub(r"\(&\w\)|&(&?)", r"\1", text)
 
 
 def plural(count: int, noun: str, nouns: str | None = None) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QLabel, QPlainTextEdit, QToolButton
 
+from onnx_workbench.viewer.style.choices import choice_title
 from onnx_workbench.viewer.style.icons import icon
 
 
@@ -50,6 +51,12 @@ def combo(name: str, chosen: Callable[[int], object]) -> QComboBox:
     box.setMinimumWidth(70)
     box.activated.connect(chosen)
     return box
+
+
+def add_choices(box: QComboBox, choices: Iterable[str]) -> None:
+    """Add choices to a combo box: their titles, and themselves as data."""
+    for choice in choices:
+        box.addItem(choice_title(choice), choice)
 
 
 def button(name: str, icon_name: str, tip: str) -> QToolButton:

@@ -35,6 +35,7 @@ from onnx_workbench.model.edits.tensors import block_source
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.text.elements import parse_element
 from onnx_workbench.viewer.property_tree.editors import takes_the_document
+from onnx_workbench.viewer.style.choices import choice_title
 from onnx_workbench.viewer.style.formatting import display, number_text
 from onnx_workbench.viewer.style.theme import monospace, theme, themes
 from onnx_workbench.viewer.style.tooltips import plain_tip
@@ -300,7 +301,8 @@ class PartLabel(QLabel):
         for part in self._cells.parts:
             if part.count < part.total:
                 last = part.first + part.count - 1
-                text = f"{part.word} {number_text(part.first)} to {number_text(last)} of {number_text(part.total)}"
+                shown = f"{number_text(part.first)} to {number_text(last)} of {number_text(part.total)}"
+                text = f"{choice_title(part.word)} {shown}"
                 before = [f'<a href="{part.word} {part.first - 1}">before</a>'] if part.first else []
                 after = [f'<a href="{part.word} {last + 1}">after</a>'] if last + 1 < part.total else []
                 parts.append(" ".join((text, *before, *after)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
@@ -202,10 +202,15 @@ def _targets_of(item: object) -> list[TensorCandidate]:
         part = "" if location.index is None else f"[{location.index}]"
         found.append(TensorCandidate(display(name, 80) + part, location))
     if not (found and found[0].location is not None and not found[0].location.attribute):
-        for word, values in (("output", item.outputs), ("input", item.inputs)):
-            for value in islice(dict.fromkeys(v for v in values if v is not None), _MOST_OFFERED):
-                found.extend(_value_targets(value, f"{word} {display(value.name, 70)}"))
+        for value in _named(item.outputs):
+            found.extend(_value_targets(value, f"output {display(value.name, 70)}"))
+        for value in _named(item.inputs):
+            found.extend(_value_targets(value, f"input {display(value.name, 70)}"))
     return found
+
+
+def _named(values: Iterable[Value | None]) -> Iterator[Value]:
+    return islice(dict.fromkeys(value for value in values if value is not None), _MOST_OFFERED)
 
 
 def _value_targets(value: Value, title: str) -> Iterator[TensorCandidate]:

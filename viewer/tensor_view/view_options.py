@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QCheckBox, QSpinBox, QWidget
 
 from onnx_workbench.viewer.tensor_view.pictures import CHANNEL_ORDERS, NORMALISATIONS, PictureRequest
 from onnx_workbench.viewer.tensor_view.slicing import SliceBar
-from onnx_workbench.viewer.tensor_view.small_widgets import combo
+from onnx_workbench.viewer.tensor_view.small_widgets import add_choices, combo
 from onnx_workbench.viewer.tensor_view.tensor_model import FORMATS
 from onnx_workbench.viewer.tensor_view.view_kinds import View
 from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
@@ -42,11 +42,11 @@ class ViewOptions(QWidget):
         self.query = _number_box("Query", 0, self._choose_weight)
         self.key = _number_box("Key", 0, self._choose_weight)
         self.order_box = combo("Channels", lambda _: self.wished.emit())
-        self.order_box.addItems(CHANNEL_ORDERS)
+        add_choices(self.order_box, CHANNEL_ORDERS)
         self.range_box = combo("Which range the values have", lambda _: self.wished.emit())
-        self.range_box.addItems(NORMALISATIONS)
-        self.format_box = combo("Number format", lambda _: self.format_chosen.emit(self.format_box.currentText()))
-        self.format_box.addItems(FORMATS)
+        add_choices(self.range_box, NORMALISATIONS)
+        self.format_box = combo("Number format", lambda _: self.format_chosen.emit(self.format_box.currentData()))
+        add_choices(self.format_box, FORMATS)
         self._row = FlowLayout(8)
         self.setLayout(self._row)
         self._row.setContentsMargins(8, 0, 6, 3)
@@ -109,7 +109,7 @@ class ViewOptions(QWidget):
         for ours, theirs in ((self.order_box, other.order_box), (self.range_box, other.range_box)):
             ours.setCurrentIndex(theirs.currentIndex())
         self.format_box.setCurrentIndex(other.format_box.currentIndex())
-        self.format_chosen.emit(self.format_box.currentText())
+        self.format_chosen.emit(self.format_box.currentData())
 
     def request(self, *, differences: bool) -> PictureRequest:
         """Return the options for images."""
@@ -118,8 +118,8 @@ class ViewOptions(QWidget):
             plane=self.head.value() if is_lone else None,
             page=self.page.value() - 1,
             same_range=self.same_range.isChecked(),
-            order=self.order_box.currentText(),
-            normalisation=NORMALISATIONS[max(self.range_box.currentIndex(), 0)],
+            order=self.order_box.currentData(),
+            normalisation=self.range_box.currentData(),
             differences=differences,
         )
 

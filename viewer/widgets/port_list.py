@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -49,14 +49,14 @@ class PortList(QTreeWidget):
     def sizeHint(self) -> QSize:
         return QSize(300, 260)
 
-    def show_ports(self, sections: Mapping[str, Sequence[Port]]) -> None:
-        """Show these; the current port stays current."""
+    def show_ports(self, sections: Iterable[tuple[str, Sequence[Port]]]) -> None:
+        """Show ports below the titles of their sections; the current port stays current."""
         current = self.port(self.currentItem())
         self.clear()
         self._items = {}
         bold = QFont(self.font())
         bold.setWeight(QFont.Weight.DemiBold)
-        for title, ports in sections.items():
+        for title, ports in sections:
             if not ports:
                 continue
             heading = QTreeWidgetItem([title])

@@ -20,6 +20,7 @@ from onnx_workbench.model.io.wire import (
     LENGTH,
     START_GROUP,
     VARINT,
+    DataEndsError,
     FieldSchema,
     MessageSchema,
     WireError,
@@ -190,10 +191,10 @@ class _Scanner:
                     self._damaged(start, f"group {number} ends without having begun")
         except IndexError:
             position = end + 1
-        except WireError as error:
-            if not error.reason.startswith("the data ends"):
-                self._damaged(start, error.reason)
+        except DataEndsError:
             position = end + 1
+        except WireError as error:
+            self._damaged(start, error.reason)
         if position > end:
             self._ends_inside(frame, start)
         else:
@@ -317,7 +318,7 @@ class _Scanner:
                 length = 4 if kind == FIXED32 else 8
             position += after + length
             if position > self._size:
-                raise WireError(position, "the data ends inside a group")
+                raise DataEndsError(position, "the data ends inside a group")
         return position
 
     def _check_packed(self, field: FieldSchema, start: int, content: int, end: int) -> None:

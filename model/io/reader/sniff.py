@@ -9,7 +9,15 @@ from enum import Enum
 from typing import Final, NoReturn
 
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.wire import LENGTH, MessageSchema, WireError, operator_set_schema, read_field, schemas
+from onnx_workbench.model.io.wire import (
+    LENGTH,
+    FieldOverrunError,
+    MessageSchema,
+    WireError,
+    operator_set_schema,
+    read_field,
+    schemas,
+)
 
 #: Bytes from the start of a file that `sniff` needs.
 HEAD_BYTES: Final = 1 << 16
@@ -169,12 +177,11 @@ def _cut_field(data: bytes, position: int) -> tuple[int, int] | None:
     """Return number and content of a length-delimited field that continues beyond the data."""
     try:
         field = read_field(data[position:] + bytes(20), 0)
-    except WireError as error:
-        match = re.fullmatch(r"field (\d+) claims \d+ bytes, (\d+) remain", error.reason)
-        if match is None:
-            return None
-        content = len(data) + 20 - int(match[2])
-        return (int(match[1]), content) if content <= len(data) else None
+    except FieldOverrunError as error:
+        content = position + error.content
+        return (error.number, content) if content <= len(data) else None
+    except WireError:
+        return None
     return field.number, len(data)
 
 

@@ -178,3 +178,25 @@ def test_its_pass_is_listed_and_runs_in_the_dialog(window, qtbot, tmp_path):
     dialog.close()
     run(window, "edit.undo")
     assert [node.op_type for node in tab.workspace.graph.nodes] == ["Twice", "SplitHalf"]
+
+
+def test_a_file_of_its_reader_that_is_opened_again_is_shown(window, qtbot, tmp_path):
+    listed = preferences(window)
+    listed.add(EXAMPLE)
+    tick(listed, 0)
+    path = tmp_path / "net.twice"
+    path.write_text("3", encoding="utf-8")
+    window.files.open([path])
+    first = opened(window, qtbot, path)  # asked for twice before it is read
+    assert first.path is None
+    other = opened(window, qtbot, _written(tmp_path))
+    assert window.tab is other
+    window.files.open([path])
+    assert window.tab is first
+    assert len(window.tabs()) == 2
+
+
+def _written(folder):
+    path = folder / "other.onnx"
+    path.write_bytes(onnx.parser.parse_model(MODEL).SerializeToString())
+    return path

@@ -94,7 +94,7 @@ def test_number_formats(qtbot, panel, chain):
     for index in range(box.count()):
         box.setCurrentIndex(index)
         box.activated.emit(index)
-        found[box.currentText()] = cells(panel)[0]
+        found[box.currentData()] = cells(panel)[0]
     assert found["automatic"] == ["0.333333", "NaN", "inf", "-1000"]
     assert found["4 decimals"][0] == "0.3333"
     assert found["scientific"][3] == "-1.000e+03"

@@ -76,7 +76,7 @@ def test_channels_of_an_image_can_be_turned_and_seen_alone(qtbot, panel, image):
     choose(qtbot, panel, panel.pane.options.range_box, "0 to 1")
     choose(qtbot, panel, panel.pane.options.order_box, "BGR")
     assert rgb(panel, 0, 1) == (0, 128, 255)
-    choose(qtbot, panel, panel.pane.options.order_box, "second")
+    choose(qtbot, panel, panel.pane.options.order_box, "Second")
     assert rgb(panel, 0, 1) == (128, 128, 128)
 
 
