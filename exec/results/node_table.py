@@ -30,6 +30,9 @@ class State(enum.Enum):
     UNNEEDED = "not needed"
 
 
+#: States of nodes that gave their values, whether or not those were kept.
+RAN = (State.DONE, State.KEPT, State.CONSTANT)
+
 #: States by the numbers they have in columns.
 STATES = tuple(State)
 CODES = {state: code for code, state in enumerate(STATES)}

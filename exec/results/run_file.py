@@ -38,9 +38,6 @@ from onnx_workbench.model.errors import ModelError
 #: The key that is no value; no exporter names values like this.
 _RUN = "__run__"
 
-#: The states of nodes that took something.
-RAN = (State.DONE, State.KEPT, State.CONSTANT)
-
 _STATE_NAMES = np.array([state.name for state in STATES], object)
 
 #: The largest seed that can be chosen in the program.

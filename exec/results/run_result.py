@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from onnx_workbench.exec.inspect.statistics import Statistics, Summary, ValueInfo, describe, nbytes, statistics
 from onnx_workbench.exec.kernels.allocation import SparseArray
 from onnx_workbench.exec.kernels.context import RuntimeValue
-from onnx_workbench.exec.results.node_table import NO_NODES, Failure, NodeResult, NodeTable, State
+from onnx_workbench.exec.results.node_table import NO_NODES, RAN, Failure, NodeResult, NodeTable, State
 from onnx_workbench.exec.results.slot_map import NONE_SLOT, LoopKey, Path, SlotMap, ValueKey
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.model.errors import ModelError
@@ -207,6 +207,8 @@ class RunResult:
         if maker.because is not None:
             cause = maker.because.reason if maker.because.operator == "value" else maker.because
             return f"{maker.title!r} ({maker.operator}) was not run: {cause}"
+        if maker.state in RAN:
+            return f"{maker.title!r} ({maker.operator}) was run, but the run did not keep this value"
         return self.early_end or f"{maker.title!r} ({maker.operator}) was not run"
 
     @property

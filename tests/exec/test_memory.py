@@ -159,4 +159,5 @@ def test_values_that_are_not_kept_are_freed_after_their_last_use(keep: Any, kept
     result = Session(parse(_VALUES), keep=keep).run({"x": _VALUE})
     assert {name for name in ("x", "a", "b", "c", "d", "y") if result.info(name) is not None} == kept
     assert result.peak_bytes <= 3 * _VALUE.nbytes
+    assert result.why_missing("c").endswith("was run, but the run did not keep this value")
     np.testing.assert_allclose(result.values["y"], _VALUE / 2, rtol=1e-6)

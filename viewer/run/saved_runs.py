@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onnx_workbench.exec.inspect.statistics import nbytes
-from onnx_workbench.exec.results.node_table import NodeResult, NodeTable, State
-from onnx_workbench.exec.results.run_file import RAN, Address, SavedRun, load_run, save_run
+from onnx_workbench.exec.results.node_table import RAN, NodeResult, NodeTable, State
+from onnx_workbench.exec.results.run_file import Address, SavedRun, load_run, save_run
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import Path as CallPath
 from onnx_workbench.exec.results.slot_map import SlotMap, StepLayout, Steps, ValueKey

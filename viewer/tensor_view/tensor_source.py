@@ -12,6 +12,7 @@ import numpy as np
 from onnx_workbench.exec.inspect.overview import is_compatible
 from onnx_workbench.exec.inspect.statistics import Summary, describe
 from onnx_workbench.exec.kernels.allocation import SparseArray
+from onnx_workbench.exec.results.node_table import RAN
 from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.model.edits.tensors import TensorLocation, tensor_at, tensor_locations
 from onnx_workbench.model.errors import ModelError
@@ -290,6 +291,8 @@ def _why_nothing(workspace: Workspace, value: Value) -> str:
         return f"Not computed, because {node.because.title or node.because.operator} failed, which it needs."
     if value.graph in results.untaken:
         return "Not computed: the other branch was taken."
+    if node is not None and node.state in RAN:
+        return "Computed, but not kept: the run kept only what it ran to. Press Run (F6) to keep all values."
     if workspace.runs.is_paused:
         return "Not computed yet: the run waits. Step (F10) or continue it (F8)."
     return "Not computed: the run did not reach it. Press Run (F6)."

@@ -227,6 +227,25 @@ def test_a_value_that_a_run_could_not_compute_says_why(window, qtbot, workspace)
     assert "the run waits" in shown_instead(window, qtbot, workspace, "y")
 
 
+def test_a_value_that_a_run_did_not_keep_says_so(window, qtbot, tmp_path):
+    text = """
+    <ir_version: 10, opset_import: ["" : 21, "local" : 1]>
+    g (float[2] x) => (float[2] y) { z = Neg (x)  y = local.twice (z) }
+    <domain: "local", opset_import: ["" : 21]>
+    twice (v) => (o) { h = Add (v, v)  o = Relu (h) }
+    """
+    path = tmp_path / "f.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    workspace = opened(window, qtbot, path)
+    window.docks.open("tensor")
+    workspace.runs.run_to(next(iter(workspace.model.functions[0].body.nodes)))
+    idle(qtbot, workspace)
+    told = shown_instead(window, qtbot, workspace, "z")
+    assert told == "Computed, but not kept: the run kept only what it ran to. Press Run (F6) to keep all values."
+    run(qtbot, workspace)
+    assert workspace.results.value_of(value(workspace, "z")) is not None
+
+
 SLOW = """
 <ir_version: 9, opset_import: ["" : 17]>
 slow (float x) => (float y)
