@@ -111,7 +111,8 @@ class Session(Runs):
     those that later runs go on from: copy one before changing it.
 
     `memory_limit` is how many bytes inputs, weights and values may take together; where weights alone would take most
-    of it, they are read from their file for each node that needs them. With `keep` "outputs", or names of values, all
+    of it, they are read from their file for each node that needs them. What a kernel needs only while it computes is
+    not counted together: each such array must fit into what is left. With `keep` "outputs", or names of values, all
     others are freed after their last use.
     Use from one thread at a time; the model is read by `request`, `run` and `steps`, on the calling thread.
     """

@@ -68,7 +68,8 @@ MEMORY_LIMIT = Option(
     "run/memory-limit", "automatic", "Memory limit of a run",
     choices=("automatic", "1 GB", "2 GB", "4 GB", "8 GB", "16 GB", "32 GB", "64 GB"),
     help="Of inputs, weights and values together; at most, and by default, three quarters of the memory.\n"
-    "Weights that do not fit are read from their file for each node.",
+    "Weights that do not fit are read from their file for each node. What a node needs only while it computes may\n"
+    "come on top.",
 )  # fmt: skip
 NAN_ALONE = Option("run/nan-alone", False, "Ignore infinities", help="Search for NaN only")
 COMPARE_MERGED = Option("compare/merged", False)
