@@ -432,6 +432,21 @@ def test_prepared_integer_weights_convolve_exactly(
         np.testing.assert_array_equal(run(x, w, *zeros), expected, strict=True)
 
 
+@pytest.mark.parametrize("group", [1, 2, 16])
+@pytest.mark.parametrize(("strides", "pads"), [((1, 1), (1, 0, 1, 0)), ((2, 3), (0, 0, 2, 1))])
+def test_a_single_column_is_convolved_as_over_one_axis(
+    group: int, strides: tuple[int, int], pads: tuple[int, int, int, int]
+) -> None:
+    random = np.random.default_rng(0)
+    x, w = random.standard_normal((2, 16, 90), np.float32), random.standard_normal((16, 16 // group, 5), np.float32)
+    expected = call("Conv", [x, w], opset=11, group=group, strides=strides[:1], pads=(pads[0], pads[2]))
+    column, attributes = [x[..., None], w[..., None]], {"group": group, "strides": strides, "pads": pads}
+    run = prepare_conv([None, column[1]], **attributes)
+    assert run is not None
+    for result in call("Conv", column, opset=11, **attributes), run(*column), run(*column):
+        np.testing.assert_allclose(result[..., 0], expected, atol=1e-5)
+
+
 @pytest.mark.parametrize("attributes", [{"pads": (1, 1, 1, 1)}, {"group": 24, "strides": (2, 2)}])
 @pytest.mark.parametrize("with_bias", [False, True])
 def test_prepared_quantized_convolutions_give_the_same(attributes: dict[str, Any], with_bias: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from math import prod
 from typing import Any
 
@@ -18,6 +19,9 @@ from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, narrow, wid
 from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.kernels.shared.windows import Window, padded, positions, window, windows_of
 from onnx_workbench.exec.kernels.threads import parallel_for
+
+#: Gives inputs, weights or outputs two spatial axes; a view.
+_Flatten = Callable[[Array], Array]
 
 
 @kernel("Conv", since=1)
@@ -67,31 +71,31 @@ def _convolution(
     With `of_integers` that is one that only multiplies and adds: sums that fit the type are exact.
     """
     group = attributes.get("group", 1)
-    known: dict[tuple[int, ...], tuple[Window, strategies.Runner]] = {}
+    known: dict[tuple[int, ...], tuple[Window, _Flatten, strategies.Runner]] = {}
 
     def run(x: Array) -> Array:
         found = known.get(x.shape)
         if found is None:
             return first(x)
-        view, runner = found
+        view, flat, runner = found
         out = empty((x.shape[0], w.shape[0], *view.output), x.dtype)
-        runner(_flat(np.ascontiguousarray(x)), _flat(out))
+        runner(flat(np.ascontiguousarray(x)), flat(out))
         return out
 
     def first(x: Array) -> Array:
         view = _window_of(x, w, b, attributes)
-        flat_view = _flat_window(view)
+        flat, flat_view = _flattened(view)
         if view.rank > 2 or not (x.size and w.size and positions(view)):
             return convolve(x, w, b, view, group)
         out = empty((x.shape[0], w.shape[0], *view.output), x.dtype)
         x = np.ascontiguousarray(x)
-        names, makers = _ways(_flat(w), flat_view, group, x.shape[1])
+        names, makers = _ways(flat(w), flat_view, group, x.shape[1])
         if of_integers:
             names = [name for name in names if not name.startswith("winograd")]
-        runner = makers[quickest(names, _flat(w).shape, flat_view)](_flat(w), b, flat_view)
-        runner(_flat(x), _flat(out))
+        runner = makers[quickest(names, flat(w).shape, flat_view)](flat(w), b, flat_view)
+        runner(flat(x), flat(out))
         if len(known) < _KEPT_SHAPES:
-            known[x.shape] = view, runner
+            known[x.shape] = view, flat, runner
         return out
 
     return run
@@ -158,9 +162,9 @@ def convolve(x: Array, w: Array, b: Array | None, view: Window, group: int) -> A
         out[...] = 0 if bias is None else bias.reshape(-1, *(1,) * view.rank)
         return narrow(out, x.dtype)
     if view.rank <= 2:
-        flat = _flat_window(view)
-        names, makers = _ways(_flat(weights), flat, group, x.shape[1])
-        makers[names[0]](_flat(weights), bias, flat)(_flat(source), _flat(out))
+        flat, flat_view = _flattened(view)
+        names, makers = _ways(flat(weights), flat_view, group, x.shape[1])
+        makers[names[0]](flat(weights), bias, flat_view)(flat(source), flat(out))
     else:
         _by_slabs(source, weights, bias, view, group, out)
     return narrow(out, x.dtype)
@@ -211,25 +215,26 @@ def _by_slabs(x: Array, w: Array, bias: Array | None, view: Window, group: int, 
     parallel_for(one, images * slabs, out.size * depth)
 
 
-def _flat(x: Array) -> Array:
-    """Reshape an array with one spatial axis to two."""
-    return x[:, :, None] if x.ndim == 3 else x
+def _flattened(view: Window) -> tuple[_Flatten, Window]:
+    """Return a convolution over one axis, or over a single column, as one over a row, which is copied in long pieces.
 
-
-def _flat_window(view: Window) -> Window:
-    """Return a 1-D window as a 2-D one with a single row."""
-    if view.rank != 1:
-        return view
-    one, none = (1,), (0,)
-    return Window(
-        one + view.sizes,
-        one + view.kernel,
-        one + view.strides,
-        one + view.dilations,
-        none + view.begin,
-        none + view.end,
-        one + view.output,
-    )
+    That is a view for its inputs, weights and outputs, and the window over two axes.
+    """
+    if view.rank == 1:
+        one, none = (1,), (0,)
+        row = Window(
+            one + view.sizes,
+            one + view.kernel,
+            one + view.strides,
+            one + view.dilations,
+            none + view.begin,
+            none + view.end,
+            one + view.output,
+        )
+        return lambda x: x[:, :, None], row
+    if view.rank == 2 and view.sizes[1] == view.kernel[1] == view.output[1] == 1 and not view.begin[1]:
+        return lambda x: x.swapaxes(2, 3), Window(*(getattr(view, part.name)[::-1] for part in fields(view)))
+    return lambda x: x, view
 
 
 # Quantized
