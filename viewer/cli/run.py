@@ -62,8 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--memory-limit", type=size, metavar="SIZE",
-        help="memory limit of inputs, weights and values together, such as 2G; larger weights are read when needed, and "
-        "what a node needs only while it computes may come on top",
+        help="memory limit of inputs, weights and values together, such as 2G; larger weights are read when needed, "
+        "and what a node needs only while it computes may come on top",
     )  # fmt: skip
     parser.add_argument(
         "--time-limit", type=seconds, metavar="S",
