@@ -58,10 +58,10 @@ class Checker:
         self._running: Iterator[None] | None = None
         self._filling: IncrementalCheck | None = None
         self._checking_properties: Iterator[Problem | None] | None = None
-        self._check_properties = True
+        self._check_properties = False
+        self._check_all = True  # before anything else
         self.revision = 0  # incremented whenever `problems` may have changed
         self._end = document.subscribe(self._changed)
-        self.check_all()
 
     def close(self) -> None:
         """Stop listening to the document, and give free what is known of it."""
@@ -79,14 +79,7 @@ class Checker:
     @property
     def finished(self) -> bool:
         """Whether `problems` is complete for the current model."""
-        return not (self._check_properties or self._pending or self._running)
-
-    def check_all(self) -> None:
-        """Check everything from scratch."""
-        self._check_properties, self._checking_properties = True, None
-        self._find_graphs()
-        self._stop_running()
-        self._pending = dict.fromkeys(self._standing)
+        return not (self._check_all or self._check_properties or self._pending or self._running)
 
     def _find_graphs(self) -> None:
         self._standing = {graph: self._standing.get(graph) for graph in self._document.model.graphs()}
@@ -94,6 +87,12 @@ class Checker:
     def work(self, seconds: float = 0.004) -> bool:
         """Check for about this long; True when there is nothing left to do."""
         deadline = time.perf_counter() + seconds
+        if self._check_all:
+            self._check_all, self._check_properties = False, True
+            before = self._standing
+            self._find_graphs()
+            self._pending = dict.fromkeys(self._standing)
+            self.revision += self._standing.keys() != before.keys()  # else known problems stay until it is checked
         if self._check_properties and not self._advance_properties(deadline):
             return False
         while time.perf_counter() < deadline:
@@ -149,10 +148,9 @@ class Checker:
 
     def _changed(self, change: Change) -> None:
         self._checking_properties = None  # it iterates over what may have moved
-        if len(change.steps) > _MOST_STEPS:
-            before = self._standing
-            self.check_all()
-            self.revision += self._standing.keys() != before.keys()  # else all known problems stay until it is checked
+        if self._check_all or len(change.steps) > _MOST_STEPS:
+            self._check_all = True
+            self._stop_running()
             self._listener()
             return
         self.revision += 1

@@ -182,10 +182,10 @@ class SetAttribute(BaseStep):
         attributes = dict(node.attributes)
         old = attributes.get(self.name)
         index = list(attributes).index(self.name) if old is not None else None
-        if old is not None:
-            for graph in old.graphs:
-                _detach_graph(graph)
-                graph.owner = None
+        before = old.graphs if old is not None else ()
+        for graph in before:
+            _detach_graph(graph)
+            graph.owner = None
         if self.attribute is None:
             attributes.pop(self.name, None)
         elif old is not None or self.index is None or self.index >= len(attributes):
@@ -200,7 +200,7 @@ class SetAttribute(BaseStep):
             graph.owner = node
             if node.graph is not None:
                 _attach_graph(graph)
-        if (graphs or (old is not None and old.graphs)) and (known := _lookup(node.graph)):
+        if (graphs or before) and (known := _lookup(node.graph)):
             known.bodies_came(*graphs)
         return SetAttribute(node, self.name, old, index)
 

@@ -5,6 +5,7 @@ copy.recording = journal.recording()            # to write it down before it is 
 with copy.document.edit("Simplify") as edit:    # any thread
     ...
 steps = copy.steps()                            # any thread
+copy.close()                                    # any thread: frees it bit by bit
 with document.edit("Simplify") as edit:         # owner thread, model unchanged since
     edit.repeat(steps)
 """
@@ -32,6 +33,7 @@ from onnx_workbench.model.ir.graph import (
     Value,
     Values,
 )
+from onnx_workbench.model.ir.unlink import unlink
 from onnx_workbench.model.progress import SILENT, Progress
 
 T = TypeVar("T")
@@ -63,6 +65,13 @@ class WorkingCopy:
         self.document = Document(self._copy(model))
         self.recording: StepLog | None = None  # for the journal of the real document, before anything is done
         self._copies: dict[int, Any] = {}  # by id, filled on first use
+
+    def close(self) -> None:
+        """Free the copy, which is useless then: its cycles would be collected all at once, 0.8 s for 100,000 nodes."""
+        for _ in unlink(self.document.model):
+            pass
+        for entry in list(self.document.entries()):
+            entry.parent = None
 
     def original(self, target: T) -> T:
         """Return the object of the real model for its copy; anything else is returned as it is."""

@@ -71,6 +71,8 @@ _LISTS = {
     AttributeKind.TYPE_PROTOS: AttributeKind.TYPE_PROTO,
 }
 
+_GRAPH, _GRAPHS = AttributeKind.GRAPH, AttributeKind.GRAPHS  # to look them up takes most of the time of `graphs`
+
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
@@ -90,9 +92,10 @@ class Attribute:
     @property
     def graphs(self) -> tuple[Graph, ...]:
         """The bodies this attribute holds; empty for other kinds."""
-        if self.kind is AttributeKind.GRAPH and self.value is not None:
+        kind = self.kind
+        if kind is _GRAPH and self.value is not None:
             return (cast("Graph", self.value),)  # the kind says so, and of lists below as well
-        if self.kind is AttributeKind.GRAPHS:
+        if kind is _GRAPHS:
             return cast("tuple[Graph, ...]", self.value or ())
         return ()
 

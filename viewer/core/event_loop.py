@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from PySide6.QtCore import QObject, QThread, QTimer
 
 from onnx_workbench.model.errors import ModelError, errors_to
-from onnx_workbench.model.progress import Progress
+from onnx_workbench.model.progress import Cancelled, Progress
 from onnx_workbench.viewer.core.threads import POLL_SECONDS, post
 
 T = TypeVar("T")
@@ -115,6 +115,9 @@ def run_in_chunks(steps: Generator[None, None, T], progress: Progress) -> T:
                     next(steps)
             except StopIteration as stop:
                 results.append(stop.value)
+            except Cancelled:
+                steps.close()
+                errors.append(Cancelled())  # not that one: it is in a cycle with the frames that it passed
         if results or errors:
             ended.set()
         else:
@@ -127,5 +130,5 @@ def run_in_chunks(steps: Generator[None, None, T], progress: Progress) -> T:
     while not ended.wait(POLL_SECONDS):
         progress.check()
     if errors:
-        raise errors[0]
-    return results[0]
+        raise errors.pop()
+    return results.pop()

@@ -18,7 +18,6 @@ from onnx_workbench.model.history.steps import (
     SetInitializer,
     Step,
 )
-from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
 
 #: So many nodes and values a change may touch for views to follow it at once. Beyond, labels are written in chunks:
@@ -140,7 +139,7 @@ def touched_by(change: Change) -> ChangeSet:
             values.add(target)
         else:
             _collect_field(target, step, inverse, touched)
-    touched.is_inside = not touched.structure and all(isinstance(step, SetAttribute) for step in change.steps)
+    touched.is_inside = not touched.structure and set(map(type, change.steps)) == {SetAttribute}
     touched.removed = {thing for thing in touched.removed if not is_in_model(thing)}
     return touched
 
@@ -149,8 +148,9 @@ def _collect(step: Step, inverse: Step, touched: ChangeSet) -> None:
     match step:
         case SetAttribute():
             touched.nodes.add(step.node)
-            before = _bodies(inverse.attribute) if isinstance(inverse, SetAttribute) else ()
-            if before != _bodies(step.attribute):
+            replaced = inverse.attribute if isinstance(inverse, SetAttribute) else None
+            before = () if replaced is None else replaced.graphs
+            if before != (() if step.attribute is None else step.attribute.graphs):
                 touched.removed.update(before)
                 _add_structure(touched, step.node.graph)
         case SetInitializer():
@@ -219,10 +219,6 @@ def _add_values(touched: ChangeSet, values: Iterable[Value | None]) -> None:
 def _add_structure(touched: ChangeSet, graph: Graph | None) -> None:
     if graph is not None:
         touched.structure.add(graph)
-
-
-def _bodies(attribute: Attribute | None) -> tuple[Graph, ...]:
-    return () if attribute is None else attribute.graphs
 
 
 def is_in_model(thing: Node | Value | Graph | Function | Model) -> bool:

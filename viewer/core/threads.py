@@ -86,7 +86,7 @@ def post_and_wait(call: Callable[[], T], progress: Progress) -> T:
             raise Cancelled
     if results:
         return results[0]
-    raise errors[-1]
+    raise errors.pop()  # in no cycle with this frame
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Literal
 
 from onnx_workbench.model.analysis.scoping import names_taken
@@ -75,7 +76,7 @@ def _overview(workspace: Workspace, graph: Graph) -> list[PropertyRow]:
     opsets = [f"{domain} {version}".strip() for domain, version in model.opset_imports.items()]
     made_by = f"{model.producer_name} {model.producer_version}".strip()
     parts = [f"IR {model.ir_version}", f"opset {', '.join(opsets)}" if opsets else "", display(made_by, 60)]
-    counts = Counter(node.op_type for node in graph.nodes).most_common()
+    counts = Counter(map(attrgetter("op_type"), graph.nodes)).most_common()
     most = " · ".join(f"{display(operator, 30)} {count:,}" for operator, count in counts[:_MOST_OPERATORS])
     more = f" · {len(counts) - _MOST_OPERATORS} more" if len(counts) > _MOST_OPERATORS else ""
     text = " · ".join(filter(None, parts))

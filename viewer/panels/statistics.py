@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -317,8 +318,9 @@ class StatisticsPanel(Panel):
 
         def work(progress: Progress) -> ModelStatistics:
             copy, _ = copy_model(workspace, progress)
-            found = statistics(copy.document.model, lambda v: types.get(copy.original(v), v.type), bound, progress)
-            found.nodes = [replace(n, node=copy.original(n.node)) for n in found.nodes]
+            with closing(copy):
+                found = statistics(copy.document.model, lambda v: types.get(copy.original(v), v.type), bound, progress)
+                found.nodes = [replace(n, node=copy.original(n.node)) for n in found.nodes]
             return found
 
         workspace.tasks.start("", work, done=self._set, supersede="statistics")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -72,10 +73,11 @@ def edit_in_background(
         is_applied = False
         while not is_applied:
             copy, revision = copy_model(workspace, progress)
-            try:
-                outcome = work(copy, progress)
-            except ModelError as error:  # whose place is to be gone to
-                raise ModelError(error.title, error.detail, copy.original(error.place)) from error
+            with closing(copy):
+                try:
+                    outcome = work(copy, progress)
+                except ModelError as error:  # whose place is to be gone to
+                    raise ModelError(error.title, error.detail, copy.original(error.place)) from error
             edits = outcome.edits or [(title, outcome.steps)]
             recording = recording_of(copy)
             is_applied = apply_edits(workspace, edits, revision, recording, progress, partial(show, outcome))
@@ -134,12 +136,13 @@ def inline_calls(workspace: DocumentContext, calls: Sequence[Node]) -> None:
 
     def work(copy: WorkingCopy, progress: Progress) -> EditOutcome:
         chosen, inlined = set(calls), list[Node]()
-        before = WorkingCopy(copy.document.model, progress).document.model
         copies = [n for g in copy.document.model.graphs() for n in g.nodes if copy.original(n) in chosen]
-        with copy.document.edit(title) as edit:
-            for call in progress.paced(copies, of=len(copies)):
-                inlined += inline_call(edit, call)
-        require_agreement(check_transformed(before, copy.document.model, runs=1, progress=progress))
+        with closing(WorkingCopy(copy.document.model, progress)) as before:
+            with copy.document.edit(title) as edit:
+                for call in progress.paced(copies, of=len(copies)):
+                    inlined += inline_call(edit, call)
+            model = copy.document.model
+            require_agreement(check_transformed(before.document.model, model, runs=1, progress=progress))
         steps = copy.steps()
         text = f"{plural(len(copies), 'call')} became {plural(len(inlined), 'node')}"
         return EditOutcome(steps, text, places=[*map(copy.original, inlined)])

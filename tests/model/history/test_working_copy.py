@@ -69,6 +69,7 @@ def test_what_was_rehearsed_happens_to_the_real_model(text, changes):
     after = snapshot(rehearsal.document.model)
     assert snapshot(document.model) == before
     steps = rehearsal.steps()
+    rehearsal.close()  # the steps need nothing of it
     assert snapshot(document.model) == before
     assert_linked(document.model)  # steps that are never made leave nothing behind
     with document.edit("All of it") as edit:
