@@ -60,17 +60,13 @@ def report(title: str, times: list[tuple[float, float]]) -> None:
     print(f"  {title:28} median {middle}  95 % {slow}")
 
 
-def measure(window: MainWindow, path: Path) -> None:
-    """Open a model and print what frames and edits take."""
-    window.files.open([path])
-    spin(lambda: window.tab is not None and window.tab.view.scene is not None, 120)
-    tab = window.tab
-    assert tab is not None
+def measure(window: MainWindow, tab: DocumentTab) -> None:
+    """Print what frames and edits take."""
     document = tab.workspace.document
     nodes = tab.workspace.graph.nodes
     tab.workspace.navigation.reveal(nodes[50])
     tab.view.zoom_to(1.0)
-    spin(lambda: False, 10)
+    spin(lambda: False, 1)
 
     def notch(down: int) -> None:
         position = QPointF(400, 300)
@@ -108,13 +104,11 @@ def measure(window: MainWindow, path: Path) -> None:
         edits.append(timed(lambda n=number: set_to(100 + n), tab))
         spin(lambda: not window.files.saver.is_writing(tab), 30)
     report("edits, a save is prepared", edits)
-    document.mark_saved()
-    window.files.close(tab)
 
 
-def main() -> None:
-    """Measure chains of the sizes given."""
-    sizes = [int(text) for text in sys.argv[1:]] or [5_000, 100_000]
+def in_window(measure: Callable[[MainWindow, DocumentTab], object], *default_sizes: int) -> None:
+    """Measure chains of the sizes given, each opened in the program's window, and end the process."""
+    sizes = [int(text) for text in sys.argv[1:]] or default_sizes
     application = Application()
     collector = Collector(application)
     collector.start()
@@ -125,10 +119,17 @@ def main() -> None:
             print(f"{size} nodes")
             path = Path(folder, f"{size}.onnx")
             write_nodes_model(path, size)
-            measure(window, path)
+            window.files.open([path])
+            spin(lambda: window.tab is not None and window.tab.view.scene is not None, 120)
+            tab = window.tab
+            assert tab is not None
+            spin(lambda: False, 10)  # what follows opening
+            measure(window, tab)
+            tab.workspace.document.mark_saved()
+            window.files.close(tab)
     sys.stdout.flush()
     os._exit(0)  # nothing to save; threads of the last model need not end in order
 
 
 if __name__ == "__main__":
-    main()
+    in_window(measure, 5_000, 100_000)

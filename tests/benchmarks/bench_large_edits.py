@@ -1,6 +1,6 @@
 """How long edits of every node, their undo and their redo hold the window.
 
-    python -m tests.benchmarks.bench_large_edits [nodes]
+    python -m tests.benchmarks.bench_large_edits [nodes …]
 
 The longest time that the GUI thread handled no event, in elapsed milliseconds; in brackets those of its processor,
 which count on a busy machine. Budget: 250 ms at 100,000 nodes. Offscreen, 1280×800.
@@ -8,35 +8,16 @@ which count on a busy machine. Budget: 250 ms at 100,000 nodes. Offscreen, 1280�
 
 from __future__ import annotations
 
-import os
-import sys
-import tempfile
-import time
 from collections.abc import Callable
-from pathlib import Path
-
-os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-
-from PySide6.QtWidgets import QApplication
 
 from onnx_workbench.model.edits.attributes import set_attribute
-from onnx_workbench.viewer.app import Application
-from onnx_workbench.viewer.core.garbage_collection import Collector
 from onnx_workbench.viewer.files.document_tab import DocumentTab
 from onnx_workbench.viewer.main_window import MainWindow
 from onnx_workbench.viewer.workflows.edit_many import change_each
 from tests.attack.heartbeat import Heartbeat
-from tests.benchmarks.large_models import write_nodes_model
+from tests.benchmarks.bench_budget import in_window, spin
 
 _TIMEOUT_SECONDS = 600.0  # for one edit on a busy machine
-
-
-def spin(condition: Callable[[], bool], seconds: float) -> None:
-    """Run the event loop until a condition holds."""
-    end = time.perf_counter() + seconds
-    while not condition() and time.perf_counter() < end:
-        QApplication.processEvents()
-        time.sleep(0.001)
 
 
 def measure(window: MainWindow, tab: DocumentTab) -> None:
@@ -70,26 +51,5 @@ def measure(window: MainWindow, tab: DocumentTab) -> None:
     heartbeat.stop()
 
 
-def main() -> None:
-    """Measure a chain of so many nodes."""
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    application = Application()
-    collector = Collector(application)
-    collector.start()
-    window = application.start([])
-    window.resize(1280, 800)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "large.onnx")
-        write_nodes_model(path, count)
-        window.files.open([path])
-        spin(lambda: window.tab is not None and window.tab.view.scene is not None, 120)
-        assert window.tab is not None
-        spin(lambda: False, 10)
-        print(f"{count} nodes")
-        measure(window, window.tab)
-    sys.stdout.flush()
-    os._exit(0)  # nothing to save; threads of the model need not end in order
-
-
 if __name__ == "__main__":
-    main()
+    in_window(measure, 100_000)
