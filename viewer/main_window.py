@@ -99,6 +99,7 @@ class MainWindow(QMainWindow):
         self.files.pending_changed.connect(self._show_pending)
         self.files.opened.connect(self._do_wanted)
         self.files.opened.connect(self._preload_runs, Qt.ConnectionType.SingleShotConnection)
+        self.files.all_closed.connect(self._close_now)
         self.files.operator_set_opened.connect(partial(self.actions_binding.run, "model.operator_sets"))
         QShortcut(QKeySequence("Shift+F10"), self, self._open_menu_of_focus)
         self.files.saver.saved.connect(lambda text: self.status.showMessage(text, _SHOWN_SAVED))
@@ -383,7 +384,7 @@ class MainWindow(QMainWindow):
         take_typed(self)
         if not self._closing and (self.files.saving or any(tab.modified for tab in self.tabs())):
             event.ignore()
-            self.files.close_all(self._close_now)
+            self.files.close_all()
             return
         self.closing.emit()
         self._remember()

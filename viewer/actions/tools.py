@@ -145,13 +145,13 @@ def _is_compared(context: MenuContext) -> bool:
 
 def _run_both(context: MenuContext) -> None:
     """Run both compared documents with the same inputs, then list the differences of values."""
-    from onnx_workbench.viewer.compare.run_both import run_both
+    from onnx_workbench.viewer.compare.run_both import RunBoth
     from onnx_workbench.viewer.panels.run_comparison import RunComparisonPanel
 
     area, docks, comparing = context.area, context.docks, comparison_of(context.opened)
     assert comparing is not None
 
-    def done(reference: ComparisonReference) -> None:
+    def compare(reference: ComparisonReference) -> None:
         tab = next((tab for tab in area.tabs() if tab.workspace is comparing.new), None)
         if tab is None:
             return
@@ -160,7 +160,9 @@ def _run_both(context: MenuContext) -> None:
         if isinstance(panel, RunComparisonPanel):
             panel.compare(reference.title, reference.prepare)
 
-    run_both(comparing, done)
+    runs = RunBoth(comparing)
+    runs.done.connect(compare)
+    runs.start()
 
 
 def _is_merged(context: MenuContext) -> bool:

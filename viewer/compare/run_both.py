@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Signal
 
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.viewer.compare.model_comparison import ModelComparison
@@ -13,25 +12,21 @@ from onnx_workbench.viewer.run.compare import ComparisonReference, with_model
 from onnx_workbench.viewer.run.workspace import Workspace
 
 
-def run_both(comparing: ModelComparison, done: Callable[[ComparisonReference], object]) -> None:
-    """Run the new document with its inputs, then the old one with the same values for the matching inputs.
+class RunBoth(QObject):
+    """Run of the new document with its inputs, then of the old one with the same values for the matching inputs.
 
-    Inputs that only the old one has keep their own sources. `done` gets the reference for the new run; it is not called
-    when either run fails or is cancelled, which the documents report.
+    Inputs that only the old one has keep their own sources. Lives until its end or that of the comparison.
     """
-    _Both(comparing, done).start()
 
+    done = Signal(object)  # ComparisonReference for the new run; not if either fails or is cancelled: documents say so
 
-class _Both(QObject):
-    """One pair of runs; lives until its end or that of the comparison."""
-
-    def __init__(self, comparing: ModelComparison, done: Callable[[ComparisonReference], object]) -> None:
+    def __init__(self, comparing: ModelComparison) -> None:
         super().__init__(comparing)
         self._comparing = comparing
-        self._done = done
         self._running: Workspace | None = None
 
     def start(self) -> None:
+        """Start the first run."""
         self._run(self._comparing.new)
 
     def _run(self, workspace: Workspace) -> None:
@@ -53,7 +48,7 @@ class _Both(QObject):
             self._run(self._comparing.old)
         else:
             new, old, partner = self._comparing.new, self._comparing.old, self._comparing.result.partner
-            self._done(ComparisonReference(old.label, with_model(new, old, partner)))
+            self.done.emit(ComparisonReference(old.label, with_model(new, old, partner)))
             self.deleteLater()
 
     def _translated(self, feeds: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -25,10 +24,9 @@ _CLOSING = "closing"  # topic of messages, of which the last one counts
 
 @dataclass(frozen=True, eq=False)
 class _Request:
-    """A tab to be closed; or without one the window, whose `close_window` is called when no tab holds changes."""
+    """A tab to be closed; or without one the window."""
 
     tab: DocumentTab | None
-    close_window: Callable[[], object] | None = None
 
 
 class Closing:
@@ -48,9 +46,9 @@ class Closing:
         """Close a tab, asking first when it holds changes."""
         self._advance(_Request(tab))
 
-    def close_all(self, close_window: Callable[[], object]) -> None:
-        """Close every tab that holds changes, asking about each; `close_window` is called when none is left."""
-        self._advance(_Request(None, close_window))
+    def close_all(self) -> None:
+        """Close every tab that holds changes, asking about each; `Documents.all_closed` follows when none is left."""
+        self._advance(_Request(None))
 
     def _advance(self, request: _Request) -> None:
         """Go through the steps of closing: again from the first one after each wait, question and save."""
@@ -66,8 +64,8 @@ class Closing:
             self._ask(modified, request)
         elif request.tab is not None:
             self._files.forget(request.tab)
-        elif request.close_window is not None:
-            request.close_window()
+        else:
+            self._files.all_closed.emit()
 
     def _ask(self, tab: DocumentTab, request: _Request) -> None:
         self._area.activate(tab)

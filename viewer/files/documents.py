@@ -40,6 +40,7 @@ class Documents(QObject):
 
     opened = Signal(object)  # DocumentTab
     pending_changed = Signal()  # files that are being read
+    all_closed = Signal()  # after `close_all`: no tab holds changes
     operator_set_opened = Signal()  # the operators of an ONNXOPSET document are known now
 
     def __init__(self, area: DocumentArea, settings: Settings, preload: Callable[[], object]) -> None:
@@ -351,9 +352,9 @@ class Documents(QObject):
         """Close a tab, asking first when it holds changes."""
         self._closing.close(tab)
 
-    def close_all(self, close_window: Callable[[], object]) -> None:
-        """Close every tab that holds changes, asking about each; `close_window` is called when none is left."""
-        self._closing.close_all(close_window)
+    def close_all(self) -> None:
+        """Close every tab that holds changes, asking about each; `all_closed` follows when none is left."""
+        self._closing.close_all()
 
     def forget(self, tab: DocumentTab) -> None:
         """Close a tab without asking: what it holds is saved or given up. Nothing happens if it is closed already."""

@@ -31,7 +31,7 @@ from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.plots.plot import Plot, load_pyqtgraph
 from onnx_workbench.viewer.run.overlays import TITLES, multiply_adds
 from onnx_workbench.viewer.run.results import RunRecord
-from onnx_workbench.viewer.run.timings import Timings, measure_times
+from onnx_workbench.viewer.run.timings import Timings, measurement
 from onnx_workbench.viewer.run.value_paths import name_in_run
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import bytes_text, count_text, display, duration_text, plural, shape_text
@@ -182,7 +182,13 @@ class ProfilePanel(Panel):
             self.workspace.messages.report(ModelError("There is no run to measure", "Run the model first (F6)."))
             return
         self.measure.setEnabled(False)
-        measure_times(self.workspace, record, self.count.value(), self._show_times, self._end_measuring)
+        self.workspace.tasks.start(
+            "Measuring times",
+            measurement(self.workspace, record, self.count.value()),
+            done=self._show_times,
+            finished=self._end_measuring,
+            supersede="measure times",
+        )
 
     def _end_measuring(self) -> None:
         self.measure.setEnabled(True)

@@ -26,7 +26,7 @@ from onnx_workbench.viewer.core.readers import ModelReader
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.popups.file_dialogs import ask_file, ask_save
 from onnx_workbench.viewer.run import compare
-from onnx_workbench.viewer.run.compare import ComparisonOutcome, Prepare, start_comparison
+from onnx_workbench.viewer.run.compare import ComparisonOutcome, Prepare, comparison
 from onnx_workbench.viewer.run.results import RunRecord
 from onnx_workbench.viewer.run.value_paths import name_in_run
 from onnx_workbench.viewer.run.workspace import Workspace
@@ -241,8 +241,13 @@ class RunComparisonPanel(Panel):
             return
         self.summary.setText(f"Comparing: {display(title, 80)}…")
         self.workspace.messages.withdraw(_TOPIC)
-        done = partial(self._take, title, prepare, record)
-        self._comparison = start_comparison(self.workspace, record, prepare, done, self._finish)
+        self._comparison = self.workspace.tasks.start(
+            "Comparing",
+            comparison(self.workspace, record, prepare),
+            done=partial(self._take, title, prepare, record),
+            finished=self._finish,
+            supersede="compare runs",
+        )
 
     def _on_run_finished(self) -> None:
         """Make the comparison that waits for the first run."""

@@ -56,7 +56,6 @@ from onnx_workbench.viewer.run.value_paths import addresses_in, inside_nodes
 from onnx_workbench.viewer.style.formatting import display
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.core.tasks import Task
     from onnx_workbench.viewer.run.workspace import Workspace
 
 
@@ -418,16 +417,10 @@ def _outcome(result: RunResult, rows: list[ComparedValue], others: OtherValues) 
     return ComparisonOutcome([with_type_tolerance(row, errors, others.error_of(row.key)) for row in rows], "", others)
 
 
-def start_comparison(
-    workspace: Workspace,
-    record: RunRecord,
-    prepare: Prepare,
-    done: Callable[[ComparisonOutcome], object],
-    finished: Callable[[], object],
-) -> Task[ComparisonOutcome]:
-    """Compare a run in a task. GUI thread only.
+def comparison(workspace: Workspace, record: RunRecord, prepare: Prepare) -> Work:
+    """Return work for a task that compares a run. GUI thread only.
 
-    If an open document is edited or closed while it is read, it is read again. A refusal becomes a message.
+    If an open document is edited or closed while it is read, it is read again.
     """
     for one in (workspace, *workspace.others_open()):
         _ = one.runs.session, one.results  # made on first use: QObjects, which have to be made on this thread
@@ -435,7 +428,7 @@ def start_comparison(
     def work(progress: Progress) -> ComparisonOutcome:
         return read_model(partial(prepare, record), progress)(progress)
 
-    return workspace.tasks.start("Comparing", work, done=done, finished=finished, supersede="compare runs")
+    return work
 
 
 def error_of(row: ComparedValue) -> float:

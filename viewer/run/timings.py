@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,10 +14,10 @@ from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.readers import read_model
+from onnx_workbench.viewer.core.threads import Work
 from onnx_workbench.viewer.run.results import RunRecord
 
 if TYPE_CHECKING:
-    from onnx_workbench.viewer.core.tasks import Task
     from onnx_workbench.viewer.run.workspace import Workspace
 
 
@@ -40,14 +40,8 @@ class Timings:
     total: Timing
 
 
-def measure_times(
-    workspace: Workspace,
-    record: RunRecord,
-    count: int,
-    done: Callable[[Timings], object],
-    finished: Callable[[], object],
-) -> Task[Timings]:
-    """Run the model `count` times with the inputs of a run, in the background. GUI thread only.
+def measurement(workspace: Workspace, record: RunRecord, count: int) -> Work[Timings]:
+    """Return work for a task that runs the model `count` times with the inputs of a run.
 
     Every run computes everything; what they give is not kept.
     """
@@ -72,7 +66,7 @@ def measure_times(
             totals.append(_add_times(result, seconds, progress))
         return Timings(record, count, {node: _timing(some) for node, some in seconds.items()}, _timing(totals))
 
-    return workspace.tasks.start("Measuring times", work, done=done, finished=finished, supersede="measure times")
+    return work
 
 
 def _add_times(result: RunResult, seconds: dict[int, list[float]], progress: Progress) -> float:
