@@ -130,13 +130,12 @@ class ImportWeightsDialog(QDialog):
         rows = [m for m in found.matches if not self.differing.isChecked() or known.get(m, 1.0) != 0]
         self.model.set_rows(rows)
         count = len(self._importable)
-        parts = [
-            f"To be replaced: {plural(count, 'initializer')}",
-            f"of another shape or type: {len(found.matches) - count:,}",
-            f"not in the file: {len(found.missing):,}",
-            f"not used of the file: {plural(len(found.unused), 'array')}",
-        ]
-        self.summary.setText(", ".join(parts) + ".")
+        replaced, unused = plural(count, "initializer"), plural(len(found.unused), "array")
+        misfits, missing = f"{len(found.matches) - count:,}", f"{len(found.missing):,}"
+        self.summary.setText(
+            f"To be replaced: {replaced}, of another shape or type: {misfits}, not in the file: {missing}, "
+            f"not used of the file: {unused}."
+        )
         self.ok.setText(f"Import {plural(count, 'tensor')}")
         self.ok.setEnabled(bool(count))
 
