@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import TextIO
 
+import numpy as np
 from PySide6.QtGui import QColor
 
 from onnx_workbench.model.progress import SILENT, Progress
@@ -81,12 +82,14 @@ class SvgWriter:
         file.write("</svg>\n")
 
     def _parts(self, area: Area) -> Iterator[str]:
-        """What is between the upper and the lower edge of an area, from the back to the front."""
-        _, top, _, bottom = area
-        yield from self._frames(top, bottom)
-        yield from self._edges(top, bottom)
-        yield from self._frame_titles(top, bottom)
-        yield from self._boxes(top, bottom)
+        """What touches an area, from the back to the front."""
+        scene = self._scene
+        boxes = scene.box_grid.in_rect(*area).tolist()
+        frames = [index for index in boxes if scene.boxes[index].kind is Kind.CONTAINER]
+        yield from self._frames(frames)
+        yield from self._edges(np.unique(scene.piece_edges[scene.piece_grid.in_rect(*area)]).tolist())
+        yield from self._frame_titles(frames)
+        yield from self._boxes(boxes)
         yield from self._label_texts(*area)
 
     def _strip(self, number: int, area: Area, right: float, up: float) -> Iterator[str]:
@@ -129,65 +132,45 @@ class SvgWriter:
         border = _hex(self._theme.group_border)
         for depth, color in enumerate(frame_colors(self._theme)):
             yield f".g{depth}{{fill:{_hex(color)};stroke:{border}}}.gr{depth}{{fill:{_hex(color)}}}"
-        for category in sorted({box.category for box in self._containers().values()} - {""}):
+        containers = (box for box in self._scene.boxes if box.kind is Kind.CONTAINER)
+        for category in sorted({box.category for box in containers} - {""}):
             yield f".k{category}{{fill:{_hex(self._theme.header(category))}}}"
 
-    def _containers(self) -> dict[int, Box]:
-        return {number: box for number, box in enumerate(self._scene.boxes) if box.kind is Kind.CONTAINER}
-
-    def _edges(self, top: float, bottom: float) -> Iterator[str]:
+    def _edges(self, edges: Iterable[int]) -> Iterator[str]:
         scene = self._scene
-        highest, lowest = scene.pieces[:, :, 1].min(1).tolist(), scene.pieces[:, :, 1].max(1).tolist()
-        straight = (~scene.curved).tolist()
-        points = scene.pieces.round(1).reshape(-1, 8).tolist()
-        dashed = scene.drawing.dashed.tolist()
-        for edge in range(len(scene.drawing.edges)):
+        for edge in edges:
             pieces = scene.pieces_of(edge)
-            if pieces.start == pieces.stop:
-                continue
-            if min(highest[pieces.start : pieces.stop]) > bottom or max(lowest[pieces.start : pieces.stop]) < top:
-                continue
-            x, y = points[pieces.start][:2]
+            points = scene.pieces[pieces].round(1).reshape(-1, 8).tolist()
+            x, y = points[0][:2]
             path = [f"M{x:g} {y:g}"]
-            for index in range(pieces.start, pieces.stop):
-                _, _, x1, y1, x2, y2, x3, y3 = points[index]
-                if straight[index]:
-                    path.append(f"L{x3:g} {y3:g}")
-                else:
-                    path.append(f"C{x1:g} {y1:g} {x2:g} {y2:g} {x3:g} {y3:g}")
+            for (_, _, x1, y1, x2, y2, x3, y3), is_curved in zip(points, scene.curved[pieces], strict=True):
+                path.append(f"C{x1:g} {y1:g} {x2:g} {y2:g} {x3:g} {y3:g}" if is_curved else f"L{x3:g} {y3:g}")
             tip = " ".join(f"{x:.1f},{y:.1f}" for x, y in arrow_points(scene.pieces[pieces.stop - 1]))
-            kind = "d" if dashed[edge] else "e"
+            kind = "d" if scene.drawing.dashed[edge] else "e"
             yield f'<path class="{kind}" d="{"".join(path)}"/><polygon class="a" points="{tip}"/>'
 
-    def _frames(self, upper: float, lower: float) -> Iterator[str]:
+    def _frames(self, frames: Iterable[int]) -> Iterator[str]:
         depths = self._scene.depths
-        for index, box in self._containers().items():
-            left, top, width, height = self._scene.rect(index)
-            if top > lower or top + height < upper:
-                continue
+        for index in frames:
+            box, (left, top, width, height) = self._scene.boxes[index], self._scene.rect(index)
             yield _rect(f"g{depths[index] % 2}", left + 0.5, top + 0.5, width - 1, height - 1, RADIUS)
             if box.category:
                 yield _rect(f"k{box.category}", left + 5, top + 6, 4, HEADER - 12, 2)
 
-    def _frame_titles(self, upper: float, lower: float) -> Iterator[str]:
+    def _frame_titles(self, frames: Iterable[int]) -> Iterator[str]:
         """Over the edges into a body: none strikes through its name."""
         depths = self._scene.depths
-        for index, box in self._containers().items():
-            left, top, width, _ = self._scene.rect(index)
-            if top > lower or top + HEADER < upper:
-                continue
+        for index in frames:
+            box, (left, top, width, _) = self._scene.boxes[index], self._scene.rect(index)
             stripe = STRIPE if box.category else 0.0
             x, y, wide, high = title_ground(box, self._fonts, left + stripe, top)
             yield _rect(f"gr{depths[index] % 2}", x, y, wide, high, 0)
             yield from self._title(box, left + stripe, top, width - stripe, "t", "m")
 
-    def _boxes(self, upper: float, lower: float) -> Iterator[str]:
-        colors = self._colouring.indices.tolist()
-        rects = self._scene.rects.tolist()
-        for index, box in enumerate(self._scene.boxes):
-            left, top, width, height = rects[index]
-            if top > lower or top + height < upper:
-                continue
+    def _boxes(self, boxes: Iterable[int]) -> Iterator[str]:
+        colors = self._colouring.indices
+        for index in boxes:
+            box, (left, top, width, height) = self._scene.boxes[index], self._scene.rect(index)
             match box.kind:
                 case Kind.CONTAINER:
                     continue

@@ -7,6 +7,8 @@ million small boxes nor one that is a million px tall costs more than its place 
 
 from __future__ import annotations
 
+from math import floor
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -94,22 +96,21 @@ class _Level:
     def candidates(self, left: float, top: float, right: float, bottom: float) -> Ids:
         """Boxes whose centre lies in the cells a rectangle may reach into."""
         cell = self._cell
-        first_column = max(int(np.floor(left / cell - 0.5)) - self._first_column, 0)
-        last_column = min(int(np.floor(right / cell + 0.5)) - self._first_column, self._columns - 1)
-        first_row = max(int(np.floor(top / cell - 0.5)), self._first_row) - self._first_row
-        last_row = min(int(np.floor(bottom / cell + 0.5)), self._last_row) - self._first_row
+        first_column = max(floor(left / cell - 0.5) - self._first_column, 0)
+        last_column = min(floor(right / cell + 0.5) - self._first_column, self._columns - 1)
+        first_row = max(floor(top / cell - 0.5), self._first_row) - self._first_row
+        last_row = min(floor(bottom / cell + 0.5), self._last_row) - self._first_row
         if first_column > last_column or first_row > last_row:
             return self._ids[:0]
         if first_column == 0 and last_column == self._columns - 1:
-            keys = np.array([first_row * self._columns, (last_row + 1) * self._columns])
-            start, stop = np.searchsorted(self._keys, keys)
+            start = self._keys.searchsorted(first_row * self._columns)
+            stop = self._keys.searchsorted((last_row + 1) * self._columns)
             return self._ids[start:stop]
         rows = np.arange(first_row, last_row + 1, dtype=np.int64) * self._columns
-        starts = np.searchsorted(self._keys, rows + first_column)
-        stops = np.searchsorted(self._keys, rows + last_column, side="right")
-        lengths = stops - starts
-        offsets = np.cumsum(lengths) - lengths
-        return self._ids[np.repeat(starts - offsets, lengths) + np.arange(int(lengths.sum()))]
+        starts = self._keys.searchsorted(rows + first_column)
+        lengths = self._keys.searchsorted(rows + last_column, side="right") - starts
+        ends = lengths.cumsum()
+        return self._ids[(starts - ends + lengths).repeat(lengths) + np.arange(ends[-1])]
 
     def around(self, x: float, y: float, margin: float) -> list[tuple[int, float, float, float, float]]:
         """Boxes near a point, with their sides, as Python numbers: quicker than arrays for a handful."""
