@@ -139,7 +139,8 @@ class Engine:
         if schedule is not None and needed is schedule.steps:
             run.code = state.code_for(schedule.code, kinds)
         else:
-            stepper.prepare(needed, targets)
+            with no_collection():
+                stepper.prepare(needed, targets)
             self._count_memory(run, stepper.input_bytes)
         if options.watched:
             stepper.reopen_constants()

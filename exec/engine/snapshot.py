@@ -233,7 +233,8 @@ class SnapshotCache:
         """
         token = _heeded.set(progress)
         try:
-            return self._take(state)
+            with no_collection():
+                return self._take(state)
         finally:
             _heeded.reset(token)
 
@@ -296,8 +297,7 @@ class SnapshotCache:
             and all(self._graph(body) is old for body, old in seen.bodies)
         ):
             return seen.snapshot
-        with no_collection():
-            nodes, around = self._nodes(pieces, seen)
+        nodes, around = self._nodes(pieces, seen)
         _heeded.get().check()
         shell = seen.shell if seen is not None and is_framed else self._shell(graph)
         snapshot = self._filled(shell, graph.name, tuple(nodes))
