@@ -281,7 +281,7 @@ def test_many_initializers_leave_and_come_back_in_their_places(document, order):
     assert graph.initializers == before
 
 
-def test_who_is_told_of_an_edit_makes_none():
+def test_a_listener_that_is_being_called_makes_no_edit():
     document = builders.document()
     told = []
 
@@ -292,7 +292,7 @@ def test_who_is_told_of_an_edit_makes_none():
 
     ending = document.subscribe(answer)
     document.subscribe(lambda change: told.append(change.title))
-    with pytest.raises(RuntimeError, match="told of another"), document.edit("Rename") as edit:
+    with pytest.raises(RuntimeError, match="being called for another"), document.edit("Rename") as edit:
         edit.do(SetField(document.model.graph, "name", "renamed"))
     assert told == ["Rename", "Rename"]
     ending()
