@@ -314,6 +314,12 @@ def _scan_to_9(editor: NodeEditor) -> None:
             editor.after("Unsqueeze", output=index, axes=(0,))
 
 
+def _mean_variance_to_13(editor: NodeEditor) -> None:
+    """From version 13 on onnx defines it by a body that, in a function, needs the axes to be written out."""
+    if "axes" not in editor.node.attributes:
+        editor.set("axes", (0, 2, 3))
+
+
 def _unknown(reason: str) -> Adapter:
     def adapter(editor: NodeEditor) -> None:
         raise editor.unable(reason)
@@ -363,5 +369,6 @@ UPWARD: Mapping[tuple[str, int], Adapter] = {
     ("GridSample", 20): _gridsample_to_20,
     ("GroupNormalization", 21): _group_normalization_to_21,
     ("Scan", 9): _scan_to_9,
+    ("MeanVarianceNormalization", 13): _mean_variance_to_13,
     ("Tile", 6): _unknown("version 1 repeats along one axis only"),
 }

@@ -124,7 +124,10 @@ class ShapeContents:
         numbers = [v for v in values or () if isinstance(v, int) and not isinstance(v, bool)]
         if values is None or len(numbers) < len(values):
             return None
-        return TensorProto(name=name, data_type=ElementType.INT64, dims=(len(numbers),), int64_data=numbers)
+        kind = self.visible.get(name)
+        is_scalar = isinstance(kind, TensorType) and kind.shape is not None and not kind.shape.rank
+        dims = () if is_scalar else (len(numbers),)
+        return TensorProto(name=name, data_type=ElementType.INT64, dims=dims, int64_data=numbers)
 
     def of(self, name: str) -> Sequence[Dimension] | None:
         """Return the elements of a small integer scalar or vector: numbers, symbols or formulas, None where unknown.

@@ -50,18 +50,18 @@ def main() -> int:
 
 
 def model_found(seed: str, given: argparse.Namespace, found: Counter[str]) -> None:
-    """Try a model and print what is found that was not before."""
+    """Try a model and print what is found, as a small model where it was not found before."""
     number = int(seed.split(":")[1])
     case = Case(random_model(seed), number)
     chosen = [given.oracles[(number + i) % len(given.oracles)] for i in range(min(given.each, len(given.oracles)))]
     for oracle in chosen:
         message = verdict(oracle, case)
         kind = f"{oracle}: {kind_of(message)}"
-        found.update([kind] if message else [])
-        if not message or found[kind] > 1:
+        if not message:
             continue
+        found[kind] += 1
         print(f"--- {seed} {oracle}: {message}", flush=True)
-        if not given.no_shrink:
+        if found[kind] == 1 and not given.no_shrink:
             small = shrink(case.proto, partial(shows, oracle, kind_of(message), seed=number))
             print(verdict(oracle, Case(small, number)), as_text(small), sep="\n", flush=True)
 

@@ -275,6 +275,16 @@ def test_defaults_that_changed_are_said():
     assert document.model.graph.nodes[0].attributes["axis"].value == 1
 
 
+def test_the_axes_of_mean_variance_normalization_are_written_out():
+    """onnx's shape inference refuses a function that leaves them to their default, and ONNX Runtime with it."""
+    text = """<ir_version: 8, opset_import: ["" : 11, "local.one" : 1]>
+    g (float[2,3,4,4] x) => (float[2,3,4,4] y) { y = local.one.F(x) }
+    <domain: "local.one", opset_import: ["" : 11]> F (x) => (y) { y = MeanVarianceNormalization(x) }"""
+    document = Document(builders.model(text))
+    to_opset(document, 18)
+    onnx.checker.check_model(onnx.load_from_string(to_bytes(document.model)), full_check=True)
+
+
 def test_bodies_and_functions_are_converted_too():
     document = Document(
         builders.model("""<ir_version: 8, opset_import: ["": 12, "l": 1]>

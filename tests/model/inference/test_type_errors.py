@@ -78,6 +78,17 @@ def test_bodies_of_functions_are_inferred_for_each_call():
     assert facts(problems) == [("error", "type", "b of Add is tensor(int64), a is tensor(float)")]
 
 
+def test_scalars_that_a_function_computes_are_scalars_for_onnx_too():
+    """They were handed to its inference as vectors of one element, which Range does not take."""
+    count = """<domain: "f", opset_import: ["" : 18]> Count (a) => (c) {
+        i = Constant <value_ints = [0]> ()  j = Constant <value_ints = [1]> ()
+        s = Shape(a)  zero = Squeeze(i, i)  one = Squeeze(j, i)  n = Gather(s, zero)
+        c = Range(zero, n, one)
+    }"""
+    problems, _ = told("y = f.Count(x)", count, outputs="int64[n] y")
+    assert facts(problems) == []
+
+
 def test_a_branch_that_may_never_run_is_a_warning():
     problems, _ = told(
         """y = If (k) <then_branch = t () => (s) { [never] w = Concat<axis = 0>(x, x) s = Add(w, x) },
