@@ -110,7 +110,8 @@ class _Level:
         starts = self._keys.searchsorted(rows + first_column)
         lengths = self._keys.searchsorted(rows + last_column, side="right") - starts
         ends = lengths.cumsum()
-        return self._ids[(starts - ends + lengths).repeat(lengths) + np.arange(ends[-1])]
+        which: NDArray[np.intp] = (starts - ends + lengths).repeat(lengths) + np.arange(ends[-1])
+        return self._ids[which]
 
     def around(self, x: float, y: float, margin: float) -> list[tuple[int, float, float, float, float]]:
         """Boxes near a point, with their sides, as Python numbers: quicker than arrays for a handful."""
