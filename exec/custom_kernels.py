@@ -77,7 +77,7 @@ def kernel(
         if schemas.find(op_type, since, domain) is None:
             schema = _schema(function, op_type, domain, since, outputs, path)
             schemas.register([schema])
-            undo.append(functools.partial(schemas.forget, [schema]))
+            undo.append(functools.partial(schemas.unregister, [schema]))
         if infer is not None:
             from onnx_workbench.model.inference import custom_rules
 

@@ -151,7 +151,7 @@ class Session(Runs):
     def perform(self, request: Request, *, progress: Progress = SILENT, observer: Observer | None = None) -> RunResult:
         """Perform a request, to the first breakpoint or the end."""
         stepper = self.engine.start(request, progress=progress, observer=observer)
-        stepper.go_on()
+        stepper.resume()
         return stepper.result()
 
     def steps(

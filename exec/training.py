@@ -101,17 +101,17 @@ class Trainer:
         seed: int,
         progress: Progress,
     ) -> RunResult:
-        given = {v.id: value for v, value in self._given(feeds)}
+        given = {v.id: value for v, value in self._normalised_feeds(feeds)}
         bound = {self._initializers[n].id: v for n, v in self.parameters.items()}
         options = RunOptions(seed=seed, max_tensor=value_limit())
         stepper = self._engine.start(Request(snapshot, bound | given, options), progress=progress)
-        stepper.go_on()
+        stepper.resume()
         result = stepper.result()
         if result.ok and graph is not None:
             self.parameters.update(self._assigned(result, binding, graph))
         return result
 
-    def _given(self, feeds: Mapping[str, Any]) -> list[tuple[Value, RuntimeValue]]:
+    def _normalised_feeds(self, feeds: Mapping[str, Any]) -> list[tuple[Value, RuntimeValue]]:
         unknown = [name for name in feeds if name not in self._inputs]
         if unknown:
             raise ModelError("No such input", f"{', '.join(unknown)}; the step takes {', '.join(self._inputs)}")

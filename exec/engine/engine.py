@@ -151,7 +151,7 @@ class Engine:
         """Tell a run what is held already: its inputs, weights, and values of earlier runs, let go of if need be."""
         limits = run.limits
         limits.fixed = limits.most_fixed = 0
-        limits.take(input_bytes + self.library.weight_bytes + self.library.folded_bytes + laid_out_bytes())
+        limits.reserve(input_bytes + self.library.weight_bytes + self.library.folded_bytes + laid_out_bytes())
         old = self.cache.old_bytes
         if old > limits.left // 2:
             self.cache.evict_old()
@@ -291,7 +291,7 @@ class Engine:
         if fresh and targets is None and schedule is not None:
             return schedule.steps, dict.fromkeys(schedule.folded)
         self._settle()
-        wanted = _wanted(plan, targets)
+        wanted = _needed_steps(plan, targets)
         needed: list[PlanStep] = []
         kept: dict[int, CacheEntry | CacheOutline | None] = {}
         entries, outlines, folded = self.cache.entries, self.cache.outlines, self.library.folded
@@ -325,7 +325,7 @@ class Engine:
         return needed[::-1], kept
 
 
-def _wanted(plan: Plan, targets: set[int] | None) -> bytearray:
+def _needed_steps(plan: Plan, targets: set[int] | None) -> bytearray:
     """Return by step whether its values are needed: those of outputs and targets, where a summary is not enough."""
     wanted = bytearray(len(plan.steps))
     for slot in plan.outputs if targets is None else ():

@@ -123,7 +123,7 @@ class _Recorder:
         """What the bodies computed in these iterations."""
         found = SubgraphRecord()
         for number, slots in self._slots.items():
-            found.put(self._plans[number][1], slots)
+            found.record(self._plans[number][1], slots)
         found.iterations.update({self._plans[number][0]: count for number, count in self._counts.items()})
         return found
 

@@ -63,7 +63,7 @@ class Request:
 
 
 class Stepper:
-    """A run that has been planned: `step` computes one node, `go_on` runs to the next breakpoint or the end.
+    """A run that has been planned: `step` computes one node, `resume` runs to the next breakpoint or the end.
 
     Iterating steps. `position` and `next_node` say where it is, `reason` why it stopped. Where a breakpoint has
     stopped it inside a body, steps go on inside, node by node and iteration by iteration, until they lead out; the way
@@ -304,7 +304,7 @@ class Stepper:
             self._compute(step, stops)
         self.reason = ""
 
-    def go_on(self) -> str:
+    def resume(self) -> str:
         """Run to the next breakpoint or the end; why it stopped, empty at the end."""
         self.reason = ""
         if not self._stops.conditions:
@@ -436,7 +436,7 @@ class Stepper:
         """Compute a value that was not kept; LookupError when that fails."""
         options = replace(self._options, values=(key,), outputs=False, until=None, fresh=False, watched=False)
         stepper = self._engine.start(replace(self._request, options=options, breakpoints=()), progress=progress)
-        stepper.go_on()
+        stepper.resume()
         progress.check()
         run, plan = stepper.run, stepper.plan
         slot = plan.slots[key]
@@ -462,7 +462,7 @@ class Stepper:
         done = len(run.stamps)
         order = np.array([code.step.index for code in run.code], np.int64)
         table.states[order[done:]] = CODES[State.WAITING]
-        table.put(order[:done], run.finished(0, done))
+        table.assign(order[:done], run.finished(0, done))
         return table
 
     def _mark_kept(self, table: NodeTable) -> None:

@@ -77,11 +77,11 @@ class ReadingCall:
             return self.call(*inputs)
         limits = current_limits()
         limits.require(size, "its weight")
-        limits.take(size)
+        limits.reserve(size)
         try:
             return self.call(*[value.read() if type(value) is StoredWeight else value for value in inputs])
         finally:
-            limits.take(-size)
+            limits.reserve(-size)
 
 
 def held_constants(steps: Iterable[PlanStep], tokens: Sequence[int], slots: Sequence[RuntimeValue]) -> list[PlanStep]:

@@ -85,11 +85,11 @@ class SubgraphStepper:
         self._depth += 1
         previous = None
         for step in plan.steps:
-            self._look(plan, SubgraphPosition(previous, step, self._depth, iterations, loops), slots, watch)
+            self._check_stop(plan, SubgraphPosition(previous, step, self._depth, iterations, loops), slots, watch)
             if not state.folded[step.index]:
                 yield state.code_of(step).guarded()
             previous = step
-        self._look(plan, SubgraphPosition(previous, None, self._depth, iterations, loops), slots, watch)
+        self._check_stop(plan, SubgraphPosition(previous, None, self._depth, iterations, loops), slots, watch)
         self._depth -= 1
 
     @contextmanager
@@ -113,7 +113,7 @@ class SubgraphStepper:
         finally:
             del self._begun[depth], self._bodies[depth]
 
-    def _look(self, plan: Plan, at: SubgraphPosition, slots: list[RuntimeValue], watch: SubgraphObserver) -> None:
+    def _check_stop(self, plan: Plan, at: SubgraphPosition, slots: list[RuntimeValue], watch: SubgraphObserver) -> None:
         self.count += 1
         reason = watch.between(plan, at, slots) if self.count > self.passed else ""
         if reason:

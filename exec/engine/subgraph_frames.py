@@ -93,7 +93,7 @@ class SubgraphRecord:
         """Bytes of what was made."""
         return sum(map(nbytes, self.made))
 
-    def put(self, plan: Plan, slots: Sequence[RuntimeValue]) -> None:
+    def record(self, plan: Plan, slots: Sequence[RuntimeValue]) -> None:
         """Take up what one iteration of a body computed."""
         given = set(plan.inputs)
         for (path, value), slot in plan.slots.items():
@@ -145,7 +145,7 @@ def inside(steps: Iterable[PlanStep], frames: Mapping[int, Frame], loops: Mappin
 
 def _of_frame(frame: Frame, within: Path) -> SubgraphRecord:
     found = SubgraphRecord(nodes=list(_results(frame, within)))
-    found.put(frame.plan, frame.current.slots)
+    found.record(frame.plan, frame.current.slots)
     return found
 
 

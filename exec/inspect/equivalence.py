@@ -254,7 +254,7 @@ class _Deadline:
             time_limit=max(0.0, left),
         )
         stepper = asked.sides[side].start(engine, feeds, options, self._progress)
-        stepper.go_on()
+        stepper.resume()
         return stepper.result()
 
     def run_second(self, feeds: Mapping[str, RuntimeValue], first: RunResult) -> RunResult:

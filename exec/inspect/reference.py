@@ -43,7 +43,7 @@ def run_onnxruntime(
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     memory = value_limit() + OVERHEAD
-    sent = {name: exchange.put(value) for name, value in feeds.items()}
+    sent = {name: exchange.encode(value) for name, value in feeds.items()}
     process = context.Process(target=_serve, args=(theirs, exchange.folder, str(path), sent, memory), daemon=True)
     process.start()
     theirs.close()
@@ -53,7 +53,7 @@ def run_onnxruntime(
         kind, content = ours.recv()
         if kind == "error":
             raise ModelError("ONNX Runtime cannot run this model", content)
-        return {name: exchange.take(value) for name, value in content.items()}
+        return {name: exchange.decode(value) for name, value in content.items()}
     except (EOFError, OSError) as error:
         process.join(1.0)
         raise ModelError("ONNX Runtime crashed", f"its process ended with {process.exitcode}") from error
@@ -70,10 +70,10 @@ def _serve(connection: Connection, folder: str, path: str, feeds: dict[str, Any]
     exchange = SharedMemoryExchange(folder)
     # ONNX Runtime's exceptions are not public, and all of them are reported.
     with errors_to(lambda error: connection.send(("error", f"{type(error).__name__}: {error}"))):
-        taken = {name: exchange.take(value) for name, value in feeds.items()}
+        taken = {name: exchange.decode(value) for name, value in feeds.items()}
         given = {name: value_of(value) if isinstance(value, HeldInput) else value for name, value in taken.items()}
         found = _run(path, given)
-        connection.send(("values", {name: exchange.put(value) for name, value in found.items()}))
+        connection.send(("values", {name: exchange.encode(value) for name, value in found.items()}))
 
 
 def _run(path: str, feeds: dict[str, Any]) -> dict[str, Any]:

@@ -106,8 +106,8 @@ class Limits:
         """Return how many more bytes the run may hold."""
         return self.memory - self.fixed - self.held
 
-    def take(self, size: int) -> None:
-        """Count weights that stay after a call, or until `take` of as many negative bytes."""
+    def reserve(self, size: int) -> None:
+        """Count weights that stay after a call, or until `reserve` of as many negative bytes."""
         self.fixed += size
         self.most_fixed = max(self.most_fixed, self.fixed)
 

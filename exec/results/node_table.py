@@ -218,7 +218,7 @@ class NodeTable(Table, Sequence[NodeResult]):
         """Operator and title of the node of a row; empty where they are not known."""
         return ("", "") if self.label is None else self.label(row)
 
-    def put(self, places: Sequence[int] | NDArray[np.int64], rows: NodeTable) -> None:
+    def assign(self, places: Sequence[int] | NDArray[np.int64], rows: NodeTable) -> None:
         """Take what became of some nodes, at their places here, from a table of them. This one has no failures yet."""
         self.states[places], self.seconds[places], self.nbytes[places] = rows.states, rows.seconds, rows.nbytes
         self.causes[places], self.failures = rows.causes, rows.failures

@@ -106,12 +106,14 @@ class WorkerSession(Runs):
         for _ in range(2):  # the idle worker may have died, or be killed with the run before
             process = self.start()
             try:
-                made = process.ask("inputs", asked, progress)
+                made = process.request("inputs", asked, progress)
             except WorkerDied:
                 process.kill()
                 continue
             return dict(recipe.given) | {
-                name: HeldInput(asked, name, answer) if isinstance(answer, ValueInfo) else process.exchange.take(answer)
+                name: HeldInput(asked, name, answer)
+                if isinstance(answer, ValueInfo)
+                else process.exchange.decode(answer)
                 for name, answer in made.items()
             }
         raise ModelError("The inputs cannot be made", "The run process ended twice while creating them.")
@@ -194,14 +196,14 @@ class RemoteStepper:
         with session._running:
             self._process = session.start()  # the run before this one may have ended with its worker
             session._latest = weakref.ref(self)
-            self._begin(stepping)
+            self._send_request(stepping)
 
-    def _begin(self, stepping: bool) -> None:
+    def _send_request(self, stepping: bool) -> None:
         """Send the model and the request; if the idle worker had died meanwhile, once more to a new one."""
         for attempt in range(2):
             process = self._process
             try:
-                feeds = {n: process.exchange.put(v) for n, v in self._request.feeds.items()}
+                feeds = {n: process.exchange.encode(v) for n, v in self._request.feeds.items()}
                 message = process.sender.model(self._request.snapshot)
                 bare = replace(self._request, snapshot=_NOTHING, feeds={})
                 self._converse("run", (message, bare, feeds, stepping))
@@ -263,7 +265,7 @@ class RemoteStepper:
                 with contextlib.suppress(Cancelled):  # heeded where the answers are waited for
                     self._progress.report(*content)
             case "finished":
-                self._tell(content)
+                self._notify(content)
             case "at":
                 self.at = content
             case "died":
@@ -271,7 +273,7 @@ class RemoteStepper:
             case _:
                 raise_answer(kind, content)
 
-    def _tell(self, news: NodeTable) -> None:
+    def _notify(self, news: NodeTable) -> None:
         self._finished.append(news)
         if self._observer is not None:
             self._observer(self._titles.of(news))
@@ -286,7 +288,7 @@ class RemoteStepper:
             if kind == "salvaging":
                 values, tables = (_content(*answers.get(timeout=HAND_OVER)) for _ in range(2))
                 self._tables = tables
-                self._salvaged = {slot: process.exchange.take(sent) for slot, sent in values.items()}
+                self._salvaged = {slot: process.exchange.decode(sent) for slot, sent in values.items()}
         process.kill()
 
     def _died(self) -> None:
@@ -337,9 +339,9 @@ class RemoteStepper:
         """See Stepper.step."""
         return self._go("step into" if into else "step out" if out else "step")
 
-    def go_on(self) -> str:
+    def resume(self) -> str:
         """Run to the next breakpoint or the end; why it stopped, empty at the end."""
-        self._go("go on")
+        self._go("resume")
         return self.reason
 
     def _go(self, kind: str) -> bool:
@@ -363,7 +365,7 @@ class RemoteStepper:
         if not self._begun or not self._going_on:
             return None
         try:
-            tables: ResultTables = self._process.ask("so far", (self._run,))
+            tables: ResultTables = self._process.request("so far", (self._run,))
         except (WorkerDied, ModelError, LookupError):
             return None
         seen = self._result_of(tables)
@@ -417,7 +419,7 @@ class RemoteStepper:
         """See RunResult.in_iterations."""
         process = self._process
         try:
-            run, summaries, iterations = process.ask("iterations", (self._run, dict(chosen)), progress)
+            run, summaries, iterations = process.request("iterations", (self._run, dict(chosen)), progress)
         except (WorkerDied, ModelError) as error:
             raise _lost(error) from error
         found = result.with_bodies(_missing(summaries), summaries, iterations)
@@ -513,10 +515,10 @@ class _Fetcher:
         """The value; LookupError when the worker does not have it and cannot compute it."""
         stepper = self._stepper
         try:
-            sent = stepper._process.ask("fetch", (self._run, key), progress)
+            sent = stepper._process.request("fetch", (self._run, key), progress)
         except (WorkerDied, ModelError) as error:
             raise _lost(error) from error
-        value = stepper._process.exchange.take(sent)
+        value = stepper._process.exchange.decode(sent)
         slot = self._where.get(key)
         if slot is not None:
             self._slots[slot] = value
@@ -529,7 +531,7 @@ class _Fetcher:
         stepper = self._stepper
         sent = [self._run_of(a) if isinstance(a, RunResult) else a for a in arguments]
         try:
-            return stepper._process.ask("apply", (self._run, function, sent), progress)
+            return stepper._process.request("apply", (self._run, function, sent), progress)
         except WorkerDied as error:
             msg = "the values are lost: the worker process ended"
             raise LookupError(msg) from error
@@ -545,7 +547,7 @@ class _Fetcher:
         """Statistics, computed where the value is."""
         stepper = self._stepper
         try:
-            found: Statistics | None = stepper._process.ask("measure", (self._run, key))
+            found: Statistics | None = stepper._process.request("measure", (self._run, key))
         except (WorkerDied, ModelError, LookupError):
             return None
         return found

@@ -91,7 +91,7 @@ class Process:
         finally:
             self._answers.pop(number, None)
 
-    def ask(self, kind: str, content: Any, progress: Progress = SILENT) -> Any:
+    def request(self, kind: str, content: Any, progress: Progress = SILENT) -> Any:
         """Send a request that has one answer; LookupError, ModelError or Died; Cancelled if it is no longer wanted."""
         with self.conversation(kind, content) as (number, answers):
             try:
@@ -127,7 +127,7 @@ class Process:
             answers.put((kind, content))
         elif kind == "value":
             for name in SharedMemoryExchange.names(content):
-                self.exchange.take(content) if name else None
+                self.exchange.decode(content) if name else None
 
     def ended(self) -> None:
         """Called by the receiving thread when the pipe closed."""

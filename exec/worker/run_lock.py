@@ -55,7 +55,7 @@ class RunLock:
         self._due: set[int] = set()  # threads with a run that waits to begin or continue
 
     @contextmanager
-    def taken(self, progress: Progress = SILENT) -> Iterator[None]:
+    def acquired(self, progress: Progress = SILENT) -> Iterator[None]:
         """Have it for a run, after those before; Cancelled where it is stopped while it waits."""
         self._due.add(threading.get_ident())
         try:

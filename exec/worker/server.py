@@ -77,7 +77,7 @@ class Worker:
         """Work until the other side is gone."""
         self._send(0, "ready", None)
         threading.Thread(target=self._listen, name="listener", daemon=True).start()
-        threading.Thread(target=self._look, name="looking", daemon=True).start()
+        threading.Thread(target=self._send_partial_results, name="looking", daemon=True).start()
         while (message := self._waiting.get()) is not None:
             self._answered(self._work, *message)
         self._exchange.remove()
@@ -87,7 +87,7 @@ class Worker:
         with errors_to(lambda error: self._send(number, *_answer_of(error))):  # the next run may do better
             work(number, kind, content)
 
-    def _look(self) -> None:
+    def _send_partial_results(self) -> None:
         """Send the partial results of a running run, on a thread of its own. Computes no values."""
         while True:
             self._answered(self._show, *self._looking.get())
@@ -105,9 +105,9 @@ class Worker:
                 if self._busy():
                     threading.Timer(5.0, os._exit, (1,)).start()
                 return
-            self._answered(self._hear, number, kind, content)
+            self._answered(self._dispatch, number, kind, content)
 
-    def _hear(self, number: int, kind: str, content: Any) -> None:
+    def _dispatch(self, number: int, kind: str, content: Any) -> None:
         """Do what takes no time; leave the rest to the threads that do it."""
         match kind:
             case "cancel":
@@ -135,7 +135,7 @@ class Worker:
             case _:
                 if kind in ("fetch", "apply", "iterations", "inputs"):
                     self._fetches[number] = self._progress(number)
-                elif kind in ("go on", "step", "step into", "step out"):
+                elif kind in ("resume", "step", "step into", "step out"):
                     self._due.add(number)
                 self._waiting.put((number, kind, content))
 
@@ -153,7 +153,7 @@ class Worker:
         value = result.find(key) if result is not None else MISSING
         if value is MISSING:
             return False
-        self._send(number, "value", self._exchange.put(value))
+        self._send(number, "value", self._exchange.encode(value))
         return True
 
     def _progress(self, number: int) -> Progress:
@@ -179,7 +179,7 @@ class Worker:
         match kind:
             case "run":
                 self._run(number, *content)
-            case "go on" | "step" | "step into" | "step out":
+            case "resume" | "step" | "step into" | "step out":
                 self._advance(kind, *content, number=number)
             case "fetch" | "measure" | "apply" | "iterations":
                 self._look_up(number, kind, content)
@@ -195,7 +195,7 @@ class Worker:
         finally:
             self._fetches.pop(number, None)
         few = sum(map(nbytes, values.values())) <= MOST_SENT
-        answer = {name: self._exchange.put(value) if few else describe(value) for name, value in values.items()}
+        answer = {name: self._exchange.encode(value) if few else describe(value) for name, value in values.items()}
         self._send(number, "value", answer)
 
     def _look_up(self, number: int, kind: str, content: Any) -> None:
@@ -216,10 +216,10 @@ class Worker:
     def _found(
         self, number: int, kind: str, asker: Progress, run: int, asked: Any, arguments: Sequence[Any] = ()
     ) -> Any:
-        result, *given = (self._given(argument, asker) for argument in (RunNumber(run), *arguments))
+        result, *given = (self._resolve_argument(argument, asker) for argument in (RunNumber(run), *arguments))
         match kind:
             case "fetch":
-                return self._exchange.put(result.value(asked))
+                return self._exchange.encode(result.value(asked))
             case "measure":
                 return result.statistics(asked)
             case "iterations":  # a result of its own, until it is dropped
@@ -228,7 +228,7 @@ class Worker:
                 return number, _summaries_in_bodies(found), found.iterations
         return asked(result, *given)
 
-    def _given(self, argument: Any, asker: Progress) -> Any:
+    def _resolve_argument(self, argument: Any, asker: Progress) -> Any:
         """Return the argument meant: for the number of a run its result, while the caller wants it."""
         if not isinstance(argument, RunNumber):
             return argument
@@ -251,7 +251,7 @@ class Worker:
             raise LookupError(msg)
         match kind:
             case "fetch":
-                self._send(number, "value", self._exchange.put(job.so_far.value(content[1])))
+                self._send(number, "value", self._exchange.encode(job.so_far.value(content[1])))
             case "measure":
                 self._send(number, "value", job.so_far.statistics(content[1]))
             case "apply":
@@ -269,14 +269,14 @@ class Worker:
     def _run(self, number: int, message: Any, request: Request, feeds: dict[int, Any], stepping: bool) -> None:
         self._send(number, "begun", None)
         snapshot = self._receiver.model(message)
-        given = {value: self._exchange.take(sent) for value, sent in feeds.items()}
+        given = {value: self._exchange.decode(sent) for value, sent in feeds.items()}
         whole = replace(request, snapshot=snapshot, feeds=given)
         job = self._jobs[number]
         set_threads(usable_cores(self._cores))
         stepper = job.stepper = self._engine.start(whole, progress=job.progress, observer=self._observer(job))
         if not stepping:
             with self._going_on(number, job, stepper):
-                stepper.go_on()
+                stepper.resume()
         self._answer(number, job)
 
     @contextlib.contextmanager
@@ -310,9 +310,9 @@ class Worker:
             msg = "the run is no longer known"
             raise LookupError(msg)
         job.number = number
-        if kind == "go on":
+        if kind == "resume":
             with self._going_on(number, job, job.stepper):
-                job.stepper.go_on()
+                job.stepper.resume()
         else:
             job.stepper.step(into=kind == "step into", out=kind == "step out")
         self._answer(number, job)
@@ -335,7 +335,7 @@ class Worker:
         self._send(number, "salvaging", None)
         result = stepper.result()
         values = {
-            slot: self._exchange.put(value)
+            slot: self._exchange.encode(value)
             for slot, value in enumerate(result.slots)
             if value is not MISSING and slot not in stepper.constants
         }

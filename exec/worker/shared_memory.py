@@ -78,19 +78,19 @@ class SharedMemoryExchange:
 
     # -- writing ---------------------------------------------------------------------------------------------
 
-    def put(self, value: RuntimeValue) -> Any:
+    def encode(self, value: RuntimeValue) -> Any:
         """Return the message for a value."""
         if isinstance(value, np.ndarray):
-            return self._put_array(value)
+            return self._encode_array(value)
         if isinstance(value, SparseArray):
-            return ("sparse", self.put(value.values), self.put(value.indices), tuple(value.shape))
+            return ("sparse", self.encode(value.values), self.encode(value.indices), tuple(value.shape))
         if isinstance(value, list):
-            return ("list", [self.put(v) for v in value])
+            return ("list", [self.encode(v) for v in value])
         if isinstance(value, dict):
-            return ("dict", {k: self.put(v) for k, v in value.items()})
+            return ("dict", {k: self.encode(v) for k, v in value.items()})
         return ("plain", value)
 
-    def _put_array(self, array: Array) -> Any:
+    def _encode_array(self, array: Array) -> Any:
         if array.dtype.kind == "O":
             return ("strings", array.reshape(-1).tolist(), array.shape)
         kind = ElementType.from_numpy(array.dtype)
@@ -130,11 +130,11 @@ class SharedMemoryExchange:
 
     # -- reading ---------------------------------------------------------------------------------------------
 
-    def take(self, sent: Any) -> RuntimeValue:
+    def decode(self, sent: Any) -> RuntimeValue:
         """The value that was sent; large arrays are read-only views of the shared memory."""
         match sent:
             case SharedArray():
-                return self._take_array(sent)
+                return self._decode_array(sent)
             case InlineArray():
                 flat = np.frombuffer(bytearray(sent.content), sent.element_type.numpy_dtype)
                 return flat.reshape(sent.shape)
@@ -143,16 +143,16 @@ class SharedMemoryExchange:
                 array[:] = texts
                 return array.reshape(shape)
             case ("sparse", values, indices, shape):
-                return SparseArray(self.take(values), self.take(indices), shape)
+                return SparseArray(self.decode(values), self.decode(indices), shape)
             case ("list", items):
-                return [self.take(v) for v in items]
+                return [self.decode(v) for v in items]
             case ("dict", items):
-                return {k: self.take(v) for k, v in items.items()}
+                return {k: self.decode(v) for k, v in items.items()}
             case (_, plain):
                 return plain
         raise AssertionError(sent)
 
-    def _take_array(self, sent: SharedArray) -> Array:
+    def _decode_array(self, sent: SharedArray) -> Array:
         dtype = sent.element_type.numpy_dtype
         size = prod(sent.shape) * dtype.itemsize
         if sys.platform == "win32":

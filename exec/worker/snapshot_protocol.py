@@ -137,7 +137,7 @@ def tensor_message(tensor: Tensor | SparseTensor, exchange: SharedMemoryExchange
         return RefusedRead(
             getattr(error, "title", "The values are not available"), getattr(error, "detail", str(error))
         )
-    return exchange.put(value)
+    return exchange.encode(value)
 
 
 def _file_range(tensor: ProtoTensor) -> FileRange | None:
@@ -334,7 +334,7 @@ class SnapshotReceiver:
             return RangeTensor(sent)
         if isinstance(sent, RefusedRead):
             return RefusedTensor(sent)
-        return ValueTensor(self._exchange.take(sent))
+        return ValueTensor(self._exchange.decode(sent))
 
 
 class _Unpickler(pickle.Unpickler):

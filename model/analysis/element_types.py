@@ -25,7 +25,7 @@ def element_type_of(value: Value) -> ElementType | None:
     pending, seen = [value], {value}
     while pending and len(seen) < _MOST_VISITED:
         current = pending.pop()
-        known = _known(current)
+        known = _known_type(current)
         if known is not None:
             return known
         others = [other for other in _of_same_type(current) if other not in seen]
@@ -55,7 +55,7 @@ def inputs_of_same_type(node: Node, index: int = 0) -> list[Value]:
     return [v for i, v in enumerate(node.inputs) if v is not None and schema.types_by(i, output)]
 
 
-def _known(value: Value) -> ElementType | None:
+def _known_type(value: Value) -> ElementType | None:
     kind = declared_type(value)
     if isinstance(kind, TensorType) and isinstance(kind.element_type, ElementType) and kind.element_type:
         return kind.element_type

@@ -192,7 +192,7 @@ class _Search:
         self._occurrence[seeds], self._spot[seeds] = np.arange(len(seeds)), 0
 
         def add(row: Index) -> None:
-            if self._take(row, len(rows)):
+            if self._add_node(row, len(rows)):
                 upward.append(len(rows))
                 downward.append(len(rows))
                 rows.append(row)
@@ -210,7 +210,7 @@ class _Search:
         block = block[np.argsort(block[:, 0])]
         return block[:, np.argsort(block[0])].T
 
-    def _take(self, row: Index, spot: int) -> bool:
+    def _add_node(self, row: Index, spot: int) -> bool:
         """Add a node to each occurrence, if they are free, equivalent, and connected alike to the block."""
         label = self._labels[row[0]]
         fits = self._free[row].all() and (self._labels[row] == label).all() and (self._occurrence[row] < 0).all()
@@ -227,12 +227,12 @@ class _Search:
         """Return whether these nodes are connected alike to the nodes of their occurrences."""
         wiring, count = self._wiring, len(row)
         owner, at = wiring.of(wiring.starts, row)
-        held = self._held(wiring.makers[at], owner)
+        held = self._block_indices(wiring.makers[at], owner)
         before = np.where(held >= 0, held * _MOST_PORTS + wiring.outputs[at], -1).reshape(count, -1)
         if (before != before[0]).any():
             return False
         owner, at = wiring.of(wiring.use_starts, row)
-        held = self._held(wiring.users[at], owner)
+        held = self._block_indices(wiring.users[at], owner)
         owner, at, held = owner[held >= 0], at[held >= 0], held[held >= 0]
         if len(owner) % count or (np.bincount(owner, minlength=count) != len(owner) // count).any():
             return False
@@ -240,7 +240,7 @@ class _Search:
         after = after[np.lexsort((after, owner))].reshape(count, -1)
         return not (after != after[0]).any()
 
-    def _held(self, nodes: Index, occurrence: Index) -> Index:
+    def _block_indices(self, nodes: Index, occurrence: Index) -> Index:
         """Return the block index of nodes already in their occurrence, -1 for others."""
         known = np.maximum(nodes, 0)
         return np.where((nodes >= 0) & (self._occurrence[known] == occurrence), self._spot[known], -1)

@@ -441,19 +441,19 @@ class _Reader:
         """Parse terms with plus and minus between them."""
         result = self._term()
         while self._next() in (" + ", " - "):
-            sign = 1 if self._take() == " + " else -1
+            sign = 1 if self._next_token() == " + " else -1
             result = result + self._term() * sign
         return result
 
     def _term(self) -> AnySize:
         result = self._factor()
         while self._next() == "*":
-            self._take()
+            self._next_token()
             result = result * self._factor()
         return result
 
     def _factor(self) -> AnySize:
-        part = self._take()
+        part = self._next_token()
         if part in _FUNCTIONS:
             return self._call(part)
         if part == "floor(":
@@ -475,7 +475,7 @@ class _Reader:
         return result
 
     def _floor(self) -> AnySize:
-        factor = float(self._take())
+        factor = float(self._next_token())
         self._expect("*")
         size = self._factor()
         self._expect(")")
@@ -486,7 +486,7 @@ class _Reader:
         return symbol(floor_text(factor, str(size)))
 
     def _expect(self, part: str) -> None:
-        if self._take() != part:
+        if self._next_token() != part:
             raise ValueError(f"no {part}")
 
     def _call(self, function: str) -> AnySize:
@@ -501,7 +501,7 @@ class _Reader:
     def _next(self) -> str:
         return self._tokens[self._at] if self._at < len(self._tokens) else ""
 
-    def _take(self) -> str:
+    def _next_token(self) -> str:
         if self.is_done:
             raise ValueError("it ends early")
         self._at += 1

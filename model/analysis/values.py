@@ -216,16 +216,16 @@ class ModelValues(KnownValues):
         """Compute facts about all nodes in topological order; again after changes."""
         for root in (self._model.graph, *(function.body for function in self._model.functions)):
             # A subgraph follows when its node is visited, as it may use earlier facts.
-            pending: list[Iterator[Node]] = [self._begin(root)]
+            pending: list[Iterator[Node]] = [self._start_graph(root)]
             while pending:
                 node = next(pending[-1], None)
                 if node is None:
                     pending.pop()
                     continue
                 self.learn_node(node)
-                pending.extend(self._begin(body) for body in reversed(node.bodies))
+                pending.extend(self._start_graph(body) for body in reversed(node.bodies))
 
-    def _begin(self, graph: Graph) -> Iterator[Node]:
+    def _start_graph(self, graph: Graph) -> Iterator[Node]:
         constants = {v: t for v in graph.initializers if (t := self._constants.tensor(v)) is not None}
         self.start(graph, constants, declared=graph is self._model.graph)
         return iter(run_order(graph))

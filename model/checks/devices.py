@@ -67,7 +67,7 @@ def check_devices_of(node: Node, model: Model) -> Iterator[Problem]:
             yield from _check_sharding(node, spec)
 
 
-def _forget(node: Node, name: str, edit: Transaction) -> None:
+def _remove_sharding(node: Node, name: str, edit: Transaction) -> None:
     edit.do(SetField(node, "device_configurations", with_names(node.device_configurations, {name: None})))
 
 
@@ -93,7 +93,10 @@ def _check_sharding(node: Node, spec: ShardingSpec) -> Iterator[Problem]:
             f"{node.title} declares how {spec.tensor_name!r} is sharded",
             node,
             f"Only its inputs and outputs can be: {', '.join(sorted(names)) or 'it has none'}.",
-            Fix(f"Remove the sharding of {spec.tensor_name} there", partial(_forget, node, spec.tensor_name)),
+            Fix(
+                f"Remove the sharding of {spec.tensor_name} there",
+                partial(_remove_sharding, node, spec.tensor_name),
+            ),
         )
     ranks = [_rank(value) for value in (*node.inputs, *node.outputs) if value and value.name == spec.tensor_name]
     for dimension in spec.dimensions:

@@ -49,7 +49,7 @@ class OnnxConverter:
         for editor in nodes:
             with suppress(ModelError):  # raised again when the node itself is converted
                 given[_model(editor, current)] = None
-        self._ask([message for message in given if message not in self._answers])
+        self._convert_in_child([message for message in given if message not in self._answers])
 
     def convert(self, editor: NodeEditor, current: int) -> list[Node]:
         """Replace a node by its conversion; returns the new nodes, of the other version.
@@ -58,7 +58,7 @@ class OnnxConverter:
         """
         given = _model(editor, current)
         if given not in self._answers:
-            self._ask([given])
+            self._convert_in_child([given])
         found = self._answers[given]
         if isinstance(found, ModelError):
             raise ModelError(found.title, found.detail)
@@ -71,7 +71,7 @@ class OnnxConverter:
         editor.report.changed(f"{node.op_type} was converted by onnx's version converter", heir or editor.graph)
         return copies
 
-    def _ask(self, given: Sequence[bytes]) -> None:
+    def _convert_in_child(self, given: Sequence[bytes]) -> None:
         """Convert in a child process; a crash is located by bisection."""
         if not given:
             return
@@ -82,8 +82,8 @@ class OnnxConverter:
                 self._answers[given[0]] = error
             else:
                 middle = len(given) // 2
-                self._ask(given[:middle])
-                self._ask(given[middle:])
+                self._convert_in_child(given[:middle])
+                self._convert_in_child(given[middle:])
             return
         for asked, answer in zip(given, answers, strict=True):
             self._progress.check()

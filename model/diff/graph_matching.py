@@ -54,7 +54,7 @@ class GraphMatching:
         """Return the match of an object of either model."""
         return self.new_of.get(item) or self.old_of.get(item)
 
-    def take(self, other: GraphMatching) -> None:
+    def add_all(self, other: GraphMatching) -> None:
         """Add the matches of another matching."""
         self.new_of.update(other.new_of)
         self.old_of.update(other.old_of)
@@ -70,7 +70,7 @@ def match_graphs(old: Graph, new: Graph, known: GraphMatching, progress: Progres
         other.run()
         if other.cost() < best.cost():
             best = other
-    known.take(best.found)
+    known.add_all(best.found)
 
 
 class _Side:

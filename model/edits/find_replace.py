@@ -65,7 +65,7 @@ def find_replacements(
 def _found(
     graphs: Iterable[Graph], substitute: _Substitute, where: Collection[Where], nodes: Collection[Node] | None
 ) -> Iterator[Replacement | None]:
-    def look(target: Node | Value, kind: Where, field: str, text: str) -> Replacement | None:
+    def match(target: Node | Value, kind: Where, field: str, text: str) -> Replacement | None:
         after = substitute(text)
         return None if after == text else Replacement(target, kind, field, text, after)
 
@@ -73,19 +73,19 @@ def _found(
         chosen = graph.nodes if nodes is None else [n for n in graph.nodes if n in nodes]
         if "value names" in where:
             for value in graph.values() if nodes is None else _outputs(chosen):
-                yield look(value, "value names", "name", value.name)
+                yield match(value, "value names", "name", value.name)
         for node in chosen:
             yield None
             if "node names" in where:
-                yield look(node, "node names", "name", node.name)
+                yield match(node, "node names", "name", node.name)
             if "operator types" in where:
-                yield look(node, "operator types", "op_type", node.op_type)
+                yield match(node, "operator types", "op_type", node.op_type)
             if "texts" in where:
-                yield look(node, "texts", "doc_string", node.doc_string)
+                yield match(node, "texts", "doc_string", node.doc_string)
             if "attribute values" in where:
                 yield from (_in_value(node, attribute, substitute) for attribute in node.attributes.values())
             if "attribute names" in where:  # last: until then the values are found by the old ones
-                yield from (look(node, "attribute names", name, name) for name in node.attributes)
+                yield from (match(node, "attribute names", name, name) for name in node.attributes)
 
 
 def _outputs(nodes: Iterable[Node]) -> Iterator[Value]:

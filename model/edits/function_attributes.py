@@ -23,7 +23,7 @@ def formal_names(function: Function) -> tuple[str, ...]:
 def require(edit: Transaction, function: Function, name: str, place: int | None = None) -> None:
     """Make an attribute required: a new one, or one whose default is dropped."""
     if not name or name in function.attributes:
-        raise _taken(function, name)
+        raise _name_error(function, name)
     names = list(function.attributes)
     names.insert(len(names) if place is None else place, name)
     kept = tuple(default for default in function.attribute_defaults if default.name != name)
@@ -33,7 +33,7 @@ def require(edit: Transaction, function: Function, name: str, place: int | None 
 def set_default(edit: Transaction, function: Function, default: Attribute) -> None:
     """Set the default of an attribute, whether it is new, required or has another default."""
     if not default.name:
-        raise _taken(function, "")
+        raise _name_error(function, "")
     have = function.attribute_defaults
     index = next((i for i, old in enumerate(have) if old.name == default.name), len(have))
     required = tuple(name for name in function.attributes if name != default.name)
@@ -58,7 +58,7 @@ def rename(edit: Transaction, function: Function, old: str, new: str) -> None:
     if new == old:
         return
     if not new or new in formal_names(function):
-        raise _taken(function, new)
+        raise _name_error(function, new)
     set_signature(
         edit,
         function,
@@ -96,7 +96,7 @@ def _references(function: Function, name: str) -> Iterator[tuple[Node, Attribute
                     yield node, attribute
 
 
-def _taken(function: Function, name: str) -> ModelError:
+def _name_error(function: Function, name: str) -> ModelError:
     if not name:
         return ModelError("An attribute needs a name", "The name is empty.", function)
     have = ", ".join(formal_names(function))

@@ -221,7 +221,7 @@ def _change_attribute(edit: Transaction, node: Node, index: int, made: Attribute
     if made.name != old.name:
         rename_attribute(edit, node, old.name, made.name)
     elif made.kind is old.kind and made.value is not old.value and isinstance(made.value, (Tensor, SparseTensor)):
-        tensors.put(edit, tensors.TensorLocation(node, made.name), made.value)  # declared types follow
+        tensors.set_tensor_at(edit, tensors.TensorLocation(node, made.name), made.value)  # declared types follow
     else:
         edit.do(SetAttribute(node, made.name, made))
 

@@ -33,11 +33,11 @@ Remove = Callable[[Transaction], object]
 
 @dataclass(frozen=True, slots=True)
 class MessagePart:
-    """An entry that is a message: `path` is the path inside it, `put` stores what was read from the changed copy."""
+    """An entry that is a message: `path` is the path inside it, `store` stores what was read from the changed copy."""
 
     entry: Any
     codec: Codec
-    put: Callable[[Transaction, Any], object]
+    store: Callable[[Transaction, Any], object]
     path: Path
 
     def open(self) -> Editable:
@@ -48,7 +48,7 @@ class MessagePart:
         """Change a copy and replace the entry by it."""
         copy = self.open()
         how(copy)
-        self.put(edit, self.codec.read(copy))
+        self.store(edit, self.codec.read(copy))
 
     @property
     def can_set(self) -> bool:
@@ -116,42 +116,42 @@ def _part_at(target: object, field: str, rest: Path) -> MessagePart | None:
         return None
     change, entry = known.change, known.items(target)[index]
 
-    def put(edit: Transaction, made: Any) -> None:
+    def store(edit: Transaction, made: Any) -> None:
         change(edit, target, index, made)
 
     if isinstance(entry, Attribute) and below and below[0][0] == TENSOR_FIELDS.get(entry.kind):
-        return _part_of_value(entry, put, tuple(below))
-    return MessagePart(entry, known.codec, put, tuple(below))
+        return _part_of_value(entry, store, tuple(below))
+    return MessagePart(entry, known.codec, store, tuple(below))
 
 
 def _part_of_value(
-    attribute: Attribute, put: Callable[[Transaction, Attribute], object], path: Path
+    attribute: Attribute, store: Callable[[Transaction, Attribute], object], path: Path
 ) -> MessagePart | None:
     """Return a tensor in an attribute."""
     value: Any = attribute.value
     if not attribute.kind.is_list:
-        return _tensor_part(value, lambda edit, made: put(edit, replace(attribute, value=made)), path[1:])
+        return _tensor_part(value, lambda edit, made: store(edit, replace(attribute, value=made)), path[1:])
     index = path[0][1]
     if value is None or index >= len(value):
         return None
     return _tensor_part(
-        value[index], lambda edit, made: put(edit, replace(attribute, value=spliced(value, index, made))), path[1:]
+        value[index], lambda edit, made: store(edit, replace(attribute, value=spliced(value, index, made))), path[1:]
     )
 
 
 def _tensor_part(
-    held: Tensor | SparseTensor | None, put: Callable[[Transaction, Any], object], path: Path
+    held: Tensor | SparseTensor | None, store: Callable[[Transaction, Any], object], path: Path
 ) -> MessagePart | None:
     if isinstance(held, Tensor):
         if not isinstance(held, ProtoTensor) and is_stored_outside(held):
             return None  # its values go to a data file that is not written yet
-        return MessagePart(held, TENSOR_CODEC, put, path)
+        return MessagePart(held, TENSOR_CODEC, store, path)
     if held is None or not path:
         return None
 
     def changed(edit: Transaction, made: Any, field: str) -> None:
         parts = {"values": held.values, "indices": held.indices, "shape": held.shape, field: made}
-        put(edit, SparseTensor(**parts, source=held.source))
+        store(edit, SparseTensor(**parts, source=held.source))
 
     if path[0][0] == "dims":
         return MessagePart(held.shape, DIMS_CODEC, partial(changed, field="shape"), path)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from onnx_workbench.model.edits.properties import with_entry, with_key
-from onnx_workbench.model.edits.tensors import TensorLocation, put, tensor_at
+from onnx_workbench.model.edits.tensors import TensorLocation, set_tensor_at, tensor_at
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Value
@@ -20,12 +20,12 @@ def set_tensor_name(edit: Transaction, place: TensorLocation, text: str, part: P
     """Set a tensor's name; ModelError for an initializer, whose name is that of its value."""
     if isinstance(place.owner, Value) and part == "values":
         raise ModelError("An initializer has the name of its value", "Rename the value instead.", place.owner)
-    _put(edit, place, part, _part(place, part).with_texts(name=text))
+    _replace_part(edit, place, part, _part(place, part).with_texts(name=text))
 
 
 def describe_tensor(edit: Transaction, place: TensorLocation, text: str, part: Part = "values") -> None:
     """Set the doc_string of a tensor."""
-    _put(edit, place, part, _part(place, part).with_texts(doc_string=text))
+    _replace_part(edit, place, part, _part(place, part).with_texts(doc_string=text))
 
 
 def set_tensor_metadata(
@@ -50,14 +50,14 @@ def _part(place: TensorLocation, part: Part) -> Tensor:
 
 
 def _put_metadata(edit: Transaction, place: TensorLocation, part: Part, entries: Mapping[str, str]) -> None:
-    _put(edit, place, part, _part(place, part).with_texts(metadata=entries))
+    _replace_part(edit, place, part, _part(place, part).with_texts(metadata=entries))
 
 
-def _put(edit: Transaction, place: TensorLocation, part: Part, made: Tensor) -> None:
+def _replace_part(edit: Transaction, place: TensorLocation, part: Part, made: Tensor) -> None:
     old = tensor_at(place)
     if not isinstance(old, SparseTensor):
-        put(edit, place, made)
+        set_tensor_at(edit, place, made)
     elif part == "values":
-        put(edit, place, SparseTensor(made, old.indices, old.shape, old.source))
+        set_tensor_at(edit, place, SparseTensor(made, old.indices, old.shape, old.source))
     else:
-        put(edit, place, SparseTensor(old.values, made, old.shape, old.source))
+        set_tensor_at(edit, place, SparseTensor(old.values, made, old.shape, old.source))

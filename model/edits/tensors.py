@@ -1,7 +1,7 @@
 """Change the values of tensors: initializers, Constant nodes and tensor attributes.
 
-Functions that compute a new tensor are pure and may take long: run them off the GUI thread for large tensors. `put` is
-the edit that stores the result.
+Functions that compute a new tensor are pure and may take long: run them off the GUI thread for large tensors.
+`set_tensor_at` is the edit that stores the result.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def tensor_at(place: TensorLocation) -> Tensor | SparseTensor | None:
     return found if isinstance(found, (Tensor, SparseTensor)) else None
 
 
-def put(edit: Transaction, place: TensorLocation, tensor: Tensor | SparseTensor) -> None:
+def set_tensor_at(edit: Transaction, place: TensorLocation, tensor: Tensor | SparseTensor) -> None:
     """Replace the tensor at a location; declared types that no longer fit follow."""
     owner = place.owner
     if isinstance(owner, Value):
@@ -81,7 +81,7 @@ def _put_attribute(edit: Transaction, node: Node, place: TensorLocation, tensor:
         raise ModelError(f"{node.title} has no attribute {place.attribute}", "It was removed.", node)
     kind = AttributeKind.SPARSE_TENSOR if isinstance(tensor, SparseTensor) else AttributeKind.TENSOR
     if kind is not old.kind.element and node.op_type == "Constant" and not node.domain:
-        put(edit, TensorLocation(node), tensor)
+        set_tensor_at(edit, TensorLocation(node), tensor)
         return
     value: Any = tensor
     if place.index is not None:

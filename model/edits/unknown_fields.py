@@ -55,7 +55,7 @@ def add_unknown(edit: Transaction, host: Host, inner: Path, path: Path, number: 
     `text` is an integer, or ``bytes`` followed by hexadecimal. `host` and `inner` as for `change_unknown`.
     """
     contents = contents_of(edit.model)
-    keys, held, beside = _held(contents, path)
+    keys, held, beside = _message_at(contents, path)
     known = held.message
     found = integer(number, 32, signed=False)
     if not 1 <= found <= _LARGEST_NUMBER or found in _RESERVED:
@@ -71,7 +71,7 @@ def add_unknown(edit: Transaction, host: Host, inner: Path, path: Path, number: 
     edit.do(SetField(host, "unknown_changes", (*host.unknown_changes, change)))
 
 
-def _held(contents: RawContents, path: Path) -> tuple[list[str], RawField, list[RawField]]:
+def _message_at(contents: RawContents, path: Path) -> tuple[list[str], RawField, list[RawField]]:
     """Return the keys of the messages on a path, the message at its end, and its fields."""
     keys: list[str] = []
     held, found = root(contents), list(fields(contents, root(contents)))
@@ -109,7 +109,7 @@ def _named(inner: Path, keys: list[str]) -> tuple[tuple[str, int, str], ...]:
 
 def _message(contents: RawContents, path: Path) -> tuple[list[str], list[RawField]]:
     """Return the sibling fields, the field at a path, and the keys of the messages on the way."""
-    keys, _, found = _held(contents, path[:-1])
+    keys, _, found = _message_at(contents, path[:-1])
     if not any(field.key == path[-1] and field.schema is None for field in found):
         raise ModelError(f"There is no {path[-1][0]} here", "The model changed meanwhile.")
     return keys, found

@@ -72,14 +72,14 @@ class Cloner:
         for value in graph.values(self._progress):
             if value not in self.values:
                 self.value(value)
-        copy.inputs = Values(self._known(v) for v in graph.inputs)
-        copy.initializers = [self._known(v) for v in graph.initializers]
-        copy.declared = Values(self._known(v) for v in graph.declared)
+        copy.inputs = Values(self._cloned(v) for v in graph.inputs)
+        copy.initializers = [self._cloned(v) for v in graph.initializers]
+        copy.declared = Values(self._cloned(v) for v in graph.declared)
         for value in (*copy.inputs, *copy.initializers, *copy.declared):
             value.graph = copy
         copy.quantization_annotations = tuple(
             QuantizationAnnotation(
-                self._known(a.value), tuple((key, self._known(v)) for key, v in a.parameters), a.source
+                self._cloned(a.value), tuple((key, self._cloned(v)) for key, v in a.parameters), a.source
             )
             for a in graph.quantization_annotations
         )
@@ -101,7 +101,7 @@ class Cloner:
         found = self.values.get(value, value)
         return Value(value.name, value.type) if found is None else found
 
-    def _known(self, value: Value) -> Value:
+    def _cloned(self, value: Value) -> Value:
         found = self.values.get(value, value)
         return value if found is None else found
 

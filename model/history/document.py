@@ -172,7 +172,7 @@ class Document:
         self._state_listeners: list[Callable[[], None]] = []
         self._before_change: list[Callable[[], None]] = []
         self._gesture_open = False
-        self._is_telling = False
+        self._is_notifying = False
 
     # -- editing ---------------------------------------------------------------------------------------------
 
@@ -217,7 +217,7 @@ class Document:
             self.current.latest = entry
             self.current = entry
         self._gesture_open = bool(merge)
-        self._tell(tuple(transaction._steps), tuple(transaction._inverses), title, "edit")
+        self._notify(tuple(transaction._steps), tuple(transaction._inverses), title, "edit")
 
     def _number(self, entry: HistoryEntry) -> None:
         """Give an entry an id of its own; each state of the model has one."""
@@ -270,7 +270,7 @@ class Document:
         self.current = entry.parent
         self.current.latest = entry
         self._gesture_open = False
-        self._tell(steps, inverses, entry.title, "undo")
+        self._notify(steps, inverses, entry.title, "undo")
         return True
 
     def redo(self) -> bool:
@@ -284,7 +284,7 @@ class Document:
         entry.inverses = list(self._applied(steps, "redo", entry))
         self.current = entry
         self._gesture_open = False
-        self._tell(steps, tuple(entry.inverses), entry.title, "redo")
+        self._notify(steps, tuple(entry.inverses), entry.title, "redo")
         return True
 
     def _applied(self, steps: Sequence[Step], kind: ChangeKind, target: HistoryEntry) -> tuple[Step, ...]:
@@ -333,7 +333,7 @@ class Document:
 
     def _require_quiet(self) -> None:
         """Refuse changes during notification: listeners not yet notified would get the changes in the wrong order."""
-        if self._is_telling:
+        if self._is_notifying:
             msg = "an edit by a listener that is being called for another"
             raise RuntimeError(msg)
 
@@ -433,14 +433,14 @@ class Document:
     def _tell_before(self) -> None:
         _tell_all(self._before_change)
 
-    def _tell(self, steps: tuple[Step, ...], inverses: tuple[Step, ...], title: str, kind: ChangeKind) -> None:
+    def _notify(self, steps: tuple[Step, ...], inverses: tuple[Step, ...], title: str, kind: ChangeKind) -> None:
         self.revision += 1
         change = Change(self.revision, self.current.id, steps, inverses, title, kind)
-        self._is_telling = True
+        self._is_notifying = True
         try:
             _tell_all(self._listeners, change)
         finally:
-            self._is_telling = False
+            self._is_notifying = False
 
 
 def _apply_all(steps: Iterable[Step], listeners: Sequence[StepListener], inverses: list[Step]) -> None:

@@ -21,7 +21,7 @@ class WriteReferences(Protocol):
     def tensor(self, tensor: Tensor) -> Any:
         """Return a reference to a tensor of the opened file instead of its values; None if it is not one."""
 
-    def put(self, piece: Payload) -> Any:
+    def store(self, piece: Payload) -> Any:
         """A reference to bytes that are too many for a line; None when they must be in it all the same."""
 
 

@@ -255,7 +255,7 @@ class RemoveNode(BaseStep):
         graph.nodes._remove(node)
         _disown(node)
         if known := _lookup(graph):
-            known.gone()
+            known.use_removed()
         return InsertNode(graph, node, before)
 
 
@@ -367,7 +367,7 @@ class MoveUses(BaseStep):
             levels[_level(user)] = None
         for level in levels:
             if known := _lookup(level):
-                known.taken(target)
+                known.value_used(target)
         return MoveUses(target, source, self.uses, before)
 
 

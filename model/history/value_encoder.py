@@ -87,7 +87,7 @@ class ValueEncoder:
             entry["metadata"] = dict(tensor.metadata)
         assert isinstance(kind, ElementType)
         source = PackedSource(tensor, kind)
-        if source.size > _LARGE and (put := self._references.put(Payload(source, 0, source.size))):
+        if source.size > _LARGE and (put := self._references.store(Payload(source, 0, source.size))):
             entry["at"] = put
             return entry
         values = tensor.numpy()
@@ -101,8 +101,8 @@ class ValueEncoder:
 
     def _piece(self, piece: bytes | Payload) -> Any:
         if isinstance(piece, Payload):
-            return self._references.put(piece) or _base64(piece.read())
-        put = self._references.put(Payload(BytesSource(piece), 0, len(piece))) if len(piece) > _LARGE else None
+            return self._references.store(piece) or _base64(piece.read())
+        put = self._references.store(Payload(BytesSource(piece), 0, len(piece))) if len(piece) > _LARGE else None
         return put or _base64(piece)
 
     def sparse_tensor(self, tensor: SparseTensor) -> dict[str, Any]:

@@ -433,7 +433,7 @@ class Inference:
             with self._faults.within(graph, node) as found:
                 self._answers[key] = self._answer(function, formal, given, depth, first), found
         result, found = self._answers[key]
-        self._faults.take(found)
+        self._faults.add_all(found)
         return result
 
     def _answer(

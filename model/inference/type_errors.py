@@ -37,7 +37,7 @@ class TypeErrors:
         yield self.found
         self.found, (self._calls, self._is_sure) = outer, before
 
-    def take(self, found: Mapping[tuple[Spot, tuple[Spot, ...]], TypeFault]) -> None:
+    def add_all(self, found: Mapping[tuple[Spot, tuple[Spot, ...]], TypeFault]) -> None:
         """Add the errors of a function for a call, which in a branch may never be executed."""
         for key, fault in found.items():
             known = self.found.get(key)
@@ -73,13 +73,13 @@ class TypeErrors:
         kinds = [_kind(visible.get(name)) for name in node.input]
         key = (domain, node.op_type, imports.get(domain), len(node.output), *kinds)
         if key not in self._taken:
-            self._taken[key] = self._ask(node, domain, kinds, imports)
+            self._taken[key] = self._try_alone(node, domain, kinds, imports)
         refused = self._taken[key]
         if refused is not None:
             self.note(graph, node, visible, refused)
 
     @staticmethod
-    def _ask(node: Any, domain: str, kinds: Sequence[Any], imports: Mapping[str, int]) -> InferenceRefused | None:
+    def _try_alone(node: Any, domain: str, kinds: Sequence[Any], imports: Mapping[str, int]) -> InferenceRefused | None:
         given = {}
         for name, kind in zip(node.input, kinds, strict=True):
             if name and kind is None:

@@ -255,9 +255,9 @@ class TensorMessage:
         if path or name not in _DATA:
             add_field(self.message, path, name, text)
         elif name == "raw_data":
-            self._put(name, hexadecimal(text))
+            self._set_content(name, hexadecimal(text))
         else:
-            self._put(name, self._content(name) + self._encoded(name, text))
+            self._set_content(name, self._content(name) + self._encoded(name, text))
 
     def missing(self, path: Path) -> dict[str, str]:
         """Return the fields that can be added to the message at a path, with the prompt for each."""
@@ -282,7 +282,7 @@ class TensorMessage:
             raise ModelError(f"{name} has {size:,} bytes", "So much is edited as a tensor, not here.")
         return b"".join(piece.read() if isinstance(piece, Payload) else piece for piece in pieces)
 
-    def _put(self, name: str, content: bytes) -> None:
+    def _set_content(self, name: str, content: bytes) -> None:
         if len(content) >= _LARGE:
             if self._files.table is None:
                 self._files = TensorFiles(PayloadTable(), self._files.folder)
@@ -305,7 +305,7 @@ class TensorMessage:
     def _splice(self, name: str, index: int, element: bytes) -> None:
         content = self._content(name)
         start, end = self._span(name, index, content)
-        self._put(name, content[:start] + element + content[end:])
+        self._set_content(name, content[:start] + element + content[end:])
 
     @staticmethod
     def _span(name: str, index: int, content: bytes) -> tuple[int, int]:
@@ -332,11 +332,11 @@ class TensorMessage:
         tensor = self.tensor
         if not tensor.problem and len(data) != tensor.nbytes:
             raise ModelError(f"{len(data):,} bytes were given", f"Type and shape need {tensor.nbytes:,}.")
-        self._put("raw_data", data)
+        self._set_content("raw_data", data)
 
     def _set_line(self, offset: int, data: bytes) -> None:
         content = self._content("raw_data")
         held = len(content[offset : offset + LINE])
         if len(data) != held:
             raise ModelError(f"{held} bytes stand in this line", f"{len(data)} were given.")
-        self._put("raw_data", content[:offset] + data + content[offset + held :])
+        self._set_content("raw_data", content[:offset] + data + content[offset + held :])

@@ -84,7 +84,7 @@ class NameIndex:
     def values(self, name: str) -> Iterator[Value]:
         """Return every value of this name; several only for shadowed or duplicate names."""
         self._settle_all()
-        return (v for v in list(_held(self._values, name)) if v.name == name and _is_in(v, self._root))
+        return (v for v in list(_holders_of(self._values, name)) if v.name == name and _is_in(v, self._root))
 
     def is_common(self, name: str) -> bool:
         """Return whether many values have this name, so that it takes long to look through them."""
@@ -99,7 +99,7 @@ class NameIndex:
     def nodes(self, name: str) -> Iterator[Node]:
         """Return every node of this name."""
         self._settle_all()
-        for node in list(_held(self._nodes, name)):
+        for node in list(_holders_of(self._nodes, name)):
             if node.name == name and self._has(node):
                 yield node
 
@@ -138,15 +138,15 @@ class NameIndex:
             if self._came:
                 node, _ = self._came.popitem()
                 if self._has(node):
-                    _hold(self._nodes, node)
+                    _add_holder(self._nodes, node)
                     self.used(*node.inputs, *node.outputs)
                 return True
             if self._renamed:
                 thing, _ = self._renamed.popitem()
                 if isinstance(thing, Node):
-                    _hold(self._nodes, thing)
+                    _add_holder(self._nodes, thing)
                 else:
-                    _hold(self._values, thing)
+                    _add_holder(self._values, thing)
                 return True
             for nodes, is_in_order in ((self._takers, _is_in_place), (self._makers, _is_before_users)):
                 if nodes:
@@ -174,7 +174,7 @@ class NameIndex:
         """Values are mentioned that were not before."""
         for value in values:
             if value is not None:
-                _hold(self._values, value)
+                _add_holder(self._values, value)
 
     def node_came(self, node: Node) -> None:
         """A node with all that is in it is in the tree."""
@@ -200,7 +200,7 @@ class NameIndex:
         else:
             self._order_is(None)
 
-    def taken(self, value: Value) -> None:
+    def value_used(self, value: Value) -> None:
         """A value is what others take, or graphs return, from now on."""
         self.used(value)
         if not self._sorted:
@@ -215,7 +215,7 @@ class NameIndex:
         else:
             self._order_is(None)
 
-    def gone(self) -> None:
+    def use_removed(self) -> None:
         """Something was taken away: what was sorted still is."""
         if not self._sorted:
             self._order_is(None)
@@ -229,20 +229,20 @@ class NameIndex:
         values, nodes = self._values, self._nodes
         for graph in root.walk():
             for value in (*graph.inputs, *graph.initializers, *graph.outputs, *graph.declared):
-                _hold(values, value)
+                _add_holder(values, value)
             for count, node in enumerate(graph.nodes):
                 if not count % _BREATH:
                     yield
-                _hold(nodes, node)
+                _add_holder(nodes, node)
                 for output in node.outputs:
                     if output is not None:
-                        _hold(values, output)
+                        _add_holder(values, output)
                 for used in node.inputs:
                     if used is not None and used.producer is None:
-                        _hold(values, used)
+                        _add_holder(values, used)
 
 
-def _hold(holders: _Holders[_Thing], thing: _Thing) -> None:
+def _add_holder(holders: _Holders[_Thing], thing: _Thing) -> None:
     present = holders.setdefault(thing.name, thing)
     if present is thing:
         return
@@ -252,7 +252,7 @@ def _hold(holders: _Holders[_Thing], thing: _Thing) -> None:
         holders[thing.name] = {present: None, thing: None}
 
 
-def _held(holders: _Holders[_Thing], name: str) -> Iterable[_Thing]:
+def _holders_of(holders: _Holders[_Thing], name: str) -> Iterable[_Thing]:
     found = holders.get(name)
     return () if found is None else found if isinstance(found, dict) else (found,)
 

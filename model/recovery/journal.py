@@ -72,7 +72,7 @@ class Journal:
     def _log_on(self, baseline: Baseline, state: HistoryEntry, follows: Path | None = None) -> JournalLog:
         log = JournalLog(self._document, state, BaseFile(""), baseline.journal, failed=self._failed, follows=follows)
         if baseline.problem:
-            log.give_up(baseline.problem)
+            log.stop(baseline.problem)
         return log
 
     @property
@@ -122,9 +122,9 @@ class Journal:
                 ahead = WriteAheadLog(self, self._log.store(), recording, progress)
         return ahead
 
-    def look(self) -> None:
+    def check_background_errors(self) -> None:
         """Take notice of what writing in the background ran into."""
-        self._log.look()
+        self._log.check_background_errors()
 
     def close(self) -> None:
         """The document is closed: saved or given up. Nothing is left to recover."""
@@ -133,7 +133,7 @@ class Journal:
         self.expect_nothing()
         self._log.remove()
         for call in list(self._until_kept):
-            self._let_go(call)
+            self._run_deferred(call)
 
     def begin(self, kind: ChangeKind, target: HistoryEntry | None) -> bool:
         """A change of the document begins; whether a log is to write its steps."""
@@ -224,9 +224,9 @@ class Journal:
     def _pass_on(self) -> None:
         """Have the pending callbacks called once all is written."""
         for call in list(self._until_kept if not self.problem else ()):
-            self._log.after(partial(self._let_go, call))
+            self._log.after(partial(self._run_deferred, call))
 
-    def _let_go(self, call: Callable[[], object]) -> None:
+    def _run_deferred(self, call: Callable[[], object]) -> None:
         if call in self._until_kept:
             self._until_kept.remove(call)
             call()

@@ -164,7 +164,7 @@ class JournalFiles:
             self._write_line(f'{json_text(begun)[:-1]},"steps":[{",".join(steps)}]}}')
             written.append(True)
 
-        self._put(write, lambda: ended(bool(written)))
+        self._enqueue(write, lambda: ended(bool(written)))
         return begun["ahead"]
 
     def after(self, call: Callable[[], object]) -> None:
@@ -172,7 +172,7 @@ class JournalFiles:
         if self._thread is None:
             call()
         else:
-            self._put(call)
+            self._enqueue(call)
 
     def flush(self) -> None:
         """Wait until all is written."""
@@ -197,7 +197,7 @@ class JournalFiles:
 
     # -- writing, on either thread -----------------------------------------------------------------------------
 
-    def _put(self, job: Callable[[], object], ended: Callable[[], object] = lambda: None) -> None:
+    def _enqueue(self, job: Callable[[], object], ended: Callable[[], object] = lambda: None) -> None:
         """Have the thread do it, if it has run into nothing by then, and call `ended` in any case."""
 
         def do() -> None:

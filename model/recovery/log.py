@@ -189,7 +189,7 @@ class JournalLog:
         else:
             self._store.after(call)
 
-    def look(self) -> None:
+    def check_background_errors(self) -> None:
         """Take notice of what writing in the background ran into."""
         if self._store is not None and self._store.problem is not None:
             self.run_into(self._store.problem)
@@ -198,9 +198,9 @@ class JournalLog:
         """Trouble with the journal, of whatever kind, is no trouble for the edit."""
         if isinstance(error, Cancelled):
             raise error
-        self.give_up(reason_of(error))
+        self.stop(reason_of(error))
 
-    def give_up(self, reason: str) -> None:
+    def stop(self, reason: str) -> None:
         """Write no more; `problem` says why."""
         self.problem = f"Edits are not being kept for recovery: {reason}."
         self.remove()
@@ -218,7 +218,7 @@ class JournalLog:
     def _put_down(self, line: dict[str, Any], *, with_steps: bool = False) -> None:
         problem = self._recorder.problem
         if with_steps:
-            line["steps"] = [entry for entry, _ in self._recorder.take() if entry is not None]
+            line["steps"] = [entry for entry, _ in self._recorder.drain() if entry is not None]
         if problem is not None:
             self.run_into(problem)
         if not self.problem:

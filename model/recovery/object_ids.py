@@ -185,7 +185,7 @@ class WrittenIds:
         number = self._holders.get(id(tensor))
         return None if number is None else [number]
 
-    def put(self, piece: Payload) -> list[Any]:
+    def store(self, piece: Payload) -> list[Any]:
         """Return the location of bytes: in the base file, or else written beside the journal."""
         if piece.source is self._source:
             return ["base", piece.offset, piece.length]

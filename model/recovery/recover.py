@@ -235,7 +235,7 @@ def _redo(replay: _Replay, lines: Iterable[dict[str, Any] | Damage], tried: Path
             break
         if "format" in line:
             try:
-                replay.begin(line["objects"])
+                replay.set_objects(line["objects"])
             except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
                 raise ModelError("The journal is damaged", f"{error!r}. It was kept as {tried}.") from error
             except ModelError as error:
@@ -263,7 +263,7 @@ class _Replay:
         self._references = self._reading()
         self._ahead: dict[int, tuple[Iterator[dict[str, Any]], ReadIds]] = {}  # steps written before they were made
 
-    def begin(self, objects: Mapping[str, Any]) -> None:
+    def set_objects(self, objects: Mapping[str, Any]) -> None:
         """The model is as its file holds it; `objects` says which ids what is in it has in the journal."""
         self._objects = read_base_ids(self.document.model, objects)
         self._tensors = {

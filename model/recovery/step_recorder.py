@@ -50,7 +50,7 @@ class StepRecorder:
         if self._problem is not None and self._problem[0] >= left:
             self._problem = None
 
-    def take(self) -> list[tuple[dict[str, Any] | None, list[int]]]:
+    def drain(self) -> list[tuple[dict[str, Any] | None, list[int]]]:
         """The steps since the last call: of each its entry, if there is one, and the ids of what it brought in."""
         steps, self._steps, self._problem = self._steps, [], None
         return steps

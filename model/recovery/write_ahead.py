@@ -82,7 +82,7 @@ class Recording:
 
     def _put_part(self) -> None:
         self.problem = self.problem or self._recorder.problem
-        steps = self._recorder.take()
+        steps = self._recorder.drain()
         with errors_to(self._run_into):
             text = json_text([entry for entry, _ in steps if entry is not None], self._recorder.content)
             if text != "[]":

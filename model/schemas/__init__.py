@@ -5,13 +5,13 @@ The first lookup imports the onnx package (about 0.2 s): do it off the GUI threa
 
 from onnx_workbench.model.schemas.registry import (
     find,
-    forget,
     has_changed,
     is_loaded,
     newest_opset,
     operators,
     preload,
     register,
+    unregister,
     versions,
 )
 from onnx_workbench.model.schemas.schema import AttributeSchema, Parameter, Schema
@@ -21,12 +21,12 @@ __all__ = [
     "Parameter",
     "Schema",
     "find",
-    "forget",
     "has_changed",
     "is_loaded",
     "newest_opset",
     "operators",
     "preload",
     "register",
+    "unregister",
     "versions",
 ]

@@ -93,7 +93,7 @@ def register(schemas: Iterable[Schema]) -> None:
         _registered[key] = by_version | {since: (*by_version.get(since, ()), schema)}
 
 
-def forget(schemas: Iterable[Schema]) -> None:
+def unregister(schemas: Iterable[Schema]) -> None:
     """Undo `register`, when the document is closed."""
     for schema in schemas:
         key, since = (schema.domain, schema.name), schema.since_version

@@ -52,7 +52,7 @@ class ObjectNames:
             self._index = None
 
     @property
-    def _known(self) -> _Index:
+    def _names_before(self) -> _Index:
         """The names when the edit began: every step is written, or read, before it is applied."""
         if self._index is None:
             self._index, self._is_same = _Index(self._model), True
@@ -64,13 +64,13 @@ class ObjectNames:
         """Return the name of an object; None for one that was not in the model when the edit began and was not added
         since.
         """
-        known = self._known.references.get(target)  # first, so that it is looked up while the edit begins
+        known = self._names_before.references.get(target)  # first, so that it is looked up while the edit begins
         return self._made_names.get(target, known)
 
     def new(self, made: Any) -> str:
         """A name for what a step brings along, until it is in the model."""
         self._count += 1
-        while self._known.is_taken(reference := f"new {self._count}"):
+        while self._names_before.is_taken(reference := f"new {self._count}"):
             self._count += 1
         self._made_names[made] = reference
         return reference
@@ -79,7 +79,7 @@ class ObjectNames:
         """The initializer of the main graph that held it when the script begins."""
         return self._holders.get(id(tensor))
 
-    def put(self, _piece: Payload) -> Any:
+    def store(self, _piece: Payload) -> Any:
         """A script stands alone: the values are in it."""
         return None
 
@@ -102,7 +102,7 @@ class ObjectNames:
 
     def find(self, reference: Any, kind: type[Any]) -> Any:
         """The object that had a name when the edit began, or came with it."""
-        known = self._known.found[kind].get(reference)
+        known = self._names_before.found[kind].get(reference)
         found = self._made.get(reference, known)
         if not isinstance(found, kind):
             raise ModelError(f"There is no {kind.__name__.lower()} {reference!r}", "The script does not fit the model.")
@@ -124,9 +124,9 @@ class _Index:
         self.found: dict[type[Any], dict[Any, Any]] = {
             kind: {} for kind in (Model, Function, TrainingInfo, Graph, Node, Value)
         }
-        self._put(Model, {"model": model})
-        self._put(TrainingInfo, dict(enumerate(model.training_info)))
-        self._put(Function, _told_apart(("::".join(f.key).removesuffix("::"), f) for f in model.functions))
+        self._add_names(Model, {"model": model})
+        self._add_names(TrainingInfo, dict(enumerate(model.training_info)))
+        self._add_names(Function, _told_apart(("::".join(f.key).removesuffix("::"), f) for f in model.functions))
         for path, root in self._roots(model):
             self._take_in(path, root)
         self._take_in_undefined(model)
@@ -150,10 +150,10 @@ class _Index:
         pending = [(path, root)]
         while pending:
             path, graph = pending.pop()
-            self._put(Graph, {path: graph})
+            self._add_names(Graph, {path: graph})
             nodes = _told_apart((_node_name(node), node) for node in graph.nodes)
-            self._put(Node, nodes, self.prefix(graph))
-            self._put(Value, _told_apart((value.name, value) for value in _defined(graph)), self.prefix(graph))
+            self._add_names(Node, nodes, self.prefix(graph))
+            self._add_names(Value, _told_apart((value.name, value) for value in _defined(graph)), self.prefix(graph))
             bodies = [
                 (f"{path}/{name}.{which}", body)
                 for name, node in nodes.items()
@@ -169,14 +169,14 @@ class _Index:
             annotated = (v for a in graph.quantization_annotations for v in (a.value, *(v for _, v in a.parameters)))
             for value in chain(used, graph.outputs, graph.declared, annotated):
                 if value is not None and value not in self.references:
-                    self._put(Value, {value.name: value}, self.prefix(graph.root))
+                    self._add_names(Value, {value.name: value}, self.prefix(graph.root))
 
     def prefix(self, graph: Graph) -> str:
         """Return the prefix of the names in a graph."""
         path = self.references[graph]
         return "" if path == "main" else f"{path}: "
 
-    def _put(self, kind: type[Any], named: Mapping[Any, Any], prefix: str = "") -> None:
+    def _add_names(self, kind: type[Any], named: Mapping[Any, Any], prefix: str = "") -> None:
         found = self.found[kind]
         for name, target in named.items():
             reference = prefix + name if prefix else name

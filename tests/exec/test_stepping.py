@@ -65,7 +65,7 @@ def test_what_is_told_of_steps_is_what_the_result_has(until: int) -> None:
     stepper = Session(parse(text)).steps({"x": X, "z": X[:2]}, observer=heard.extend)
     for _ in range(until):
         stepper.step()
-    stepper.go_on()
+    stepper.resume()
     nodes = list(stepper.result().nodes)
     assert heard == nodes
     assert [one.state.name for one in nodes] == ["DONE", "FAILED", "DONE", "SKIPPED", "DONE"]
@@ -83,7 +83,7 @@ def test_what_a_person_thinks_over_is_no_time_of_the_run(monkeypatch: pytest.Mon
     assert stepper.step()
     thought[0] += 5000.0
     assert stepper.result().seconds < 1000.0
-    stepper.go_on()
+    stepper.resume()
     result = stepper.result()
     assert result.ok
     assert result.seconds < 1000.0
@@ -102,9 +102,9 @@ def test_what_a_person_thinks_over_is_no_time_of_the_run(monkeypatch: pytest.Mon
 def test_breakpoints(breakpoint_: Any, position: int, reason: str) -> None:
     model = parse(CHAIN.replace("{\n  a", "<float[7] a> {\n  a", 1))
     stepper = Session(model).steps({"x": X}, breakpoints=[breakpoint_(model)])
-    assert reason in stepper.go_on()
+    assert reason in stepper.resume()
     assert stepper.position == position
-    stepper.go_on()
+    stepper.resume()
     assert stepper.done
 
 
@@ -130,7 +130,7 @@ def test_a_breakpoint_in_a_body_stops_in_each_turn() -> None:
     add = next(n for n in body.nodes if n.op_type == "Add")
     stepper = loop_stepper(model, breakpoints=[Breakpoint(node=add)])
     seen = []
-    while reason := stepper.go_on():
+    while reason := stepper.resume():
         assert reason.startswith("in ")
         assert "before" in reason
         assert stepper.position == 1
@@ -142,7 +142,7 @@ def test_a_breakpoint_in_a_body_stops_in_each_turn() -> None:
     assert seen == sorted(seen)
     assert seen[0] == 0
     whole = loop_stepper(model)
-    whole.go_on()
+    whole.resume()
     np.testing.assert_array_equal(stepper.result().values["y"], whole.result().values["y"])
     assert stepper.result().ok
 
@@ -150,13 +150,13 @@ def test_a_breakpoint_in_a_body_stops_in_each_turn() -> None:
 def test_a_condition_in_a_body_stops_where_it_first_holds() -> None:
     model = parse(LOOP)
     stepper = loop_stepper(model, breakpoints=[Breakpoint(condition="above", limit=2.5)])
-    reason = stepper.go_on()
+    reason = stepper.resume()
     assert "after" in reason
     assert "above 2.5" in reason
     assert stepper.position == 1
-    assert stepper.go_on()  # the value that the loop gives, its own breakpoint or the next in the body
+    assert stepper.resume()  # the value that the loop gives, its own breakpoint or the next in the body
     stepper.step()
-    while stepper.go_on():
+    while stepper.resume():
         pass
     assert stepper.result().ok
 
@@ -166,7 +166,7 @@ def test_steps_from_inside_a_body_go_node_by_node_and_turn_by_turn_and_lead_out(
     body = next(g for n in model.graph.nodes for g in n.bodies)
     _, draw, add = body.nodes
     stepper = loop_stepper(model, breakpoints=[Breakpoint(node=draw)])
-    stepper.go_on()
+    stepper.resume()
     assert stepper.next_node == ((), draw)
     seen = []
     while stepper.position == 1:
@@ -179,9 +179,9 @@ def test_steps_from_inside_a_body_go_node_by_node_and_turn_by_turn_and_lead_out(
     assert len(seen) == 8  # from the second node of the first turn to the last of the third
     assert len({carried for _, carried in seen}) == 3
     assert stepper.next_node == ((), node(model, "y"))
-    assert stepper.go_on() == ""
+    assert stepper.resume() == ""
     whole = loop_stepper(model)
-    whole.go_on()
+    whole.resume()
     np.testing.assert_array_equal(stepper.result().values["z"], whole.result().values["z"])
 
 
@@ -226,7 +226,7 @@ def test_a_loop_that_was_stopped_in_goes_on_with_the_turn_it_was_in(
     monkeypatch.setattr(Executor, "run_body", lambda run, *given: bodies.append(given) or run_body(run, *given))
     stepper = Session(model).steps(feeds, breakpoints=[Breakpoint(node=add)])
     seen = []
-    while stepper.go_on():
+    while stepper.resume():
         seen.append(float(stepper.result().find(add.inputs[0])[0]))
     assert len(seen) == 20
     assert draws or len(bodies) == 4 + 4 * 5 + 2 * 20  # each turn, and at each stop the two that it is in
@@ -235,10 +235,10 @@ def test_a_loop_that_was_stopped_in_goes_on_with_the_turn_it_was_in(
     for name in ("y", "z"):
         np.testing.assert_array_equal(result.values[name], whole.values[name])
     again = Session(model).steps(feeds, breakpoints=[Breakpoint(node=add)])
-    again.go_on()
+    again.resume()
     for _ in range(6):
         again.step()
-    again.go_on()
+    again.resume()
     assert float(again.result().find(add.inputs[0])[0]) in seen
 
 
@@ -258,7 +258,7 @@ def test_each_sequence_of_a_batch_goes_on_with_its_own_turn(lengths: str) -> Non
     neg = node(model, "v")
     stepper = Session(model).steps(feeds, breakpoints=[Breakpoint(node=neg)])
     seen = []
-    while stepper.go_on() and len(seen) < 9:
+    while stepper.resume() and len(seen) < 9:
         seen.append(float(stepper.result().find(neg.inputs[0])[0]))
     assert seen == [x for row, n in zip(sequences, lengths.split(","), strict=True) for x in row[: int(n)].cumsum()]
     for name in ("y", "z"):
@@ -277,7 +277,7 @@ def test_a_sequence_goes_on_with_the_element_it_was_in(monkeypatch: pytest.Monke
     absolute = node(model, "b")
     stepper = Session(model).steps(feeds, breakpoints=[Breakpoint(node=absolute)])
     seen = []
-    while stepper.go_on():
+    while stepper.resume():
         seen.append(float(stepper.result().find(absolute.inputs[0])[0]))
     assert seen == [0, -1, -2, -3, -4]
     assert len(bodies) == 5 + 5  # each element, and after each stop once more the one it is in
@@ -302,7 +302,7 @@ def test_a_step_inside_a_body_goes_over_the_bodies_in_it_and_out_of_them() -> No
 
     def way(start: Node) -> list[str]:
         stepper = Session(model).steps(feeds, breakpoints=[Breakpoint(node=start)])
-        stepper.go_on()
+        stepper.resume()
         found = []
         while (following := stepper.next_node) is not None:
             found.append(following[1].op_type)
@@ -321,11 +321,11 @@ def test_breakpoints_at_a_call_of_a_function() -> None:
     )
     call = node(model, "b")
     stepper = Session(model).steps({"x": X}, breakpoints=[Breakpoint(node=call), Breakpoint(value=call.outputs[0])])
-    assert "before" in stepper.go_on()
+    assert "before" in stepper.resume()
     assert stepper.position == 1
-    assert "after" in stepper.go_on()
+    assert "after" in stepper.resume()
     assert stepper.position == 3
-    assert not stepper.go_on()
+    assert not stepper.resume()
     assert stepper.done
 
 
@@ -336,9 +336,9 @@ def test_breakpoints_at_what_comes_first_and_in_what_has_run() -> None:
     at = [Breakpoint(value=model.graph.inputs[0]), Breakpoint(node=node(model, "a"))]
     for breakpoint_ in at:
         stepper = session.steps({"x": X}, breakpoints=[breakpoint_])
-        assert "before" in stepper.go_on()
+        assert "before" in stepper.resume()
         assert stepper.position == 0
-        assert not stepper.go_on()
+        assert not stepper.resume()
         assert stepper.done
 
 
@@ -350,7 +350,7 @@ def test_breakpoints_at_what_comes_first_and_in_what_has_run() -> None:
 def test_an_element_above_a_limit_is_seen_beside_any_other(kind: str, numbers: Any) -> None:
     model = parse(f"g ({kind}[n] x) => ({kind}[n] y) {{ y = Identity(x) }}")
     stepper = Session(model).steps({"x": numbers}, breakpoints=[Breakpoint(condition="above", limit=99)])
-    assert "above 99" in stepper.go_on()
+    assert "above 99" in stepper.resume()
 
 
 @pytest.mark.parametrize(
@@ -364,7 +364,7 @@ def test_a_limit_may_be_more_than_the_type_it_is_held_against_has(
     model = parse(f"g ({kind}[1] x) => ({kind}[1] y) {{ y = Identity(x) }}")
     numbers = np.array([number], {"float16": np.float16, "float": np.float32, "complex64": np.complex64}[kind])
     stepper = Session(model).steps({"x": numbers}, breakpoints=[Breakpoint(condition="above", limit=limit)])
-    assert bool(stepper.go_on()) == stops
+    assert bool(stepper.resume()) == stops
 
 
 def test_a_breakpoint_on_what_is_not_finite() -> None:
@@ -402,9 +402,9 @@ def test_breakpoints_at_what_constants_alone_decide(output: str) -> None:
     plain = session.run({"x": X[:2]})
     for _ in range(2):
         stepper = session.steps({"x": X[:2]}, breakpoints=[Breakpoint(node=inner(model, output))])
-        assert stepper.go_on()
+        assert stepper.resume()
         assert stepper.next_node[1].outputs[0].name == output
-        assert not stepper.go_on()
+        assert not stepper.resume()
         assert stepper.done
         result = stepper.result()
         assert result.ok
@@ -420,7 +420,7 @@ def test_a_condition_is_seen_in_what_constants_alone_decide(first: bool) -> None
     if not first:
         session.run({"x": X[:2]})
     stepper = session.steps({"x": X[:2]}, breakpoints=[Breakpoint(condition="non-finite")])
-    reasons = list(iter(stepper.go_on, ""))
+    reasons = list(iter(stepper.resume, ""))
     assert [reason.split(":")[0] for reason in reasons] == [
         "in 'If', after 'Log'",
         "in 'Loop', iteration 0, after 'Log'",
@@ -444,7 +444,7 @@ F (s) => (t) <float[7] p> { p = Neg(s) t = Abs(p) }"""
 def test_shapes_are_held_against_those_declared_in_bodies_and_functions() -> None:
     model = parse(DECLARED, header='ir_version: 10, opset_import: ["" : 21, "own" : 1]')
     stepper = Session(model).steps({"x": X[:2]}, breakpoints=[Breakpoint(condition="shape")])
-    assert list(iter(stepper.go_on, "")) == [
+    assert list(iter(stepper.resume, "")) == [
         "after 'Neg': 'p' is float[2], declared float[7]",
         "in 'Loop', iteration 0, after 'Mul': 'q' is float[2], declared float[5]",
         "in 'Loop', iteration 1, after 'Mul': 'q' is float[2], declared float[5]",
@@ -471,7 +471,7 @@ def test_it_stops_in_one_iteration_of_the_innermost_loop(at_node: bool) -> None:
         {"x": X[:1].reshape(())}, breakpoints=[Breakpoint(**place, condition="iteration", limit=2)]
     )
     what = "before 'Mul'" if at_node else "after 'Mul': 'e' is computed"
-    assert list(iter(stepper.go_on, "")) == [f"in 'Loop', iteration {i} › 2, {what}" for i in range(3)]
+    assert list(iter(stepper.resume, "")) == [f"in 'Loop', iteration {i} › 2, {what}" for i in range(3)]
 
 
 def test_a_step_out_ends_the_body_with_all_of_its_iterations() -> None:
@@ -479,7 +479,7 @@ def test_a_step_out_ends_the_body_with_all_of_its_iterations() -> None:
     inner = next(node for graph in model.graphs() for node in graph.nodes if node.op_type == "Mul")
     plain = Session(model).run({"x": X[:1].reshape(())})
     stepper = Session(model).steps({"x": X[:1].reshape(())}, breakpoints=[Breakpoint(node=inner)])
-    assert stepper.go_on() == "in 'Loop', iteration 0 › 0, before 'Mul'"
+    assert stepper.resume() == "in 'Loop', iteration 0 › 0, before 'Mul'"
     stepper.step(out=True)
     assert stepper.reason.startswith("in 'Loop', iteration 1, before "), "that of the outer loop"
     stepper.step(out=True)

@@ -103,7 +103,7 @@ def test_a_registered_document_wins_until_forgotten():
         assert schemas.find("Mine", 2, "my.domain") is None
         assert schemas.find("Mine", 4, "my.domain").since_version == 3
     finally:
-        schemas.forget(custom)
+        schemas.unregister(custom)
     assert schemas.find("Conv", 22).doc != "mine"
     assert schemas.versions("Mine", "my.domain") == ()
 
@@ -113,9 +113,9 @@ def test_of_two_documents_with_one_operator_the_other_stays():
     schemas.register(first)
     schemas.register(second)
     assert schemas.find("Mine", 3, "my.domain").doc == "2"
-    schemas.forget(second)
+    schemas.unregister(second)
     assert schemas.find("Mine", 3, "my.domain").doc == "1"
-    schemas.forget(first)
+    schemas.unregister(first)
     assert schemas.find("Mine", 3, "my.domain") is None
 
 

@@ -134,10 +134,10 @@ if __name__ == "__main__":
     branch, last = a.graph.nodes[0], a.graph.outputs[0]
     feeds = {"x": np.ones(50_000, np.float32), "c": np.array(True)}
     stepper = session.steps(feeds, breakpoints=[Breakpoint(branch), Breakpoint(value=last)])
-    stepper.go_on()
+    stepper.resume()
     stepper.step(into=True)
     print(stepper.next_node[1].op_type)
-    print(stepper.go_on().startswith(AFTER))
+    print(stepper.resume().startswith(AFTER))
     session.close()
 """
 

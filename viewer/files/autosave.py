@@ -76,7 +76,7 @@ class Autosave(QObject):
 
     def _look(self) -> None:
         if self.journal is not None:
-            self.journal.look()
+            self.journal.check_background_errors()
         self._tell()
 
     def _tell(self) -> None:

@@ -77,7 +77,7 @@ class OperatorSets(QObject):
         """Forget the operators of a document."""
         from onnx_workbench.model import schemas
 
-        schemas.forget(document.schemas)
+        schemas.unregister(document.schemas)
         self.opened.remove(document)
         self.changed.emit()
 

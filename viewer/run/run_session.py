@@ -85,10 +85,10 @@ class RunSession:
             run.stepper = session.steps(request, progress=run.progress, observer=observer, stepping=stepping)
             _go_behind(run)
             return self._result(run.stepper)
-        with self.run_lock.taken(run.progress):
+        with self.run_lock.acquired(run.progress):
             run.stepper = session.steps(request, progress=run.progress, observer=observer)
             if not stepping:
-                run.stepper.go_on()
+                run.stepper.resume()
             _go_behind(run)
             return self._result(run.stepper)
 
@@ -96,9 +96,9 @@ class RunSession:
         """Compute one node of a run that waits, the rest of a body, or up to the next breakpoint or the end."""
         stepper = run.stepper
         assert stepper is not None
-        with self.run_lock.taken():
+        with self.run_lock.acquired():
             if how == "continue":
-                stepper.go_on()
+                stepper.resume()
             else:
                 stepper.step(into=how == "into", out=how == "out")
             return self._result(stepper)
@@ -108,7 +108,7 @@ class RunSession:
         session = self.current
         if isinstance(session, WorkerSession):
             return session.perform(request, progress=progress)
-        with self.run_lock.taken(progress):
+        with self.run_lock.acquired(progress):
             return self.run_lock.giving_way(session.perform(request, progress=progress))
 
     def _result(self, stepper: Stepper | RemoteStepper) -> RunResult:
@@ -122,7 +122,7 @@ def _go_behind(run: RunTask) -> None:
     stepper, behind = run.stepper, run.options.behind
     if stepper is None or behind is None:
         return
-    stepper.go_on()
+    stepper.resume()
     last = stepper.last_node
     if last is not None and last[1] is behind:
         stepper.step(into=run.options.into)

@@ -110,7 +110,7 @@ class TensorEditing:
                     "warning", "The tensor was changed meanwhile", f"{title} was not applied."
                 )
                 return
-            tensors.put(edit, location, made)
+            tensors.set_tensor_at(edit, location, made)
 
         edit_ahead(self._workspace, title, put)
 
@@ -232,7 +232,7 @@ class TensorEditing:
         self._apply(f"Change the shape of {self.name()} to {shape_text(shape)}", location, held, work, refused)
 
     def retype(self, kind: ElementType, confirm: Confirm, refused: Refused | None = None) -> None:
-        """Convert the element type; in case of loss, `confirm(report, go_on)` is called first."""
+        """Convert the element type; in case of loss, `confirm(report, resume)` is called first."""
         location, held = self._held()
         title = f"Change {self.name()} to {kind.text}"
 
@@ -283,7 +283,7 @@ class TensorEditing:
         """Import values from a file, with its shape and element type; `member` names an array of an archive.
 
         Floating-point values are converted to the floating-point type of the tensor, as a node that gets a double
-        beside floats is invalid. If shape or type change, `confirm(report, go_on)` is called first.
+        beside floats is invalid. If shape or type change, `confirm(report, resume)` is called first.
         """
         location, held = self._held()
         kind = tensors.kind_of(held.values if isinstance(held, SparseTensor) else held)

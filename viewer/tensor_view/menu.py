@@ -140,7 +140,7 @@ class TensorMenu(QMenu):
     def change_type(self, kind: ElementType) -> None:
         """Convert the element type, after a warning about loss."""
         ask = self._pane.ask
-        self._pane.editing.retype(kind, lambda text, go_on: ask.confirm(text, go_on, "Change Type"))
+        self._pane.editing.retype(kind, lambda text, resume: ask.confirm(text, resume, "Change Type"))
 
     # -- files and clipboard ---------------------------------------------------------------------------------
 
@@ -160,8 +160,8 @@ class TensorMenu(QMenu):
             pane.workspace.messages.report(error)
             return
 
-        def confirm(text: str, go_on: Callable[[], object]) -> None:
-            pane.ask.confirm(text, go_on, "Import")
+        def confirm(text: str, resume: Callable[[], object]) -> None:
+            pane.ask.confirm(text, resume, "Import")
 
         if len(members) < 2:
             pane.editing.import_file(path, "", confirm)

@@ -87,9 +87,9 @@ class PromptBar(QWidget):
         self.choice.setAccessibleName(title)
         self.choice.setFocus()
 
-    def confirm(self, text: str, go_on: Callable[[], object], verb: str = "Change") -> None:
+    def confirm(self, text: str, resume: Callable[[], object], verb: str = "Change") -> None:
         """Ask for confirmation of an announced action."""
-        self._answer, self._go_on = None, go_on
+        self._answer, self._go_on = None, resume
         self._show(text, verb, None)
         self.yes.setFocus()
 
@@ -118,9 +118,9 @@ class PromptBar(QWidget):
     def commit(self) -> None:
         """Submit the answer; the prompt stays open while it is refused."""
         if self._go_on is not None:
-            go_on = self._go_on
+            resume = self._go_on
             self.close_line()
-            go_on()
+            resume()
         elif self._answer is not None:
             answer = self._answer
             refused: list[ModelError] = []

@@ -48,7 +48,7 @@ def call_of(
     callers = [] if key is None else [node_of(number) for number in key[0]]
     attributes: dict[str, Any] = {}
     for name, attribute in node.attributes.items():
-        given = _given(attribute, callers)
+        given = _resolve(attribute, callers)
         if given is not None and isinstance(given.value, (int, float, str, tuple)):
             attributes[name] = given.value
     version = node.graph.opset_imports.get(node.domain, 0)
@@ -58,7 +58,7 @@ def call_of(
     return TracedCall(op_type, node.domain, version, attributes, inputs, outputs)
 
 
-def _given(attribute: Attribute | None, callers: Sequence[Node | None]) -> Attribute | None:
+def _resolve(attribute: Attribute | None, callers: Sequence[Node | None]) -> Attribute | None:
     """Resolve an attribute through function calls, outermost first; None when it is left out."""
     for caller in reversed(callers):
         if attribute is None or not attribute.reference:

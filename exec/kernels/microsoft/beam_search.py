@@ -160,11 +160,11 @@ def _follow(
         sequences = np.concatenate([sequences[picked], tokens.reshape(-1, 1)], 1)
         if all(best.done for best in ended):
             return
-        state.go_on(tokens.reshape(-1), picked)
-    _leave(state, sequences, totals, ended)
+        state.append_token(tokens.reshape(-1), picked)
+    _finish_remaining(state, sequences, totals, ended)
 
 
-def _leave(state: Decoder, sequences: Array, totals: Array, ended: list[_Hypotheses]) -> None:
+def _finish_remaining(state: Decoder, sequences: Array, totals: Array, ended: list[_Hypotheses]) -> None:
     """Finish the remaining beams, which have the maximum length."""
     crossed, beams = _crossed(state), totals.shape[1]
     for entry, best in enumerate(ended):

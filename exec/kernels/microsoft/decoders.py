@@ -25,7 +25,7 @@ class Decoder(Protocol):
     def scores(self) -> Array:
         """Return the logits of the next token, (sequences, words) float32."""
 
-    def go_on(self, tokens: Array, sources: Array | None = None) -> None:
+    def append_token(self, tokens: Array, sources: Array | None = None) -> None:
         """Append a token to each sequence; `sources` gives the sequence that each one continues."""
 
 
@@ -92,7 +92,7 @@ class LoneDecoder:
         logits, *self._layers = body([self._ids, self._positions, self._mask, *self._layers])
         return _last_scores(logits, len(self._ids), self._words)
 
-    def go_on(self, tokens: Array, sources: Array | None = None) -> None:
+    def append_token(self, tokens: Array, sources: Array | None = None) -> None:
         """Append a token to each sequence; `sources` gives the sequence that each one continues."""
         if sources is not None:
             self._layers = [layer[:, sources] for layer in self._layers]
@@ -205,7 +205,7 @@ class EncodedDecoder:
             self._keep_crossed(outputs[len(self._cross) :])
         return _last_scores(logits, self._count, self._words)
 
-    def go_on(self, tokens: Array, sources: Array | None = None) -> None:
+    def append_token(self, tokens: Array, sources: Array | None = None) -> None:
         """Append a token to each sequence; `sources` gives the sequence that each one continues."""
         if sources is not None:
             self._layers = [layer[sources] for layer in self._layers]

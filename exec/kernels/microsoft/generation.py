@@ -51,7 +51,7 @@ def _one_by_one(
         sequences[:, index] = tokens
         if ended.all():
             break
-        decoder.go_on(tokens)
+        decoder.append_token(tokens)
     return sequences
 
 

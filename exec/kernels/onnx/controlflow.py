@@ -42,7 +42,7 @@ def loop_1(
     with body.loop(_Iterations([given, *v_initial], stacks)) as iterations:
         while iterations.done < trips and goes_on:
             checkpoint()
-            iterations.take(_outputs(body, [np.array(iterations.done, np.int64), *iterations.carried]))
+            iterations.store(_outputs(body, [np.array(iterations.done, np.int64), *iterations.carried]))
             if heeds_body:
                 goes_on = _truth(iterations.carried[0])
     return (*iterations.carried[1:], *_stacked(iterations.stacks, body, 1 + count))
@@ -146,7 +146,7 @@ def _scan(
     with body.loop(_Iterations(state, stacks)) as iterations:
         while iterations.done < length:
             checkpoint()
-            iterations.take(_outputs(body, [*iterations.carried, *(x[iterations.done, ...] for x in scanned)]))
+            iterations.store(_outputs(body, [*iterations.carried, *(x[iterations.done, ...] for x in scanned)]))
     return iterations.carried, iterations.stacks
 
 
@@ -205,7 +205,7 @@ class _Iterations:
     stacks: list[_Stack]
     done: int = 0
 
-    def take(self, results: list[RuntimeValue]) -> None:
+    def store(self, results: list[RuntimeValue]) -> None:
         """Store the results of an iteration: first the carried values, then the scan outputs."""
         count = len(self.carried)
         for stack, value in zip(self.stacks, results[count:], strict=True):

@@ -35,7 +35,7 @@ def image_decoder_20(encoded_stream: Array, *, pixel_format: str = "RGB") -> Arr
     with warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         try:
-            with Image.open(io.BytesIO(encoded_stream.tobytes()), formats=_known(Image)) as picture:
+            with Image.open(io.BytesIO(encoded_stream.tobytes()), formats=_supported_formats(Image)) as picture:
                 check_size((picture.height, picture.width, 4), np.uint8)
                 pixels = np.asarray(picture.convert(_MODES[pixel_format]), np.uint8)
         except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
@@ -52,7 +52,7 @@ def image_decoder_20(encoded_stream: Array, *, pixel_format: str = "RGB") -> Arr
     return pixels[:, :, None] if pixels.ndim == 2 else pixels
 
 
-def _known(image: Any) -> list[str]:
+def _supported_formats(image: Any) -> list[str]:
     """Return the formats that this Pillow was built with; requesting another one is an error."""
     image.init()
     return [name for name in _FORMATS if name in image.OPEN]

@@ -80,7 +80,7 @@ class Nodes:
             places += starts
             value = flat.take(places)
             threshold = self.threshold.take(current)
-            taken = _COMPARE[only](value, threshold) if same else self._taken(current, value, threshold)
+            taken = _COMPARE[only](value, threshold) if same else self._branch_taken(current, value, threshold)
             if self.missing_true is not None:
                 taken |= np.isnan(value) & self.missing_true.take(current)
             current += current
@@ -88,7 +88,7 @@ class Nodes:
             current = self.children.take(current)
         return current
 
-    def _taken(self, current: Array, value: Array, threshold: Array) -> Array:
+    def _branch_taken(self, current: Array, value: Array, threshold: Array) -> Array:
         outcome = np.maximum(self.mode.take(current), 0) * 4
         outcome += value < threshold
         outcome += 2 * (value == threshold)

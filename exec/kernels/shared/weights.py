@@ -43,7 +43,7 @@ class _Allowance:
         self._left = size
         self._lock = threading.Lock()
 
-    def take(self, size: int) -> bool:
+    def reserve(self, size: int) -> bool:
         """Take bytes from the budget; returns whether there were enough."""
         with self._lock:
             if size > self._left:
@@ -260,9 +260,9 @@ class LaidOut:
 def _laid_out(kind: type[Panels | Rows], matrix: Array) -> Panels | Rows | None:
     """Return the packed matrix, its bytes taken from the budget; None where that is exhausted."""
     size, limits = kind.size(matrix), current_limits()
-    if size > limits.left or not _kept.take(size):
+    if size > limits.left or not _kept.reserve(size):
         return None
-    limits.take(size)
+    limits.reserve(size)
     try:
         layout = kind(matrix)
     except MemoryError:

@@ -117,11 +117,11 @@ class FileSource:
                 own.unlink()
 
     def _guard(self) -> AbstractContextManager[object]:
-        """Prevent `let_go` from closing the descriptor during a read, where it may."""
+        """Prevent `released` from closing the descriptor during a read, where it may."""
         return getattr(self, "_lock", nullcontext()) if OPEN_FILES_STAY else nullcontext()
 
     @contextmanager
-    def let_go(self, link: Path) -> Iterator[None]:
+    def released(self, link: Path) -> Iterator[None]:
         """Release the file so that another one can replace it, then continue reading from `link`.
 
         Readers on other threads wait. The previous link is removed, as is an unused one.

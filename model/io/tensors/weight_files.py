@@ -187,7 +187,7 @@ class _GgufHeader:
         self._buffer, self._start = b"", 0
 
     def arrays(self) -> dict[str, StoredArray]:
-        if self._take(4) != b"GGUF":
+        if self._read(4) != b"GGUF":
             raise _damaged(self._path, "It does not begin with GGUF.")
         version = self._integer("<I")
         if version not in (2, 3):
@@ -248,10 +248,10 @@ class _GgufHeader:
         length = self._integer("<Q")
         if length > _LONGEST_TEXT:
             raise _damaged(self._path, f"The text at byte {self._at:,} claims {length:,} bytes.")
-        return self._take(length).decode("utf-8", "replace")
+        return self._read(length).decode("utf-8", "replace")
 
     def _integer(self, form: str) -> int:
-        found: int = struct.unpack(form, self._take(struct.calcsize(form)))[0]
+        found: int = struct.unpack(form, self._read(struct.calcsize(form)))[0]
         return found
 
     def _within(self, count: int, least: int) -> int:
@@ -264,7 +264,7 @@ class _GgufHeader:
         self._within(length, 1)
         self._at += length
 
-    def _take(self, length: int) -> bytes:
+    def _read(self, length: int) -> bytes:
         self._within(length, 1)
         first = self._at - self._start
         if first < 0 or first + length > len(self._buffer):

@@ -199,7 +199,7 @@ def _replace_while_read(new: Path, path: Path, readers: list[FileSource]) -> Non
     with contextlib.ExitStack() as stack:
         # in a fixed order, to avoid deadlock of two saves
         for reader, link in zip(sorted(readers, key=id), links, strict=True):
-            stack.enter_context(reader.let_go(link))
+            stack.enter_context(reader.released(link))
         new.replace(path)
 
 

@@ -101,7 +101,7 @@ def _fold(context: MatchContext) -> Iterator[Match]:
         results = compute(context, node)
         if results is not None and context.can_hold(node, results):
             yield Match(
-                f"{describe(node)}: all inputs are constant", (node,), partial(_put, context, node, results),
+                f"{describe(node)}: all inputs are constant", (node,), partial(_apply_fold, context, node, results),
                 tuple(v for v in node.outputs if v is not None),
             )  # fmt: skip
 
@@ -204,7 +204,7 @@ def _tensors(context: MatchContext, node: Node, found: list[NDArray[Any] | None]
     return tensors if len(tensors) >= len(node.outputs) else None
 
 
-def _put(context: MatchContext, node: Node, tensors: list[Tensor | None], rewriter: GraphRewriter) -> None:
+def _apply_fold(context: MatchContext, node: Node, tensors: list[Tensor | None], rewriter: GraphRewriter) -> None:
     used = [t for v, t in zip(node.outputs, tensors, strict=False) if v is not None and v.uses and t is not None]
     context.growth += sum(t.nbytes for t in used) - _freed(context, node)
     rewriter.fold(node, tensors)

@@ -45,14 +45,14 @@ def _known_values(context: MatchContext) -> Iterator[Match]:
         tensor = ArrayTensor(array)
         if context.can_hold(node, [tensor]):
             title = f"{describe(node)} is always {_shown(flat)}"
-            yield Match(title, (node,), partial(_put, node, tensor), (value,))
+            yield Match(title, (node,), partial(_fold, node, tensor), (value,))
 
 
 def _shown(values: list[Any]) -> str:
     return str(values) if len(values) <= 8 else f"the same {len(values)} numbers"
 
 
-def _put(node: Node, tensor: ArrayTensor, rewriter: GraphRewriter) -> None:
+def _fold(node: Node, tensor: ArrayTensor, rewriter: GraphRewriter) -> None:
     rewriter.fold(node, [tensor])
 
 

@@ -78,7 +78,7 @@ def stops(session: Session, feeds: Any, condition: Any) -> list[str]:
     """Behind which nodes a run stops, one after the other."""
     stepper = session.steps(session.request(feeds, breakpoints=(Breakpoint(condition=condition),)))
     names = []
-    while stepper.go_on():
+    while stepper.resume():
         assert stepper.last_node is not None
         names.append(next(v.name for v in stepper.last_node[1].outputs if v is not None))
     return names

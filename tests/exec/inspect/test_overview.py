@@ -82,7 +82,7 @@ def test_negative_sizes_contradict_nothing() -> None:
     result = session.run({"x": X})
     assert contradictions(result, {hidden.id: hidden.type}) == []
     stepper = session.steps({"x": X}, breakpoints=[Breakpoint(condition="shape")])
-    assert stepper.go_on() == ""
+    assert stepper.resume() == ""
 
 
 def test_a_sequence_that_is_declared_a_tensor_is_told() -> None:

@@ -83,11 +83,11 @@ def test_who_no_longer_wants_a_value_is_heard_while_it_is_computed(tmp_path: Pat
         asker = SILENT
 
         def value(self, _key: Any) -> Any:
-            worker._hear(0, "cancel", question)
+            worker._dispatch(0, "cancel", question)
             self.asker.check()
 
     worker._jobs[run] = _Job(run, result=Result())
-    worker._hear(question, "fetch", (run, key))
+    worker._dispatch(question, "fetch", (run, key))
     with pytest.raises(Cancelled):
         worker._work(*worker._waiting.get_nowait())
     assert not worker._fetches
@@ -99,13 +99,13 @@ def test_who_no_longer_wants_what_is_made_of_values_is_heard_while_they_are_comp
     run, question = 1, 2
 
     def fetch(_key: Any, progress: Progress) -> None:
-        worker._hear(0, "cancel", question)
+        worker._dispatch(0, "cancel", question)
         progress.check()
 
     result = replace(Session(parse(CHAIN), budget=8).run({"x": X}), fetch=fetch)
     (name, *_) = (name for name in result.values if result.find(name) is MISSING)
     worker._jobs[run] = _Job(run, result=result)
-    worker._hear(question, "apply", (run, lambda result: result.value(name), ()))
+    worker._dispatch(question, "apply", (run, lambda result: result.value(name), ()))
     with pytest.raises(Cancelled):
         worker._work(*worker._waiting.get_nowait())
     assert not worker._fetches

@@ -47,7 +47,7 @@ def test_letting_a_result_go_waits_for_nobody_who_sends(sessions: Any) -> None:
         gc.collect()
     assert other.values["y"].shape == X.shape  # what is sent next takes the word with it
     with pytest.raises(LookupError, match="no longer known"):
-        process.ask("measure", (run, ((), 1)))
+        process.request("measure", (run, ((), 1)))
 
 
 def test_a_run_that_was_looked_at_is_let_go_with_what_it_gave(sessions: Any) -> None:
@@ -385,9 +385,9 @@ def test_stepping_and_breakpoints(sessions: Any) -> None:
     assert stepper.step()
     assert stepper.position == 1
     assert set(stepper.result().values) == {"x", "a"}
-    assert "before" in stepper.go_on()
+    assert "before" in stepper.resume()
     assert stepper.next_node == ((), node(model, "d"))
-    stepper.go_on()
+    stepper.resume()
     assert stepper.done
     np.testing.assert_allclose(stepper.result().values["y"], Session(model).run({"x": X}).values["y"])
 
@@ -399,7 +399,7 @@ def test_a_step_out_of_a_body_crosses_over(sessions: Any) -> None:
     }""")
     inner = next(one for graph in model.graphs() for one in graph.nodes if one.op_type == "Mul")
     stepper = sessions(model).steps({"x": X}, breakpoints=[Breakpoint(node=inner)])
-    assert stepper.go_on() == "in 'Loop', iteration 0, before 'Mul'"
+    assert stepper.resume() == "in 'Loop', iteration 0, before 'Mul'"
     assert stepper.step(out=True)
     assert stepper.done
 

@@ -12,7 +12,7 @@ KEY = (), 1
 
 
 def test_a_value_begins_anew_after_a_run_that_came_in_between() -> None:
-    turn, begun, order = RunLock(), threading.Event(), list[str]()
+    lock, begun, order = RunLock(), threading.Event(), list[str]()
 
     def fetch(_key: Any, progress: Progress) -> str:
         order.append("begins")
@@ -22,10 +22,10 @@ def test_a_value_begins_anew_after_a_run_that_came_in_between() -> None:
         return "value"
 
     brought = list[Any]()
-    bringing = threading.Thread(target=lambda: brought.append(turn.bring(fetch, KEY, Progress())))
+    bringing = threading.Thread(target=lambda: brought.append(lock.bring(fetch, KEY, Progress())))
     bringing.start()
     assert begun.wait(30)
-    with turn.taken():
+    with lock.acquired():
         order.append("run")
     bringing.join(30)
     assert brought == ["value"]
@@ -33,20 +33,20 @@ def test_a_value_begins_anew_after_a_run_that_came_in_between() -> None:
 
 
 def test_a_value_that_waits_for_a_run_can_be_stopped() -> None:
-    turn, stopped = RunLock(), Progress()
+    lock, stopped = RunLock(), Progress()
     stopped.cancel()
-    with turn.taken(), pytest.raises(Cancelled):
-        turn.bring(lambda _key, _progress: pytest.fail("a run goes on"), KEY, stopped)
+    with lock.acquired(), pytest.raises(Cancelled):
+        lock.bring(lambda _key, _progress: pytest.fail("a run goes on"), KEY, stopped)
 
 
 def test_a_run_that_waits_for_another_can_be_stopped() -> None:
-    turn, stopped = RunLock(), Progress()
+    lock, stopped = RunLock(), Progress()
     stopped.cancel()
-    with turn.taken(), pytest.raises(Cancelled), turn.taken(stopped):
+    with lock.acquired(), pytest.raises(Cancelled), lock.acquired(stopped):
         pytest.fail("another goes on")
-    with pytest.raises(Cancelled), turn.taken(stopped):
+    with pytest.raises(Cancelled), lock.acquired(stopped):
         pytest.fail("nobody wants it")
-    assert turn.bring(lambda _key, _progress: "value", KEY, Progress()) == "value", "nothing is due"
+    assert lock.bring(lambda _key, _progress: "value", KEY, Progress()) == "value", "nothing is due"
 
 
 def test_a_value_that_gave_way_begins_anew_though_the_run_was_stopped() -> None:

@@ -30,12 +30,12 @@ def test_a_full_memory_folder_sends_values_through_a_file(monkeypatch: pytest.Mo
     monkeypatch.setattr(os, "write", into_little_room)
     array = np.arange(100_000, dtype=np.int32).reshape(1000, 100).T
     try:
-        sent = exchange.put(array)
+        sent = exchange.encode(array)
         assert not list(Path(exchange.folder).iterdir())
-        np.testing.assert_array_equal(SharedMemoryExchange(exchange.folder).take(sent), array)
+        np.testing.assert_array_equal(SharedMemoryExchange(exchange.folder).decode(sent), array)
         full |= set(tmp_path.iterdir())
         with pytest.raises(ModelError, match="400,000 bytes"):
-            exchange.put(array)
+            exchange.encode(array)
     finally:
         exchange.remove()
     assert not list(tmp_path.iterdir())
@@ -49,7 +49,7 @@ def test_a_folder_of_somebody_else_is_not_used(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(os, "write", _no_room)
     try:
         with pytest.raises(ModelError, match="somebody else"):
-            exchange.put(np.zeros(100_000))
+            exchange.encode(np.zeros(100_000))
     finally:
         exchange.remove()
 
@@ -71,11 +71,11 @@ def _no_room(_descriptor: int, _content: memoryview) -> int:
         None,
     ],
 )
-def test_what_is_put_is_taken(value: Any) -> None:
+def test_what_is_encoded_is_decoded(value: Any) -> None:
     exchange = SharedMemoryExchange.create()
     try:
         other = SharedMemoryExchange(exchange.folder)
-        taken = other.take(exchange.put(value))
+        taken = other.decode(exchange.encode(value))
         np.testing.assert_equal(taken, value)
         if isinstance(value, np.ndarray):
             assert (taken.dtype, taken.shape) == (value.dtype, value.shape)

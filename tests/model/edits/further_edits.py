@@ -218,7 +218,7 @@ EDITS = {
     "set constant": lambda m, e, a, b, t: initializers.set_constant_tensor(
         e, one((n for g in m.document.model.graphs() for n in g.nodes if n.op_type == "Constant"), a), tensor(b)
     ),
-    "put": lambda m, e, a, b, t: tensors.put(e, place(m, a), tensor(b)),
+    "put": lambda m, e, a, b, t: tensors.set_tensor_at(e, place(m, a), tensor(b)),
     "remove values": lambda m, e, a, b, t: interface.remove_values(e, list(m.graph(a).values())[b % 9 :: 1 + b % 3]),
     "some inputs of a node": lambda m, e, a, b, t: values.disconnect_inputs(
         e, chosen(m.node(a)), range(len(chosen(m.node(a)).inputs))[b % 2 :: 1 + b % 3]

@@ -85,12 +85,12 @@ def test_constants_go_between_sparse_and_dense_and_back_through_a_file():
     for place in (TensorLocation(node), TensorLocation(node, "value")):
         before = to_bytes(document.model)
         with document.edit("Sparse") as edit:
-            tensors.put(edit, place, tensors.to_sparse(ArrayTensor(array)))
+            tensors.set_tensor_at(edit, place, tensors.to_sparse(ArrayTensor(array)))
         assert list(node.attributes) == ["sparse_value"]
         again = builders.node(load(to_bytes(document.model)), "k").attributes["sparse_value"].value
         assert tensors.to_dense(again).numpy().tolist() == array.tolist()
         with document.edit("Dense") as edit:
-            tensors.put(edit, TensorLocation(node, "sparse_value"), ArrayTensor(array))
+            tensors.set_tensor_at(edit, TensorLocation(node, "sparse_value"), ArrayTensor(array))
         assert list(node.attributes) == ["value"]
         document.undo()
         document.undo()
@@ -101,7 +101,7 @@ def test_an_initializer_becomes_sparse_and_its_type_stays_that_of_a_tensor():
     document = builders.document()
     w = builders.value(document, "w")
     with document.edit("Sparse") as edit:
-        tensors.put(edit, TensorLocation(w), tensors.to_sparse(w.initializer))
+        tensors.set_tensor_at(edit, TensorLocation(w), tensors.to_sparse(w.initializer))
     again = builders.value(load(to_bytes(document.model)), "w")
     assert isinstance(again.initializer, SparseTensor)
     assert not isinstance(again.type, SparseTensorType)
@@ -115,10 +115,10 @@ def test_an_attribute_changes_its_kind_with_its_tensor_and_a_list_does_not():
     with document.edit("Add") as edit:
         edit.do(SetAttribute(node, "s", Attribute("s", AttributeKind.SPARSE_TENSOR, tensors.to_sparse(dense), "doc")))
         edit.do(SetAttribute(node, "t", Attribute("t", AttributeKind.TENSORS, (dense,))))
-        tensors.put(edit, TensorLocation(node, "s"), dense)
+        tensors.set_tensor_at(edit, TensorLocation(node, "s"), dense)
     assert (node.attributes["s"].kind, node.attributes["s"].doc_string) == (AttributeKind.TENSOR, "doc")
     with pytest.raises(ModelError, match="t holds tensors"), document.edit("Put") as edit:
-        tensors.put(edit, TensorLocation(node, "t", 0), tensors.to_sparse(dense))
+        tensors.set_tensor_at(edit, TensorLocation(node, "t", 0), tensors.to_sparse(dense))
 
 
 def test_entries_in_any_order_come_into_theirs():

@@ -33,12 +33,12 @@ def test_every_type_is_edited_and_undone(kind):
     place = TensorLocation(w)
     start = tensor([["1", "0"], ["1", "1"]], E.STRING) if kind is E.STRING else tensor([[1, 1], [1, 1]], kind)
     with owner.edit("Set") as edit:
-        tensors.put(edit, place, start)
+        tensors.set_tensor_at(edit, place, start)
     with owner.edit("Set element") as edit:
-        tensors.put(edit, place, tensors.set_element(start, (0, 1), "1"))
+        tensors.set_tensor_at(edit, place, tensors.set_element(start, (0, 1), "1"))
     with owner.edit("Fill") as edit:
         text = "true" if kind is E.BOOL else "1"
-        tensors.put(edit, place, tensors.fill(tensors.tensor_at(place), [(slice(None), 0)], text))
+        tensors.set_tensor_at(edit, place, tensors.fill(tensors.tensor_at(place), [(slice(None), 0)], text))
     made = tensors.tensor_at(place)
     assert made.element_type is kind
     assert made.numpy().dtype == kind.numpy_dtype
@@ -195,7 +195,7 @@ def test_constants_and_attributes_are_places():
     places = list(tensors.tensor_locations(first))
     assert places == [TensorLocation(first, "t", 0), TensorLocation(first, "t", 1)]
     with owner.edit("Change") as edit:
-        tensors.put(edit, places[1], tensor([9.0]))
+        tensors.set_tensor_at(edit, places[1], tensor([9.0]))
     assert [t.numpy().tolist() for t in first.attributes["t"].value] == [[1.0], [9.0]]
     owner.undo()
     assert tensors.tensor_at(places[1]).numpy().tolist() == [2.0]
@@ -247,12 +247,12 @@ def test_where_values_are_stored_is_kept_through_edits_and_saves(tmp_path):
         return value(load(tmp_path / name), "w").initializer
 
     with owner.edit("Store outside") as edit:
-        tensors.put(edit, place, tensors.store(w.initializer, external=True))
+        tensors.set_tensor_at(edit, place, tensors.store(w.initializer, external=True))
     with owner.edit("Set") as edit:
-        tensors.put(edit, place, tensors.set_element(w.initializer, (0,), "9"))
+        tensors.set_tensor_at(edit, place, tensors.set_element(w.initializer, (0,), "9"))
     outside = saved("outside.onnx")
     assert outside.storage == "external"
     assert outside.numpy().tolist() == [9, 2, 3, 4]
     with owner.edit("Store inside") as edit:
-        tensors.put(edit, place, tensors.store(w.initializer, external=False))
+        tensors.set_tensor_at(edit, place, tensors.store(w.initializer, external=False))
     assert saved("inside.onnx").storage == "inline"

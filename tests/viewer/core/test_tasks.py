@@ -256,12 +256,12 @@ def hold(*things):
 @pytest.mark.parametrize("holder", ["work", "done", "finished"])
 @pytest.mark.parametrize("when", ["while it works", "after it has answered"])
 def test_what_a_task_holds_is_destroyed_on_the_gui_thread(tasks, qtbot, slow_to_let_go, holder, when):
-    threads, begun, go_on = [], threading.Event(), threading.Event()
+    threads, begun, resume = [], threading.Event(), threading.Event()
     held = {name: hold(destroyed_on(threads) if name == holder else None) for name in ("work", "done", "finished")}
 
     def work(progress, held=held["work"]):
         begun.set()
-        go_on.wait(30)
+        resume.wait(30)
         return held(progress)
 
     if when == "while it works":
@@ -270,7 +270,7 @@ def test_what_a_task_holds_is_destroyed_on_the_gui_thread(tasks, qtbot, slow_to_
     begun.wait(30)
     del work, held
     assert threads == []
-    go_on.set()
+    resume.set()
     qtbot.waitUntil(lambda: not tasks.running)
     slow_to_let_go.set()
     assert wait_for_end(30)

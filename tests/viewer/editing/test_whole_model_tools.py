@@ -106,13 +106,13 @@ def test_documentation_is_removed_in_one_edit(tools):
 
 
 def test_an_edit_while_the_batch_is_set_is_kept(desk, monkeypatch):
-    began, go_on = threading.Event(), threading.Event()
+    began, resume = threading.Event(), threading.Event()
     desk.open(WITH_BATCH)
     known = background_edit.known_of
 
     def held(*given):
         began.set()
-        go_on.wait(60)
+        resume.wait(60)
         return known(*given)
 
     monkeypatch.setattr(background_edit, "known_of", held)
@@ -120,7 +120,7 @@ def test_an_edit_while_the_batch_is_set_is_kept(desk, monkeypatch):
     desk.qtbot.waitUntil(began.is_set)
     with desk.document.edit("Remove an input") as edit:
         remove_input(edit, desk.workspace.graph, desk.value("unused"))
-    go_on.set()
+    resume.set()
     desk.qtbot.waitUntil(lambda: desk.document.undo_title == "Set batch dimension to n")
     assert [str(v.type) for v in (*desk.workspace.graph.inputs, *desk.workspace.graph.outputs)] == ["float[n,4]"] * 2
 
@@ -154,13 +154,13 @@ def test_escape_on_the_graph_stops_a_tool(tools, monkeypatch):
 
 
 def test_stop_leaves_the_model_as_it_was(tools, monkeypatch):
-    began, go_on = threading.Event(), threading.Event()
+    began, resume = threading.Event(), threading.Event()
     attempt = background_edit.attempt
 
     def held(rehearsal, options, progress, **more):
         trial = attempt(rehearsal, options, progress, **more)
         began.set()
-        go_on.wait(60)
+        resume.wait(60)
         progress.check()
         return trial
 
@@ -172,7 +172,7 @@ def test_stop_leaves_the_model_as_it_was(tools, monkeypatch):
     tools.qtbot.waitUntil(work.isVisible)
     assert work.text.text() == "Inline all functions"
     tools.qtbot.mouseClick(work.stop, Qt.MouseButton.LeftButton)
-    go_on.set()
+    resume.set()
     done(tools)
     assert tools.document.undo_title is None
     assert snapshot(tools.document.model) == before
@@ -187,13 +187,13 @@ def test_stop_while_the_model_is_copied(tools):
 
 
 def test_an_edit_meanwhile_is_kept(tools, monkeypatch):
-    began, go_on = threading.Event(), threading.Event()
+    began, resume = threading.Event(), threading.Event()
     attempt = background_edit.attempt
 
     def held(*given, **more):
         trial = attempt(*given, **more)
         began.set()
-        go_on.wait(60)
+        resume.wait(60)
         return trial
 
     monkeypatch.setattr(background_edit, "attempt", held)
@@ -201,7 +201,7 @@ def test_an_edit_meanwhile_is_kept(tools, monkeypatch):
     tools.qtbot.waitUntil(began.is_set)
     with tools.document.edit("Rename") as edit:
         rename_node(edit, tools.node("last"), "mine")
-    go_on.set()
+    resume.set()
     tools.qtbot.waitUntil(lambda: tools.document.undo_title == "Regenerate value names")
     assert tools.node("mine")
     assert {"Abs_output_0", "call_output_0"} <= {v.name for v in tools.workspace.graph.values()}

@@ -43,7 +43,7 @@ def being_written(qtbot, window, large_file, tmp_path, held_up):
     workspace = opened(window, qtbot, large_file).workspace
     np.save(tmp_path / "v.npy", np.full(ELEMENTS, 7, np.float32))
     panel = panel_of(qtbot, window, builders.value(workspace.document, "w"))
-    panel.pane.editing.import_file(tmp_path / "v.npy", "", lambda _text, go_on: go_on())
+    panel.pane.editing.import_file(tmp_path / "v.npy", "", lambda _text, resume: resume())
     task = task_of(qtbot, workspace.tasks, "Import v.npy into w")
     assert workspace.document.undo_title is None
     return workspace, task

@@ -23,7 +23,7 @@ def path(tmp_path):
 def ended(sets):
     """What the end of the program does to its operators."""
     for document in list(sets.opened):
-        schemas.forget(document.schemas)
+        schemas.unregister(document.schemas)
 
 
 def test_what_was_open_is_open_at_the_next_start(qapp, tmp_path, path):

@@ -45,7 +45,7 @@ def test_values_of_a_file_and_what_is_done_behind_them(qtbot, window, large_file
     document, value = workspace.document, builders.value(workspace.document, "w")
     np.save(tmp_path / "v.npy", np.full(ELEMENTS, 7, np.float32))
     panel, killed = panel_of(qtbot, window, value), Killed(document)
-    panel.pane.editing.import_file(tmp_path / "v.npy", "", lambda _text, go_on: go_on())
+    panel.pane.editing.import_file(tmp_path / "v.npy", "", lambda _text, resume: resume())
     qtbot.waitUntil(lambda: bool(killed.states))
     rename_last(document)
     document.undo()

@@ -283,7 +283,7 @@ def test_panels_that_invite_to_a_run_say_when_the_first_goes_on(window, qtbot, w
 
     invitations = told()
     assert all("run" in text.lower() for text in invitations)
-    with workspace.runs.run_session.run_lock.taken():  # nothing is computed yet
+    with workspace.runs.run_session.run_lock.acquired():  # nothing is computed yet
         workspace.trigger("run.run")
         qtbot.waitUntil(lambda: workspace.run_state == "Running…", timeout=20_000)
         assert told() == ("Running…", "Running…", "Select a value")
@@ -349,7 +349,7 @@ def test_watched_values_that_the_first_run_has_not_reached_are_told_as_such(wind
         return watch.table.model().index(0, 1).data()
 
     qtbot.waitUntil(lambda: told() == "not computed")
-    with workspace.runs.run_session.run_lock.taken():  # nothing is computed yet
+    with workspace.runs.run_session.run_lock.acquired():  # nothing is computed yet
         workspace.trigger("run.run")
         qtbot.waitUntil(lambda: told() == "not computed yet", timeout=20_000)
         workspace.trigger("run.stop")

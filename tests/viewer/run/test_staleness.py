@@ -67,7 +67,7 @@ def test_texts_of_a_tensor_leave_results_as_they_are(which):
     assert len(changes) == 3
     assert not any(sources(change) for change in changes)
     with document.edit("Change") as edit:
-        tensors.put(edit, found[which], tensors.set_element(tensors.tensor_at(found[which]), (0,), "7"))
+        tensors.set_tensor_at(edit, found[which], tensors.set_element(tensors.tensor_at(found[which]), (0,), "7"))
     assert sources(changes[-1]) == {found[which].owner}
     with document.edit("Describe") as edit:
         tensor_metadata.describe_tensor(edit, found[which], "of values in memory")

@@ -27,7 +27,7 @@ def workspace(window, qtbot, net):
 
 
 def test_a_run_that_is_stopped_before_its_first_node_says_so(qtbot, workspace):
-    with workspace.runs.run_session.run_lock.taken():  # as while another run in this process comes to its end
+    with workspace.runs.run_session.run_lock.acquired():  # as while another run in this process comes to its end
         workspace.trigger("run.run")
         qtbot.waitUntil(lambda: workspace.run_state == "Running…", timeout=20_000)
         workspace.trigger("run.stop")
@@ -37,7 +37,7 @@ def test_a_run_that_is_stopped_before_its_first_node_says_so(qtbot, workspace):
 
 
 def test_what_is_stopped_while_its_inputs_are_made_leaves_nothing_running(qtbot, workspace):
-    with workspace.runs.run_session.run_lock.taken():
+    with workspace.runs.run_session.run_lock.acquired():
         workspace.trigger("run.run")
         qtbot.waitUntil(lambda: workspace.run_state == "Running…", timeout=20_000)
         workspace.runs.inputs.set_source("x", Constant(2.0))
@@ -131,7 +131,7 @@ def test_progress_and_stop_are_those_of_the_run_that_comes_before_a_value(window
     work = window.status.work
     assert elsewhere.results.fetch(value(elsewhere, "y"))
     qtbot.waitUntil(lambda: work.text.text() == "Loading a value")
-    with elsewhere.runs.run_session.run_lock.taken():
+    with elsewhere.runs.run_session.run_lock.acquired():
         elsewhere.trigger("run.fresh")
         qtbot.waitUntil(lambda: work.text.text() == "Run")
         work.stop.click()

@@ -69,7 +69,7 @@ def test_no_random_numbers_take_the_place_of_what_a_set_lacks(window, qtbot, fol
 def test_test_data_waits_for_the_run_that_goes_on(window, qtbot, folder):
     put(folder, input_0=X, output_0=X + DEFAULT)
     workspace = opened(window, qtbot, folder.parent / "model.onnx")
-    with workspace.runs.run_session.run_lock.taken():  # as while a run in this process goes on
+    with workspace.runs.run_session.run_lock.acquired():  # as while a run in this process goes on
         workspace.trigger("run.test")
         qtbot.waitUntil(lambda: any(task.title == "Running test data" for task in workspace.tasks.running))
         assert not workspace.runs.test_data.verdicts

@@ -57,7 +57,7 @@ def test_what_was_exported_can_be_imported(qtbot, panel, value, messages, monkey
     from_menu(qtbot, panel, "Export…")
     assert messages[-1].title == f"values.{suffix} was written"
     with panel.workspace.document.edit("Change") as edit:
-        tensors.put(edit, tensors.TensorLocation(value), ArrayTensor(np.zeros((2, 3), np.float32)))
+        tensors.set_tensor_at(edit, tensors.TensorLocation(value), ArrayTensor(np.zeros((2, 3), np.float32)))
     qtbot.waitUntil(lambda: not panel.workspace.tasks.running)
     answer(monkeypatch, "getOpenFileName", path)
     from_menu(qtbot, panel, "Import…")
@@ -80,7 +80,7 @@ def test_an_edit_that_is_made_while_a_file_is_chosen_is_exported(qtbot, panel, v
 
     def dialog(*_arguments):
         with panel.workspace.document.edit("Change") as edit:
-            tensors.put(edit, tensors.TensorLocation(value), ArrayTensor(np.zeros((2, 3), np.float32)))
+            tensors.set_tensor_at(edit, tensors.TensorLocation(value), ArrayTensor(np.zeros((2, 3), np.float32)))
         return str(path), ""
 
     monkeypatch.setattr(QFileDialog, "getSaveFileName", dialog)

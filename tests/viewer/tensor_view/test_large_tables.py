@@ -70,11 +70,11 @@ def test_selecting_all_cells_and_drawing_them_asks_for_few(qtbot, in_file):
 
 def test_what_was_copied_last_stays_though_more_was_being_copied_before(qtbot, in_file, monkeypatch):
     panel, _ = in_file
-    table, go_on, plane = panel.pane.table, threading.Event(), TensorReader.plane
+    table, resume, plane = panel.pane.table, threading.Event(), TensorReader.plane
     copy = (table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
 
     def slow(reader, which, rows, columns):
-        assert len(rows) == 1 or go_on.wait(30)
+        assert len(rows) == 1 or resume.wait(30)
         return plane(reader, which, rows, columns)
 
     monkeypatch.setattr(TensorReader, "plane", slow)
@@ -84,7 +84,7 @@ def test_what_was_copied_last_stays_though_more_was_being_copied_before(qtbot, i
     table.selectionModel().setCurrentIndex(cell, QItemSelectionModel.SelectionFlag.ClearAndSelect)
     qtbot.keyClick(*copy)
     qtbot.waitUntil(lambda: QGuiApplication.clipboard().text() == "1.0")
-    go_on.set()
+    resume.set()
     settled(qtbot, panel)
     assert QGuiApplication.clipboard().text() == "1.0"
 

@@ -13,7 +13,7 @@ from tests.viewer.tensor_view.tensor_actions import facts, put, select, settled
 
 
 @pytest.fixture
-def go_on(monkeypatch):
+def resume(monkeypatch):
     """Until this is set nothing is counted."""
     event, real = threading.Event(), TensorReader.flat
 
@@ -36,33 +36,33 @@ def replace(workspace, value, array):
         edit.do(SetInitializer(workspace.model.graph, value, ArrayTensor(array)))
 
 
-def test_older_numbers_of_a_value_stay_until_newer_ones_are_counted_or_that_takes_long(qtbot, panel, chain, go_on):
+def test_older_numbers_of_a_value_stay_until_newer_ones_are_counted_or_that_takes_long(qtbot, panel, chain, resume):
     value = put(chain, np.ones(3000, np.float32))
     select(qtbot, panel, value)
     labels = panel.pane.facts.findChildren(QLabel)
-    go_on.clear()
+    resume.clear()
     replace(chain, value, np.full(3000, 2, np.float32))
     qtbot.waitUntil(lambda: is_counting(panel))
     assert facts(panel)["max"] == "1"
     qtbot.waitUntil(lambda: facts(panel) == {})
     assert panel.pane.facts.note == "Counting…"
-    go_on.set()
+    resume.set()
     settled(qtbot, panel)
     assert facts(panel)["max"] == "2"
     assert panel.pane.facts.note == ""
     assert panel.pane.facts.findChildren(QLabel) == labels  # to lay out new ones takes longer than a frame lasts
 
 
-def test_numbers_of_another_tensor_and_of_another_shape_go_at_once(qtbot, panel, chain, go_on):
+def test_numbers_of_another_tensor_and_of_another_shape_go_at_once(qtbot, panel, chain, resume):
     first, second = put(chain, np.ones(3000, np.float32)), put(chain, np.zeros(3000, np.float32), name="s")
     select(qtbot, panel, first)
-    go_on.clear()
+    resume.clear()
     chain.selection.set([second])
     qtbot.waitUntil(lambda: is_counting(panel))
     assert facts(panel) == {}
-    go_on.set()
+    resume.set()
     settled(qtbot, panel)
-    go_on.clear()
+    resume.clear()
     replace(chain, second, np.zeros((30, 100), np.float32))
     qtbot.waitUntil(lambda: is_counting(panel))
     assert facts(panel) == {}

@@ -14,37 +14,37 @@ from tests.viewer.tensor_view.tensor_actions import facts, put, select, settled
 @pytest.fixture
 def held(monkeypatch):
     """Holds what a task does until it is let go."""
-    go_on = threading.Event()
+    resume = threading.Event()
 
     def hold(owner, name):
         real = getattr(owner, name)
 
         def waiting(*arguments):
-            assert go_on.wait(30)
+            assert resume.wait(30)
             return real(*arguments)
 
         monkeypatch.setattr(owner, name, waiting)
 
-    yield hold, go_on
-    go_on.set()
+    yield hold, resume
+    resume.set()
 
 
-def stop(qtbot, panel, title, go_on):
+def stop(qtbot, panel, title, resume):
     """Stop a task as the status line does."""
     qtbot.waitUntil(lambda: any(task.title == title for task in panel.workspace.tasks.running))
     for task in panel.workspace.tasks.running:
         if task.title == title:
             task.cancel()
-    go_on.set()
+    resume.set()
     settled(qtbot, panel)
 
 
 def test_counting(qtbot, panel, chain, held):
-    hold, go_on = held
+    hold, resume = held
     first, second = put(chain, np.ones(300_000, np.float32)), put(chain, np.zeros(3, np.float32), name="s")
     hold(TensorReader, "flat")
     chain.selection.set([first])
-    stop(qtbot, panel, "Computing statistics", go_on)
+    stop(qtbot, panel, "Computing statistics", resume)
     assert "was stopped" in panel.pane.facts.note
     assert facts(panel) == {}
     select(qtbot, panel, second)
@@ -53,7 +53,7 @@ def test_counting(qtbot, panel, chain, held):
 
 
 def test_what_is_told_of_counting_is_seen_after_numbers_of_which_nothing_was(qtbot, panel, chain, held):
-    hold, go_on = held
+    hold, resume = held
     first, second = put(chain, np.ones(300_000, np.float32)), put(chain, np.zeros(3, np.float32), name="s")
     select(qtbot, panel, second)
     note = panel.pane.facts.findChild(QLabel, "note")
@@ -62,18 +62,18 @@ def test_what_is_told_of_counting_is_seen_after_numbers_of_which_nothing_was(qtb
     chain.selection.set([first])
     qtbot.waitUntil(note.isVisible)
     assert note.text() == "Counting…"
-    stop(qtbot, panel, "Computing statistics", go_on)
+    stop(qtbot, panel, "Computing statistics", resume)
     assert note.isVisible()
     assert "was stopped" in note.text()
 
 
 def test_drawing(qtbot, panel, chain, held):
-    hold, go_on = held
+    hold, resume = held
     select(qtbot, panel, put(chain, np.arange(900, dtype=np.float32).reshape(30, 30)))
     hold(pictures, "sampled")
     panel.pane.choose_view("Heat map")
     qtbot.waitUntil(lambda: panel.pane.notice.text() == "Drawing…")
-    stop(qtbot, panel, "Drawing a tensor", go_on)
+    stop(qtbot, panel, "Drawing a tensor", resume)
     assert panel.pane.stack.currentWidget() is panel.pane.notice
     assert "was stopped" in panel.pane.notice.text()
     panel.pane.choose_view("Lines")
@@ -82,23 +82,23 @@ def test_drawing(qtbot, panel, chain, held):
 
 
 def test_a_drawing_that_a_newer_one_took_the_place_of_was_not_stopped(qtbot, panel, chain, held):
-    hold, go_on = held
+    hold, resume = held
     select(qtbot, panel, put(chain, np.arange(900, dtype=np.float32).reshape(30, 30)))
     hold(pictures, "sampled")
     panel.pane.choose_view("Heat map")
     panel.pane.choose_view("Text")
-    go_on.set()
+    resume.set()
     settled(qtbot, panel)
     assert panel.pane.stack.currentWidget() is panel.pane.text
 
 
 def test_reading(qtbot, panel, chain, held, monkeypatch):
-    hold, go_on = held
+    hold, resume = held
     monkeypatch.setattr(TensorReader, "instant", property(lambda _: False))
     first, second = put(chain, np.ones(300_000, np.float32)), put(chain, np.zeros(3, np.float32), name="s")
     hold(TensorReader, "prepare")
     chain.selection.set([first])
-    stop(qtbot, panel, "Reading a tensor", go_on)
+    stop(qtbot, panel, "Reading a tensor", resume)
     assert "was stopped" in panel.pane.notice.text()
     select(qtbot, panel, second)
     select(qtbot, panel, first)

@@ -162,7 +162,7 @@ def test_values_of_a_run_before_and_after(qtbot, panel, chain):
     assert panel.pane.table.cells.commit is None
     w = builders.value(chain.document, "w")
     with chain.document.edit("Change") as edit:
-        tensors.put(edit, TensorLocation(w), tensors.fill(w.initializer, (), "1"))
+        tensors.set_tensor_at(edit, TensorLocation(w), tensors.fill(w.initializer, (), "1"))
     qtbot.waitUntil(lambda: "out of date" in panel.pane.badge.text())
     run(chain, session, [[1, 2, 3, 4]])
     qtbot.waitUntil(lambda: cells(panel) == [["1", "2", "3", "4"]])
@@ -432,7 +432,7 @@ def test_large_tensors_are_changed_off_the_thread(qtbot, panel, chain):
     qtbot.waitUntil(lambda: value.initializer.numpy()[0, 0] == 2)
     panel.pane.editing.fill([], "3")
     with chain.document.edit("Meanwhile") as edit:
-        tensors.put(edit, TensorLocation(value), ArrayTensor(np.zeros(1, np.float32)))
+        tensors.set_tensor_at(edit, TensorLocation(value), ArrayTensor(np.zeros(1, np.float32)))
     heard = []
     chain.messages.shown.connect(heard.append)
     qtbot.waitUntil(lambda: bool(heard))
@@ -456,7 +456,7 @@ def test_values_go_to_a_file_and_come_from_one(qtbot, panel, chain, tmp_path):
     qtbot.waitUntil((tmp_path / "w.npy").exists)
     assert read_tensor(tmp_path / "w.npy").numpy().tolist() == [1, 2, 3, 4]
     np.save(tmp_path / "v.npy", np.zeros((2, 2), np.int8))
-    panel.pane.editing.import_file(tmp_path / "v.npy", "", lambda _text, go_on: go_on())
+    panel.pane.editing.import_file(tmp_path / "v.npy", "", lambda _text, resume: resume())
     qtbot.waitUntil(lambda: w.initializer.shape == (2, 2))
     assert w.initializer.element_type is E.INT8
     assert chain.document.undo_title == "Import v.npy into w"

@@ -66,19 +66,19 @@ def test_preview_then_one_edit_then_undo(dialog, qtbot):
 
 def test_the_outcome_of_a_choice_that_was_changed_meanwhile_does_not_come(dialog, qtbot, monkeypatch):
     """It came in front of the other one in the list, and could be applied."""
-    began, go_on = threading.Event(), threading.Event()
+    began, resume = threading.Event(), threading.Event()
 
     def held(*given):
         trial = attempt(*given)
         began.set()
-        go_on.wait(30)
+        resume.wait(30)
         return trial
 
     monkeypatch.setattr("onnx_workbench.viewer.dialogs.convert.attempt", held)
     dialog.precision.setCurrentText("float16")
     qtbot.waitUntil(began.is_set, timeout=30_000)
     dialog.precision.setCurrentText("bfloat16")
-    go_on.set()
+    resume.set()
     settled(dialog, qtbot)
     assert "2 × weights converted to bfloat16" in lines(dialog)
     assert "2 × weights converted to float16" not in lines(dialog)

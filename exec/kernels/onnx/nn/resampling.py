@@ -289,7 +289,7 @@ def _nearest(x: Array, axes: list[Axis], options: Options) -> Array:
                 index = np.ceil(at)
             case _:  # before opset 11
                 index = np.ceil(at) if axis.scale < 1 else np.floor(at)
-        x = _take(x, np.clip(index, 0, axis.length - 1).astype(np.intp), axis)
+        x = _take_along(x, np.clip(index, 0, axis.length - 1).astype(np.intp), axis)
     return x
 
 
@@ -300,7 +300,7 @@ def _in_order(axes: list[Axis]) -> list[Axis]:
     return sorted(axes, key=lambda axis: (axis.size / axis.length, -axis.number))
 
 
-def _take(x: Array, index: Array, axis: Axis) -> Array:
+def _take_along(x: Array, index: Array, axis: Axis) -> Array:
     times = axis.size // axis.length
     if times * axis.length == axis.size and np.array_equal(index, np.repeat(np.arange(axis.length), times)):
         at = axis.number

@@ -311,7 +311,7 @@ def test_a_reader_that_closes_as_its_file_is_replaced_stays_closed(path, open_fi
     reader, link = source.open_file(path), path.with_name("link")
     os.link(path, link)
     reader.close()
-    with reader.let_go(link):
+    with reader.released(link):
         pass
     assert reader.closed
     assert not link.exists()
@@ -321,7 +321,7 @@ def test_closing_a_reader_waits_until_its_file_is_replaced(path, open_files_stay
     reader, link = source.open_file(path), path.with_name("link")
     os.link(path, link)
     closing = threading.Thread(target=reader.close)
-    with reader.let_go(link):
+    with reader.released(link):
         closing.start()
         closing.join(0.05)
     closing.join()
@@ -333,7 +333,7 @@ def test_looking_whether_a_file_changed_waits_until_it_is_replaced(path, open_fi
     reader, link = source.open_file(path), path.with_name("link")
     os.link(path, link)
     with ThreadPoolExecutor(1) as other:
-        with reader.let_go(link):
+        with reader.released(link):
             looked = other.submit(reader.check_unchanged)
             with pytest.raises(TimeoutError):
                 looked.result(0.05)

@@ -79,9 +79,9 @@ def test_ports_of_an_opened_loop_are_where_edges_end_and_begin(direction):
         g.input(name, 2)
     g.node("Relu", ["x"], ["r"])
     body = Graphs("body", outer=g)
-    for name in ("turn", "go_on", "state_in"):
+    for name in ("turn", "resume", "state_in"):
         body.input(name)
-    body.node("Identity", ["go_on"], ["still"])
+    body.node("Identity", ["resume"], ["still"])
     body.node("Mul", ["state_in", "r"], ["state_out"])
     body.node("Neg", ["state_out"], ["seen"])
     body.outputs("still", "state_out", "seen")

@@ -24,9 +24,9 @@ def looping():
     g.input("turns")
     g.node("Relu", ["x"], ["r"], name="relu")
     body = Graphs("body", outer=g)
-    for name in ("turn", "go_on", "state_in"):
+    for name in ("turn", "resume", "state_in"):
         body.input(name)
-    body.node("Identity", ["go_on"], ["still"])
+    body.node("Identity", ["resume"], ["still"])
     body.node("Mul", ["state_in", "r"], ["state_out"], name="mul")
     body.outputs("still", "state_out")
     g.node("Loop", ["turns", "", "r"], ["z"], name="loop", body=body.graph)
