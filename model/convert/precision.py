@@ -14,7 +14,7 @@ from onnx_workbench.model.analysis.node_subset import with_whole_functions
 from onnx_workbench.model.analysis.value_types import TypeOf
 from onnx_workbench.model.convert.function_calls import functions_that_differ, innermost, is_told_by_calls
 from onnx_workbench.model.convert.report import ConversionReport
-from onnx_workbench.model.edits.nodes import bridge
+from onnx_workbench.model.edits.nodes import bridge, import_operators
 from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
@@ -401,8 +401,7 @@ class _Conversion:
         """Import ai.onnx for Cast, which a model of other domains may not import."""
         owner = graph.root.owner
         target = owner if isinstance(owner, Function) else self._edit.model
-        if "" not in target.opset_imports:
-            self._edit.do(SetField(target, "opset_imports", {**target.opset_imports, "": _CASTING_OPSET}))
+        import_operators(self._edit, graph)
         version = target.opset_imports[""]
         for kind in (self._options.source, self._options.target):
             if version < _CASTING_OPSET and kind is ElementType.BFLOAT16:

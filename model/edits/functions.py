@@ -18,7 +18,7 @@ from onnx_workbench.model.analysis.scoping import (
 )
 from onnx_workbench.model.analysis.topology import outer_values
 from onnx_workbench.model.edits.fresh_names import FreshNames
-from onnx_workbench.model.edits.nodes import drop_unused_constants, is_constant
+from onnx_workbench.model.edits.nodes import drop_unused_constants, import_operators, is_constant
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.clone import Cloner
 from onnx_workbench.model.history.document import Transaction
@@ -382,6 +382,8 @@ def replace_by_body(edit: Transaction, graph: Graph, call: Node, function: Funct
         if value not in values and not value.is_defined:
             cloner.value(value)  # an undefined name stays one, of its own
     copies = cloner.nodes(function.body.nodes)
+    if passed_through:
+        import_operators(edit, graph)
     copies += [
         Node("Identity", (values[formal],), (actual,), name=names.node(graph, f"{call.title}/Identity"))
         for formal, actual in passed_through

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model.analysis.node_constants import constant_tensor
 from onnx_workbench.model.analysis.scoping import names_taken, node_names, unique_name
-from onnx_workbench.model.edits.nodes import replace_uses
+from onnx_workbench.model.edits.nodes import import_operators, replace_uses
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import (
@@ -197,6 +197,7 @@ def _initializer_to_constant(edit: Transaction, value: Value) -> tuple[Node, Val
     assert tensor is not None
     output = Value(value.name, value.type)
     node = _constant_node(graph, output, tensor)
+    import_operators(edit, graph)
     edit.do(SetInitializer(graph, value, None))
     edit.do(InsertNode(graph, node, graph.nodes.first))
     return node, output

@@ -31,6 +31,9 @@ from onnx_workbench.model.ir.types import TensorType
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.schemas.defaults import schema_of
 
+#: The version of ai.onnx that a model gets which imports none: recent programs and those of years ago read it.
+_WIDELY_READ = 13
+
 
 def add_node(
     edit: Transaction,
@@ -85,12 +88,20 @@ def _fresh_outputs(graph: Graph, title: str, indices: Iterable[int]) -> tuple[Va
 
 def _signature(edit: Transaction, graph: Graph, op_type: str, domain: str) -> schemas.Schema | None:
     """Return the operator's schema at the graph's opset, importing its domain first if needed."""
-    imports = graph.opset_imports
-    if domain not in imports:
-        version = schemas.newest_opset(domain)
-        edit.do(SetField(graph.importer or edit.model, "opset_imports", {**imports, domain: version}))
-        imports = graph.opset_imports
-    return schemas.find(op_type, imports.get(domain, 1), domain)
+    if domain not in graph.opset_imports:
+        _import(edit, graph, domain, schemas.newest_opset(domain))
+    return schemas.find(op_type, graph.opset_imports.get(domain, 1), domain)
+
+
+def import_operators(edit: Transaction, graph: Graph) -> None:
+    """Import ai.onnx for nodes that are added to a model of other domains: a version that most programs read."""
+    if "" not in graph.opset_imports:
+        _import(edit, graph, "", _WIDELY_READ)
+
+
+def _import(edit: Transaction, graph: Graph, domain: str, version: int) -> None:
+    imports = {**graph.opset_imports, domain: version}
+    edit.do(SetField(graph.importer or edit.model, "opset_imports", imports))
 
 
 def delete(edit: Transaction, nodes: Collection[Node], *, with_constants: bool = True) -> None:

@@ -9,6 +9,7 @@ from onnx_workbench.model.analysis.constants import ProtectedValues
 from onnx_workbench.model.analysis.scoping import dependencies
 from onnx_workbench.model.edits.fresh_names import FreshNames
 from onnx_workbench.model.edits.initializers import INITIALIZERS_ALONE_SINCE
+from onnx_workbench.model.edits.nodes import import_operators
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import (
     InsertNode,
@@ -93,6 +94,7 @@ class GraphRewriter:
                 self.release_output(value, f"{value.name}_before")
         kept = {k: v if isinstance(v, Attribute) else make_attribute(k, v) for k, v in (attributes or {}).items()}
         node = Node(op_type, given, tuple(made), name=name, attributes=kept)
+        import_operators(self.edit, graph)
         self.insert(graph, [node], before)
         if metadata:
             self.edit.do(SetField(node, "metadata", metadata))

@@ -37,6 +37,29 @@ def test_an_initializer_becomes_a_constant_and_back(chain):
     assert legal(chain.model)
 
 
+ML = """<ir_version: 8, opset_import: ["ai.onnx.ml" : 1%s]>
+g (float[2,3] x) => (float[2,3] y, float[2,3] z) <float[2,3] w = {1.0,2.0,3.0,4.0,5.0,6.0}>
+{ y = ai.onnx.ml.Normalizer(w) z = %s(x) }"""
+
+
+def test_a_constant_node_in_a_model_of_another_domain_imports_its_own():
+    document = builders.document(ML % ("", "ai.onnx.ml.Normalizer"))
+    with document.edit("To constant") as edit:
+        initializers.initializer_to_constant(edit, builders.value(document, "w"))
+    assert document.model.opset_imports == {"ai.onnx.ml": 1, "": 13}
+    assert legal(document.model)
+
+
+def test_an_inlined_call_that_returns_its_input_imports_identity():
+    function = (
+        '<domain: "one.local", opset_import: ["ai.onnx.ml" : 1]> Same (a) => (a) { b = ai.onnx.ml.Normalizer(a) }'
+    )
+    document = builders.document(ML % (', "one.local" : 1', "one.local.Same") + function)
+    with document.edit("Inline") as edit:
+        functions.inline_call(edit, builders.value(document, "z").producer)
+    assert document.model.opset_imports[""] == 13
+
+
 def test_a_constant_that_moves_keeps_its_texts_and_annotations(chain):
     graph, w = chain.model.graph, builders.value(chain, "w")
     annotated = builders.value(chain, "a")

@@ -208,6 +208,13 @@ def test_old_files_get_no_initializers_that_are_not_inputs() -> None:
     onnx.checker.check_model(to_bytes(document.model))
 
 
+def test_a_model_of_another_domain_imports_what_a_constant_output_needs() -> None:
+    document, _ = simplified("""<ir_version: 8, opset_import: ["ai.onnx.ml" : 1]>
+    g (float[1,2] x) => (float[1,2] y) <float[1,2] w = {1.0, 3.0}> { y = ai.onnx.ml.Normalizer<norm = "L1">(w) }""")
+    assert left(document) == {"Constant": 1}
+    assert document.model.opset_imports == {"ai.onnx.ml": 1, "": 13}
+
+
 def test_names_order_and_types_of_inputs_and_outputs_stay() -> None:
     given = graph("a = Identity(x) b = Identity(x) c = Relu(x) d = Identity(c) e = Identity(c)",
                   "(float[2] x, float[2] unused) => (float[2] a, float[2] b, float[2] d, float[2] e)")  # fmt: skip

@@ -32,7 +32,7 @@ UNFINISHED = {
     "edit.cut": _MISSING,
     "edit.delete": _MISSING,
     "edit.delete_and_bridge": _TYPES,
-    "node.disconnect": frozenset({"input-missing"}),
+    "node.disconnect": frozenset({"input-missing", "arity"}),
     "node.add": _TYPES | {"input-missing"},
     "node.connect": _TYPES,
     "node.change_operator": _TYPES | {"input-missing", "arity"},
