@@ -107,7 +107,7 @@ class Application(QApplication):
         QTimer.singleShot(0, self, self._listen)
 
     def _listen(self) -> None:
-        """Take the files of later starts; without Qt's network library each start has a window of its own."""
+        """Open the files of later starts in this window; without Qt's network library each start has its own."""
         try:
             from onnx_workbench.viewer.files.instance_listener import InstanceListener
         except ImportError:

@@ -209,7 +209,7 @@ class Docks(QObject):
             dock.forget(workspace)
 
     def has(self, panel_id: str) -> bool:
-        """Whether there is such a panel."""
+        """Whether there is a panel with this id."""
         return panel_id in self._docks
 
     def is_open(self, panel_id: str) -> bool:

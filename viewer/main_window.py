@@ -170,7 +170,7 @@ class MainWindow(QMainWindow):
         self.docks.forget(tab.workspace)
 
     def _on_view_added(self, view: GraphView) -> None:
-        """Let a graph have the keys of actions, and show its zoom while it is in front."""
+        """Add the shortcuts of actions to a new graph view, and show its zoom while it is current."""
         view.zoom_changed.connect(partial(self._show_zoom, view))
         view.navigator.opened.connect(self._open_panel_of)
         self.actions_binding.add_graph_shortcuts(view)
@@ -188,7 +188,7 @@ class MainWindow(QMainWindow):
         )
 
     def _show_front(self) -> None:
-        """Bring everything around the graph in line with the document in front."""
+        """Update everything around the graph for the current document."""
         tab = self.tab
         workspace = None if tab is None else tab.workspace
         if tab is not None and tab.path is not None:  # file dialogs start beside the model
@@ -217,7 +217,7 @@ class MainWindow(QMainWindow):
         self._show_pending()
 
     def _do_once_open(self, action_id: str) -> None:
-        """Do an action as soon as the document that is being read is open; forget it when none comes of that."""
+        """Run an action as soon as the document being read is open; drop it when that fails."""
         if action_id not in self._wanted:
             self._wanted.append(action_id)
         self._show_pending()
@@ -354,7 +354,7 @@ class MainWindow(QMainWindow):
         self.files.open(path for path in paths if path not in arrays)
 
     def _take_arrays(self, path: Path) -> None:
-        """Take the inputs of a run from an .npz file, and the selected weight or the only input from an .npy file."""
+        """Set the inputs of a run from an .npz file, or the selected weight or the only input from an .npy file."""
         workspace = self.workspace
         assert workspace is not None
         current, inputs = workspace.selection.current, workspace.model.graph.required_inputs

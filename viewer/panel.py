@@ -46,5 +46,5 @@ class Panel(QWidget):
         return workspace is self.workspace
 
     def activate(self) -> None:
-        """Put the focus where typing makes sense: the user asked for the panel by shortcut or menu."""
+        """Focus the main widget: the user opened the panel by shortcut or menu."""
         self.entry.setFocus(Qt.FocusReason.ShortcutFocusReason)

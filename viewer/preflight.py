@@ -45,7 +45,7 @@ def find_problem(
     platform: str = sys.platform,
     can_load: Callable[[str], bool] | None = None,
 ) -> str | None:
-    """Why no window can be opened here and what to do about it, or None. Takes a few milliseconds."""
+    """Return why no window can be opened here and what to do about it, or None. Takes a few milliseconds."""
     if not platform.startswith("linux"):
         return None
     can_load = can_load or _can_load

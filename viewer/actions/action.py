@@ -55,7 +55,7 @@ class Submenu(enum.StrEnum):
 
 @dataclass(frozen=True)
 class MenuContext:
-    """What an action acts on: the parts of a window, and the open document in front, if any."""
+    """The context an action works in: the parts of a window, and the current document, if any."""
 
     window: QMainWindow  # the parent of dialogs
     area: DocumentArea
@@ -72,7 +72,6 @@ class MenuContext:
 
     @property
     def document_open(self) -> bool:
-        """Whether there is a current document."""
         return self.workspace is not None
 
     @property

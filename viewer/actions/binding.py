@@ -25,7 +25,7 @@ from onnx_workbench.viewer.style.tooltips import wrapped
 
 
 class ActionBinding(QObject):
-    """One QAction per Action for one window, kept enabled, checked and labelled."""
+    """The QActions of one window, one for each Action, with their states and titles kept up to date."""
 
     refreshed = Signal()
 
@@ -105,7 +105,7 @@ class ActionBinding(QObject):
         self._refresh_later.request()
 
     def refresh(self) -> None:
-        """Bring every QAction up to date now."""
+        """Update every QAction now."""
         context = SelectionSummary.of(self.context)
         for condition, mine in self._conditions.items():  # which many share: each is asked once
             enabled = condition(context)

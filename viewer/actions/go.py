@@ -118,7 +118,7 @@ def _has_bookmarks(context: MenuContext) -> bool:
 
 
 def _next_bookmark(step: int, context: MenuContext) -> None:
-    """Go from the selected bookmark, or else the end, to the one before or after it, around the ends."""
+    """Select the next (1) or previous (−1) bookmark, wrapping around; without a selection start at an end."""
     workspace = context.opened
     marked = [element for element in workspace.bookmarks.notes if is_in_model(element)]
     if marked:
@@ -141,7 +141,7 @@ def _cycle_tab(step: int, context: MenuContext) -> None:
 
 
 def _next_match(step: int, context: MenuContext) -> None:
-    """Go to the next match without leaving the graph; opens Find without a query."""
+    """Select the next match without leaving the graph; open Find where there is no query."""
     from onnx_workbench.viewer.panels.find import FindPanel
 
     panel = context.docks.panel("find")

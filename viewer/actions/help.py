@@ -42,7 +42,7 @@ def _open_state_folder(_context: MenuContext) -> None:
 
 
 def _tour(context: MenuContext) -> None:
-    """Take the tour on the document in front, or on the sample where none is open."""
+    """Start the tour on the current document, or on the sample where none is open."""
     if context.area.tab is None:
         context.files.open_sample().opened.connect(lambda _tab: start_tour(context))
     else:

@@ -115,7 +115,7 @@ def _pin(context: MenuContext) -> None:
 
 
 def _go_to_bad(context: MenuContext) -> Callable[[Value, tuple[int, ...]], None]:
-    """What shows a value that is not finite, and the elements that caused it."""
+    """Show the first value that is not finite in the tensor view, and the elements that caused it."""
     workspace, docks = context.opened, context.docks
 
     def found(value: Value, index: tuple[int, ...]) -> None:

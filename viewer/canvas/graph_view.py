@@ -93,7 +93,7 @@ class GraphView(Surface):
         return self._is_read_only
 
     def set_read_only(self, *, read_only: bool) -> None:
-        """Allow wires to be drawn, or not."""
+        """Switch the drawing of wires off or on."""
         self._is_read_only = read_only
         self.hint = (
             "This graph has no nodes." if read_only else "This graph has no nodes. Press Ctrl+Shift+A to add one."

@@ -50,7 +50,7 @@ class InputHandler:
             self.tool.start()
 
     def move(self, event: QMouseEvent) -> None:
-        """Go on with the tool, or hover."""
+        """Pass a mouse move to the active tool, or update the hover."""
         if self.tool is not None:
             self.tool.move(event.position())
         else:
@@ -173,7 +173,7 @@ class InputHandler:
         view.workspace.open_menu(view.mapToGlobal(position), _menu_kind(view.workspace.selection.items))
 
     def key(self, event: QKeyEvent) -> bool:
-        """Do what a key means here; False when it means nothing."""
+        """Handle a key press; return False if the key has no function here."""
         if _is_space(event):
             self._fits = self._fits or not event.isAutoRepeat()
             return True

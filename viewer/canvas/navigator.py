@@ -99,13 +99,13 @@ class Navigator(QObject):
         self._jump(lambda: self._surface.show_beginning(self._surface.viewport.scale))
 
     def to_selection(self) -> None:
-        """Show what is selected as large as it fits."""
+        """Fit the selection into the view."""
         area = self._selected_area()
         if area is not None:
             self._jump(lambda: self._surface.fit_area(area, _AROUND))
 
     def to_point(self, x: float, y: float) -> None:
-        """Bring a far point of the scene into the middle."""
+        """Centre the view on a point of the scene."""
         self._jump(lambda: self._surface.centre_on(x, y))
 
     def _jump(self, move: Callable[[], object]) -> None:
@@ -127,7 +127,7 @@ class Navigator(QObject):
         self._reveal(item, keeps_zoom=False)
 
     def scroll_to(self, item: Item) -> None:
-        """As `reveal`, at the present zoom."""
+        """Reveal an object at the present zoom; see `reveal`."""
         self._reveal(item, keeps_zoom=True)
 
     def _reveal(self, item: Item, *, keeps_zoom: bool) -> None:
@@ -176,7 +176,7 @@ class Navigator(QObject):
     # -- inside ----------------------------------------------------------------------------------------------
 
     def push(self, hit: Hit) -> None:
-        """Do what a button says, of a header or a tag."""
+        """Run what a button of a header or a tag does."""
         match hit.button:
             case "+":
                 self._expansion.expand(hit.box)
@@ -255,7 +255,7 @@ class Navigator(QObject):
         return ViewPosition(zoom, (x, y), scene.boxes[box].key, (x - left - width / 2, y - top))
 
     def to_position(self, position: ViewPosition) -> None:
-        """Bring a part of the graph into view again, also if the graph was laid out again meanwhile."""
+        """Restore a saved position in the graph, also if the graph was laid out again meanwhile."""
         scene = self._surface.scene
         if scene is None:
             return

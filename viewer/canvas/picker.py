@@ -19,7 +19,7 @@ class Picker:
         self._current: Hashable = None  # key of the box that was clicked or walked to last
 
     def forget(self) -> None:
-        """Forget the box that was clicked: another graph is shown."""
+        """Clear the box that was clicked: another graph is shown."""
         self._current = None
 
     def current_box(self) -> int:

@@ -40,7 +40,7 @@ _GROUPS = {"large": None, "always": True, "never": False}
 
 @dataclass
 class _Pending:
-    """What to do when the requested scene is ready. `fit`: show its beginning if the whole is not readable."""
+    """What is done when the requested scene is ready. `fit`: show its beginning if the whole is not readable."""
 
     anchor: Anchor | None = None
     fit: bool = False
@@ -162,7 +162,7 @@ class SceneController(QObject):
         self._loader.load(self._request(None))
 
     def keep_position(self, box: int | None = None) -> None:
-        """In the next scene a box, or what is in the middle or selected, stays where it is now."""
+        """Keep the position of a box, or of what is in the middle or selected, in the next scene."""
         if box is not None:
             self._pending.anchor = self._anchor_at(box)
         else:
@@ -214,12 +214,12 @@ class SceneController(QObject):
         return {"scale": self._surface.viewport.scale, "x": x, "y": y}
 
     def restore_view_state(self, state: Any) -> None:
-        """Go back to a saved position; nonsense is ignored."""
+        """Restore a saved position; an invalid one is ignored."""
         if self.state.read(state) and self._surface.scene is not None:
             self.restore_position()
 
     def open_parts(self) -> dict[str, Any]:
-        """What is open in the graph shown, saved with the file."""
+        """The open parts of the graph shown, saved with the file."""
         return {"grouped": not self.state.is_new, "parts": OpenParts(self._graph).write(self.state.expanded)}
 
     def restore_open_parts(self, saved: Any) -> None:

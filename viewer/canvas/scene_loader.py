@@ -110,7 +110,7 @@ class SceneLoader(QObject):
         return place(drawing, request.previous, progress, keeps_ranks=request.keeps_ranks)
 
     def _find_groups(self, request: SceneRequest, progress: Progress) -> frozenset[Hashable]:
-        """Make groups and folded nodes of a graph known, and return the open groups. Reads the model."""
+        """Find the groups and folded nodes of a graph, and return the open groups. Reads the model."""
         graph, options, grouping = request.graph, request.options, self._workspace.grouping
         if options.fold_nodes:
             self.folded_nodes(graph, progress)
@@ -158,7 +158,7 @@ class SceneLoader(QObject):
             task.cancel()
 
     def _start(self, work: Work[Scene], notice: str, *, at_once: bool) -> None:
-        """Make a scene and show it, now or in a task."""
+        """Make and show a scene, now or in a task."""
         self.stop()
         if at_once:
             self._show(work(SILENT))
@@ -244,7 +244,7 @@ def place(
 
 
 def _return_memory() -> None:
-    """Have the C library give back what a large layout left free: 200 MB at 100,000 nodes. glibc only."""
+    """Return the memory a large layout freed to the system: 200 MB at 100,000 nodes. glibc only."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:
         trim(0)

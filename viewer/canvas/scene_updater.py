@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class SceneUpdater(QObject):
-    """Updater of a canvas after edits of its model and newly inferred types. GUI thread only.
+    """Updates a canvas after edits of its model and newly inferred types. GUI thread only.
 
     Boxes with changed texts are replaced in place, very many of them in chunks. Where boxes or edges are added or
     removed, what the edit touched is redrawn in the next event loop iteration, or else everything.
@@ -94,7 +94,7 @@ class SceneUpdater(QObject):
         self._scenes.reload()
 
     def _follow(self, scene: Scene, patch: DrawingPatch | None) -> None:
-        """Show what an edit did."""
+        """Update after an edit."""
         if patch is None:
             self._rebuild.start()
         elif patch.resized and (moved := resize_in_place(scene, patch)) is not None:

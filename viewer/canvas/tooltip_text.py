@@ -90,9 +90,7 @@ def _value_tip(scene: Scene, hit: Hit, value: Value, type_of: TypeOf) -> str:
 
 
 def sharding_lines(value: Value) -> list[str]:
-    """Return how device configurations of the nodes around it spread a value over devices, a line each, without
-    repeats.
-    """
+    """Return one line for each different way in which device configurations of nodes around a value split it."""
     nodes = [value.producer, *islice(value.consumers, _MOST_CONSUMERS)]
     lines: dict[str, None] = {}
     for node in nodes:

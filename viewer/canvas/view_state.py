@@ -30,7 +30,7 @@ class GraphViewState:
     layout: Layout | None = None
 
     def read(self, state: Any) -> bool:
-        """Take over what was kept in a file; False, and nothing taken over, when it is nonsense."""
+        """Restore what was saved in a file; return False, unchanged, when it is invalid."""
         if not isinstance(state, dict):
             return False
         numbers = [n for n in map(state.get, ("scale", "x", "y")) if isinstance(n, (int, float)) and abs(n) < _FARTHEST]

@@ -34,7 +34,7 @@ def seconds(text: str) -> float:
 
 
 def add_picture_arguments(parser: argparse.ArgumentParser) -> None:
-    """How pictures become tensors; see `picture_options`."""
+    """Add the options for turning pictures into tensors; see `picture_options`."""
     group = parser.add_argument_group("images", "Each element of the tensor is (value × scale − mean) / std.")
     group.add_argument("--picture-size", type=height_and_width, metavar="HxW", help="height and width (as declared)")
     group.add_argument(
@@ -51,7 +51,7 @@ def add_picture_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def picture_options(arguments: argparse.Namespace) -> ImageOptions:
-    """What the options of `add_picture_arguments` say."""
+    """Return the values of the options of `add_picture_arguments`."""
     from onnx_workbench.exec.inputs.images import ImageOptions
 
     return ImageOptions(
@@ -98,7 +98,7 @@ def numbers(text: str) -> tuple[float, ...]:
 
 
 def add_check_arguments(parser: argparse.ArgumentParser, *, runs: int) -> None:
-    """On how many random inputs outputs are compared before something is written."""
+    """Add the option for the number of random inputs on which outputs are compared before writing."""
     text = f"number of random inputs for the comparison ({runs})"
     parser.add_argument("--check", type=natural, default=runs, metavar="N", help=text)
     text = "write without a comparison"

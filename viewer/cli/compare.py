@@ -208,7 +208,7 @@ def _plain(element: Any) -> Any:
 
 
 def _explain(model: Model, reference: Model | None) -> None:
-    """Say why nothing was compared: which names there are on both sides."""
+    """Explain why nothing was compared: print the names on both sides."""
     print_message("error", "No value has a counterpart in the reference")
     for title, one in (("the model", model), ("the reference", reference)):
         if one is not None:

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_meaning_arguments(parser: argparse.ArgumentParser) -> None:
-    """What operators and values are to be."""
+    """Add the options that change operators and values."""
     parser.add_argument("--opset", type=int, metavar="N", help="convert to this version of ai.onnx")
     parser.add_argument(
         "--converter", choices=tuple(CONVERTERS), default="auto",
@@ -78,7 +78,7 @@ def _add_meaning_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_form_arguments(parser: argparse.ArgumentParser) -> None:
-    """What is written differently and means the same."""
+    """Add the options that change the form of a file but not its meaning."""
     parser.add_argument(
         "--strip", action="append", default=[], metavar="PART",
         help="remove doc, metadata, producer, types or inputs (unused ones)",

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """All edits or none: when one does not fit the model, nothing is written."""
+    """Apply all edits of a script or, when one does not fit the model, none."""
     document = Document(read_model(options))
     count = edit_script.replay(document, _read(options.script))
     write_model(document.model, options)

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_cut_arguments(parser: argparse.ArgumentParser) -> None:
-    """What cutting takes, wherever it cuts: the model, the graph in it, and the file to write."""
+    """Add the arguments of all commands that cut: the model, the graph in it, and the file to write."""
     parser.add_argument("model", metavar="IN", help="file to read; - reads standard input")
     parser.add_argument("--graph", metavar="NAME", default="", help="name of a body or function")
     add_output_arguments(parser)
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def print_lost(names: Sequence[str]) -> None:
-    """Say what is in no part of a model, where that is so."""
+    """Print what is in no part of a model, if anything."""
     if names:
         print_message("warning", lost_text(names))
 

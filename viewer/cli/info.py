@@ -274,7 +274,7 @@ def _node_text(facts: dict[str, Any]) -> str:
 
 
 def _weight_text(facts: dict[str, Any], count: str, parameters: str, size: str) -> str:
-    """How many initializers or Constant nodes there are, with how many elements."""
+    """Return the number of initializers or Constant nodes, and of their elements."""
     if not facts[count]:
         return ""
     return f"{number_text(facts[count])} with {plural(facts[parameters], 'parameter')}, {bytes_text(facts[size])}"

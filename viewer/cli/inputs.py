@@ -24,7 +24,7 @@ _MOST_NAMES = 12  # in a message
 
 
 def add_input_arguments(parser: argparse.ArgumentParser) -> None:
-    """Where the values of inputs come from."""
+    """Add the options for the values of inputs."""
     parser.add_argument(
         "--inputs", type=Path, metavar="FILE", help="values of inputs by name, from an .npz or .json file"
     )
@@ -92,7 +92,7 @@ def _sizes(model: Model, texts: Sequence[str]) -> dict[str, int]:
 
 
 def _sources(texts: Sequence[str], names: Sequence[str], image: ImageOptions) -> dict[str, InputSource]:
-    """Where the values of inputs come from, by ``name=value`` texts."""
+    """Return the sources of input values, from ``name=value`` texts."""
     found = {}
     for text in texts:
         name = max((n for n in names if text.startswith(f"{n}=")), key=len, default=None)

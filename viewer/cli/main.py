@@ -66,7 +66,7 @@ def _command_meant(models: Sequence[str]) -> str:
 
 
 def _write_whatever_comes() -> None:
-    """Not every output has every character, a pipe on Windows least of all: write escapes instead of failing."""
+    """Escape characters that the encoding of an output lacks, as a pipe on Windows does, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a windowed program has none
             stream.reconfigure(errors="backslashreplace")

@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def connections(given: Sequence[str]) -> dict[str, str]:
-    """What ``INPUT=VALUE`` texts say."""
+    """Parse ``INPUT=VALUE`` texts."""
     found = {}
     for text in given:
         name, equals, value = text.partition("=")

@@ -10,7 +10,7 @@ from onnx_workbench.model.ir.graph import Model, Node
 
 
 def add_nodes_argument(parser: argparse.ArgumentParser, what: str) -> None:
-    """Which nodes a command is limited to."""
+    """Add the option that limits a command to some nodes."""
     parser.add_argument(
         "--nodes", nargs="+", default=None, metavar="NODE",
         help=f"{what} nodes, by name, with their bodies and constants; nodes in bodies and functions too",
@@ -18,7 +18,7 @@ def add_nodes_argument(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def chosen_nodes(names: Sequence[str] | None, *models: Model) -> list[Node] | None:
-    """All nodes of these names, in whatever graph; None for whole models. ModelError for a name no node has."""
+    """Return all nodes of these names, in any graph; None for whole models. ModelError for unknown names."""
     if names is None:
         return None
     return all_nodes_named(models, names)

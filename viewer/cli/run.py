@@ -81,7 +81,7 @@ def size(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do it; the exit status says whether every node ran and every check passed."""
+    """Run the model; the exit status says whether every node ran and every check passed."""
     from onnx_workbench.exec.inputs.sources import read_npz
     from onnx_workbench.exec.inspect.overview import contradictions
     from onnx_workbench.exec.session import Session
@@ -218,7 +218,7 @@ def _compared_facts(row: ComparedValue) -> dict[str, Any]:
 
 
 def _report_expected(rows: list[ComparedValue], unmatched: list[str], options: argparse.Namespace) -> bool:
-    """Say what is not as expected; whether anything is not."""
+    """Print the values that differ from the expected ones; return whether any does."""
     if options.expect is None:
         return False
     from onnx_workbench.viewer.cli.compare import difference_text
@@ -277,7 +277,7 @@ def _names(result: RunResult, text: str) -> list[str]:
 
 
 def _missing(result: RunResult, text: str) -> dict[str, str]:
-    """Why values that were asked for, and outputs, are not there."""
+    """Return why outputs and requested values are missing."""
     wanted = _wanted(text)
     found = dict(result.missing_outputs)
     for name in () if isinstance(wanted, str) else wanted:
@@ -370,5 +370,5 @@ def _print_profile(result: RunResult) -> None:
 
 
 def _titles(result: RunResult) -> dict[int, str]:
-    """What to call the nodes by their numbers."""
+    """Return titles of the nodes by their numbers."""
     return {n.node: n.title for n in (*result.nodes, *result.inner)}

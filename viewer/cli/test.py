@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do it; the exit status says whether all outputs are as expected."""
+    """Run the tests; the exit status says whether all outputs are as expected."""
     from onnx_workbench.exec.inputs.sources import data_sets
     from onnx_workbench.exec.session import Session
 

@@ -35,7 +35,7 @@ def value_lines(value: RuntimeValue) -> Iterator[str]:
 
 
 def _formatter(array: Any) -> Any:
-    """Return how to format elements that are texts, so that they are safe to print; None for numbers."""
+    """Return a formatter that makes texts safe to print; None for numbers."""
     return {"all": lambda element: f'"{display(str(element))}"'} if array.dtype.kind == "O" else None
 
 

@@ -59,7 +59,7 @@ def aspect_text(aspect: str) -> str:
 
 
 def location(place: object) -> str:
-    """Which object, in which graph where that is not the main one."""
+    """Return the object of a difference, with its graph where that is not the main one."""
     match place:
         case Node():
             named = f"{place.op_type} {place.name}" if place.name else _nameless(place)

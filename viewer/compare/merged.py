@@ -244,7 +244,7 @@ class MergedComparison(QWidget):
             self._following = False
 
     def _bring_forward(self, pairs: Sequence[Sides]) -> None:
-        """Make the document with the last selection current, the new one where both have it."""
+        """Activate the document with the last selection, the new one where both have it."""
         if pairs:
             self._front = self._comparing.new if pairs[-1][1] is not None else self._comparing.old
             self.chosen.emit(self._front)

@@ -193,7 +193,7 @@ class ModelComparison(QObject):
         self._set_chosen(tuple(found))
 
     def step(self, by: int) -> None:
-        """Go to the next (1) or previous (−1) difference, wrapping around."""
+        """Select the next (1) or previous (−1) difference, wrapping around."""
         found = self.shown
         if found:
             at = found.index(self.chosen[-1]) if self.chosen else (-1 if by > 0 else 0)
@@ -249,7 +249,7 @@ class ModelComparison(QObject):
 
 
 def node_kinds(differences: Iterable[Difference], old: Model, new: Model) -> tuple[dict[Node, str], dict[Node, str]]:
-    """How the nodes of either model are marked: those that differ, and those around them or calling their function."""
+    """Return the mark of each node of either model that differs, contains a difference, or calls such a function."""
     kinds: tuple[dict[Node, str], dict[Node, str]] = ({}, {})
     calling = callers(old), callers(new)
     for difference in differences:

@@ -76,7 +76,7 @@ class Bookmarks(QObject):
         return found
 
     def restore(self, state: object) -> None:
-        """Take over what `state` returned, from a file that anything may have written; drop what is not found.
+        """Restore what `state` returned, from an untrusted file; drop what is not found.
 
         Costs one pass over the nodes of the model when there is anything to find.
         """
@@ -88,7 +88,7 @@ class Bookmarks(QObject):
             self._changed()
 
     def restore_stored(self) -> None:
-        """Take over the bookmarks that the model's metadata hold, see METADATA_KEY."""
+        """Restore the bookmarks in the model's metadata, see METADATA_KEY."""
         text = self._model.metadata.get(METADATA_KEY, "")
         if text and len(text) <= _LONGEST_STATE:
             try:

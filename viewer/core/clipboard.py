@@ -31,7 +31,7 @@ _copied: dict[str, Fragment] = {}  # what was copied here last, under its token:
 
 
 def copy(nodes: Collection[Node]) -> int:
-    """Put nodes of one graph on the clipboard; returns how many. ModelError when they are of several graphs."""
+    """Copy nodes of one graph to the clipboard; return their number. ModelError when they are of several."""
     fragment = copy_paste.copy(nodes)
     token = uuid.uuid4().hex
     data = QMimeData()

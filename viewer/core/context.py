@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class DocumentContext(QObject):
-    """One open document and, each an object of its own, what is shown and done in it. GUI thread only.
+    """One open document and the objects for its view, selection, tasks and runs. GUI thread only.
 
     `selection`, `navigation` (the graph shown, going to objects, history), `highlights` (marks and colours on the
     graph), `bookmarks`, `messages`, `tasks`, `changes` (signals of edits), `grouping`, `types` and `problems`. The
@@ -97,7 +97,7 @@ class DocumentContext(QObject):
             self.messages.report(task.error)
 
     def set_run_state(self, text: str) -> None:
-        """Say in the status line how the last run stands; empty before the first."""
+        """Set the state of the last run for the status line; empty before the first."""
         if text != self.run_state:
             self.run_state = text
             self.run_state_changed.emit()
@@ -109,7 +109,7 @@ class DocumentContext(QObject):
         self.action_requested.emit(action_id)
 
     def offer(self, panel_id: str) -> None:
-        """There is something to see in a panel: open it where it was never closed; the focus stays where it is."""
+        """Suggest a panel: it opens where it was never closed; the focus stays where it is."""
         self.panel_offered.emit(panel_id)
 
     def open_menu(self, position: QPoint, kind: str) -> None:

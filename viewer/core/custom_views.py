@@ -68,7 +68,7 @@ def titles() -> tuple[str, ...]:
 
 
 def show_value(title: str, array: NDArray[Any]) -> str | Table | NDArray[np.uint8]:
-    """Return what a view makes of a value: a text, a table, or [H, W, 4] bytes of red, green, blue and opacity.
+    """Return a value as a view shows it: a text, a table, or [H, W, 4] bytes of RGBA.
 
     ModelError for a mistake in it, reported as that of its file, and where it does not fit. Any thread.
     """

@@ -45,11 +45,11 @@ class DeferredAction(QObject):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it was neither done nor stopped."""
+        """Whether it is neither done nor cancelled."""
         return self._waits
 
     def stop(self) -> None:
-        """Do not do it at all, unless it was begun: as if that were chosen."""
+        """Cancel it, unless it has begun, as if the user had."""
         if self._waits:
             self._end()
             self._refused()

@@ -144,7 +144,7 @@ def _remove_empty(folder: Path, top: Path) -> None:
 
 
 def _refresh(share: Path) -> None:
-    """Update the desktop's caches, with those tools that are there."""
+    """Update the desktop's caches, with the tools that are installed."""
     for command in (
         ["update-desktop-database", "-q", str(share / "applications")],
         ["update-mime-database", str(share / "mime")],
@@ -214,7 +214,7 @@ def _with_parents(keys: Iterable[str], tops: set[str]) -> set[str]:
 
 
 def _notify_shell() -> None:
-    """Make the Explorer read the file types again."""
+    """Notify the Explorer of changed file types."""
     if sys.platform == "win32":
         ctypes.windll.shell32.SHChangeNotify(_SHCNE_ASSOCCHANGED, 0, None, None)
 
@@ -225,7 +225,7 @@ def _shortcut() -> Path:
 
 
 def _write_shortcut(command: Sequence[str]) -> None:
-    """Make the entry of the start menu, through the scripting host that every Windows has."""
+    """Write the start menu's shortcut, with the Windows Script Host."""
     script = (
         "$s = (New-Object -ComObject WScript.Shell).CreateShortcut($env:OW_LINK); $s.TargetPath = $env:OW_PROGRAM; "
         "$s.Arguments = $env:OW_ARGUMENTS; $s.IconLocation = $env:OW_ICON; $s.Save()"

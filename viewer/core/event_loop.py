@@ -29,12 +29,12 @@ class Debounce(QObject):
         self._timer.timeout.connect(call)
 
     def request(self, *_: object) -> None:
-        """Have it called; cheap to call often."""
+        """Schedule the call; cheap to repeat."""
         self._timer.start()
 
 
 class ChunkedIteration(QObject, Generic[T]):
-    """Goes through an iterator on the GUI thread, a chunk at each turn of the event loop.
+    """Exhausts an iterator on the GUI thread, in one chunk per iteration of the event loop.
 
     The iterator yields None where it has no item for a while. `taken(items, finished)` is called once a chunk with
     what came, `failed` after it where a ModelError ended it. When what is gone through changes, call `stop`.
@@ -64,12 +64,12 @@ class ChunkedIteration(QObject, Generic[T]):
         self._timer.start()
 
     def stop(self) -> None:
-        """Leave out the rest."""
+        """Discard the rest."""
         self._timer.stop()
         self._items = None
 
     def next_chunk(self) -> None:
-        """Take a chunk now."""
+        """Run one chunk now."""
         if self._items is None:
             return
         batch: list[T] = []

@@ -42,7 +42,7 @@ class Collector(QObject):
         self._is_document_freed = False  # since the last collection
 
     def start(self) -> None:
-        """Take it over from Python."""
+        """Disable Python's automatic collection, and collect by a timer."""
         gc.disable()
         self._timer.start()
 
@@ -77,7 +77,7 @@ class Collector(QObject):
         self._is_document_freed = finished
 
     def stop(self) -> None:
-        """Leave it to Python again."""
+        """Enable Python's automatic collection again."""
         self._timer.stop()
         gc.enable()
 
@@ -104,7 +104,7 @@ def include_models() -> None:
 
 
 def delete_widget(widget: QWidget) -> None:
-    """Have Qt delete a widget, and free what the widgets in it refer to afterwards, in chunks. GUI thread.
+    """Delete a widget, then free the objects its widgets refer to in chunks. GUI thread.
 
     What belongs to the widget itself stays: others may still ask the workspace of a tab.
     """

@@ -58,7 +58,7 @@ class Grouping(QObject):
         return graph in self._trees or len(graph.nodes) <= AT_ONCE
 
     def prepare(self, graph: Graph) -> None:
-        """Make the tree of a graph in the background; `regrouped` follows."""
+        """Build the tree of a graph in the background; emits `regrouped`."""
         if graph not in self._making:
             reader = self._making[graph] = ModelReader(self)
             reader.start(partial(self.tree, graph), partial(self._made, graph), failed=partial(self._failed, graph))

@@ -32,7 +32,7 @@ class Highlights(QObject):
         self.marked.emit(kind, found)
 
     def unmark(self, kind: str, nodes: Iterable[Node]) -> None:
-        """Take marks of a kind off some nodes; costs little where many are marked."""
+        """Remove marks of a kind from some nodes; cheap where many are marked."""
         self.marks.pop(kind, None)
         self.unmarked.emit(kind, list(nodes))
 

@@ -118,7 +118,7 @@ class ModelSignals(QObject):
 
 
 def _as_one(changes: Sequence[Change]) -> Change:
-    """To the state after the last, all at once."""
+    """Merge a sequence of changes into one."""
     if len(changes) == 1:
         return changes[0]
     steps = tuple(step for change in changes for step in change.steps)

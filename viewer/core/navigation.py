@@ -78,7 +78,7 @@ class Navigation(QObject):
         self._return_to(self.history.forward())
 
     def go_up(self) -> None:
-        """Go from a body to the graph around it, from a function to the main graph, where these were seen last.
+        """Go from a subgraph to the graph around it, from a function to the main graph, at their last positions.
 
         The node whose body is left is selected.
         """

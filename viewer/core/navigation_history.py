@@ -92,7 +92,7 @@ class NavigationHistory(QObject):
         return found
 
     def prune(self, keep: Callable[[Item], bool]) -> None:
-        """Forget graphs and objects that left the model: those for which `keep` is false."""
+        """Remove entries and objects that left the model: those for which `keep` is false."""
         for entries in (self._back, self._forward):
             entries[:] = [
                 replace(entry, items=tuple(item for item in entry.items if keep(item)))

@@ -77,7 +77,7 @@ class ProblemChecker(QObject):
             self._begin()
 
     def start(self) -> None:
-        """Begin, once the signatures are loaded (which takes 0.2 s, so in a thread)."""
+        """Start, once the schemas are loaded (0.2 s, so in a thread)."""
         if not self._started:
             self._started = True
             self._tasks.start("", lambda _progress: _load(), done=lambda _none: self._begin())
@@ -161,7 +161,7 @@ class ProblemChecker(QObject):
 
 
 def find_problems(model: Model, inferred: InferredTypes, progress: Progress) -> list[Problem]:
-    """All that `ProblemChecker` lists of a model but what reading its file found, errors first; on any thread."""
+    """Return all problems of a model but those of reading its file, errors first; on any thread."""
     from onnx_workbench.model.checks.inferred import beside
     from onnx_workbench.model.checks.models import steps_of_check
     from onnx_workbench.model.checks.partial_models import concerning

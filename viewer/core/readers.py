@@ -100,7 +100,7 @@ class ModelReader(QObject):
 
     @property
     def running(self) -> bool:
-        """Whether something was started that is neither done nor stopped."""
+        """Whether a reader is neither finished nor cancelled."""
         return bool(self._readings)
 
     def start(

@@ -25,7 +25,7 @@ RECENT_LIMIT = 20
 
 @dataclass(frozen=True)
 class Option(Generic[T]):
-    """One thing that is remembered: where in the file, what it is when nothing is, and which values it may have."""
+    """One option of the settings file: its key, default, and valid values."""
 
     key: str
     default: T
@@ -140,13 +140,13 @@ class Settings(QObject):
         return [Path(text) for text in self.get(RECENT_FILES)]
 
     def add_recent_file(self, path: Path) -> None:
-        """Put a file in front of the recent ones."""
+        """Move a file to the front of the recent ones."""
         text = str(path.absolute())
         others = [other for other in self.get(RECENT_FILES) if other != text]
         self.set(RECENT_FILES, (text, *others)[:RECENT_LIMIT])
 
     def remove_recent_file(self, path: Path) -> None:
-        """Forget a recent file, for instance one that is gone."""
+        """Remove a file from the recent ones."""
         text = str(path.absolute())
         self.set(RECENT_FILES, tuple(other for other in self.get(RECENT_FILES) if other != text))
 

@@ -31,7 +31,7 @@ Product = Literal["", "edit", "file"]  # "edit": one of the document; "file": on
 
 
 class Task(Generic[T]):
-    """One piece of work: running until `finished`, then with a result, an error, or neither when cancelled."""
+    """A task: running until `finished`, then with a result, an error, or neither when cancelled."""
 
     def __init__(self, title: str, lane: Lane, supersede: str, makes: Product) -> None:
         self.title = title
@@ -48,7 +48,7 @@ class Task(Generic[T]):
         self.call: Call[T] | Reading[T] | None = None
 
     def cancel(self) -> None:
-        """Ask it to stop; no callback but `finished` is called any more. GUI thread only."""
+        """Request cancellation; no signal but `finished` is emitted any more. GUI thread only."""
         if self.call is not None:
             self.cancelled = True
             self.call.cancel()
@@ -151,7 +151,7 @@ class TaskRunner(QObject):
             self.ended.emit(task)
 
     def cancel_all(self) -> None:
-        """Ask everything to stop."""
+        """Request cancellation of all tasks."""
         for task in self.running:
             task.cancel()
 

@@ -98,7 +98,7 @@ def pool(name: Pool) -> QThreadPool:
 
 
 def wait_for_end(seconds: float = 2.0) -> bool:
-    """Give cancelled work a moment to stop before the interpreter goes away under it; return whether all of it did."""
+    """Wait briefly for cancelled work before the interpreter ends; return whether all of it stopped."""
     return all(pool(name).waitForDone(int(1000 * seconds)) for name in _THREADS)
 
 
@@ -139,11 +139,11 @@ class Call(Generic[T]):
         self._ended = threading.Event()
 
     def start(self) -> None:
-        """Begin as soon as a thread is free."""
+        """Queue the work on the thread pool."""
         pool(self._threads).start(self._run)
 
     def cancel(self) -> None:
-        """Ask the work to stop at its next check, or not to begin."""
+        """Request cancellation: at its next check, or before it begins."""
         with self._lock:
             self._progress.cancel()
 

@@ -52,7 +52,7 @@ class TypeInference(QObject):
         self._end()
 
     def start(self) -> None:
-        """Begin: infer now and after every edit that can change a type."""
+        """Infer now, and after every edit that can change a type."""
         self._running = True
         self._delay.start(0)
 
@@ -67,7 +67,7 @@ class TypeInference(QObject):
         return self._rules
 
     def set_rule(self, operator: str, rule: str) -> None:
-        """Say how the types of an operator follow; an empty rule takes it back."""
+        """Set the type rule of an operator; an empty one removes it."""
         if rule:
             self._rules[operator] = rule
         else:
@@ -75,7 +75,7 @@ class TypeInference(QObject):
         self._delay.start(0)
 
     def make_output(self, edit: Transaction, graph: Graph, value: Value) -> None:
-        """Let a graph return a value, declared as inferred where it was not: outputs need a type and a shape."""
+        """Make a value an output, declared as inferred where it was not: outputs need a type and a shape."""
         self.make_outputs(edit, graph, {value: value})
 
     def make_outputs(self, edit: Transaction, graph: Graph, values: Mapping[Value, Value]) -> None:

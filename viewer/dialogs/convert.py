@@ -356,7 +356,7 @@ class ConvertDialog(QDialog):
     # -- doing it ------------------------------------------------------------------------------------------------
 
     def apply(self) -> None:
-        """Make the previewed conversion one edit, if outputs agree; afterwards the button closes the dialog."""
+        """Apply the previewed conversion as one edit, if outputs agree; afterwards the button closes the dialog."""
         trial, self._trial = self._trial, None
         if self._is_done:
             self.accept()

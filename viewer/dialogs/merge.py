@@ -206,7 +206,7 @@ class MergeDialog(QDialog):
         self.preview.setText("\n".join(lines))
 
     def _left_behind(self) -> str:
-        """Return what of the other model cannot be merged."""
+        """Return the parts of the other model that cannot be merged."""
         count = sum(graph is not None for t in self._other.training_info for graph in (t.initialization, t.algorithm))
         return f"Not merged: {plural(count, 'training graph')}."
 

@@ -200,7 +200,7 @@ class PatchBay(QWidget):
         self.gap.update()
 
     def choose(self, port: Port | None) -> ChoicePopup | None:
-        """Let the user choose the other end of a port's wire by name."""
+        """Open a menu of the other ends for a port's wire, by name."""
         if port is None:
             return None
         others = self.lists["right" if port.side == "left" else "left"].ports

@@ -118,7 +118,7 @@ class SimplifyDialog(QDialog):
         )
 
     def _options(self) -> Callable[[WorkingCopy], SimplifyOptions]:
-        """Return what makes options for a copy of the model, as chosen now."""
+        """Return a function that makes the chosen options for a copy of the model."""
         nodes, only = self.scope.nodes, self.passes.choice().only
         return lambda copy: SimplifyOptions(nodes=None if nodes is None else copy.copies(nodes), only=only)
 
@@ -231,7 +231,7 @@ class SimplifyDialog(QDialog):
             self.look()
 
     def _report(self, outcome: SimplifyOutcome) -> None:
-        """Show what was done, in place of what there was to do."""
+        """Show the report in place of the matches."""
         self.pages.setCurrentWidget(self.report)
         self.scope.setVisible(False)
         self.workspace.highlights.mark("matches", [])

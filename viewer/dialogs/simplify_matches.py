@@ -99,7 +99,7 @@ class MatchTree(QTreeWidget):
         return item
 
     def choice(self) -> MatchChoice:
-        """Return what is checked."""
+        """Return the checked matches."""
         passes, only = [], {}
         for item in self._passes():
             identifier, state = item.data(0, _ItemRole), item.checkState(0)

@@ -136,7 +136,7 @@ class Tour(QFrame):
 
 
 def _beside(area: QRect, size: QSize, room: QRect) -> QPoint:
-    """Return where a card of a size stands: right, left or below of an area, else inside it, always within the room."""
+    """Return the position of a card of a size: right, left or below of an area, else inside it, within the room."""
     middle = area.center().y() - size.height() // 2
     places = (
         QPoint(area.right() + _GAP, middle),

@@ -51,7 +51,7 @@ class Closing:
         self._advance(_Request(None))
 
     def _advance(self, request: _Request) -> None:
-        """Go through the steps of closing: again from the first one after each wait, question and save."""
+        """Go through the steps of closing, again from the first one after each wait, question and save."""
         take_typed(self._area.window())
         tabs = self._area.tabs() if request.tab is None else [request.tab]
         writing = next(filter(self._files.saver.is_writing, tabs), None)
@@ -98,7 +98,7 @@ class Closing:
         QTimer.singleShot(_NOTICE_DELAY_MS, self._area if tab is None else tab, show)
 
     def follow(self, tab: DocumentTab) -> None:
-        """Go on closing a new tab, where that waits, once a task that writes something of it has ended."""
+        """Continue closing a new tab, where that waits, once a task that writes its document has ended."""
         tab.workspace.tasks.ended.connect(partial(self._on_task_ended, tab))
 
     def _on_task_ended(self, tab: DocumentTab, task: Task[Any]) -> None:
@@ -106,7 +106,7 @@ class Closing:
             QTimer.singleShot(0, tab, partial(self.on_written, tab))  # after the notification that it is written
 
     def on_written(self, tab: DocumentTab) -> None:
-        """Something of a tab was written, or will not be: go on if that is what closing waited for."""
+        """Continue closing, if it waited for something of a tab to be written; called also when that failed."""
         if not self._files.saver.is_writing(tab):
             tab.workspace.messages.withdraw(_CLOSING)
             self._stop_waiting(tab)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OpenOperatorSet:
-    """One document: where it is, what it holds, and the signatures made of it."""
+    """One ONNXOPSET document: its path, content, and schemas."""
 
     path: Path
     content: OperatorSet
@@ -27,7 +27,7 @@ class OpenOperatorSet:
 
 
 class OperatorSets(QObject):
-    """All of them, in the order they were opened. GUI thread."""
+    """All open ONNXOPSET documents, in the order they were opened. GUI thread."""
 
     changed = Signal()
 
@@ -74,7 +74,7 @@ class OperatorSets(QObject):
         return found
 
     def close(self, document: OpenOperatorSet) -> None:
-        """Forget the operators of a document."""
+        """Unregister the operators of a document."""
         from onnx_workbench.model import schemas
 
         schemas.unregister(document.schemas)

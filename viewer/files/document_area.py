@@ -80,11 +80,11 @@ class DocumentArea(QWidget):
         return [cast("DocumentTab", page) for page in pages if page is not None]  # Qt counts one that it is removing
 
     def activate(self, tab: DocumentTab) -> None:
-        """Bring a document to the front."""
+        """Make a document current."""
         self._tabs.setCurrentWidget(tab)
 
     def activate_next(self, by: int) -> None:
-        """Bring a neighbour of the tab shown to the front, around the ends."""
+        """Make the next or previous tab current, wrapping around."""
         self._tabs.setCurrentIndex((self._tabs.currentIndex() + by) % max(self._tabs.count(), 1))
 
     def _show_front(self, *_: object) -> None:
@@ -107,7 +107,7 @@ class DocumentArea(QWidget):
         self.views.restore(tab)
 
     def replace_tab(self, old: DocumentTab, fresh: DocumentTab) -> None:
-        """Put a document that was read again where the old one was, showing the same graph."""
+        """Replace a document by one that was read again, in the same tab, showing the same graph."""
         index = self._tabs.indexOf(old)
         self.views.remember(old)
         self._insert(index, fresh)

@@ -63,7 +63,7 @@ class Documents(QObject):
     # -- opening ---------------------------------------------------------------------------------------------
 
     def ask(self) -> None:
-        """Let the user choose files and open them."""
+        """Ask for files and open them."""
         self.open(ask_open(self.area, self._settings))
 
     def open(self, paths: Iterable[Path]) -> None:
@@ -209,7 +209,7 @@ class Documents(QObject):
         return self.expecting or bool(self._requests)
 
     def _tell_unopened(self) -> None:
-        """Tell of files that could not be opened as one, where each would replace the message of another."""
+        """Show one message for several files that could not be opened."""
         more, self._unopened = self._unopened[_MOST_TOLD:], []
         if more:
             names = ", ".join(display(title, 60) for title in more[:_MOST_TOLD])
@@ -253,7 +253,7 @@ class Documents(QObject):
             self._settings.remove_recent_file(path)
 
     def open_operator_set(self, path: Path) -> None:
-        """Make the operators of an ONNXOPSET document known."""
+        """Register the operators of an ONNXOPSET document."""
         try:
             custom_operators.documents().open(path)
         except ModelError as error:
@@ -288,7 +288,7 @@ class Documents(QObject):
         )
 
     def _keep(self, tab: DocumentTab) -> None:
-        """Keep the open document, not what the other program wrote: saving will replace that without a question."""
+        """Keep the open document, not the changed file: saving will replace that without a question."""
         tab.note_identity()
         tab.workspace.document.mark_unsaved()
         tab.workspace.messages.withdraw(ON_DISK)
@@ -388,7 +388,7 @@ def _state_of(tab: DocumentTab) -> object:
 
 
 def _tell_about_source(workspace: Workspace) -> None:
-    """Say what was wrong with a file that opened all the same."""
+    """Show what was wrong with a file that could be opened."""
     source = workspace.model.source
     if source is None:
         return

@@ -53,7 +53,7 @@ class FileWatcher(QObject):
             self.changed.emit(path)
 
     def _find_missing(self, folder: str) -> None:
-        """Something happened in a folder from which a file was removed; it is watched for no longer than needed."""
+        """Look for a file that was removed, after a change in its folder, which is watched no longer than needed."""
         here = {path for path in self.missing if path.parent == Path(folder)}
         wanted = here & self._files
         back = {path for path in wanted if path.exists()}

@@ -31,7 +31,7 @@ class InstanceListener(QObject):
         self._server.newConnection.connect(self._greet)
 
     def listen(self) -> bool:
-        """Begin; False where another program listens already, or there is no place to meet."""
+        """Start listening; return False where another program listens already, or there is no folder for the socket."""
         where = address()
         if where is None:
             return False

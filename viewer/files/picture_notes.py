@@ -100,7 +100,7 @@ def union_notes(old: Model, new: Model, values: PageNotes, progress: Progress = 
 
 
 def coloring_of(notes: PageNotes) -> Callable[[Scene, Theme], Coloring]:
-    """Return how a picture is coloured: by what differs, where that is asked for, else by categories."""
+    """Return the colouring of a picture: by differences, where requested, else by categories."""
     if not notes.kinds:
         return by_category
     keys = {node: WORDS[kind] for node, kind in notes.kinds.items()}

@@ -35,7 +35,7 @@ def identity_read(model: Model) -> Identity | None:
 
 
 def missing_at(model: Model, path: Path) -> str:
-    """Return what the file at a path lacks if it is the truncated one that a model was read from; else empty."""
+    """Return what the file at a path lacks if it is the truncated one a model was read from; else ""."""
     source = model.source
     if source is None or not source.truncation or source.identity is None:
         return ""

@@ -27,7 +27,7 @@ _MUCH = 1 << 18  # bytes of a journal: more steps than are replayed in a few fra
 
 
 def offer(files: Documents) -> None:
-    """Offer every journal that is left: recover, show the changes, discard. Nothing happens without the user."""
+    """Offer every journal that was left by a crash: recover, show the changes, or discard."""
     folder = journal_folder()
     if not folder.is_dir() or not any(folder.iterdir()):
         return  # as at nearly every start, which then loads nothing for it
@@ -86,7 +86,7 @@ def _show(files: Documents, recoverable: RecoverableJournal) -> None:
 
 
 def _recover(files: Documents, recoverable: RecoverableJournal) -> None:
-    """Do the edits again on the file as it is opened, or on a copy where it is open with edits already."""
+    """Replay the edits on the file as it is opened, or on a copy where it is open with edits already."""
     replay = partial(_replay, files, recoverable)
     path = Path(recoverable.base.path)
     if recoverable.base.path:

@@ -108,7 +108,7 @@ class Save:
         return saving
 
     def write(self, saving: Saving, state: int, progress: Progress) -> Saved:
-        """Write what was prepared of this state of the document; the journal hears before the file is replaced.
+        """Write the prepared state; the journal records the save before the file is replaced.
 
         Off the GUI thread. ModelError if it cannot be written.
         """

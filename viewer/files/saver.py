@@ -68,7 +68,7 @@ class Saver(QObject):
             running.waiting.append(call)
 
     def _forget(self, tab: DocumentTab) -> None:
-        """Let go of a closed document, whose save does not tell its end any more."""
+        """Drop the save of a closed document, which does not emit its end any more."""
         self._saves.pop(tab, None)
 
     # -- the target --------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ class Saver(QObject):
             self._end(save)
 
     def _end(self, save: Save) -> None:
-        """Go on with what waits for the end of a save, whatever its outcome."""
+        """Continue with what waits for the end of a save, whatever its outcome."""
         tab = save.tab
         self._saves.pop(tab, None)
         tab.autosave.expect_nothing()
@@ -215,7 +215,7 @@ class Saver(QObject):
         self._settings.add_recent_file(saved.path)
 
     def _take_file(self, save: Save, saved: Saved, state: int) -> None:
-        """Let the document belong to the file that was written."""
+        """Make the written file the document's file."""
         tab = save.tab
         tab.identity = saved.identity
         tab.workspace.messages.withdraw(ON_DISK)
@@ -254,7 +254,7 @@ class Saver(QObject):
         ask_to_replace_truncated(self._area, save.options.path.name, missing, save_as, replace)
 
     def _show_failure(self, save: Save, error: BaseException) -> None:
-        """Say why it was not saved, and offer another place."""
+        """Show why it was not saved, and offer another place."""
         if isinstance(error, ModelError):
             elsewhere = ("Save as…", partial(self.save_as, save.tab, save.then))
             messages = save.tab.workspace.messages

@@ -166,7 +166,7 @@ class SideBySide(QWidget):
             label.setForegroundRole(QPalette.ColorRole.Text if is_front else QPalette.ColorRole.PlaceholderText)
 
     def _end(self) -> None:
-        """Give each tab its own pane back."""
+        """Return each tab to its own pane."""
         _application().focusChanged.disconnect(self._on_focus)
         self.comparing.new.settings.changed.disconnect(self._on_setting)
         self._end_merged()

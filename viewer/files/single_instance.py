@@ -40,7 +40,7 @@ class OpenMessage:
     goto: str = ""
 
     def to_bytes(self) -> bytes:
-        """One line."""
+        """Encode it as one line."""
         return json.dumps({"open": self.files, "token": self.token, "goto": self.goto}).encode() + b"\n"
 
     @classmethod
@@ -109,7 +109,7 @@ def _is_private(folder: Path) -> bool:
 
 
 def hand_over(names: Sequence[str], goto: str = "", timeout: float = _TIMEOUT_SECONDS) -> bool:
-    """Have the program that is open show files, and a node of the first; False when there is none, or no answer.
+    """Have the running instance show files, and a node of the first; False when there is none, or no answer.
 
     Costs some microseconds where there is none, and at most `timeout` seconds where it hangs.
     """

@@ -22,7 +22,7 @@ class ViewStore:
         self._views: dict[str, Any] | None = None
 
     def remember(self, tab: DocumentTab) -> None:
-        """Note where a document is now."""
+        """Store the view of a document."""
         if tab.path is not None:
             views = self._load()
             views.pop(str(tab.path), None)
@@ -34,7 +34,7 @@ class ViewStore:
             }
 
     def restore(self, tab: DocumentTab) -> None:
-        """Bring back the bookmarks of a document and, if wanted, the view in which it was left."""
+        """Restore the bookmarks of a document and, if wanted, its last view."""
         entry = None if tab.path is None else self._load().get(str(tab.path))
         if not isinstance(entry, dict):
             return
@@ -45,7 +45,7 @@ class ViewStore:
             tab.view.scenes.restore_view_state(entry.get("view"))
 
     def save(self) -> None:
-        """Write what is known; a folder that cannot be written to costs only the views."""
+        """Write the views; where that fails, only they are lost."""
         if self._views is None:
             return
         newest = dict(list(self._views.items())[-_MOST:])

@@ -109,7 +109,7 @@ class Texts:
 
 
 def texts_of(target: Carrier) -> Texts:
-    """Return those of any object except a tensor."""
+    """Return rows of names, documentation and metadata, for any object except a tensor."""
     return Texts(
         name_of(target),
         target.doc_string,

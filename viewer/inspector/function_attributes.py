@@ -64,7 +64,7 @@ def _default(name: str, text: str) -> Attribute:
 
 
 def _row(function: Function, name: str) -> PropertyRow:
-    """Return what rows of both kinds share: the name."""
+    """Return a row with what both kinds have: the name."""
     row = PropertyRow(f"attribute {name}", display(name, 120))
     row.label_field = PropertyField(
         f"Rename attribute {display(name, 40)} of {name_of(function)}",

@@ -223,7 +223,7 @@ class InspectorPanel(Panel):
             self.refresh()
 
     def activate(self) -> None:
-        """Put the focus on the rows."""
+        """Focus the rows."""
         self.tree.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def edit_attribute(self, attribute: Attribute) -> None:

@@ -43,7 +43,7 @@ class TensorNumbers:
         self._statistics: dict[int, tuple[object, Distribution | str | None]] = {}
 
     def forget(self) -> None:
-        """Forget the results when something else is shown."""
+        """Clear the results when another object is shown."""
         self._previews.clear()
         self._statistics.clear()
 

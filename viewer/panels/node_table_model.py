@@ -41,7 +41,7 @@ _EDITABLE = _READ_ONLY | Qt.ItemFlag.ItemIsEditable
 
 @dataclass(frozen=True)
 class AttributeColumn(Column):
-    """What a column shows: the name, the operator, the graph, or (`attribute`) an attribute."""
+    """A column: the name, the operator, the graph, or (`attribute`) an attribute."""
 
     attribute: str = ""
 
@@ -51,7 +51,7 @@ Cell = tuple[Node, AttributeColumn, str]
 
 
 class NodeTableModel(SortedRowModel[Node, AttributeColumn]):
-    """Some nodes with the attributes their operators have."""
+    """Table of nodes with the attributes their operators have."""
 
     refused = Signal(object)  # ModelError: why a cell was not taken
 
@@ -100,7 +100,7 @@ class NodeTableModel(SortedRowModel[Node, AttributeColumn]):
         return not isinstance(attribute.value, tuple) or len(attribute.value) <= _MOST_TEXT
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """What a cell shows; what is not written in the node, such as defaults, stands muted."""
+        """What is not written in the node, such as defaults, is muted."""
         node, column = self.rows[index.row()], self.columns[index.column()]
         match role:
             case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.AccessibleTextRole:
@@ -127,7 +127,6 @@ class NodeTableModel(SortedRowModel[Node, AttributeColumn]):
         return _source(self.rows[index.row()], self.columns[index.column()])
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
-        """Take what was typed into one cell."""
         if role != Qt.ItemDataRole.EditRole:
             return False
         return self._change(index.row(), index.column(), str(value))
@@ -135,7 +134,7 @@ class NodeTableModel(SortedRowModel[Node, AttributeColumn]):
     # -- editing ---------------------------------------------------------------------------------------------
 
     def cells(self, texts: Iterable[tuple[int, int, str]]) -> list[Cell]:
-        """What is to be written, from rows, columns and texts."""
+        """Return the cells to write, from rows, columns and texts."""
         return [(self.rows[row], self.columns[column], text) for row, column, text in texts]
 
     def _change(self, row: int, column: int, text: str) -> bool:
@@ -151,7 +150,7 @@ class NodeTableModel(SortedRowModel[Node, AttributeColumn]):
         return True
 
     def refusal(self) -> str:
-        """Why the last text was refused."""
+        """The reason why the last text was refused."""
         return self._refusal
 
 
@@ -170,7 +169,7 @@ def _text(node: Node, column: AttributeColumn, limit: int | None) -> str:
 
 
 def _key(node: Node, column: AttributeColumn) -> Key:
-    """What a row is sorted by: numbers as numbers, texts as texts."""
+    """Return a sort key: numbers as numbers, texts as texts."""
     text = _text(node, column, _SHOWN)
     try:
         return float(text)
@@ -185,7 +184,7 @@ def _source(node: Node, column: AttributeColumn) -> str:
 
 
 def title_of(cells: Sequence[Cell]) -> str:
-    """What writing cells is called in the history."""
+    """Return the title of an edit of cells."""
     names = {column.title for _, column, _ in cells}
     what = display(names.pop(), 40) if len(names) == 1 else plural(len(cells), "cell")
     nodes = {node for node, _, _ in cells}

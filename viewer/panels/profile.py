@@ -500,7 +500,7 @@ class MemoryCurve(Plot):
         self._point(int(x))
 
     def choose_at(self, x: float, _y: float) -> None:
-        """Go to the node of the moment."""
+        """Select the node computed at a time."""
         self._point(int(x))
         self._choose()
 

@@ -159,7 +159,7 @@ class ProvenancePanel(Panel):
         self._look(self.traced[0], index)
 
     def _go_upstream(self, *_: object) -> None:
-        """Go to the suspect element of the current input."""
+        """Select the suspect element of the current input."""
         origin = self._origin()
         if origin is not None:
             self._follow(origin, origin.suspect)

@@ -48,7 +48,7 @@ class RawMenu(QMenu):
         self.popup(self._panel.tree.viewport().mapToGlobal(position))
 
     def build(self, index: QModelIndex) -> None:
-        """Offer what fits a row; beside the rows, what the model itself can get."""
+        """Add the entries for a row; beside the rows, those for the model itself."""
         self.clear()
         model = self._panel.workspace.model
         path: Path = index.data(Qt.ItemDataRole.UserRole) if index.isValid() else ()

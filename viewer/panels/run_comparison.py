@@ -250,7 +250,7 @@ class RunComparisonPanel(Panel):
         )
 
     def _on_run_finished(self) -> None:
-        """Make the comparison that waits for the first run."""
+        """Start the comparison that waits for the first run."""
         awaiting, self._awaiting = self._awaiting, None
         if awaiting is not None and self.workspace.results.current is not None:
             self.compare(*awaiting)
@@ -365,7 +365,7 @@ class RunComparisonPanel(Panel):
         self.summary.setText(f"{old}{display(self._asked[0], 60)}: {result}")
 
     def _why_unmatched(self) -> str:
-        """Return what there is on both sides, where no value of one has the name of one of the other."""
+        """Return the names on both sides, where none is on both."""
         ours = [value.name for value in self.workspace.runs.inputs.graph.outputs]
         return f"no common values. This model has {_names(ours)}; the other has {_names(self._outcome.others.names)}"
 
@@ -484,7 +484,7 @@ class RunComparisonPanel(Panel):
         ]  # fmt: skip
 
     def go_to_divergence(self) -> None:
-        """Go to the first divergence."""
+        """Select the first divergence."""
         first = self.first
         if first is not None:
             self._go(first)
@@ -516,7 +516,7 @@ def _allowed_text(allowed: Tolerance) -> str:
 
 
 def _about(found: ValueDifference) -> str:
-    """Return what the columns have no room for."""
+    """Return details that the columns have no room for."""
     ours, theirs = (display(str(x), 40) for x in found.worst_pair)
     at = ", ".join(map(str, found.worst))
     lines = [

@@ -161,7 +161,7 @@ class StatisticsRow:
 
 @dataclass(frozen=True)
 class _Sums:
-    """What is shown; `level` of scopes, 0 where they are not distinguished."""
+    """Statistics shown; `level` of scopes, 0 where they are not distinguished."""
 
     rows: list[StatisticsRow]
     total: Total
@@ -171,13 +171,13 @@ class _Sums:
 
 @dataclass(frozen=True)
 class StatisticsColumn(Column):
-    """One figure of a row, and the largest of it in all rows, for the bars; not 0."""
+    """One statistic of all rows, and its maximum, for the bars; not 0."""
 
     largest: float = 1.0
 
 
 class StatisticsModel(SortedRowModel[StatisticsRow, StatisticsColumn]):
-    """What is counted, and its figures."""
+    """Table of counted things and their statistics."""
 
     finds_columns = True
 

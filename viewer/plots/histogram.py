@@ -46,7 +46,7 @@ class Histogram(Plot):
         self.move_cursor(None)
 
     def set_logarithmic(self, on: bool) -> None:
-        """Let the height of bars be the logarithm of their count."""
+        """Set whether the height of bars is the logarithm of their count."""
         self.logarithmic = on
         if self._counts:
             self._draw()

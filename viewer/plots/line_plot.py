@@ -66,7 +66,7 @@ class LinePlot(Plot):
         self.logarithmic = False  # as wanted; shown where there are positive values
 
     def set_logarithmic(self, on: bool) -> None:
-        """Let heights be the logarithms of values; what is not positive is left out."""
+        """Set whether heights are logarithms of values; what is not positive is left out."""
         self.logarithmic = on
         if self._lines:
             self._draw()
@@ -76,14 +76,14 @@ class LinePlot(Plot):
         return self.logarithmic and self._high > 0 and bool(self._lines)
 
     def _heights(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return where values are drawn."""
+        """Return the y coordinates of values."""
         with np.errstate(all="ignore"):
             if self._is_log:
                 return np.where(values > 0, np.log10(values), np.nan)
             return values / self.units[1]
 
     def _ends(self) -> tuple[float, float]:
-        """Return where the least and the greatest value are drawn."""
+        """Return the y coordinates of the least and the greatest value."""
         if not self._is_log:
             return self._low / self.units[1], self._high / self.units[1]
         low = min(float(part[part > 0].min(initial=self._high)) for line in self._lines for part in line[1:])

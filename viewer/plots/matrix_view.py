@@ -166,7 +166,7 @@ class MatrixView(QWidget):
             self.detail_wanted.emit(self.visible_part())
 
     def fit(self) -> None:
-        """All of it."""
+        """Show the whole matrix."""
         self._zoom, self._centre = 1.0, QPointF(0.5, 0.5)
         self.update()
 
@@ -285,7 +285,6 @@ class MatrixView(QWidget):
         event.accept()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Take hold."""
         self._drag = self._pressed = event.position()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
@@ -314,7 +313,6 @@ class MatrixView(QWidget):
                 self.element_chosen.emit(index)
 
     def mouseDoubleClickEvent(self, _event: QMouseEvent) -> None:
-        """All of it again."""
         self.fit()
         self._moved()
 
@@ -338,7 +336,7 @@ class MatrixView(QWidget):
             super().keyPressEvent(event)
 
     def _walk(self, across: int, down: int) -> None:
-        """Go to a neighbouring cell, at first to the upper left one of those that are seen."""
+        """Select a neighbouring cell, at first the upper left one of those in view."""
         if self._cell is None:
             self._cell = self._cell_at(self._place().intersected(self._frame()).topLeft())
         else:
@@ -351,7 +349,7 @@ class MatrixView(QWidget):
         self._tell()
 
     def show_cell(self, down: int, across: int) -> None:
-        """Go to the cell that stands for a row and a column, by the numbers beside the picture."""
+        """Select the cell of a row and a column, by the numbers beside the picture."""
         axes = None if self.picture is None else self.picture.axes
         if axes is None or not axes[0] or not axes[1]:
             return

@@ -75,19 +75,19 @@ class Plot(QWidget):
         return "", False
 
     def point_at(self, x: float) -> None:
-        """Point at a place along the x axis."""
+        """Move the marker to a position on the x axis."""
 
     def choose_at(self, x: float, y: float) -> None:
         """Choose what is at data coordinates."""
 
     def leave(self) -> None:
-        """Point at nothing."""
+        """Hide the marker."""
 
     def restyle(self) -> None:
-        """Take the colours of the theme."""
+        """Apply the colours of the theme."""
 
     def numbers(self) -> str:
-        """What is plotted, as lines of numbers with tabs between them, the first of them the names of the columns."""
+        """The plotted data as lines of numbers with tabs between them, the first one the names of the columns."""
         return ""
 
     def left_texts(self, values: list[float], spacing: float) -> list[str]:
@@ -149,14 +149,14 @@ class Plot(QWidget):
         self.update()
 
     def name_axes(self, bottom: str, left: str) -> None:
-        """Write what the axes are beside them."""
+        """Set the titles of the axes."""
         size = f"{self.small_font().pointSizeF():g}pt"
         color = theme().muted.name()
         self.area.setLabel("bottom", bottom, **{"font-size": size, "color": color})
         self.area.setLabel("left", left, **{"font-size": size, "color": color})
 
     def limit(self, x: tuple[float, float], y: tuple[float, float]) -> None:
-        """Keep zoom and pan within ranges in the plot's coordinates, and show all of them."""
+        """Limit zoom and pan to ranges in the plot's coordinates, and show all of them."""
         box = self.area.getViewBox()
         box.setLimits(
             xMin=x[0], xMax=x[1], yMin=y[0], yMax=y[1],
@@ -186,7 +186,7 @@ class Plot(QWidget):
         return [number_text(0.0 if abs(v) < spacing * 1e-6 else v * unit, digits) for v in values]
 
     def small_font(self) -> QFont:
-        """For numbers."""
+        """Return the font of numbers."""
         return monospace(max(self.font().pointSizeF() - 1, 8))
 
     # -- hands -----------------------------------------------------------------------------------------------

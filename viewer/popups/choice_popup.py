@@ -38,17 +38,16 @@ class Choice:
 
     @property
     def enabled(self) -> bool:
-        """Whether it can be chosen."""
         return not self.reason
 
     @property
     def tip(self) -> str:
-        """Why it cannot be chosen, or its detail."""
+        """The reason why it cannot be chosen, or its detail."""
         return self.reason or self.detail
 
     @property
     def accessible_text(self) -> str:
-        """Everything that its row says."""
+        """All texts of its row, for screen readers."""
         return ", ".join(part for part in (self.title, self.signature, self.note, self.tip) if part)
 
 

@@ -37,12 +37,11 @@ class PaletteEntry:
 
     @property
     def enabled(self) -> bool:
-        """Whether it can be run now."""
         return self.is_possible()
 
     @property
     def accessible_text(self) -> str:
-        """Everything that its row says."""
+        """All texts of its row, for screen readers."""
         return ", ".join(part for part in (self.title, self.where, self.shortcut) if part)
 
 
@@ -69,7 +68,7 @@ class CommandPalette(FilterPopup):
         self.show_at()
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Let go of the entries, which hold the panels of the document."""
+        """Release the entries, which hold the panels of the document."""
         super().hideEvent(event)
         self._take.stop()
         self._entries, self._more = [], iter(())

@@ -71,7 +71,7 @@ def misfit(workspace: DocumentContext, node: Node, index: int, value: Value) -> 
 
 
 def choose_input(window: QWidget, workspace: DocumentContext, node: Node) -> ChoicePopup:
-    """Let the user choose an input of a node, then a value for it."""
+    """Open a popup of the inputs of a node, then one of the values for it."""
     choices = []
     free = set(free_inputs(node))
     for index in sorted({*range(len(node.inputs)), *free}):
@@ -103,7 +103,7 @@ def _then_value(window: QWidget, workspace: DocumentContext, node: Node, index: 
 
 
 def choose_value(window: QWidget, workspace: DocumentContext, node: Node, index: int) -> ChoicePopup:
-    """Let the user choose the value for an input; values that would make a cycle are disabled with the reason."""
+    """Open a popup of the values for an input; those that would make a cycle are disabled with the reason."""
     choices = _Choices(workspace, node, index)
     popup = ChoicePopup(window, "Value", workspace.messages.report)
     popup.open(
@@ -124,7 +124,7 @@ class VisibleValues:
 
     @cached_property
     def by_name(self) -> dict[str, Value]:
-        """All of them by name."""
+        """All values by name."""
         return visible_values(self._graph)
 
     def containing(self, text: str, most: int) -> list[Value]:
@@ -142,7 +142,7 @@ class VisibleValues:
 
 
 class InputSource:
-    """What may feed one input of a node, what speaks against it, and the edits that connect it. GUI thread only."""
+    """The values for one input of a node, the reasons against each, and the edits that connect it. GUI thread only."""
 
     def __init__(self, workspace: DocumentContext, node: Node, index: int) -> None:
         assert node.graph is not None

@@ -58,7 +58,7 @@ def ask_folder(window: QWidget, settings: Settings, title: str) -> Path | None:
 
 @runtime_checkable
 class _HoldsModels(Protocol):
-    """What holds the open documents of a window."""
+    """Protocol of what holds the open documents of a window."""
 
     def open_models(self) -> list[Model]:
         """The models of all open documents."""

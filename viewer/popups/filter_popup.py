@@ -25,7 +25,7 @@ Index = QModelIndex | QPersistentModelIndex
 
 
 class FilterRow(Protocol):
-    """What a filter popup lists; a row that is not enabled is shown, but cannot be chosen."""
+    """A row of a filter popup; one that is not enabled is shown, but cannot be chosen."""
 
     @property
     def title(self) -> str: ...
@@ -145,7 +145,7 @@ class FilterPopup(QFrame):
 
     @abstractmethod
     def run(self, row: Any, shift: bool) -> None:
-        """Do what a row is for; shift: it was chosen with Shift."""
+        """Run the chosen row; shift: it was chosen with Shift."""
 
     def show_at(self, at: QPoint | None = None) -> None:
         """Show the popup with an empty field: near a global position, or over the window's upper edge."""

@@ -175,7 +175,7 @@ class PropertyDelegate(QStyledItemDelegate):
         self._begun = self._first = self.editor.text_now()
 
     def setModelData(self, _editor: QWidget, _model: QAbstractItemModel, _index: Index) -> None:
-        """Do nothing: `commit` does it, since it may be refused."""
+        """Does nothing: `commit` sets the data, since it may be refused."""
 
     def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: Index) -> None:
         """Place the editor over the cell; multi-line ones extend below it, or above it at the end of the view."""

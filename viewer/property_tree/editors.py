@@ -285,7 +285,7 @@ class _SuggestionModel(QAbstractListModel):
 
 
 class _SuggestionList(QListView):
-    """At least as wide as its field, wider where its texts need it; stays on the screen."""
+    """List at least as wide as its field, wider where its texts need it; stays on the screen."""
 
     def widen(self) -> None:
         """Fit the width to the listed suggestions."""

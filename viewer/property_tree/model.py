@@ -70,7 +70,7 @@ class PropertyModel(TreeModel):
                 self.dataChanged.emit(self._index_of(child), self._index_of(child, 1))
 
     def _place(self, item: _Item, position: int, row: PropertyRow) -> bool:
-        """Put a row at `position` among the children, moving or inserting it; returns whether it looks different."""
+        """Move or insert a row at `position` among the children; return whether it looks different."""
         items = item.items
         assert items is not None
         found = next((i for i in range(position, len(items)) if self.row_of(items[i]).key == row.key), None)

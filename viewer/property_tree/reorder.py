@@ -20,7 +20,7 @@ _EDGE = 14  # pixels from the border at which the list scrolls
 
 
 class RowReordering:
-    """One drag at a time: `press`, `drag` with the button held, `release`. Esc is `cancel`."""
+    """Drag of a row: `press`, `drag` with the button held, `release`. Esc is `cancel`."""
 
     def __init__(self, tree: PropertyTree) -> None:
         self._tree = tree

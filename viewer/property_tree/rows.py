@@ -18,7 +18,7 @@ LONGEST_TEXT = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """One completion: the text to insert, and a note; with `fits` False it is greyed and last."""
+    """A completion: the text to insert, and a note; with `fits` False it is greyed and last."""
 
     text: str
     note: str = ""
@@ -27,7 +27,7 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class PropertyField:
-    """How a text of a row is edited.
+    """The editing of a row's text.
 
     title    of the edit in the history source   the text to begin with; asked when editing begins apply    makes the
     change from the new text; raises ModelError, which is shown at the field choices  what it usually is, for a
@@ -75,7 +75,7 @@ class Help:
 
 @dataclass(slots=True, eq=False)
 class PropertyRow:
-    """One line: a label and a value, or a section over others.
+    """A line: a label and a value, or a section over others.
 
     key       names it among its siblings, the same after an update
     text      the value, short; `note` stands muted at the end of the line

@@ -123,7 +123,7 @@ class PropertyTree(QTreeView):
 
     @property
     def is_updating(self) -> bool:
-        """Whether rows are being exchanged."""
+        """Whether rows are being replaced."""
         return self._updating
 
     def _near(self, path: tuple[str, ...], position: int, column: int) -> QModelIndex:

@@ -35,11 +35,11 @@ class ValidatingModel(Protocol):
         """The whole text of a cell; not through Qt, which drops bytes that were not UTF-8."""
 
     def refusal(self) -> str:
-        """Why the last text was refused."""
+        """The reason why the last text was refused."""
 
 
 class ValidatingDelegate(QStyledItemDelegate):
-    """For the views of a `ValidatingModel` model. Texts of several lines get room for them; Ctrl+Enter takes those.
+    """Delegate of a `ValidatingModel`. Texts of several lines get room for them; Ctrl+Enter commits those.
 
     When the model refuses a text, the field opens again with it, however the person left: nothing typed is lost
     before Esc.
@@ -69,7 +69,7 @@ class ValidatingDelegate(QStyledItemDelegate):
         self.closeEditor.emit(editor, self.EndEditHint.NoHint)
 
     def setEditorData(self, editor: QWidget, index: Index) -> None:
-        """Put the text in, once; what was refused instead of what the model has."""
+        """Set the text once: a refused one, else the model's."""
         if not isinstance(editor, (LineField, TextField)) or editor.property("begun"):
             return
         editor.setProperty("begun", True)

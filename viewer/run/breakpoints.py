@@ -30,12 +30,12 @@ class BreakpointList(QObject):
         return tuple(one for one in self.all if one not in self.resting)
 
     def rest(self, one: Breakpoint, *, on: bool) -> None:
-        """Keep a breakpoint without stopping at it, or stop there again."""
+        """Disable a breakpoint, or enable it again."""
         self.resting = self.resting | {one} if on else self.resting - {one}
         self.changed.emit()
 
     def set(self, breakpoints: Iterable[Breakpoint]) -> None:
-        """Have these instead."""
+        """Replace all breakpoints."""
         self.all = tuple(dict.fromkeys(breakpoints))
         self.resting &= frozenset(self.all)
         self.changed.emit()

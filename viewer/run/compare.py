@@ -84,14 +84,14 @@ Prepare = Callable[[RunRecord, Progress], Work]
 
 @dataclass(frozen=True)
 class ComparisonReference:
-    """Something to compare with: its title, and what makes the work."""
+    """What to compare with: its title, and a function that makes the work."""
 
     title: str
     prepare: Prepare
 
 
 def with_record(workspace: Workspace, other: RunRecord) -> Prepare:
-    """Against another run of the same document."""
+    """Compare with another run of the same document."""
 
     def prepared(ours: RunRecord, progress: Progress) -> Work:
         inside = inside_nodes(workspace, ours.result, progress)
@@ -109,7 +109,7 @@ def with_record(workspace: Workspace, other: RunRecord) -> Prepare:
 
 
 def with_run_before(workspace: Workspace) -> Prepare:
-    """Against the run before, whichever that is then."""
+    """Compare with the previous run."""
 
     def prepared(ours: RunRecord, progress: Progress) -> Work:
         before = workspace.results.previous
@@ -121,7 +121,7 @@ def with_run_before(workspace: Workspace) -> Prepare:
 
 
 def with_npz(workspace: Workspace, path: Path) -> Prepare:
-    """Against a saved run, each value by where it is; or a file of arrays, matched by name, then shape."""
+    """Compare with a saved run, each value by its place; or with arrays, matched by name, then shape."""
 
     def prepared(ours: RunRecord, progress: Progress) -> Work:
         result, known, inside = ours.result, addresses_in(workspace), inside_nodes(workspace, ours.result, progress)
@@ -142,7 +142,7 @@ def with_npz(workspace: Workspace, path: Path) -> Prepare:
 
 
 def with_data_set(workspace: Workspace, folder: Path) -> Prepare:
-    """Against the expected outputs of a folder of test data."""
+    """Compare with the expected outputs of a folder of test data."""
     graph = interface_of(workspace.runs.inputs.graph)
 
     def prepared(ours: RunRecord, _progress: Progress) -> Work:
@@ -161,7 +161,7 @@ def _with_arrays(result: RunResult, arrays: Mapping[str, Any], progress: Progres
 
 
 def with_model(workspace: Workspace, other: Workspace, partner: Callable[[Value], object] | None = None) -> Prepare:
-    """Against another open model as it is now, with our inputs.
+    """Compare with another open model as it is now, with our inputs.
 
     Values are matched by their names and those of what is around them, inputs and outputs by position too, values of a
     quantized model with those of the float model that they replace. Between two models of one kind, what `partner`
@@ -251,7 +251,7 @@ def _with_other(
         return [ComparedValue(a.key, a.name, b.name, d) for (a, b), d in zip(both, differences, strict=True)]
 
     def local(theirs: RunResult, progress: Progress) -> dict[ValueKey, ValueDifference]:
-        """What each quantized layer loses by itself: one more run of the quantized model."""
+        """Return the loss of each quantized layer by itself: one more run of the quantized model."""
         if layers is None:
             return {}
         precise, workspace_of, fed_there = (theirs, workspace, ours.feeds) if is_ours else (ours.result, other, feeds)
@@ -280,7 +280,7 @@ def _with_other(
 
 @contextmanager
 def _named(title: str) -> Iterator[None]:
-    """Say of errors which model they are of."""
+    """Name the model in errors."""
     try:
         yield
     except ModelError as error:
@@ -310,7 +310,7 @@ def _was_fed(record: RunRecord, feeds: Mapping[str, Any], seed: int) -> bool:
 
 
 def with_onnxruntime(workspace: Workspace) -> Prepare:
-    """Against ONNX Runtime, every value that it can give."""
+    """Compare with ONNX Runtime, every value that it can give."""
 
     def prepared(ours: RunRecord, progress: Progress) -> Work:
         _check_current(workspace, ours)
@@ -338,7 +338,7 @@ def with_onnxruntime(workspace: Workspace) -> Prepare:
 
 
 def with_precision(workspace: Workspace, precision: Precision, nodes: Iterable[Node] | None) -> Prepare:
-    """Against the same model with the values of some nodes (None: all) in fewer bits."""
+    """Compare with the same model with the values of some nodes (None: all) in fewer bits."""
     chosen = None if nodes is None else frozenset(nodes)
 
     def prepared(ours: RunRecord, progress: Progress) -> Work:

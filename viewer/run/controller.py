@@ -165,7 +165,7 @@ class RunController(QObject):
             self._start(RunRequest(stepping=True, fresh=True, behind=behind, into=how == "into"))
 
     def resume(self) -> None:
-        """Let a run that waits go on to the next breakpoint or the end; start one if none waits."""
+        """Continue a paused run to the next breakpoint or the end; start one if none is paused."""
         if self._run is not None and self._run.is_waiting:
             self._resume(self._run, "continue")
         elif not self.is_running:
@@ -183,7 +183,7 @@ class RunController(QObject):
         self.state_changed.emit()
 
     def set_live(self, live: bool) -> None:
-        """Have every edit run what it affects, or no longer."""
+        """Set whether every edit runs what it affects."""
         if live != self.live:
             self._live.set_on(live)
             self.state_changed.emit()
@@ -337,7 +337,7 @@ class RunController(QObject):
             self._workspace.results.set_result(None)
 
     def _resume(self, run: RunTask, how: Resumption) -> None:
-        """Let a run that waits go on."""
+        """Continue a paused run."""
 
         def work(run: RunTask, progress: Progress) -> None:
             run.progress.current = progress

@@ -92,7 +92,7 @@ class EdgeNotes(QObject):
         return known.get(key)
 
     def range_of(self, value: Value) -> str:
-        """Return how much of a value of the last run is not finite, and its range; empty until it was read."""
+        """Return how many elements of a value of the last run are not finite, and its range; empty until read."""
         glimpse, info = self.glimpse_of(value), self._results.info_of(value)
         if glimpse is None or info is None or not isinstance(info.element_type, ElementType):
             return ""
@@ -272,7 +272,7 @@ def range_text(facts: Statistics, element_type: ElementType | None) -> str:
 
 
 def warning_text(facts: Statistics) -> str:
-    """Return how many elements are NaN or infinite; empty if none is."""
+    """Return the number of elements that are NaN or infinite as text; empty if none is."""
     # Small and stretched, the sign of infinity looks like an equals sign.
     parts = (("NaN", facts.nan), ("inf", facts.positive_infinity), ("−inf", facts.negative_infinity))
     return " ".join(f"{count:,} {name}" for name, count in parts if count)

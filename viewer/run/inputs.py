@@ -110,7 +110,7 @@ class RunInputs(QObject):
             self._notify()
 
     def set_file(self, path: Path) -> None:
-        """Take every input that an archive has an array for from it: by name, else all in the order of the arrays.
+        """Set every input that an archive has an array for: by name, else all in the order of the arrays.
 
         ModelError when the archive cannot be read, or has arrays for none.
         """
@@ -145,14 +145,14 @@ class RunInputs(QObject):
         self._notify()
 
     def set_data_set(self, folder: Path | None) -> None:
-        """Take all inputs from a folder of test data, or from their sources again."""
+        """Set all inputs from a folder of test data, or reset them to their sources."""
         if folder != self.data_set:
             self.data_set = folder
             self.given = {}
             self._notify()
 
     def set_given(self, feeds: Mapping[str, Any], seed: int) -> None:
-        """Take inputs from a saved run."""
+        """Set inputs from a saved run."""
         types = {v.name: v.type for v in self.inputs()}
         self.given = {name: _as_declared(value, types.get(name)) for name, value in feeds.items()}
         self._given_stamp += 1
@@ -190,7 +190,7 @@ class RunInputs(QObject):
     # -- what a run needs ------------------------------------------------------------------------------------
 
     def recipe(self) -> Recipe:
-        """Everything the values are made from, as it is now."""
+        """All that the values are made from, as it is now."""
         graph = interface_of(self.graph)
         if self.data_set is None:
             graph.inputs = Values(v for v in graph.inputs if v.initializer is None or v.name in self.given)
@@ -279,7 +279,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _stamp(source: InputSource | None) -> Hashable:
-    """Something that differs when the file of a source was written again."""
+    """Return something that changes when the file of a source is written again."""
     if not isinstance(source, File):
         return None
     try:

@@ -51,5 +51,5 @@ class LiveRuns(QObject):
         return self.is_waiting
 
     def cancel(self) -> None:
-        """Leave out the run that is about to start."""
+        """Cancel the run that is about to start."""
         self._timer.stop()

@@ -50,7 +50,7 @@ class NonFiniteNavigator(QObject):
         runs.search_stopped.connect(self._on_run_stopped)
 
     def first(self, found: Found) -> None:
-        """Go to the first value; a message when there is none."""
+        """Select the first value; show a message when there is none."""
         self._found = found
         if self._runs.is_searching:
             self._run()
@@ -58,7 +58,7 @@ class NonFiniteNavigator(QObject):
             self._search(1, self._show_first)
 
     def following(self, found: Found) -> None:
-        """Go to the value after the one shown last, or to the first; a message when there is none."""
+        """Select the value after the last one, or the first; show a message when there is none."""
         self._found = found
         if self._runs.is_searching and self._run_sought == sought_in(self._workspace):
             self._runs.resume()

@@ -199,7 +199,7 @@ def measured(result: RunResult) -> dict[ValueKey, ValueMeasure]:
 
 
 def number_of(kind: str, fact: ValueMeasure) -> float | None:
-    """One number of MEASURED."""
+    """Return one of the numbers in MEASURED."""
     facts = fact.statistics
     low, high = facts.minimum, facts.maximum
     match kind:

@@ -59,7 +59,7 @@ class PartialResults(QObject):
         self._timer.stop()
 
     def _count(self, run: RunTask) -> object:
-        """Return what changes when a run has computed more: in a body, as of a Loop, that may be at any time."""
+        """Return a key that changes when a run has computed more: in a body, as of a Loop, that may be at any time."""
         number = run.current_node
         node = None if number is None else self._session.node(number)
         return object() if node is not None and node.bodies else self._node_progress.count

@@ -70,7 +70,7 @@ class RunReporter:
                 self._workspace.messages.show("warning", "Inputs contradict each other", f"{text}.", topic=_INPUTS)
 
     def refused(self, error: BaseException, *, live: bool) -> None:
-        """Nothing was run."""
+        """Report that nothing was run."""
         self._workspace.set_run_state("Not run")
         if isinstance(error, ModelError):
             text = f"{error.title}: {error.detail}"
@@ -127,7 +127,7 @@ class RunReporter:
         )
 
     def _show_early_end(self, result: RunResult) -> None:
-        """No node failed: say why there is not every value, or that nothing is wrong any more."""
+        """Report, where no node failed, why values are missing, or that nothing is wrong any more."""
         workspace, stopped = self._workspace, result.stopped
         if stopped == "time limit":
             title, detail = "The run took longer than its time limit", "Values computed so far are kept"

@@ -65,7 +65,7 @@ class ReferenceRun:
 
 @dataclass(eq=False)
 class RunRecord:
-    """One run: what it gave, for which revision and state of the document, and for which inputs.
+    """A run: its results, the revision and state of the document, and the inputs it was for.
 
     Of a run that goes on there may be several, one after the other, each with more values.
     """
@@ -178,17 +178,17 @@ class Results(QObject):
 
     @property
     def reference(self) -> ReferenceRun | None:
-        """What the shown run was compared with; None when it was not."""
+        """The reference of the shown run; None when it was not compared."""
         found = self._reference
         return found if found is not None and found.record is self.current else None
 
     def set_reference(self, record: RunRecord | None, title: str = "", values: OtherValues | None = None) -> None:
-        """Offer the values that a run was compared with beside its own; None: the comparison was closed."""
+        """Set the reference values to show beside a run's own; None: the comparison was closed."""
         self._reference = None if record is None or values is None else ReferenceRun(record, title, values)
         self.reference_changed.emit()
 
     def other(self, value: Value) -> Any:
-        """Return what a value was compared with; MISSING while it is read or if it cannot be; None: nothing."""
+        """Return the reference of a value; MISSING while it is read or if it cannot be; None: there is none."""
         reference, key = self.reference, None if self.current is None else self.current.key(value)
         if reference is None or key is None or not reference.values.has(key) or self._is_of_iteration(value):
             return None
@@ -416,7 +416,7 @@ class Results(QObject):
             self.changed.emit(None)
 
     def _search_from(self, things: AbstractSet[Thing], known: AbstractSet[Thing]) -> None:
-        """Find what is stale after `things` changed, beside what is known to be: now, or soon in a large model."""
+        """Find what becomes stale by changes of `things`, in addition: now, or soon in a large model."""
         self._search.stop()
         if len(self._document.model.graph.nodes) <= _AT_ONCE:
             self._stale = stale_after(things, known)
@@ -450,7 +450,7 @@ class Results(QObject):
             self.changed.emit(fresh)
 
     def set_result(self, record: RunRecord | None) -> None:
-        """Take the results of a run that has ended; None if it gave none. Called by its owner."""
+        """Store the results of a run that has ended; None if it gave none. Called by its owner."""
         self.is_running = False
         if record is not None:
             self._was_begun = True
@@ -496,14 +496,14 @@ class Results(QObject):
         return self.current is not None and self.current.is_part and self._shows_document
 
     def _may_show(self, record: RunRecord) -> bool:
-        """Not when the document or the inputs went back, while the run went on, to those whose values are shown."""
+        """Return False if document or inputs went back during the run to those whose values are shown."""
         now = self._document.current.id, self._inputs
         shown = self.current
         is_known = shown is not None and not shown.unfinished and (shown.state, shown.inputs) == now
         return (record.state, record.inputs) == now or not is_known
 
     def recall(self, inputs: object) -> bool:
-        """Show what an earlier run gave for the document as it is and these inputs; False when there was none."""
+        """Show the results of an earlier run for the current document and inputs; return False when there was none."""
         self._inputs = inputs
         record = self._recall(self._document.current.id)
         if record is not None and record is not self.current:
@@ -549,7 +549,7 @@ class Results(QObject):
         self._log = [entry for entry in self._log if entry[0] > oldest]
 
     def clear(self) -> None:
-        """Forget every run."""
+        """Remove all runs."""
         self._records.clear()
         self._log.clear()
         self._search.stop()
@@ -578,7 +578,7 @@ class Results(QObject):
         return {} if self.current is None else self.current.iterations
 
     def show_iterations(self, chosen: Mapping[LoopKey, int]) -> None:
-        """Show what bodies gave in these iterations of loops, counted from 0; of other loops in the last one.
+        """Set the iterations of loops, counted from 0, whose values are shown; of other loops it is the last one.
 
         A run keeps values of the last iteration: others are computed once more, in the background. `changed` follows.
         """
@@ -634,11 +634,11 @@ class Results(QObject):
     # -- pins ------------------------------------------------------------------------------------------------
 
     def pin(self, values: Iterable[Value]) -> None:
-        """Keep values in the watch list."""
+        """Add values to the watch list."""
         self._set_pinned(dict.fromkeys((*self.pinned, *values)))
 
     def unpin(self, values: Iterable[Value]) -> None:
-        """Take values off the watch list."""
+        """Remove values from the watch list."""
         gone = set(values)
         self._set_pinned(v for v in self.pinned if v not in gone)
 

@@ -26,7 +26,7 @@ _AT_ONCE = 2000
 
 
 class RunMarks(QObject):
-    """Keeps the marks of one workspace in line with its results. GUI thread only."""
+    """Keeps the marks of one workspace up to date with its results. GUI thread only."""
 
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(workspace)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def make_request(run: RunTask, document: Document, progress: Progress) -> Request:
-    """Take the snapshot of the model as it is now for a run whose inputs were made. Reads the model.
+    """Make the request for a run: a snapshot of the model with the given inputs. Reads the model.
 
     ModelError when a value does not fit its input, or when no run computes the node to run to.
     """

@@ -35,7 +35,7 @@ class LoopScope:
 
 @dataclass(frozen=True, slots=True)
 class RunScopes:
-    """What is around a graph in the run shown, outermost loop first.
+    """The loops, calls and branches around a graph in the run shown, outermost first.
 
     `calls` are those of the function that it is in, `call` the one shown; `branches` those of the innermost If around,
     and whether each was taken.
@@ -49,7 +49,7 @@ class RunScopes:
 
 
 def scopes_of(workspace: Workspace, graph: Graph) -> RunScopes:
-    """What is around a graph in the run shown; empty where none has gone through it."""
+    """Return the loops, calls and branches around a graph in the run shown; empty where none ran it."""
     results = workspace.results
     record = results.current
     if record is None:

@@ -118,7 +118,7 @@ class RunSession:
 
 
 def _go_behind(run: RunTask) -> None:
-    """Go on to the node that a run is to step on from, and by one more; it may be stopped before."""
+    """Continue to the node to step on from, and by one more; it may be paused before."""
     stepper, behind = run.stepper, run.options.behind
     if stepper is None or behind is None:
         return

@@ -65,7 +65,7 @@ class RunRequest:
 
 @dataclass(eq=False)
 class RunTask:
-    """One run from its start to its end; where it waits in between, each part is a task of its own."""
+    """A run from start to end; between pauses, each part is a task of its own."""
 
     options: RunRequest
     session: Session | WorkerSession

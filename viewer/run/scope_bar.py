@@ -66,7 +66,7 @@ class ScopeBar(QWidget):
         return graph if graph is not None and is_seen else workspace.graph
 
     def refresh(self) -> None:
-        """Show what is around the graph in the run shown."""
+        """Update the selectors for the graph in the run shown."""
         scopes = scopes_of(self._workspace, self.graph)
         if scopes == self._scopes:
             return
@@ -148,5 +148,5 @@ class ScopeBar(QWidget):
 
 
 def _structure(scopes: RunScopes) -> tuple[object, ...]:
-    """What decides on the widgets; the rest only on the numbers in them."""
+    """Return what decides on the widgets; the rest only changes the numbers in them."""
     return scopes.calls, scopes.call, scopes.branch, scopes.branches, [loop.key for loop in scopes.loops]

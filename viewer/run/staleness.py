@@ -106,7 +106,7 @@ def rewires(change: Change) -> bool:
 
 
 def outdated(things: Iterable[Thing], progress: Progress = SILENT) -> set[Thing]:
-    """All that depends on some nodes and values, themselves included, through calls of functions too."""
+    """Return all that depends on some nodes and values, including themselves, through function calls too."""
     found: set[Thing] = set()
     pending = list(things)
     while pending:

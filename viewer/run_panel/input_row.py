@@ -153,7 +153,7 @@ def _element_of(declared: Type | None) -> object:
 
 
 class _Stack(QStackedWidget):
-    """As high as the current page."""
+    """Stack as high as the current page."""
 
     def show_page(self, page: QWidget) -> None:
         """Show a page."""
@@ -434,7 +434,7 @@ class _ImageEditor(QWidget):
         return self.options.scale if scale == float(f"{self.options.scale:.9g}") else scale
 
     def _refusal(self) -> str:
-        """Return what is invalid, empty if nothing: until it is corrected, the options stay unchanged."""
+        """Return the reason why a text is invalid, or "": until it is corrected, the options stay unchanged."""
         size, mean, std = self._sizes(), numbers_in(self._mean.text()), numbers_in(self._std.text())
         if self._size.text().strip() and not (1 <= len(size) <= 2 and all(x >= 1 and x.is_integer() for x in size)):
             return f"{display(self._size.text(), 40)} is not a size: expected height×width, such as 224×224"

@@ -120,7 +120,7 @@ class OutcomeSection(Section):
 
     @property
     def _verdict(self) -> str:
-        """Return how many outputs are as expected by the test data, and whether the model was another then."""
+        """Return the number of outputs as expected by the test data, and whether the model was another then."""
         testing = self._workspace.runs.test_data
         passed = sum(not v.problem for v in testing.verdicts)
         when = "" if testing.state == self._workspace.document.current.id else ", before an edit"
@@ -323,7 +323,7 @@ def _told(one: Contradiction) -> str:
 
 
 class _Tree(QTreeWidget):
-    """As high as its content, up to a limit."""
+    """Tree as high as its content, up to a limit."""
 
     def __init__(self) -> None:
         super().__init__()

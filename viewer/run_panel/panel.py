@@ -178,7 +178,7 @@ class RunPanel(Panel):
         self._refresh()
 
     def _on_whole(self, _index: int) -> None:
-        """Take all inputs from a data set or an archive, or each from its own source."""
+        """Set all inputs from a data set or an archive, or each from its own source."""
         chosen = self.whole.currentData()
         if chosen != _ARCHIVE:
             self.inputs.set_data_set(chosen)
@@ -189,7 +189,7 @@ class RunPanel(Panel):
         self._refresh()
 
     def take_file(self, path: Path) -> None:
-        """Take the inputs from an archive of arrays; why that is not possible becomes a message."""
+        """Set the inputs from an archive of arrays; show a message where that is not possible."""
         try:
             self.inputs.set_file(path)
         except ModelError as error:

@@ -27,7 +27,7 @@ Mode = Literal["system", ThemeName]
 
 @dataclass(frozen=True)
 class Theme:
-    """One colour table. Text roles reach a contrast of 4.5:1 on their backgrounds (checked by a test)."""
+    """A colour table. Text roles reach a contrast of 4.5:1 on their backgrounds (checked by a test)."""
 
     name: ThemeName
     window: QColor  # behind docks, tool bars and the status line

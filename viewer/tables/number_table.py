@@ -68,7 +68,7 @@ class NumberColumn(Column):
 
 @dataclass(frozen=True)
 class NumberRow:
-    """One row and the object it is about."""
+    """A row and the object it is about."""
 
     target: Any
     cells: tuple[NumberCell, ...]

@@ -147,7 +147,7 @@ class OutlineModel(TreeModel):
                 yield row
 
     def _take_out_gone(self, row: OutlineRow, nodes: set[Node]) -> None:
-        """Take the nodes that are not in its graph any more out of the branch of a graph."""
+        """Remove the nodes that left its graph from the branch of a graph."""
         gone: dict[Scope, set[Node]] = {}
         for node in nodes:
             scope = self._holder(row, node) if node.graph is not row.subject else None
@@ -159,7 +159,7 @@ class OutlineModel(TreeModel):
                 self._take_out(row, scope, node)
 
     def _take_out_moved(self, row: OutlineRow, node: Node) -> bool:
-        """Take a node that stands elsewhere now out of the branch of a graph; whether it was there."""
+        """Remove a node that is elsewhere now from the branch of a graph; return whether it was there."""
         scope = self._holder(row, node)
         if scope is None or _is_in_order(scope, node):
             return False
@@ -168,7 +168,7 @@ class OutlineModel(TreeModel):
         return True
 
     def _follow_in(self, row: OutlineRow, node: Node) -> None:
-        """Let the branch of a graph show a node that is in it now."""
+        """Insert a node into the branch of its graph."""
         if node.graph is not row.subject or row.children is None or row.scopes is None:
             return
         if self._holder(row, node) is None:
@@ -204,7 +204,7 @@ class OutlineModel(TreeModel):
         return row.scopes.of.get(node) or (row.scopes.root if row.holds(node) else None)
 
     def _take_out(self, row: OutlineRow, scope: Scope, node: Node) -> None:
-        """Take the row of a node that left its scope away, and scopes that are empty then."""
+        """Remove the row of a node that left its scope, and scopes that are empty then."""
         assert row.scopes is not None
         row.scopes.of.pop(node, None)
         self._remove(self._row_of_scope(row, scope), node)
@@ -241,7 +241,7 @@ class OutlineModel(TreeModel):
             scope = scope.parent
 
     def _remove(self, row: OutlineRow | None, subject: Node | Scope) -> None:
-        """Take the row of an object away, and its stretch when nothing else is in it."""
+        """Remove the row of an object, and its stretch when nothing else is in it."""
         above = row.above(subject) if row is not None else None
         if row is None or above is None:
             return
@@ -492,7 +492,7 @@ def _steps_to(scope: Scope | None) -> list[Scope]:
 
 
 def _enter_stretch(row: OutlineRow, scope: Scope, subject: Node | Scope, index: int) -> tuple[OutlineRow, int]:
-    """Have the stretch of a neighbour hold an object of a scope too; its row and the place within."""
+    """Insert an object of a scope into the stretch of a neighbour too; return its row and the index within."""
     assert row.stretches is not None
     inner = len(scope.children)
 

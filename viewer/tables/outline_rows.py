@@ -46,7 +46,7 @@ Subject = Model | Graph | Scope | Stretch | Node
 
 @dataclass(slots=True, eq=False)
 class OutlineRow:
-    """One line of the tree; `children` is None until it is expanded.
+    """A line of the tree; `children` is None until it is expanded.
 
     `place` is its last known index among its siblings. The children of a row with very many of them are stretches,
     and `stretches` maps objects to them.
@@ -84,7 +84,7 @@ class OutlineRow:
         return [OutlineRow(subject, self, index) for index, subject in enumerate(subjects)]
 
     def take(self, branch: list[OutlineRow]) -> None:
-        """Have these children."""
+        """Set the children."""
         self.children, self.rows, self.stretches = branch, None, None
         for row in branch:
             if isinstance(row.subject, Stretch):
@@ -92,7 +92,7 @@ class OutlineRow:
                 self.stretches.update(dict.fromkeys(row.subject.subjects, row))
 
     def forget_all(self) -> list[OutlineRow]:
-        """Nothing below it is built any more; return it and all that was."""
+        """Drop all rows below it; return it and them."""
         forgotten = [self]
         for row in forgotten:
             forgotten.extend(row.children or ())
@@ -135,7 +135,7 @@ class OutlineRow:
         return f"{number_text(before + 1)} – {number_text(before + len(stretch.subjects))}"
 
     def identity(self) -> tuple[str, ...]:
-        """All that it depends on."""
+        """All that the row's identity depends on."""
         subject = self.subject
         more = (subject.domain, subject.overload) if isinstance(subject, Node) else ()
         return (*self.texts(), *more)

@@ -43,7 +43,7 @@ _COLUMNS = ("Field", "Number", "Value", "Bytes")
 
 @dataclass(slots=True, eq=False)
 class RawRow:
-    """One field, a stretch of them, a part of its numbers or bytes, or one reading of an unknown field."""
+    """A field, a stretch of them, a part of its numbers or bytes, or one reading of an unknown field."""
 
     raw: RawField  # of a stretch, the first
     parent: RawRow | None

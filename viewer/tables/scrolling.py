@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QScrollArea, QWidget
 
 
 def scroll_to(widget: QWidget) -> None:
-    """Let all areas that a widget lies in show it."""
+    """Scroll all areas around a widget so that they show it."""
     around = widget.parentWidget()
     while around is not None:
         if isinstance(around, QScrollArea):

@@ -65,7 +65,7 @@ def page_count(shape: tuple[int, ...], axis: int) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Read:
-    """Some rows and columns of a plane."""
+    """Rows and columns read of a plane."""
 
     values: NDArray[Any]
     down: range

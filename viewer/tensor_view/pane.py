@@ -229,7 +229,7 @@ class TensorPane(QWidget):
         self.show_targets(likeliest(self.workspace, item))
 
     def show_targets(self, targets: list[TensorCandidate]) -> None:
-        """Offer these, the first one shown."""
+        """Set the choices, and show the first one."""
         known = [t.key for t in targets]
         same = known == [t.key for t in self._targets]  # else another object was selected: its most likely tensor first
         current = self.subject.target.key if self.subject is not None and same else None
@@ -251,7 +251,7 @@ class TensorPane(QWidget):
 
     @property
     def target(self) -> TensorCandidate | None:
-        """Return what is shown."""
+        """The choice shown."""
         index = self.target_box.currentIndex()
         return self._targets[index] if 0 <= index < len(self._targets) else None
 
@@ -288,7 +288,7 @@ class TensorPane(QWidget):
         self._open(subject, mode)
 
     def _offer_modes(self, subject: TensorSource | None) -> int:
-        """Offer the modes that a value has; returns the one shown."""
+        """Set the modes that a value has; return the one shown."""
         count, names = (1, _MODES) if subject is None else (
             subject.modes, _COMPARED_MODES if subject.is_compared else _MODES
         )  # fmt: skip
@@ -565,7 +565,7 @@ class TensorPane(QWidget):
         self.sliced.emit(which)
 
     def show_slice(self, which: TensorSlice) -> None:
-        """Go to the plane of a linked pane, if there is a matching one."""
+        """Show the plane of a linked pane, if there is a matching one."""
         if self._reader is not None and len(self._reader.shape) == len(which.fixed):
             self.slices.show_shape(self._reader.shape, which)
             self._show_view()

@@ -17,7 +17,7 @@ Answer = Callable[[str, Callable[[ModelError], object]], object]
 
 
 class PromptBar(QWidget):
-    """Asks for a text, one of some names, or confirmation. Enter accepts, Esc closes. Hidden while unused."""
+    """Bar that asks for a text, a choice, or confirmation. Enter accepts, Esc closes. Hidden while unused."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

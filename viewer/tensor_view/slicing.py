@@ -32,7 +32,7 @@ class SliceBar(QWidget):
         return self._slice
 
     def show_shape(self, shape: tuple[int, ...], which: TensorSlice | None = None) -> TensorSlice:
-        """Offer the planes of a shape; the current plane stays if it is valid."""
+        """Set the shape whose planes can be chosen; the current plane stays if it is valid."""
         wanted = which or self._slice
         if not _fits(wanted, shape):
             wanted = first_slice(shape)

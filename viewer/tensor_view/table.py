@@ -143,7 +143,7 @@ class _Header(QHeaderView):
 
 
 class TensorTable(QTableView):
-    """One plane as numbers. Ctrl+C copies, Ctrl+V pastes, F2 or typing edits, Delete asks for a fill value."""
+    """Table of one plane. Ctrl+C copies, Ctrl+V pastes, F2 or typing edits, Delete asks for a fill value."""
 
     pasted = Signal(str, int, int, bool)  # text, row and column of the plane, whether it is from a spreadsheet
     fill_wanted = Signal()

@@ -36,7 +36,7 @@ _MOST_COLUMNS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class TensorPart:
-    """Some of the rows or columns of a plane."""
+    """A part of the rows or columns of a plane."""
 
     word: str
     first: int
@@ -62,7 +62,7 @@ class TensorTableModel(QAbstractTableModel):
         self._font = monospace()
 
     def show(self, reader: Reader | None, which: TensorSlice | None) -> None:
-        """Look at a plane; the same size keeps scroll place and selection."""
+        """Show a plane; the same size keeps scroll position and selection."""
         rows, columns = (0, 0) if reader is None or which is None else which.size(reader.shape)
         self._blocks.clear()
         same = (rows, columns) == (self._rows, self._columns) and (self.slice is None) == (which is None)
@@ -87,7 +87,7 @@ class TensorTableModel(QAbstractTableModel):
         self.dataChanged.emit(self.index(0, 0), self.index(self.rowCount() - 1, self.columnCount() - 1))
 
     def scroll_to(self, row: int, column: int) -> QModelIndex:
-        """Make sure a row and column of the plane are in the table; returns where."""
+        """Load the part with a row and column of the plane; return their position in the table."""
         bases = row - row % _MOST_ROWS, column - column % _MOST_COLUMNS
         if bases != (self.row_base, self.column_base):
             self.beginResetModel()
@@ -97,7 +97,7 @@ class TensorTableModel(QAbstractTableModel):
 
     @property
     def parts(self) -> tuple[TensorPart, TensorPart]:
-        """Which rows and columns of the plane are in the table."""
+        """Return the rows and columns of the plane that are in the table."""
         return (
             TensorPart("rows", self.row_base, self.rowCount(), self._rows),
             TensorPart("columns", self.column_base, self.columnCount(), self._columns),
@@ -126,7 +126,6 @@ class TensorTableModel(QAbstractTableModel):
         return None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """What a cell shows."""
         if role == Qt.ItemDataRole.FontRole:
             return self._font
         if role == Qt.ItemDataRole.TextAlignmentRole:
@@ -205,7 +204,7 @@ class TensorTableModel(QAbstractTableModel):
         return True, block[row % _BLOCK, column % _BLOCK]
 
     def texts(self, top: int, left: int, chosen: NDArray[np.bool_]) -> Callable[[], list[list[str]]]:
-        """What reads a block of the table as texts in full, those that are not chosen empty. For any thread."""
+        """Return a function that reads a block of the table as full texts, unselected cells empty. For any thread."""
         reader, which = self._reader, self.slice
         assert reader is not None
         assert which is not None
@@ -261,7 +260,7 @@ def _is_number(value: Any) -> bool:
 
 
 def number_cell(value: Any, style: str = FORMATS[0]) -> str:
-    """One element as a cell shows it."""
+    """Return the text of a cell for an element."""
     if isinstance(value, str):
         return display(value, 200, elide="end")
     if isinstance(value, (bool, np.bool_)):
@@ -292,7 +291,7 @@ def number_cell(value: Any, style: str = FORMATS[0]) -> str:
 
 
 def short_cell(value: Any, most: int) -> str:
-    """One element in at most so many characters, with as many digits as there is room for; … where that is for none."""
+    """Return an element in at most so many characters, with as many digits as fit; … where none does."""
     text = number_cell(value)
     if len(text) <= most or isinstance(value, str):
         return text

@@ -85,14 +85,14 @@ class ViewOptions(QWidget):
         self.range_box.setVisible(view == "Image")
 
     def show_pages(self, count: int) -> None:
-        """Offer so many pages."""
+        """Set the number of pages."""
         with QSignalBlocker(self.page):
             self.page.setRange(1, count)
         self.page.setSuffix(f" of {count:,}")
         self.page.setVisible(count > 1)
 
     def show_heads(self, counts: tuple[int, int, int] | None) -> None:
-        """Offer so many heads of an attention, and queries and keys of the head that is shown alone."""
+        """Set the number of heads of an attention, and of queries and keys of the head that is shown alone."""
         head, query, key = self.head, self.query, self.key
         for box, count in zip((head, query, key), counts or (0, 0, 0), strict=True):
             with QSignalBlocker(box):

@@ -18,7 +18,7 @@ class _Bar(QTabBar):
 
 
 class DocumentTabs(QTabWidget):
-    """One movable tab for each document; a single one has no bar."""
+    """Movable tabs, one for each document; a single one has no bar."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -96,7 +96,7 @@ class MessageBar(QWidget):
 
 
 class _Row(QFrame):
-    """One message: icon, text, buttons, close."""
+    """A message: icon, text, buttons, close."""
 
     def __init__(self, message: Message, workspace: DocumentContext | None) -> None:
         super().__init__()

@@ -131,7 +131,7 @@ def remove_documentation_in(workspace: DocumentContext) -> None:
 
 
 def inline_calls(workspace: DocumentContext, calls: Sequence[Node]) -> None:
-    """Put the nodes of their functions in the place of calls; the functions stay."""
+    """Replace calls by the nodes of their functions; the functions stay."""
     title = f"Inline {display(calls[0].title, 60) if len(calls) == 1 else plural(len(calls), 'call')}"
 
     def work(copy: WorkingCopy, progress: Progress) -> EditOutcome:

@@ -90,7 +90,7 @@ class Trial:
 
 
 def _meant_changes(options: argparse.Namespace) -> list[Change]:
-    """Return what conversions may change of the inputs and outputs of a model."""
+    """Return the changes of inputs and outputs that conversions may make."""
     changes: dict[Change, object] = {
         "precision": options.precision,
         "sizes": options.freeze or options.free,
@@ -100,7 +100,7 @@ def _meant_changes(options: argparse.Namespace) -> list[Change]:
 
 
 def report_lines(report: ConversionReport) -> list[str]:
-    """Its changes in lines, equal ones as one that says how many they are."""
+    """Return its changes as lines, equal ones as one line with their number."""
     return [counted(text, count) for text, count in report.summary()]
 
 
@@ -257,7 +257,7 @@ class _Conversions:
         return report
 
     def _difference(self, before: Model, after: Model) -> str:
-        """In what outputs differ, where both models can be run."""
+        """Return the difference of outputs, where both models can be run."""
         agreement = compare_isolated(before, after, runs=1, progress=self._progress)
         return agreement.reason if agreement.agrees is False else ""
 

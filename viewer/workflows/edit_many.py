@@ -72,7 +72,7 @@ def change_nodes(
     chosen: Sequence[Node],
     change: Callable[[Transaction, Sequence[Node]], object],
 ) -> None:
-    """Do something to nodes of the model as one edit."""
+    """Change nodes of the model as one edit."""
 
     def change_these(edit: Transaction, copy_of: CopyOf, _progress: Progress) -> Sequence[Item]:
         change(edit, [copy_of(node) for node in chosen if node.graph is not None])  # some may have gone meanwhile
@@ -87,7 +87,7 @@ def change_each(
     chosen: Sequence[T],
     change: Callable[[Transaction, T], object],
 ) -> None:
-    """Do something to nodes or values of the model, one after the other, as one edit; what that returns is shown."""
+    """Change nodes or values of the model, one after the other, as one edit; what that returns is revealed."""
 
     def change_these(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
         made = [change(edit, copy_of(thing)) for thing in progress.paced(chosen, of=len(chosen))]

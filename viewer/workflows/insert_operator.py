@@ -65,7 +65,7 @@ def _use_converted(
     graph: Graph,
     use: Callable[[OperatorEntry], object],
 ) -> None:
-    """Go on with an operator now that the model was converted for it; say so where that cannot be."""
+    """Continue with an operator after the model was converted for it; show a message where that failed."""
     name = display(operator.op_type, 60)
     version = graph.opset_imports.get(operator.domain, 0)
     if not all(map(is_in_model, (graph, *places))):

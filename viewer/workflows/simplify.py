@@ -78,7 +78,7 @@ class Simplification:
 
 
 def _joined(runs: Sequence[tuple[str, list[Step]]]) -> list[tuple[str, list[Step]]]:
-    """One entry per pass, in the order they first did something.
+    """Return one entry per pass, in the order of their first changes.
 
     What a pass does again, after others made work for it, can only be taken back before theirs: it goes with them.
     """

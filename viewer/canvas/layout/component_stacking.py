@@ -20,7 +20,7 @@ _DELAYS = 3  # times that something is tried a rank further down
 
 @dataclass(slots=True)
 class Stack:
-    """All nodes and dummies of a level in rows; the parts' rows one under the other."""
+    """All nodes and dummies of a level by rank; the ranks of one component follow those of the one above."""
 
     part: Index  # [N]
     rank: Index  # [N] within the part

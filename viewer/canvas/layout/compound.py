@@ -131,7 +131,7 @@ class Nesting:
         self._lift(into, self.tail, self.tail_port, enters[border.into])
 
     def _make_room(self, border: _Border) -> None:
-        """See that every title leaves room for what enters beside it."""
+        """Lower the content of containers whose titles need room beside edges that enter there."""
         counts = np.bincount(border.home[~border.leaves], minlength=len(self.width))
         self.entry_room = container_entries.room(self.graph.titles, counts, self.graph.spacing.edge)
         self.width = np.maximum(self.width, self.entry_room + self.graph.titles[:, 1])

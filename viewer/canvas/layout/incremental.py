@@ -44,7 +44,7 @@ class _Route:
 
 
 class IncrementalLayout:
-    """One edit being worked in; used once."""
+    """The update of a layout after one edit; used once."""
 
     def __init__(
         self, old: PlacedGraph, old_graph: LayoutGraph, graph: LayoutGraph, match: LayoutMatching, progress: Progress
@@ -373,7 +373,7 @@ class IncrementalLayout:
         return float(min(max(place, self.x[node]), self.x[node] + self.width[node]))
 
     def _redraw(self) -> None:
-        """Put the changed routes in among the others."""
+        """Replace the changed routes."""
         if not self.redrawn:
             return
         numbers = np.array(sorted(self.redrawn))

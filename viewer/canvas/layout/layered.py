@@ -186,7 +186,7 @@ def _longest(value: Index, span: Index, lanes: Mask, n: int) -> int:
 
 @dataclass(slots=True)
 class Ports:
-    """Points where edges touch their nodes: the rank of the port among the node's, and px from the node's middle."""
+    """Points where edges touch their nodes: the order of the ports of a node, and px from the node's middle."""
 
     source_index: Index  # [E]
     target_index: Index

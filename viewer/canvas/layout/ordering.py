@@ -325,7 +325,7 @@ class Order:
         return self.order.copy()
 
     def restore(self, order: Index) -> None:
-        """Take an order back."""
+        """Restore an order."""
         self.order = order.copy()
         self._replace()
 
@@ -430,7 +430,7 @@ class _Run:
                 break
 
     def improve(self, rounds: int, first_down: bool) -> None:
-        """Go on until that many rounds are over or nothing was gained for a while."""
+        """Sweep until this many rounds are over, or there was no gain for some of them."""
         order = self.order
         stale = 0
         for _ in range(rounds):

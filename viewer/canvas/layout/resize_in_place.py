@@ -35,7 +35,7 @@ class ResizeInPlace:
         self.redrawn: set[int] = set()  # edges
 
     def fit(self, node: int) -> bool:
-        """Give a node the size that the graph says; False where that needs more room than there is."""
+        """Resize a node to its size in the graph; return False where that needs more room than there is."""
         graph, placed = self.graph, self.placed
         if (graph.parent == node).any() or ((graph.source == node) & (graph.target == node)).any():
             return False  # a container is as large as what is in it; a loop hangs on the right border
@@ -83,7 +83,7 @@ class ResizeInPlace:
         return min(max((x + right - width) / 2, low), high - width)
 
     def _ends(self, node: int) -> Real:
-        """Return where along the node its edges start and end."""
+        """Return where the edges at a node's near and far side start and end."""
         lines = self.placed.lines
         starts = lines.starts[:-1][self.graph.source == node]
         ends = lines.starts[1:][self.graph.target == node] - 1
@@ -125,7 +125,7 @@ class ResizeInPlace:
         return np.asarray(points[at[foreign], 0])
 
     def _reach_down(self, node: int, level: Mask, bottom: float) -> bool:
-        """Let the node's band reach down to where the node ends; False where the next rank is too near."""
+        """Extend the node's band to its far end; return False where the next rank is too near."""
         graph, placed = self.graph, self.placed
         part, rank = int(placed.part[node]), int(placed.rank[node])
         bands = placed.bands[part]

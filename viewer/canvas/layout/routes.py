@@ -24,14 +24,14 @@ class Polylines:
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
     def take(self, which: Index) -> Polylines:
-        """Some of the lists, in this order, repeats allowed."""
+        """Return the lists at these indices, in this order; repeats are allowed."""
         counts = np.diff(self.starts)[which]
         starts = np.zeros(len(which) + 1, np.int64)
         np.cumsum(counts, out=starts[1:])
         return Polylines(self.points[spans(self.starts[which], counts)], starts)
 
     def spliced(self, at: Index, known: Mask, others: Polylines) -> Polylines:
-        """These with a few others put in: instead of list `at[i]` where that is `known`, else before it."""
+        """Return these lists with others inserted: in place of list `at[i]` where `known`, else before it."""
         pieces, begin = [], 0
         bounds = others.starts.tolist()
         for place, replaces, first, end in zip(at.tolist(), known.tolist(), bounds, bounds[1:], strict=False):

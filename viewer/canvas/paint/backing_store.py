@@ -94,7 +94,7 @@ class BackingStore:
         self.done = self.done.subtracted(QRegion(QRect(QPoint(left, top), QPoint(right, bottom))))
 
     def fill(self, paint: Paint, seconds: float) -> None:
-        """Paint what is pending for about so long; at least one strip."""
+        """Paint pending strips for about this many seconds; at least one strip."""
         end = time.perf_counter() + seconds
         while True:
             pending = self.pending
@@ -117,12 +117,12 @@ class BackingStore:
         self._strip = max(self._touched(wide, _LEAST_ROWS), min(wanted, most))
 
     def _touched(self, width: int, rows: int) -> float:
-        """Return how much of the scene, in device px, painting a strip traverses."""
+        """Return the area of the scene, in device px, that painting a strip goes through."""
         around = _AROUND * self.scale
         return (width + around) * (rows + around)
 
     def _rows_of(self, rect: QRect) -> int:
-        """Return how many pending rows the next strip takes; all, where a thin rest would cost another strip."""
+        """Return the number of pending rows for the next strip; all, where a thin rest would cost another strip."""
         around = _AROUND * self.scale
         rows = max(int(self._strip / (rect.width() + around) - around + 1e-6), 1)
         return rect.height() if self._touched(rect.width(), rect.height()) <= _REST * self._strip else rows

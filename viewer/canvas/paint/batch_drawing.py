@@ -131,7 +131,7 @@ def curve_path(pieces: Real) -> QPainterPath:
 
 
 def ending_in(area: Area, pieces: Real, ids: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Those of some of all pieces [P, 4, 2] whose arrowheads may reach into an area; where many meet, few do."""
+    """Return those of some pieces [P, 4, 2] whose arrowheads may reach into an area; of very many, some."""
     tips = pieces[ids, 3]
     return ids[_reaching(tips - _ARROW, tips + _ARROW, area)]
 

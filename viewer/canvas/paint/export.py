@@ -183,7 +183,7 @@ def part_of(
 
 
 def _with_labels(bounds: Area, labels: EdgeLabels) -> Area:
-    """So much that labels which reach out beside the boxes are whole."""
+    """Extend bounds to labels that reach out beside the boxes."""
     left, top, right, bottom = bounds
     sides = [labels.in_rect(edge - REACH, top, edge + REACH, bottom) for edge in (left, right)]
     rects = [label.rect for side in sides for label in side]
@@ -308,7 +308,7 @@ class _Picture:
         return max(right - left, 1.0), max(bottom - top, 1.0)
 
     def png(self, path: Path) -> Exported:
-        """In bands; shrunk to the cap, or doubled where that stays small."""
+        """Write a PNG in bands; shrunk to the largest size, or doubled where it stays small."""
         wide, high = self._size
         scale = min(PNG_SIDE / wide, PNG_SIDE / high, (PNG_PIXELS / (wide * high)) ** 0.5)
         scale = min(scale, 2.0 if wide * high * 4 <= _SHARP_PIXELS else 1.0)
@@ -342,7 +342,7 @@ class _Picture:
         return pixels[:, : width * 3].reshape(rows, width, 3).copy()
 
     def svg(self, path: Path) -> Exported:
-        """At full size, whatever that is."""
+        """Write an SVG at full size."""
         strips = []
         if len(self._columns) > 1:
             left = self._area[0] - _COLUMN_GAP / 2
@@ -356,7 +356,7 @@ class _Picture:
         return Exported(path, round(wide), round(high), 1.0)
 
     def pdf(self, path: Path) -> Exported:
-        """One page of the graph's size, as vectors."""
+        """Write a PDF of one page of the graph's size, as vectors."""
         wide, high = self._size
         scale = min(1.0, PDF_SIDE / (wide * _POINTS), PDF_SIDE / (high * _POINTS))
         page = QSizeF(wide * _POINTS * scale, high * _POINTS * scale)

@@ -37,7 +37,7 @@ class LegendCard(QAbstractButton):
         self.hide()
 
     def show_legend(self, legend: Legend | None) -> None:
-        """Show what colours mean; None: they mean nothing."""
+        """Set the legend; None hides it."""
         self._legend = legend
         if legend is not None:
             self.setAccessibleName(f"Legend: {legend.title}")
@@ -54,7 +54,7 @@ class LegendCard(QAbstractButton):
         return wide * high * _SHARE > self._surface.width() * self._surface.height()
 
     def place(self) -> None:
-        """Stand in the corner."""
+        """Move into the corner."""
         self.setToolTip(plain_tip("Show what the colours mean" if self.is_folded else "Show the title only"))
         size, margin = self.sizeHint(), round(LEGEND_MARGIN)
         width = min(size.width(), self._surface.width() - 2 * margin)
@@ -97,7 +97,7 @@ class LegendCard(QAbstractButton):
         painter.end()
 
     def _triangle(self, middle: float) -> QPolygonF:
-        """Points up where a click opens, down where it folds."""
+        """Return a triangle that points up where a click expands, down where it collapses."""
         left, half = self.width() - _PADDING - _TRIANGLE, _TRIANGLE / 4 * (-1 if self.is_folded else 1)
         return QPolygonF(
             [

@@ -74,7 +74,7 @@ class Minimap(QWidget):
         self._follow()
 
     def place(self) -> None:
-        """Stand in a corner, as the graph stands or lies."""
+        """Move into a corner, with the proportions of the graph."""
         scene = self._surface.scene
         tall = scene is None or scene.height >= scene.width
         size = QSize(_SHORT, _LONG) if tall else QSize(_LONG, _SHORT)
@@ -120,7 +120,7 @@ class Minimap(QWidget):
             self._look_below()
 
     def _look_below(self) -> None:
-        """Let nodes below be seen."""
+        """Become translucent."""
         self.is_faint = self._covers_boxes(self.geometry())
         self.update()
 
@@ -237,13 +237,11 @@ class Minimap(QWidget):
         super().enterEvent(event)
 
     def leaveEvent(self, event: QEvent) -> None:
-        """Let the nodes show through again."""
         self._rest.start()
         self.update()
         super().leaveEvent(event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Go there."""
         self.jumped.emit(*self._meant(event.position()))
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:

@@ -94,7 +94,7 @@ def _unreadable(scene: Scene, viewport: Viewport) -> list[tuple[int, list[float]
 
 
 def paint_notice(painter: QPainter, viewport: Viewport, text: str, fonts: Fonts, theme: Theme) -> None:
-    """One line in the middle, where there is no graph to see yet."""
+    """Write one line into the middle of the canvas."""
     painter.setFont(fonts.font(Style.HEADER))
     painter.setPen(theme.muted)
     rect = QRectF(0, 0, viewport.width, viewport.height)

@@ -181,7 +181,7 @@ class ScenePainter:
         self._large_text(painter, x, y, factor, text, self._colouring.text[int(self._colouring.indices[index])])
 
     def _magnified(self, scale: float) -> float:
-        """Return how many times larger than at 100 % a name must be to be read at a scale."""
+        """Return the factor over 100 % at which a name is readable at a scale."""
         return FAR_NAME * self.ratio / (self._fonts.size * scale)
 
     def _large_text(self, painter: QPainter, x: float, y: float, factor: float, text: str, color: QColor) -> None:
@@ -240,7 +240,7 @@ class ScenePainter:
         return x, y - high * (factor - 1.0) / 2, wide * factor, high * factor
 
     def _title_factor(self, box: Box, width: float, scale: float) -> float:
-        """Return how many times larger than at 100 % a title is written in a header."""
+        """Return the factor over 100 % at which a title is written in a header."""
         wide, high = self._fonts.width(box.title, Style.HEADER), self._fonts.height(Style.HEADER)
         room = width - len(box.buttons) * BUTTON - 1.5 * SIDE
         return max(min(self._magnified(scale), room / max(wide, 1.0), HEADER / high), 1.0)

@@ -217,11 +217,11 @@ class Surface(QWidget):
         self.zoom_at(scale / self.viewport.scale, self.width() / 2, self.height() / 2)
 
     def zoom_in(self) -> None:
-        """One step larger."""
+        """Zoom in by one step."""
         self.zoom_at(1.25, self.width() / 2, self.height() / 2)
 
     def zoom_out(self) -> None:
-        """One step smaller."""
+        """Zoom out by one step."""
         self.zoom_at(1 / 1.25, self.width() / 2, self.height() / 2)
 
     def fit_area(self, area: Area, margin: float = 24.0, taken: tuple[float, float] = (0.0, 0.0)) -> None:
@@ -256,17 +256,17 @@ class Surface(QWidget):
         return taken if viewport.fitting(scene.bounds, 24.0, taken) > viewport.scale / 2 else None
 
     def centre_on(self, x: float, y: float) -> None:
-        """Bring a point of the scene into the middle."""
+        """Centre on a point of the scene."""
         self.put(x, y, self.width() / 2, self.height() / 2)
 
     def centre_at(self, scale: float, x: float, y: float) -> None:
-        """Bring a point of the scene into the middle, at a scale."""
+        """Centre on a point of the scene, at a scale."""
         self.viewport.scale = scale
         self.centre_on(x, y)
         self.zoom_changed.emit(scale)
 
     def put(self, scene_x: float, scene_y: float, x: float, y: float) -> None:
-        """Bring a point of the scene to a point of the widget."""
+        """Scroll so that a point of the scene is at a point of the widget."""
         self.viewport.put(scene_x, scene_y, x, y)
         self._moved()
 
@@ -385,7 +385,7 @@ class Surface(QWidget):
         viewport.width, viewport.height = self.width(), self.height()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """One frame, or the part of one that something above it lays bare."""
+        """Paint one frame, or the part of one that a widget above uncovers."""
         self._fit_to_widget()
         painter = QPainter(self)
         colors = theme()
@@ -439,12 +439,11 @@ class Surface(QWidget):
             painter.drawRect(self.rect().adjusted(1, 1, -1, -1))
 
     def _write_on(self, painter: QPainter, pieces: Ids) -> None:
-        """No mark strikes through what is written beside an edge or on an opened body."""
+        """Repaint texts beside edges and on opened subgraphs over the highlights."""
         if self._painter is not None:
             self._painter.paint_texts_on(painter, pieces, self.viewport.area, self.viewport.device_scale)
 
     def paint_notice(self, painter: QPainter, text: str) -> None:
-        """One line in the middle."""
         paint_notice(painter, self.viewport, text, self.fonts, theme())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -477,7 +476,7 @@ def _declared_type(value: Value) -> Type | None:
 
 
 def _middle(wanted: float, low: float, high: float, room: float) -> float:
-    """Return what to put into the middle of some room so that as much as possible between two ends is in view."""
+    """Return the middle of a visible range of length `room` that shows as much as possible of a range."""
     room -= 48.0
     if high - low <= room:
         return (low + high) / 2

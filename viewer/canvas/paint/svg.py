@@ -82,7 +82,7 @@ class SvgWriter:
         file.write("</svg>\n")
 
     def _parts(self, area: Area) -> Iterator[str]:
-        """What touches an area, from the back to the front."""
+        """Return the parts in an area, from the back to the front."""
         scene = self._scene
         boxes = scene.box_grid.in_rect(*area).tolist()
         frames = [index for index in boxes if scene.boxes[index].kind is Kind.CONTAINER]

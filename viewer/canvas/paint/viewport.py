@@ -92,7 +92,7 @@ class Viewport:
         self.put((left + right) / 2, (top + bottom) / 2, *middle)
 
     def keep_near(self, area: Area, rest: float = 48.0) -> None:
-        """Do not lose the area: some of it stays in view."""
+        """Clamp the origin so that some of an area stays in view."""
         left, top = self.to_widget(area[0], area[1])
         right, bottom = self.to_widget(area[2], area[3])
         self.x += round((_excess(left, right, self.width, rest)) * self.ratio)
@@ -100,7 +100,7 @@ class Viewport:
 
 
 def _excess(low: float, high: float, size: float, rest: float) -> float:
-    """Return how far to move the view so that low..high overlaps 0..size by `rest`."""
+    """Return the shift after which low..high overlaps 0..size by `rest`."""
     if high < rest:
         return high - rest
     if low > size - rest:

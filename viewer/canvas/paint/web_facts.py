@@ -174,7 +174,7 @@ class Facts:
         }
 
     def kind_of(self, box: Box) -> str:
-        """Return how what a box stands for differs; a closed group as the first of its nodes that does."""
+        """Return how the object of a box differs; of a closed group, how the first of its nodes does."""
         kinds = self._notes.kinds
         if not kinds:
             return ""
@@ -238,7 +238,7 @@ def _element(element: object) -> str:
 
 
 def _present(**facts: Any) -> dict[str, Any]:
-    """Those facts that say something."""
+    """Return the facts that are not empty."""
     return {key: fact for key, fact in facts.items() if fact}
 
 

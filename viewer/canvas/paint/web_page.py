@@ -333,7 +333,7 @@ def _box(number: int, index: int, rect: Sequence[int], depth: int, found: _Scene
 
 
 def _subject(box: Box, facts: Facts) -> tuple[Literal["n", "v", "s", "g"], int]:
-    """What a box stands for: the list of facts and the number in it."""
+    """Return the object of a box, as the list of facts and the number in it."""
     match box.subject:
         case Node():
             return "n", facts.node(box.subject)

@@ -58,7 +58,7 @@ class Ids:
 
 @dataclass(slots=True, eq=False)
 class _Level:
-    """One graph being drawn: the shown one, or the content of an expanded body or function."""
+    """One graph in the drawing: the shown one, or the content of an expanded subgraph or function."""
 
     graph: Graph
     instance: Hashable  # () for the shown graph; distinguishes the expansions of a function
@@ -244,7 +244,7 @@ class DrawingBuilder:
             self._hide(level, node, level.boxes[user])
 
     def _hide(self, level: _Level, node: Node, box: int) -> None:
-        """Have a tag of a box stand for a node, and for the Constants that only such nodes use."""
+        """Fold a node into a tag of a box, with the Constants that only such nodes use."""
         self._folded[node] = level.boxes[node] = box
         for value in node.inputs:
             producer = value.producer if value is not None else None

@@ -123,7 +123,7 @@ class _Places:
                 more.setdefault(subject, []).append(number)
 
     def of(self, subject: object) -> list[int]:
-        """All numbers of an object, in order; none for one that is not there."""
+        """Return all numbers of an object, in order; none for one that is not there."""
         first = self._first.get(subject)
         return [] if first is None else [first, *self._more.get(subject, ())]
 

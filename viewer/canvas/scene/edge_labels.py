@@ -301,7 +301,7 @@ def _overlap(low: Real, high: Real, other_low: Real, other_high: Real) -> NDArra
 
 
 def _extent(pieces: Real, axis: int, low: float, high: float) -> tuple[float, float]:
-    """How far a route reaches across an axis between two coordinates along it."""
+    """Return the range that a route covers across an axis, between two coordinates along it."""
     points = (_BERNSTEIN @ pieces).reshape(-1, 2)
     along, across = points[:, axis], points[:, 1 - axis]
     if along[0] > along[-1]:

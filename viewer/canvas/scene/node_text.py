@@ -188,7 +188,7 @@ def short_shape(shape: Shape | None) -> str:
 
 
 def split_text(value: Value, nodes: Iterable[Node | None] | None = None) -> str:
-    """Return how the first device configuration that splits a value does: ``axis 0 ÷ 2``; empty if none does.
+    """Return the split of a value by the first device configuration that has one: ``axis 0 ÷ 2``; else "".
 
     Reads the nodes given, or all that make or use the value.
     """
@@ -201,7 +201,7 @@ def split_text(value: Value, nodes: Iterable[Node | None] | None = None) -> str:
 
 
 def cut_text(spec: ShardingSpec) -> str:
-    """Return how a value is split: ``axis 0 ÷ 2``."""
+    """Return a split as text: ``axis 0 ÷ 2``."""
     axes = [(d.axis, " and ".join(str(n) for _, n in d.shards[:4])) for d in spec.dimensions[:4]]
     return ", ".join(f"axis {axis} ÷ {parts}" for axis, parts in axes) or "on every device"
 

@@ -188,7 +188,7 @@ class Scene:
         return np.where(alike, shapes, len(shapes) + np.arange(len(shapes)))
 
     def distinct(self, pieces: Ids) -> Ids:
-        """Some pieces, one of those that look the same."""
+        """Return some pieces, only one of those that look the same."""
         return pieces[np.sort(np.unique(self.shapes[pieces], return_index=True)[1])]
 
     @cached_property
@@ -261,7 +261,7 @@ class Scene:
         return left, top, right, bottom
 
     def adopt(self, drawing: Drawing, resized: Resized, boxes: list[int]) -> Moved:
-        """Take over boxes of other sizes and the routes that follow them.
+        """Replace boxes whose sizes changed, and the routes that follow them.
 
         Nothing else of the drawing differs. Costs the size of the change.
         """

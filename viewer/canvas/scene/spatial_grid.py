@@ -62,7 +62,7 @@ class Grid:
         return found
 
     def move(self, ids: Ids, boxes: Boxes) -> bool:
-        """Put some boxes elsewhere. False, and nothing done, when so many have moved that a new grid is quicker."""
+        """Move some boxes. Return False, unchanged, when so many have moved that a new grid is quicker."""
         moved = np.union1d(self._moved, ids)
         if len(moved) > _MOST_MOVED:
             return False

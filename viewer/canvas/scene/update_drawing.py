@@ -146,7 +146,7 @@ class _Change:
         return {node: int(number[index]) for node, index in folded.items()} if self._gone else folded
 
     def _stretch(self, source_ports: NDArray[np.float32]) -> None:
-        """Keep edges where they leave boxes that have another size now."""
+        """Move the ends of edges at boxes whose sizes changed."""
         down = self._old.options.direction == "down"
         for index, before, now in self._stretched:
             ratio = now.width / before.width if down else now.height / before.height
@@ -154,7 +154,7 @@ class _Change:
                 source_ports[self._old.edges[:, 0] == index] *= ratio
 
     def _fill_gaps(self, ids: Ids) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Put the last boxes in place of those that are gone; the new number of each, and the ids of what is left."""
+        """Move the last boxes into the gaps of removed ones; return the new number of each, and the ids left."""
         boxes, gone = self._boxes, set(self._gone)
         number = np.arange(len(boxes))
         left = len(boxes) - len(gone)

@@ -46,7 +46,7 @@ class PanTool(Tool):
             )
 
     def cancel(self) -> None:
-        """Go back to where the drag began."""
+        """Restore the position at which the drag began."""
         self.view.unsetCursor()
         viewport = self.view.viewport
         ratio = viewport.ratio

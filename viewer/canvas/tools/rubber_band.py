@@ -57,7 +57,7 @@ class RubberBandTool(Tool):
         return {item: None for box in boxes.tolist() for item in view.picker.items_of(Hit(box=box))}
 
     def cancel(self) -> None:
-        """Leave the selection as it was."""
+        """Leave the selection unchanged."""
         self.view.update()
 
     def paint(self, painter: QPainter) -> None:

@@ -108,7 +108,6 @@ class WireTool(Tool):
                 self.view.workspace.messages.report(error)
 
     def cancel(self) -> None:
-        """Everything stays as it was."""
         self.view.unsetCursor()
 
     # -- what is under the pointer ---------------------------------------------------------------------------
@@ -287,7 +286,7 @@ class WireTool(Tool):
         self._edit(title, lambda edit: disconnect(edit, node, index))
 
     def _ask(self, node: Node, indices: list[int]) -> None:
-        """Let the user choose one of several inputs, beside the pointer."""
+        """Open a menu of several inputs beside the pointer."""
         menu = QMenu(self.view)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         workspace = self.view.workspace
