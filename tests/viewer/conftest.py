@@ -96,9 +96,10 @@ def collector(qapp: object) -> Iterator[Collector]:
     time a document is closed.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(garbage_collection, "exclude_model", lambda: None)
-        patch.setattr(garbage_collection, "include_models", lambda: None)
+        patch.setattr(garbage_collection, "exempt_objects", lambda: None)
+        patch.setattr(garbage_collection, "include_objects", lambda: None)
         patch.setattr(garbage_collection, "_MOST_INCLUDED", sys.maxsize)
+        patch.setattr(garbage_collection, "_MOST_SEARCHED", sys.maxsize)
         gc.collect()
         gc.freeze()
         made = Collector()

@@ -4,7 +4,8 @@ Python collects on whichever thread happens to allocate. A cycle with a Qt objec
 pool thread, which Qt does not survive. So a program with a window disables that and collects by a timer.
 
 A collection that looks at all objects takes 0.3 s beside a model of 200,000 nodes, and 1 s to free one. So open models
-are exempt, and the cycles of a closed one are broken before, in chunks.
+are exempt, and the cycles of a closed one are broken before, in chunks. Exempt is also what large edits make: the copy
+of a model that a task works on, and the steps in the history.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _INTERVAL_MS = 200
 _COLLECTIONS = 10  # of what is young, before the old objects are searched too
 _SHARE = 0.02  # of the time, which searches of the old objects may take
 _MOST_INCLUDED = 1_000_000  # objects exempt from collection that one may search all the same: some 0.3 s
+_MOST_SEARCHED = 500_000  # old objects that a collection may search: some 0.2 s
 _closed: deque[Iterator[None]] = deque()  # each frees something that was closed
 
 
@@ -55,7 +57,7 @@ class Collector(QObject):
             self._freeing.start(_free_closed())
         was_freed, self._is_document_freed = self._is_document_freed, False
         if was_freed and gc.get_freeze_count() <= _MOST_INCLUDED:
-            include_models()  # views and documents of the closed model are exempt too
+            include_objects()  # views and documents of the closed model are exempt too
         elif gc.get_count()[0] <= gc.get_threshold()[0]:
             return
         self._collections += 1
@@ -63,7 +65,10 @@ class Collector(QObject):
         if not was_freed and (self._collections < _COLLECTIONS or begun < self._next_full):
             gc.collect(1)
             return
-        gc.collect()
+        if not was_freed and len(gc.get_objects(2)) > _MOST_SEARCHED:
+            exempt_objects()
+        else:
+            gc.collect()
         self._collections = 0
         now = time.monotonic()
         self._next_full = now + (now - begun) / _SHARE
@@ -93,12 +98,12 @@ def _emptied(objects: Sequence[QObject]) -> Iterator[None]:
         yield
 
 
-def exclude_model() -> None:
-    """Exempt all present objects from collection, after a model was opened. GUI thread."""
+def exempt_objects() -> None:
+    """Exempt all present objects from collection, as after a model was opened. GUI thread."""
     gc.freeze()
 
 
-def include_models() -> None:
+def include_objects() -> None:
     """End the exemption of all objects. GUI thread."""
     gc.unfreeze()
 

@@ -41,7 +41,7 @@ class DocumentTab(QWidget):
         from onnx_workbench.viewer.canvas.graph_view import GraphView
         from onnx_workbench.viewer.run.scope_bar import ScopeBar
 
-        garbage_collection.exclude_model()
+        garbage_collection.exempt_objects()
         self.workspace = workspace
         workspace.setParent(self)
         self.number = 0  # grows with each document that was asked for

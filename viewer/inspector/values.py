@@ -199,27 +199,24 @@ def _initializer(workspace: Workspace, value: Value, numbers: TensorNumbers) -> 
 
 
 def _uses(workspace: Workspace, value: Value) -> PropertyRow:
-    uses = list(value.uses) if len(value.uses) <= 5000 else None
-
-    def make(number: int) -> PropertyRow:
-        user, index = (uses or list(value.uses))[number]
-        if isinstance(user, Graph):
-            row = PropertyRow(f"use {number}", f"output {index}", display(user.name or "graph", 200), "graph")
-            row.actions = (_to_graph(workspace, user),)
-            return row
-        name = display(user.name or first_output(user), 200)
-        row = PropertyRow(f"use {number}", user.op_type, name, f"input {index}", middle=True)
-        row.style = "normal" if user.name else "muted"
-        row.target = user
-        row.actions = (go(workspace, user),)
-        return row
-
     def rows() -> Sequence[PropertyRow]:
-        nonlocal uses
         uses = list(value.uses)
-        return many(len(uses), make)
+        return many(len(uses), lambda number: _use(workspace, number, *uses[number]))
 
     return section("uses", "Used by", len(value.uses), rows, common=False)
+
+
+def _use(workspace: Workspace, number: int, user: Node | Graph, index: int) -> PropertyRow:
+    if isinstance(user, Graph):
+        row = PropertyRow(f"use {number}", f"output {index}", display(user.name or "graph", 200), "graph")
+        row.actions = (_to_graph(workspace, user),)
+        return row
+    name = display(user.name or first_output(user), 200)
+    row = PropertyRow(f"use {number}", user.op_type, name, f"input {index}", middle=True)
+    row.style = "normal" if user.name else "muted"
+    row.target = user
+    row.actions = (go(workspace, user),)
+    return row
 
 
 def owner_text(graph: Graph) -> str:

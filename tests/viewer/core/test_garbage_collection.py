@@ -16,8 +16,8 @@ def exempting(qtbot, collector, monkeypatch):
     """Models are exempt from collection, as in the program; what other tests closed is gone before."""
     qtbot.waitUntil(lambda: not collector.is_freeing)
     collector.collect()
-    monkeypatch.setattr(garbage_collection, "exclude_model", gc.freeze)
-    monkeypatch.setattr(garbage_collection, "include_models", gc.unfreeze)
+    monkeypatch.setattr(garbage_collection, "exempt_objects", gc.freeze)
+    monkeypatch.setattr(garbage_collection, "include_objects", gc.unfreeze)
     yield
     gc.collect()
     gc.freeze()
@@ -64,7 +64,7 @@ def test_without_a_window_python_collects(collector):
 def test_the_cycles_of_a_closed_model_go_without_waiting_for_other_garbage(qtbot, collector, exempting):
     view, gone = Ring(), []
     weakref.finalize(view, lambda: gone.append(1))
-    garbage_collection.exclude_model()
+    garbage_collection.exempt_objects()
     del view
     collector.collect()
     gc.collect()
@@ -78,7 +78,7 @@ def test_the_cycles_of_a_closed_model_go_without_waiting_for_other_garbage(qtbot
 
 def test_closing_a_small_document_searches_no_large_one(qtbot, collector, exempting, monkeypatch):
     monkeypatch.setattr(garbage_collection, "_MOST_INCLUDED", 0)
-    garbage_collection.exclude_model()
+    garbage_collection.exempt_objects()
     exempt = gc.get_freeze_count()
     model = builders.model()
     first = next(iter(model.graph.nodes))
@@ -86,6 +86,19 @@ def test_closing_a_small_document_searches_no_large_one(qtbot, collector, exempt
     qtbot.waitUntil(lambda: first.graph is None)
     qtbot.wait(500)
     assert gc.get_freeze_count() > exempt // 2
+
+
+def test_very_many_old_objects_are_exempt_instead_of_searched_at_once(qtbot, collector, exempting, monkeypatch):
+    monkeypatch.setattr(garbage_collection, "_MOST_SEARCHED", 20_000)
+    steps = [[] for _ in range(50_000)]
+    qtbot.waitUntil(lambda: gc.get_freeze_count() > len(steps))
+    ring, gone = Ring(), []
+    weakref.finalize(ring, lambda: gone.append(1))
+    del ring
+    kept = allocate()
+    qtbot.waitUntil(lambda: bool(gone))
+    assert steps
+    assert kept
 
 
 def test_a_closed_tab_gives_its_model_free(qtbot, window, write_model):
