@@ -1,1 +1,1 @@
-"""The crash journal: every edit on disk as it is made, and recovering what a program that died left behind."""
+"""Crash journal: every edit is written to disk as it is made, and recovered after the program died."""

@@ -1,7 +1,7 @@
 """Baselines: models without a file, saved for recovery before they are shown.
 
-A baseline lies beside the journal that may follow. Without a journal there is nothing to recover: the model was only
-viewed, or not even shown yet. Then the next start removes it.
+A baseline is stored next to its journal. One without a journal is of a model that was only viewed: the next start
+deletes it.
 """
 
 from __future__ import annotations
@@ -24,44 +24,43 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """A model in no file as it began, beside where its journal will be; or the `problem` that keeps it from there."""
+    """Saved copy of a model without a file, next to the `journal` path; or the `problem` that prevented it."""
 
     journal: Path
     problem: str = ""
 
     @classmethod
     def missing(cls, folder: Path, problem: str = "that was stopped") -> Baseline:
-        """None is there, for a reason."""
+        """A missing baseline, with the reason."""
         return cls(new_path(folder), problem)
 
 
 def write_baseline(model: Model, folder: Path, progress: Progress = SILENT) -> Baseline:
-    """Save a model that exists nowhere else yet. Blocks as a save does; any thread. Raises nothing.
+    """Save a model that has no file yet, atomically. Blocks like a save; any thread. Never raises.
 
-    The file is written atomically. `progress` gets reports; a cancellation is a problem like any other.
+    `progress` gets reports; a cancellation is reported as a problem like any other.
     """
     journal = new_path(folder)
     return _written(journal, lambda: prepare_baseline(model, journal, progress), progress)
 
 
 def prepare_baseline(model: Model, journal: Path, progress: Progress = SILENT) -> Saving:
-    """Read a model that is still being edited, as `model.io.writer.save.prepare` does; `finish_baseline` then writes
-    it.
+    """Prepare a save of the baseline, as `model.io.writer.save.prepare`; `finish_baseline` then writes it.
 
-    Each tensor will be where it is, in the model or beside it; all beside it where they do not fit into one file.
+    Tensors stay where they are, in the model or in external files; all become external if one file cannot hold them.
     """
     from onnx_workbench.model.io.writer.save import prepare
     from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
 
     path = base_path(journal)
     try:
-        return prepare(model, path, Storage(apart=True), progress=progress)  # what it was recovered from will go
+        return prepare(model, path, Storage(apart=True), progress=progress)  # recovered files get deleted
     except ModelError:
         return prepare(model, path, Storage(DataLayout.ONE_FILE), progress=progress)
 
 
 def finish_baseline(journal: Path, saving: Saving, progress: Progress = SILENT) -> Baseline:
-    """Write down what was prepared, for this journal, as `write_baseline` does."""
+    """Write a prepared baseline, as `write_baseline` does."""
     return _written(journal, lambda: saving, progress)
 
 
@@ -76,7 +75,7 @@ def _written(journal: Path, prepared: Callable[[], Saving], progress: Progress) 
 
 
 def reason_of(error: Exception) -> str:
-    """Return why something is not kept for recovery, for the user."""
+    """Return a message why the baseline or journal could not be written."""
     if isinstance(error, Cancelled):
         return "that was stopped"
     return (isinstance(error, OSError) and error.strerror) or str(error).rstrip(".") or type(error).__name__

@@ -1,11 +1,11 @@
-"""Crash journal, a write-ahead log: every edit of a document, appended to a file in the user's state folder.
+"""Crash journal: every edit of a document, appended to a file in the user's state folder.
 
-One journal per open document, begun with the first edit and removed when the document is saved or closed. A journal
-left at the next start belongs to a program that died: see `recover`. A model without a file is saved beside it before
-any edit, see `baseline`. Steps are encoded as they are applied and written, with the bytes that they bring, before
-the edit ends, whatever its size, or before it is made, see `write_ahead`: what the user has seen is on file.
-A save begins a new log for the new file before that replaces the old one, and until the document is notified, edits
-go into both, see `expect`: whenever the program ends, one of them fits the file that is there.
+Each open document has one journal, created at the first edit and deleted when the document is saved or closed. A
+journal found at the next start belongs to a program that died: see `recover`. A model without a file is first saved
+next to its journal, see `baseline`. Steps are encoded as they are applied and are written, with their data, before the
+edit ends, or even before it is applied, see `write_ahead`: every edit that the user has seen is in the journal.
+A save creates a second log for the new file before the file is replaced; until the document is marked saved, edits
+go to both logs, see `expect`. So at any moment one of the logs fits the file on disk.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 
 class Journal:
-    """Writes down what is done to one document. On the thread that owns the model; costs the size of each edit.
+    """Crash journal of one document. On the thread that owns the model; an edit costs time in proportion to its size.
 
-    The model of a document that is in no file is written down too, as it began. That takes as long as a save, so who
-    shows the document gives a `baseline` that is written already; otherwise it is written here and now.
-    `failed` is called, on any thread, when something could not be written in the background: then `look`. A disk that
-    cannot be written to stops the journal, not the work: `problem` says so.
+    A model without a file needs a `baseline`, a saved copy of its first state. Without one given, the constructor
+    writes it, which takes as long as a save.
+    `failed` is called, on any thread, when a background write fails: then call `check_background_errors`. A disk error
+    stops the journal, not the user's work; `problem` then holds the message.
     """
 
     def __init__(
@@ -49,9 +49,9 @@ class Journal:
         self._document = document
         self._folder = folder
         self._failed = failed
-        self.ahead: WriteAheadLog | None = None  # whose steps are being made
+        self.ahead: WriteAheadLog | None = None  # whose steps are being applied
         self._until_kept: list[Callable[[], object]] = []
-        self._recording: list[JournalLog] = []  # which write the steps of the change that is being made
+        self._recording: list[JournalLog] = []  # logs that record the current change
         self._next: JournalLog | None = None  # for a file that is about to be written
         self._log = self._first(BaseFile.of(document.path) if base is None else base, baseline)
         self._note_unsaved()
@@ -77,7 +77,7 @@ class Journal:
 
     @property
     def path(self) -> Path | None:
-        """The journal's file; None before there is anything to replay."""
+        """Path of the journal; None before it is created."""
         return self._log.path if self._log.is_on_file else None
 
     @property
@@ -89,7 +89,7 @@ class Journal:
     def lacks_base(self) -> bool:
         """Return whether the file that edits are replayed on is missing or changed. Reads the disk.
 
-        So it is if that file was rewritten from here and does not hold everything.
+        True too when the last save to that file left parts of the model out.
         """
         path = self._document.path
         is_own = self._document.left_out and path is not None and self.is_on(path)
@@ -100,21 +100,21 @@ class Journal:
         return self._log.base.path == str(path.resolve())
 
     def when_kept(self, call: Callable[[], object]) -> None:
-        """Call back once, on any thread, when all edits so far are written here, saved, or discarded by the user.
+        """Call `call` once, on any thread, when all edits so far are journaled, saved, or discarded by the user.
 
-        Not if they could not be written.
+        Never, if they cannot be written.
         """
         self._until_kept.append(call)
         self._pass_on()
 
     def recording(self) -> Recording:
-        """Return a recorder of changes to a copy of the current model, or of changes that will be made to the model."""
+        """Return a recorder of steps that are first applied to a copy of the current model."""
         return Recording(self, self._log)
 
     def write_ahead(self, recording: Recording, progress: Progress = SILENT) -> WriteAheadLog | None:
-        """Write edits in the background that were made to a copy of the model as it is now, and will be made here.
+        """Write steps recorded on a copy of the current model in the background, before they are applied here.
 
-        None when they can be written only as they are made. `progress` hears how far it is, and can stop it.
+        None when they can only be written as they are applied. `progress` gets reports and can cancel.
         """
         ahead = None
         if recording.problem is None and recording.log is self._log and recording.steps and not self.problem:
@@ -123,11 +123,11 @@ class Journal:
         return ahead
 
     def check_background_errors(self) -> None:
-        """Take notice of what writing in the background ran into."""
+        """Stop the journal if a background write has failed."""
         self._log.check_background_errors()
 
     def close(self) -> None:
-        """The document is closed: saved or given up. Nothing is left to recover."""
+        """Delete the journal, because the document was saved or discarded."""
         while self._endings:
             self._endings.pop()()
         self.expect_nothing()
@@ -136,17 +136,17 @@ class Journal:
             self._run_deferred(call)
 
     def begin(self, kind: ChangeKind, target: HistoryEntry | None) -> bool:
-        """A change of the document begins; whether a log is to write its steps."""
+        """Start a change of the document; return whether a log must record its steps."""
         self._recording = [log for log in self._logs() if log.begin(kind, target, self.ahead)]
         return bool(self._recording)
 
     def before(self, step: Step) -> None:
-        """A step is about to be applied to the document."""
+        """Record a step that is about to be applied to the document."""
         for log in self._recording:
             log.before(step)
 
     def taken_back(self, left: int) -> None:
-        """All but the first steps of the change were taken back."""
+        """Discard the steps of the change that were rolled back, all but the first `left`."""
         for log in self._recording:
             log.taken_back(left)
 
@@ -160,9 +160,9 @@ class Journal:
     # -- saving --------------------------------------------------------------------------------------------------
 
     def expect(self, base: BaseFile, state: HistoryEntry) -> None:
-        """Announce a file that will hold a state of the document, which is then notified of the save.
+        """Start a second log for a file that a save is about to write with a state of the document.
 
-        If the program ends before, that file decides at the next start which log is replayed.
+        If the program dies meanwhile, recovery replays the log that fits the file then on disk.
         """
         self.expect_nothing()
         self._next = JournalLog(
@@ -172,38 +172,38 @@ class Journal:
             self._next.open()
 
     def expect_nothing(self) -> None:
-        """Withdraw the announcement: the file was not written, or the document is not saved in it."""
+        """Delete the second log: the save failed, or was one of a copy."""
         if self._next is not None:
             self._next.remove()
             self._next = None
 
     def begin_anew(self, baseline: Baseline, state: HistoryEntry) -> None:
-        """A state of the document, whose file is not there as it was, was written like that of one in no file."""
+        """Continue on a baseline that was written because the document's file was deleted or changed."""
         old, self._log = self._log, self._log_on(baseline, state, follows=self._log.path)
         self._log.open()
-        if self._next is not None:  # it follows this one now
+        if self._next is not None:  # which must name the new log as its predecessor
             self.expect(self._next.base, self._next.state)
         old.remove()
         self._pass_on()
 
     def _on_saved(self) -> None:
-        """Start over after a save. Later edits belong to the new file, whose objects are renumbered when read."""
+        """Switch to a log for the saved file after a save."""
         saved = self._document.saved_entry
         if saved is None:
             self._note_unsaved()
             return
         if self._document.left_out and not (self.problem or self.lacks_base):
-            self.expect_nothing()  # what this began on, and the edits since, hold what the file does not
+            self.expect_nothing()  # the old base and its log hold what the saved file lacks
             return
         before = self._log, self._next
         self._log, self._next = self._log_on_saved(saved), None
-        for log in before:  # only now: what was done while it was saved is on file all the time, and fits the file
+        for log in before:  # only now, so that edits made during the save are in a log at any moment
             if log is not None and log is not self._log:
                 log.remove()
         self._pass_on()
 
     def _log_on_saved(self, saved: HistoryEntry) -> JournalLog:
-        """The one that was begun for this file, if that is as was expected and something was done since."""
+        """Return the log started for the saved file if it fits and has edits; else a new one."""
         base, problems = BaseFile(str(self._document.path)), list[Exception]()
         with errors_to(problems.append):
             base = BaseFile.of(self._document.path)
@@ -217,12 +217,12 @@ class Journal:
         return log
 
     def _note_unsaved(self) -> None:
-        """Have a model without a file and never saved, edited or not, offered at the next start."""
+        """Create the journal of a model without a file at once, so that it can be recovered though unedited."""
         if not self._log.base.path and self._document.saved_entry is None:
             self._log.open()
 
     def _pass_on(self) -> None:
-        """Have the pending callbacks called once all is written."""
+        """Schedule the pending callbacks for when everything is written."""
         for call in list(self._until_kept if not self.problem else ()):
             self._log.after(partial(self._run_deferred, call))
 

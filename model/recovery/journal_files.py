@@ -1,7 +1,7 @@
-"""The files of a journal: its lines, and beside them the bytes of large tensors that lie in no other file.
+"""The files of a journal: the log, and a data file for the bytes of large tensors that are in no other file.
 
-A line is on file when `Store.line` returns, and so are the bytes that it speaks of. What takes long is written ahead of
-it by a thread: steps and bytes of edits that are yet to be made.
+`JournalFiles.line` returns when a line and the bytes that it refers to are written. Long writes are made in advance by
+a thread, see `JournalFiles.ahead`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def new_path(folder: Path) -> Path:
 
 
 def data_path(journal: Path) -> Path:
-    """Return the path of the bytes of large tensors of a journal."""
+    """Return the path of a journal's data file."""
     return journal.with_name(_stem(journal) + _DATA)
 
 
@@ -52,10 +52,7 @@ def base_path(journal: Path) -> Path:
 
 
 def remove_files(journal: Path) -> None:
-    """Remove a journal and the files beside it. Files that cannot be removed stay.
-
-    The journal goes first: a program that is killed meanwhile leaves nothing to recover.
-    """
+    """Delete a journal and its files, the journal first: a kill leaves nothing to recover. Ignores disk errors."""
     stem = _stem(journal)
     with contextlib.suppress(OSError):
         found = [path for path in journal.parent.iterdir() if _stem(path) == stem]
@@ -64,9 +61,9 @@ def remove_files(journal: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file if the disk lets go of it, a large one meanwhile: gigabytes take seconds.
+    """Delete a file, a large one in the background, as gigabytes take seconds. Ignores disk errors.
 
-    What is left of that when the program ends, the next start removes.
+    A deletion that the end of the program interrupts is completed by the next start.
     """
     size = 0
     with contextlib.suppress(OSError):
@@ -83,7 +80,7 @@ def _unlink(path: Path) -> None:
 
 
 def _stem(path: Path) -> str:
-    """Return the common stem of the names of a journal and of the files beside it."""
+    """Return the stem that a journal shares with its files."""
     return path.name.removeprefix(".").partition(".")[0]
 
 
@@ -98,9 +95,9 @@ def lone_files(folder: Path) -> Iterator[Path]:
 
 
 class JournalFiles:
-    """Files of an open journal. On the thread that owns the model; `problem` holds errors of background writes.
+    """Files of an open journal. On the thread that owns the model.
 
-    `failed` is then called, on the writing thread.
+    A failed background write sets `problem` and calls `failed` on the writing thread.
     """
 
     def __init__(self, path: Path, failed: Callable[[], object] = lambda: None) -> None:
@@ -125,7 +122,7 @@ class JournalFiles:
         return place, payload.length
 
     def line(self, line: dict[str, Any], encode: Callable[[Any], Any] | None = None) -> None:
-        """Write a line now; `encode` makes JSON of what is none."""
+        """Write a line now; `encode` converts what JSON cannot represent."""
         if self.problem is not None:
             raise self.problem
         self._write_line(json_text(line, encode))
@@ -139,7 +136,7 @@ class JournalFiles:
             sync(os.dup(self._lines.fileno()), self._await_rest)
 
     def _await_rest(self) -> None:
-        """Wait, on a thread of its own, until no line has been written for a moment, or for long enough."""
+        """Block until no line has been written for a moment, at most `_LONGEST` seconds. On the syncing thread."""
         longest = time.monotonic() + _LONGEST
         while (left := min(self._written + _REST, longest) - time.monotonic()) > 0:
             time.sleep(left)
@@ -148,10 +145,10 @@ class JournalFiles:
     def ahead(
         self, steps: Sequence[str], payloads: Sequence[Payload], progress: Progress, ended: Callable[[bool], object]
     ) -> int:
-        """Write steps of future edits, as texts, in the background, after the bytes they refer to.
+        """Write encoded steps of a future edit in the background, after the bytes that they refer to by index.
 
-        The bytes are referred to by their index. `ended` is called on the writing thread with whether all of it is on
-        file; `progress` gets reports, and can stop it. Returns the number by which lines refer to it.
+        `ended` is called on the writing thread with whether everything was written; `progress` gets reports and can
+        cancel. Returns the number by which later lines refer to these steps.
         """
         self._aheads += 1
         start, written, begun = self._size, list[bool](), {"ahead": self._aheads, "bytes": self._size}
@@ -168,18 +165,18 @@ class JournalFiles:
         return begun["ahead"]
 
     def after(self, call: Callable[[], object]) -> None:
-        """Call when all that was given so far is written, on either thread; not when some of it cannot be."""
+        """Call `call`, on either thread, once everything so far is written; never if a write fails."""
         if self._thread is None:
             call()
         else:
             self._enqueue(call)
 
     def flush(self) -> None:
-        """Wait until all is written."""
+        """Wait until everything is written."""
         self._waiting.join()
 
     def close(self) -> None:
-        """Write the rest, and close the files."""
+        """Write what is queued and close the files."""
         if self._thread is not None:
             self._waiting.put(None)
             self._thread.join()
@@ -190,7 +187,7 @@ class JournalFiles:
 
     def remove(self) -> None:
         """Close the files and delete them."""
-        self.problem = self.problem or OSError(0, "closed")  # what waits is not wanted any more
+        self.problem = self.problem or OSError(0, "closed")  # drops the queue
         self._progress.cancel()
         self.close()
         remove_files(self.path)
@@ -198,7 +195,7 @@ class JournalFiles:
     # -- writing, on either thread -----------------------------------------------------------------------------
 
     def _enqueue(self, job: Callable[[], object], ended: Callable[[], object] = lambda: None) -> None:
-        """Have the thread do it, if it has run into nothing by then, and call `ended` in any case."""
+        """Queue a job for the writing thread, skipped after an earlier error; `ended` is called in any case."""
 
         def do() -> None:
             with errors_to(self._run_into):
@@ -246,12 +243,12 @@ class JournalFiles:
 
 
 def json_text(content: Any, encode: Callable[[Any], Any] | None = None) -> str:
-    """Content as it stands in a journal; `encode` makes JSON of what is none."""
+    """Return content as compact JSON; `encode` converts what JSON cannot represent."""
     return json.dumps(content, separators=(",", ":"), default=encode)
 
 
 def sync(descriptor: int, await_rest: Callable[[], object] = lambda: None) -> None:
-    """Put a file on the disk in the background, and close it. The last edits a power failure would lose are few."""
+    """Flush a file to the disk in the background (fsync) and close it, so that a power failure loses few edits."""
     threading.Thread(target=_sync, args=(descriptor, await_rest), daemon=True).start()
 
 

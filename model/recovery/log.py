@@ -1,7 +1,7 @@
-"""The lines of a crash journal since one state of its document, on the file that holds that state.
+"""Log of a crash journal: JSON lines that replay a document's edits on its base file.
 
-They are JSON: a header that says which file they belong to and which ids its objects have, then edits (steps, encoded
-as they are done), undo and redo.
+The first line is a header with the base file and the ids of its objects; the others are edits (encoded steps), undo
+and redo.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ VERSION: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class BaseFile:
-    """The file that holds what edits were made on, as it was then. No path for a model that is in no file."""
+    """The file that edits are replayed on, with its size and time. An empty path: a model that is in no file."""
 
     path: str
     size: int = 0
@@ -43,14 +43,14 @@ class BaseFile:
 
     @classmethod
     def of(cls, path: Path | None, identity: Identity | None = None) -> BaseFile:
-        """The file as it is on disk now, or as it was or will be when it has this identity."""
+        """Describe a file as it is on disk, or with a given identity."""
         if path is None:
             return cls("")
         found = identity_of(path.stat()) if identity is None else identity
         return cls(str(path.resolve()), found.size, found.modified_ns)
 
     def is_unchanged(self) -> bool:
-        """Return whether the file on disk is still the one the edits were made on."""
+        """Return whether the file on disk is still the one that the edits were made on."""
         try:
             return not self.path or BaseFile.of(Path(self.path)) == self
         except OSError:
@@ -59,7 +59,7 @@ class BaseFile:
 
 @dataclass(slots=True, eq=False)
 class _State:
-    """A state in the history that replaying the lines will have."""
+    """A state of the history as replay will build it."""
 
     parent: _State | None = None
     children: list[_State] = field(default_factory=list)
@@ -72,14 +72,14 @@ class _State:
 
 
 class JournalLog:
-    """Log of the edits of a document from a state of its history on. On the thread that owns the model.
+    """Log of the edits of a document since a state of its history. On the thread that owns the model.
 
-    Costs the size of each edit; `failed` is called, on any thread, if a background write failed. A disk error stops
-    the log, not the user's work: `problem` says so.
-    Replaying begins with the content of the base file, so edits made before the `state` cannot be undone there: such
-    an undo is written as an edit. `source`: the bytes of that file, where the model reads its weights from them.
-    `is_copy`: the document does not belong to the file. `follows`: the log of the same document that this one
-    replaces, if the base file was there when the program ended, as a model that lies beside its journal always is.
+    Each edit costs time in proportion to its size. `failed` is called, on any thread, when a background write fails.
+    A disk error stops the log, not the user's work; `problem` then holds the message.
+    Replay starts from the base file, so it cannot undo edits made before `state`: such an undo is written as an edit.
+    `source` is the base file's data if the model reads its weights from there; `is_copy`: the document is a copy that
+    does not belong to the base file. `follows` is the log of the same document that this one replaces if the base file
+    exists when the program ends.
     """
 
     def __init__(
@@ -104,20 +104,20 @@ class JournalLog:
         self._is_copy = is_copy
         self._follows = follows
         self._store: JournalFiles | None = None
-        self._ahead: WriteAheadLog | None = None  # whose steps are being made, and on file
+        self._ahead: WriteAheadLog | None = None  # whose steps are being applied and already written
         self._entry = document.current
         self._at = _State()
         self._states = {state: self._at}
         self._begin()
 
     def _begin(self) -> None:
-        """Note the ids of all there is in the state, and write what was done since: both by going back to it."""
+        """Collect the ids of the state's objects and write the edits since, by undoing and redoing these."""
         since = self._document.way(self.state)
         for _, _, inverses in reversed(since):
             for step in reversed(inverses):
                 step.apply()
         self.ids = BaseIds(self._document.model)
-        self.known = set[int]()  # ids of what came in since
+        self.known = set[int]()  # ids of objects added since
         self._recorder = StepRecorder(WrittenIds(self.ids, self.known, self.source, self._keep))
         for entry, steps, _ in since:
             for step in steps:
@@ -128,31 +128,31 @@ class JournalLog:
 
     @property
     def path(self) -> Path:
-        """Path of its lines, once there are any."""
+        """Path of the log file, which exists once there is a line."""
         return self._path
 
     @property
     def is_on_file(self) -> bool:
-        """Return whether there is anything to replay."""
+        """Return whether the log has been created on disk."""
         return self._store is not None
 
     def begin(self, kind: ChangeKind, target: HistoryEntry | None, ahead: WriteAheadLog | None) -> bool:
-        """Another change begins; whether its steps are to be written, not being on file from `ahead`."""
+        """Start a change. Return whether its steps must be recorded: False when `ahead` has written them already."""
         self._recorder.take_back()
         self._ahead = ahead if ahead is not None and ahead.store is self._store and ahead.is_on_file() else None
         is_move = target is not None and self._moved(kind, target) is not None
         return not (self.problem or self._ahead is not None or is_move)
 
     def before(self, step: Step) -> None:
-        """A step that is to be written is about to be applied."""
+        """Record a step that is about to be applied."""
         self._recorder.add(step)
 
     def taken_back(self, left: int) -> None:
-        """All but the first steps of the change were taken back."""
+        """Discard the steps of the change that were rolled back, all but the first `left`."""
         self._recorder.take_back(left)
 
     def add(self, change: Change) -> None:
-        """Write a change that was just made."""
+        """Write a change that has just been applied."""
         if not self.problem:
             line, ahead = self._line(change), self._ahead
             if ahead is not None and "edit" in line:
@@ -164,16 +164,13 @@ class JournalLog:
         self._entry = self._document.current
 
     def open(self) -> None:
-        """Have it on file, though nothing was done yet."""
+        """Create the log on disk now, before the first edit."""
         if not self.problem:
             with errors_to(self.run_into):
                 self.store()
 
     def store(self) -> JournalFiles:
-        """Files, created once there is something to replay: an edit, or a model never saved.
-
-        Raises errors of background writes.
-        """
+        """Return the log's files, created on first use. Raises errors of background writes."""
         if self._store is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._store = JournalFiles(self._path, self._failed)
@@ -183,30 +180,30 @@ class JournalLog:
         return self._store
 
     def after(self, call: Callable[[], object]) -> None:
-        """Call when all that was done so far is written, on any thread; not when some of it cannot be."""
+        """Call `call`, on any thread, once everything so far is written; never if a write fails."""
         if self._store is None:
             call()
         else:
             self._store.after(call)
 
     def check_background_errors(self) -> None:
-        """Take notice of what writing in the background ran into."""
+        """Stop the log if a background write has failed."""
         if self._store is not None and self._store.problem is not None:
             self.run_into(self._store.problem)
 
     def run_into(self, error: Exception) -> None:
-        """Trouble with the journal, of whatever kind, is no trouble for the edit."""
+        """Stop the log because of an error, which must not fail the edit. Re-raises Cancelled."""
         if isinstance(error, Cancelled):
             raise error
         self.stop(reason_of(error))
 
     def stop(self, reason: str) -> None:
-        """Write no more; `problem` says why."""
+        """Stop logging, remove the log, and keep the reason in `problem`."""
         self.problem = f"Edits are not being kept for recovery: {reason}."
         self.remove()
 
     def remove(self) -> None:
-        """Nothing is left to recover."""
+        """Delete the log and its files."""
         store, self._store = self._store, None
         if store is None:
             remove_files(self._path)
@@ -226,7 +223,7 @@ class JournalLog:
                 self.store().line(line, self._recorder.content)
 
     def _moved(self, kind: ChangeKind, target: HistoryEntry) -> _State | None:
-        """Return the state that replay reaches by an undo or redo; None for an edit, and an undo of older ones."""
+        """Return the state that an undo or redo reaches in replay; None if it must be written as an edit."""
         known = self._states.get(target)
         is_near = known is not None and (known is self._at.parent if kind == "undo" else known.parent is self._at)
         return known if is_near and kind != "edit" else None
@@ -244,7 +241,7 @@ class JournalLog:
         if not joined:
             self._at = self._at.next()
             self._states[entry] = self._at
-        elif entry is not self._entry:  # what was typed is as it was before: the entry is gone
+        elif entry is not self._entry:  # merged edits cancelled out, and the history dropped the entry
             outer = self._at.parent
             assert outer is not None
             outer.children.remove(self._at)
@@ -252,7 +249,7 @@ class JournalLog:
         return line
 
     def _keep(self, payload: Payload) -> tuple[int, int]:
-        """Write the bytes of a large tensor."""
+        """Write the bytes of a large tensor; return their offset and length."""
         return self.store().keep(payload)
 
     def _header(self) -> dict[str, Any]:

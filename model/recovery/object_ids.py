@@ -1,8 +1,8 @@
-"""References of a journal to objects of the model: by their ids in the program that writes it.
+"""References of a journal to objects of the model, by the object ids of the process that writes it.
 
-The program that reads the journal has opened the same file in another process, so its objects have other ids. A
-journal therefore begins with the ids of all objects in its base file, in the order in which saving and reading keep
-it; from then on each step names the ids of what it adds.
+The process that reads the journal has opened the same file, so its objects have other ids. The journal therefore
+starts with the ids of all objects of its base file, in an order that saving and reading preserve; later each step
+lists the ids of the objects it adds.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 
 
 def _initializers(graph: Graph) -> list[Value]:
-    """The initializers of a graph in the order of a file; functions have none there."""
+    """Return the initializers of a graph in file order; functions store none."""
     if isinstance(graph.owner, Function):
         return []
     return sorted(graph.initializers, key=lambda value: isinstance(value.initializer, SparseTensor))
 
 
 def _in_file_order(model: Model, graphs: Iterable[Graph]) -> list[Any]:
-    """Everything in a model that its file holds, place by place: the same list for a model and its file, read again.
+    """Return all objects of a model in file order: the list is the same for a model and for its file read again.
 
-    An object that has two places, such as an input with a default, is there twice. Costs a walk over the model.
+    An object stored in two places, such as an input with a default, is listed twice. Costs a walk over the model.
     """
     found: list[Any] = [model, *model.functions, *model.training_info]
     for graph in graphs:
@@ -50,7 +50,7 @@ def _in_file_order(model: Model, graphs: Iterable[Graph]) -> list[Any]:
 
 
 def _undefined(graphs: Iterable[Graph]) -> Iterator[tuple[Value, Node | Graph, int]]:
-    """Names that nothing defines, each with a node that takes it or a graph that returns it, and at which index."""
+    """Yield undefined values, each with a node or graph that uses it and the index of the input or output."""
     seen: set[Value] = set()
     for graph in graphs:
         for node in graph.nodes:
@@ -65,20 +65,20 @@ def _undefined(graphs: Iterable[Graph]) -> Iterator[tuple[Value, Node | Graph, i
 
 
 def _declared_only(graphs: Iterable[Graph]) -> Iterator[tuple[Value, Graph]]:
-    """Values that their graph declares and saves, though nothing defines or uses them."""
+    """Yield values that a graph declares and saves although nothing defines or uses them."""
     for graph in graphs:
         if any(not value.uses and not value.is_defined for value in graph.declared):
             yield from ((v, graph) for v in kept_declarations(graph) if not v.uses and not v.is_defined)
 
 
 def _names(objects: Iterable[Any]) -> int:
-    """A checksum of the names of nodes and values."""
+    """Return a checksum of the names of nodes and values."""
     texts = [one.name for one in objects if type(one) is Node or type(one) is Value]
     return zlib.crc32("\0".join(texts).encode("utf-8", "surrogatepass"))
 
 
 def _runs(numbers: Iterable[int]) -> list[list[int]]:
-    """Numbers as runs of consecutive ones: the first of each, and how many they are."""
+    """Return numbers as runs of consecutive ones: [first, length] each."""
     runs: list[list[int]] = []
     start = following = -1
     for number in numbers:
@@ -91,7 +91,7 @@ def _runs(numbers: Iterable[int]) -> list[list[int]]:
 
 
 def _merged(runs: Iterable[list[int]]) -> list[list[int]]:
-    """Runs in order, none of which overlap."""
+    """Return the runs sorted, with overlapping ones merged."""
     merged: list[list[int]] = []
     for start, length in sorted(runs):
         if merged and start <= sum(merged[-1]):
@@ -102,7 +102,7 @@ def _merged(runs: Iterable[list[int]]) -> list[list[int]]:
 
 
 class BaseIds:
-    """The ids of all that a model's file holds, as they are when this is made. Costs a walk over the model."""
+    """The ids of all objects in a model's base file, collected on construction by a walk over the model."""
 
     def __init__(self, model: Model) -> None:
         graphs = list(model.graphs())
@@ -125,7 +125,7 @@ class BaseIds:
         return (place > 0 and number < sum(self._sorted[place - 1])) or number in self._others
 
     def entry(self) -> dict[str, Any]:
-        """Return the first entry of a journal."""
+        """Return the ids as part of the journal's header."""
         return {"ids": self._runs, "undefined": self._undefined, "declared": self._declared, "names": self._names}
 
 
@@ -133,13 +133,13 @@ _first = itemgetter(0)
 
 
 def read_base_ids(model: Model, entry: Mapping[str, Any]) -> dict[int, Any]:
-    """The objects of a model by the ids in a journal; ModelError when it was begun on another model."""
+    """Return the objects of a model by their ids in a journal; ModelError if the journal is of another model."""
     objects, found = _in_file_order(model, model.graphs()), dict[int, Any]()
     if sum(length for _, length in entry["ids"]) != len(objects) or entry["names"] != _names(objects):
         raise ModelError("The journal does not fit the model", "It was begun on other contents.")
     ids = chain.from_iterable(range(start, start + length) for start, length in entry["ids"])
     for number, one in zip(ids, objects, strict=True):
-        if isinstance(one, Value) and one.producer is not None:  # of the places of a value, where it is made counts
+        if isinstance(one, Value) and one.producer is not None:  # a value listed twice is the one with a producer
             found[number] = one
         else:
             found.setdefault(number, one)
@@ -154,9 +154,9 @@ def read_base_ids(model: Model, entry: Mapping[str, Any]) -> dict[int, Any]:
 
 
 class WrittenIds:
-    """References as a journal writes them: what is in the base file, and what came in since, goes by its id.
+    """References for writing a journal: ids of objects in the base file, and of objects added since.
 
-    `known` are the ids of what came in since; `new` adds to them, and to `brought`, for steps that are taken back.
+    `known` holds the ids added since; `new` adds to it and to `brought`, from which a rolled-back step removes its own.
     `keep` writes the bytes of large tensors that are not in the base file.
     """
 
@@ -169,31 +169,31 @@ class WrittenIds:
         self._holders = {id(tensor): number for number, tensor in base.tensors.items()}
 
     def of(self, target: Any) -> int | None:
-        """Its id; None for what is not in the model and never was since the journal began."""
+        """Return the id of an object; None if it has not been in the model since the journal began."""
         number: int = target.id
         return number if number in self.known or number in self._base else None
 
     def new(self, made: Any) -> int:
-        """The id of what comes in with the step that is being written."""
+        """Return and register the id of an object that the current step adds."""
         number: int = made.id
         self.known.add(number)
         self.brought.append(number)
         return number
 
     def tensor(self, tensor: Tensor) -> list[int] | None:
-        """The initializer that holds the tensor in the base file."""
+        """Return a reference to the initializer of the base file that holds this tensor, if there is one."""
         number = self._holders.get(id(tensor))
         return None if number is None else [number]
 
     def store(self, piece: Payload) -> list[Any]:
-        """Return the location of bytes: in the base file, or else written beside the journal."""
+        """Return the location of bytes: in the base file, else written to the journal's data file."""
         if piece.source is self._source:
             return ["base", piece.offset, piece.length]
         return ["kept", *self._keep(piece)]
 
 
 class ReadIds:
-    """References as a journal is read: the objects of the ids in it, which steps that bring objects in add to."""
+    """References for reading a journal: its ids resolved to objects, including those that steps add."""
 
     def __init__(
         self,
@@ -205,20 +205,20 @@ class ReadIds:
         self._model, self._objects, self._tensors, self._sources = model, objects, tensors, sources
 
     def find(self, reference: Any, kind: type[Any]) -> Any:
-        """The object of an id; ModelError when there is none of this kind."""
+        """Return the object of an id; ModelError if there is none of this kind."""
         found = self._objects.get(reference) if isinstance(reference, int) else None
         if isinstance(found, kind):
             return found
         raise ModelError("The journal does not fit this model", f"Nothing has the id {reference}.")
 
     def add(self, made: Any, reference: Any) -> None:
-        """A new object under the id it was written with."""
+        """Register a new object under its id in the journal."""
         if not isinstance(reference, int) or reference in self._objects:
             raise ModelError("The journal does not fit this model", f"The id {reference} was not expected here.")
         self._objects[reference] = made
 
     def find_tensor(self, reference: Any) -> Tensor:
-        """The tensor that an initializer has in the base file."""
+        """Return the tensor of an initializer of the base file."""
         (number,) = reference
         tensor = self._tensors.get(number)
         if tensor is None:
@@ -226,7 +226,7 @@ class ReadIds:
         return tensor
 
     def get(self, reference: Any) -> bytes:
-        """Bytes of the base file, or from beside the journal."""
+        """Return bytes of the base file or of the journal's data file."""
         where, offset, length = reference
         source, start = self._sources[where]
         if source is None or not (0 <= offset <= offset + length <= source.size - start):

@@ -1,4 +1,4 @@
-"""Recovery after a crash: finding journals, replaying their edits, discarding them."""
+"""Recovery after a crash: find journals, replay their edits, delete them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from onnx_workbench.model.recovery.object_ids import ReadIds, read_base_ids
 from onnx_workbench.model.sandbox import is_running, start_of
 
 _TRIED = ".tried"  # a replay failed or was incomplete, and this was reported
-_TRYING = ".trying-"  # and the number and the start of the program that does it again
-DAYS_KEPT: Final = 30  # for which it is kept
+_TRYING = ".trying-"  # and the id and start time of the process that replays it
+DAYS_KEPT: Final = 30  # that a journal set aside is kept
 
 
 @dataclass(frozen=True, slots=True)
 class RecoverableJournal:
-    """A journal of a program that died: what it belongs to and what was done."""
+    """A journal of a program that died: its base file and the titles of its edits."""
 
     path: Path
     base: BaseFile
@@ -50,7 +50,7 @@ class RecoverableJournal:
 
     @property
     def was_cut_short(self) -> bool:
-        """Return whether a program ended during the replay."""
+        """Return whether the program died while it replayed this journal."""
         return _TRYING in self.path.name
 
     @property
@@ -63,9 +63,8 @@ class RecoverableJournal:
 def find_journals(folder: Path, tell: Callable[[Path, str], object] | None = None) -> Iterator[RecoverableJournal]:
     """Return the journals in a folder whose program is not running any more, newest first.
 
-    Unreadable ones are set aside for `DAYS_KEPT` and reported to `tell`: the new path of each, and why it cannot be
-    read. Files without a journal are removed, and of two journals for the file before and after a save the one for
-    the other file.
+    Unreadable ones are set aside for `DAYS_KEPT` and reported to `tell` with their new path and the reason. Data files
+    without a journal are deleted; of two journals for the file before and after a save, the one that does not fit.
     """
     if not folder.is_dir():
         return
@@ -95,7 +94,7 @@ def _why(error: Exception) -> str:
 
 
 def _of_the_files_there(found: Sequence[RecoverableJournal]) -> list[RecoverableJournal]:
-    """Without those that a save which was about to end has overtaken, or that were to hold what is after it."""
+    """Delete the journals superseded by a save that was in progress, and return the others."""
     named = {recoverable.path.name.partition(".")[0]: recoverable for recoverable in found}
     gone = []
     for recoverable in found:
@@ -108,7 +107,7 @@ def _of_the_files_there(found: Sequence[RecoverableJournal]) -> list[Recoverable
 
 
 def _is_in_use(path: Path) -> bool:
-    """Return whether the program named in a file's name is running: it may not have written the header yet."""
+    """Return whether the process in a file's name is running; it may not have written the header yet."""
     number = path.name.removeprefix(".").partition("-")[0]
     return number.isascii() and number.isdigit() and is_running(int(number))
 
@@ -151,7 +150,7 @@ def _read_header(path: Path) -> RecoverableJournal | None:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """The first line of a journal that cannot be read, and how many edits from there on are missing at least."""
+    """First unreadable line of a journal, and the least number of edits missing from there on."""
 
     line: int
     edits: int
@@ -162,7 +161,7 @@ class Damage:
 
 
 def _lines(path: Path) -> Generator[dict[str, Any] | Damage]:
-    """Whole lines up to the first that is damaged, which ends them; the last one may have been cut by the crash."""
+    """Yield the lines up to the first damaged one, then that Damage. An incomplete last line is ignored."""
     with open(path, "rb") as file:
         number = 0
         for number, text in enumerate(file, 1):
@@ -176,7 +175,7 @@ def _lines(path: Path) -> Generator[dict[str, Any] | Damage]:
 
 
 def _object(text: bytes) -> dict[str, Any] | None:
-    """Return the JSON object in a whole line; None if there is none."""
+    """Return the JSON object in a complete line; None if there is none."""
     if not text.endswith(b"\n"):
         return None
     try:
@@ -191,12 +190,12 @@ def recover(
     recoverable: RecoverableJournal,
     when_kept: Callable[[Callable[[], object]], object] = lambda call: call(),
 ) -> int:
-    """Replay a journal on the document of its file as just opened; returns the number of lines.
+    """Replay a journal on a freshly opened document of its base file; return the number of edits, undos and redos.
 
-    The journal is marked before it starts, so that one that crashes the program is offered with a warning. If a line
-    does not apply, the lines before it stay applied, and ModelError says how far it got. `when_kept` is given the
-    function that discards the journal, to call when the edits are stored elsewhere: until then it is offered again.
-    One that is damaged is replayed up to there, and then kept like one that was tried.
+    The journal is renamed during the replay, so that one that crashes the program is offered with a warning. If a line
+    does not apply, the lines before it stay applied, and ModelError says how far it got. `when_kept` receives the
+    function that deletes the journal, to be called once the edits are stored elsewhere. A damaged journal is replayed
+    up to the damage and then set aside.
     """
     process = os.getpid()
     trying = _called(recoverable.path, f"{_TRYING}{process}-{start_of(process)}")
@@ -253,7 +252,7 @@ def _redo(replay: _Replay, lines: Iterable[dict[str, Any] | Damage], tried: Path
 
 
 class _Replay:
-    """Does again what the lines of a journal hold, one after the other."""
+    """Replays the lines of a journal in order."""
 
     def __init__(self, document: Document, base: Source | None, kept: Source | None) -> None:
         self.document = document
@@ -261,10 +260,10 @@ class _Replay:
         self._objects: dict[int, Any] = {}
         self._tensors: dict[int, Tensor] = {}
         self._references = self._reading()
-        self._ahead: dict[int, tuple[Iterator[dict[str, Any]], ReadIds]] = {}  # steps written before they were made
+        self._ahead: dict[int, tuple[Iterator[dict[str, Any]], ReadIds]] = {}  # steps written before they were applied
 
     def set_objects(self, objects: Mapping[str, Any]) -> None:
-        """The model is as its file holds it; `objects` says which ids what is in it has in the journal."""
+        """Assign the ids in the journal's header to the objects of the model, which is as read from its base file."""
         self._objects = read_base_ids(self.document.model, objects)
         self._tensors = {
             number: value.initializer
@@ -278,7 +277,7 @@ class _Replay:
         return ReadIds(self.document.model, self._objects, self._tensors, sources)
 
     def do(self, line: dict[str, Any]) -> bool:
-        """One line; whether it changed the document."""
+        """Replay one line; return whether it changed the document."""
         document = self.document
         if "ahead" in line:
             self._ahead[line["ahead"]] = (iter(line["steps"]), self._reading(int(line["bytes"])))
@@ -308,12 +307,12 @@ class _Replay:
 
 
 def discard(recoverable: RecoverableJournal) -> None:
-    """Throw a journal away."""
+    """Delete a journal and its files."""
     remove_files(recoverable.path)
 
 
 def _set_aside(path: Path) -> Path | None:
-    """Return the new path of a journal; None if it is empty, or could not be moved and will be found again."""
+    """Set an unreadable journal aside; return its new path, None if it was empty or could not be moved."""
     with contextlib.suppress(OSError):
         if not path.stat().st_size:  # its program died before it wrote anything
             remove_files(path)
@@ -324,7 +323,7 @@ def _set_aside(path: Path) -> Path | None:
 
 
 def _move_aside(path: Path, tried: Path) -> bool:
-    """Offer a journal no more, and keep it from now on for `DAYS_KEPT`; False when the disk does not let it go."""
+    """Set a journal aside for `DAYS_KEPT` from now; return False on a disk error."""
     with contextlib.suppress(OSError):
         path.replace(tried)
         os.utime(tried)
@@ -333,12 +332,12 @@ def _move_aside(path: Path, tried: Path) -> bool:
 
 
 def _called(path: Path, end: str) -> Path:
-    """Return the name of a journal that is, or was, processed."""
+    """Return the path of a journal that is being replayed or was set aside."""
     return path.with_name(f"{path.name.partition('.')[0]}{SUFFIX}{end}")
 
 
 def _cut_short(folder: Path) -> Iterator[Path]:
-    """Return the journals whose replay was interrupted by the end of the program."""
+    """Return the journals whose replay was interrupted because the program died."""
     for path in folder.glob(f"*{SUFFIX}{_TRYING}*"):
         number, _, started = path.name.rpartition(_TRYING)[2].partition("-")
         if number.isascii() and number.isdigit() and not is_running(int(number), started):
@@ -346,7 +345,7 @@ def _cut_short(folder: Path) -> Iterator[Path]:
 
 
 def _remove_old(folder: Path) -> None:
-    """Remove journals that were tried long ago."""
+    """Delete journals that were set aside more than `DAYS_KEPT` ago."""
     oldest = time.time() - DAYS_KEPT * 24 * 3600
     for path in folder.glob(f"*{SUFFIX}{_TRIED}"):
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Steps encoded for the crash journal while they are done."""
+"""Recorder that encodes steps for the crash journal as they are applied."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from onnx_workbench.model.recovery.object_ids import WrittenIds
 class StepRecorder:
     """Encodes steps one by one, each just before it is applied.
 
-    What is in no model, and never was since the journal began, is left out: when it comes in it is written whole.
-    Tensors, which never change, are encoded when the text is made, see `content`: a step that is taken back costs no
-    bytes. Encoding raises nothing; `problem` is what it ran into.
+    Steps on objects that have not been in the model since the journal began are skipped: an object is written whole
+    when it is added. Tensors are immutable and encoded last, see `content`, so a step that is rolled back writes no
+    bytes. Encoding never raises; errors are kept in `problem`.
     """
 
     def __init__(self, references: WrittenIds) -> None:
         self._references = references
-        self._steps: list[tuple[dict[str, Any] | None, list[int]]] = []  # of each: its entry, ids that it brought in
-        self._problem: tuple[int, Exception] | None = None  # and the number of the step
+        self._steps: list[tuple[dict[str, Any] | None, list[int]]] = []  # entry and ids of added objects, per step
+        self._problem: tuple[int, Exception] | None = None  # with the index of the step
 
     @property
     def problem(self) -> Exception | None:
-        """Return the error of encoding the steps."""
+        """Return the first encoding error, if any."""
         return None if self._problem is None else self._problem[1]
 
     def __len__(self) -> int:
@@ -43,7 +43,7 @@ class StepRecorder:
         self._steps.append((entry, references.brought))
 
     def take_back(self, left: int = 0) -> None:
-        """Forget all but the first steps, which were taken back in the model or will be."""
+        """Drop all but the first `left` steps, because the model rolls them back."""
         for _, brought in self._steps[left:]:
             self._references.known.difference_update(brought)
         del self._steps[left:]
@@ -51,12 +51,12 @@ class StepRecorder:
             self._problem = None
 
     def drain(self) -> list[tuple[dict[str, Any] | None, list[int]]]:
-        """The steps since the last call: of each its entry, if there is one, and the ids of what it brought in."""
+        """Return and clear the recorded steps: for each its entry, or None, and the ids of the objects it added."""
         steps, self._steps, self._problem = self._steps, [], None
         return steps
 
     def content(self, tensor: Any) -> Any:
-        """Return the JSON of a tensor in an entry. For `json.JSONEncoder(default=…)`: TypeError for all else."""
+        """Return the JSON value of a tensor, as `default` of `json.JSONEncoder`; TypeError for anything else."""
         if not isinstance(tensor, Tensor):
             msg = f"{type(tensor).__name__} cannot be written"
             raise TypeError(msg)

@@ -1,7 +1,6 @@
-"""Write-ahead log of edits: the changes that a tool made to a copy of a model, in the journal of the real one.
+"""Write-ahead log: steps that a tool applied to a copy of the model are journaled before they reach the document.
 
-So the steps of an edit of a whole model are written without the window waiting, and once they are on file the edit
-takes a short line, written in the event that it is made in.
+The steps of a large edit are thus written in the background; applying them to the document adds only a short line.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ if TYPE_CHECKING:
     from onnx_workbench.model.recovery.journal import Journal
     from onnx_workbench.model.recovery.log import JournalLog
 
-_PART: Final = 64  # steps that are made text at a time: nothing else runs meanwhile, on whatever thread
+_PART: Final = 64  # steps encoded at a time: encoding holds the interpreter lock
 
 
 class Recording:
-    """The steps done to a copy of a model that is as the real one is, from the first on; on any thread.
+    """Encoded steps that were applied to an exact copy of a document's model. Any thread.
 
-    What they bring in has the ids that it will have in the model. Bytes of large tensors stay where they are until the
-    journal is given this.
+    Added objects have the ids that they will have in the document. Bytes of large tensors are copied only when the
+    journal writes the recording.
     """
 
     def __init__(self, journal: Journal, log: JournalLog) -> None:
@@ -41,21 +40,21 @@ class Recording:
         self.texts: list[str] = []
         self.payloads: list[Payload] = []
         self.steps = 0
-        self.problem: Exception | None = None  # then it is of no use
-        self.size = 0  # of the payloads together
+        self.problem: Exception | None = None  # the recording is then unusable
+        self.size = 0  # bytes of all payloads
         self._recorder = StepRecorder(WrittenIds(log.ids, set(log.known), log.source, self._keep))
-        self._ends = [0]  # how many entries are written when so many steps are done
-        self._brought: list[list[int]] = []  # ids of what comes in with each step
+        self._ends = [0]  # number of entries written after each number of steps
+        self._brought: list[list[int]] = []  # ids of the objects that each step adds
 
     def add(self, step: Step) -> None:
-        """Write a step that is about to be applied to the copy."""
+        """Record a step that is about to be applied to the copy."""
         self._recorder.add(step)
         self.steps += 1
         if len(self._recorder) >= _PART:
             self._put_part()
 
     def try_out(self, steps: Sequence[Step]) -> None:
-        """Write one edit, whose steps are done for that and taken back: of the model itself, or of a copy."""
+        """Record the steps of one edit by applying and undoing them, on the model itself or on a copy."""
         inverses = []
         for step in steps:
             self.add(step)
@@ -65,18 +64,19 @@ class Recording:
         self.end()
 
     def end(self) -> None:
-        """All is done to the copy that is to be done."""
+        """Finish the recording: no step follows."""
         self._put_part()
 
     def write_ahead(self, progress: Progress = SILENT) -> WriteAheadLog | None:
-        """Have the journal write it, the model being as the copy was; on the thread that owns the model.
+        """Write the recording to the journal in the background. On the thread that owns the model.
 
-        None when the steps can be written only as they are made. `progress` hears how far it is, and can stop it.
+        The model must be in the state that the copy had. None when the steps can only be written as they are applied.
+        `progress` gets reports and can cancel.
         """
         return self._journal.write_ahead(self, progress)
 
     def written(self, start: int, count: int) -> tuple[int, list[int]]:
-        """Return how many entries are written for so many steps, and the ids of the objects they add."""
+        """Return the number of entries written for `count` steps, and the ids of the objects that these add."""
         brought = chain.from_iterable(self._brought[start : start + count])
         return self._ends[start + count] - self._ends[start], list(brought)
 
@@ -101,12 +101,12 @@ class Recording:
 
 
 def recording_of(copy: WorkingCopy) -> Recording | None:
-    """Return what is recorded of a copy for the journal, if there is one."""
+    """Return the journal recording of a working copy, if it has one."""
     return copy.recording if isinstance(copy.recording, Recording) else None
 
 
 class WriteAheadLog:
-    """A recording that is being written into a journal. On the thread that owns the model."""
+    """A recording that is being written to the journal. On the thread that owns the model."""
 
     def __init__(self, journal: Journal, store: JournalFiles, recording: Recording, progress: Progress) -> None:
         self.store = store
@@ -122,17 +122,17 @@ class WriteAheadLog:
         self._settled.set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait until all of it is on file or never will be; return whether that is so. Any thread."""
+        """Wait until the write has succeeded or failed; return whether it ended in time. Any thread."""
         return self._settled.wait(seconds)
 
     def is_on_file(self) -> bool:
-        """Return whether its steps need not be written as they are made; waits until that is known."""
+        """Wait for the write to end; return whether it succeeded, so that the steps need not be written again."""
         self._settled.wait()
         return self._is_on_file
 
     @contextmanager
     def making(self) -> Iterator[None]:
-        """Within it the next of its steps are made an edit of the document."""
+        """Context in which the next of the recorded steps are applied to the document as an edit."""
         self._journal.ahead = self
         try:
             yield
@@ -140,6 +140,6 @@ class WriteAheadLog:
             self._journal.ahead = None
 
     def confirm(self, count: int) -> tuple[int, list[int]]:
-        """The next steps, so many, were made: how many entries are written of them, and what came in with them."""
+        """Confirm that the next `count` steps were applied; return how many entries they have and the added ids."""
         start, self._made = self._made, self._made + count
         return self._recording.written(start, count)
