@@ -241,7 +241,7 @@ def _print(facts: dict[str, Any]) -> None:
         ("training", plural(facts["training_graphs"], "graph") if facts["training_graphs"] else ""),
         ("devices", ", ".join(facts["device_configurations"])),
         ("description", facts["doc_string"]),
-        *((f"metadata {key}", value) for key, value in facts["metadata"].items()),
+        *((shorten(f"metadata {key}", 100), value) for key, value in facts["metadata"].items()),
     ]
     print_table([(name, shorten(text, 300, elide="end")) for name, text in rows if text])
     for title in ("inputs", "outputs"):

@@ -195,12 +195,19 @@ def _field_score(content: bytes, number: int, wire_type: int, schema: MessageSch
         inner = _score(content, len(content) + 1, field.message, depth - 1) if content else 0
         return 1 + min(inner, 3) / 3 if inner >= -1 else -2
     if field.is_text:
-        return 1 if _plausible_text(content) else -2
+        return _text_score(content[:200])
     return 1
 
 
-def _plausible_text(content: bytes) -> bool:
-    return not any(byte < 0x20 and byte not in b"\t\n\r" for byte in content[:200])
+def _text_score(content: bytes) -> float:
+    """Score a text; one with control characters, such as colours of a terminal in a name, says nothing."""
+    if not any(byte < 0x20 and byte not in b"\t\n\r" for byte in content):
+        return 1
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return 0 if error.start > len(content) - 4 else -2  # a character cut at the end
+    return 0
 
 
 # -- text -----------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from onnx import TensorProto, helper
 
 from onnx_workbench.viewer.cli import main, terminal
 
@@ -97,3 +98,24 @@ def test_a_file_that_does_not_exist_is_an_error_though_a_window_is_open(
     assert captured.err == "error: The file does not exist\n  nosuch.onnx\n"
     assert handed == ([others] if others else [])
     assert bool(captured.out) == bool(others)
+
+
+@pytest.mark.parametrize(
+    "command", ["info", "info --all", "check", "run", "run --stats", "diff OTHER", "compare OTHER", "convert -o OUT"]
+)
+def test_no_text_of_a_file_controls_the_terminal(tmp_path, monkeypatch, capsys, command):
+    text = "\x1b]0;title\x07\x1b[2J\r\x9b31m\u202eevil"
+    node = helper.make_node("Neg", ["x"], [f"{text}y"], name=text, doc_string=text, **{text: text})
+    given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [text])]
+    made = [helper.make_tensor_value_info(f"{text}y", TensorProto.FLOAT, [3])]
+    graph = helper.make_graph([node], text, given, made, [helper.make_tensor(f"{text}w", 8, [1], [text.encode()])])
+    model = helper.make_model(graph, producer_name=text, domain=text, doc_string=text, ir_version=9)
+    model.opset_import.add(domain=text, version=1)
+    model.metadata_props.add(key=text, value=text)
+    for name in ("model.onnx", "other.onnx"):
+        (tmp_path / name).write_bytes(model.SerializeToString().replace(b"Neg", name[:3].title().encode()))
+    monkeypatch.chdir(tmp_path)
+    first, *more = command.replace("OTHER", "other.onnx").replace("OUT", "out.onnx").split()
+    main.main([first, "model.onnx", *more])
+    printed = capsys.readouterr()
+    assert not [c for c in printed.out + printed.err if not (c.isprintable() or c == "\n")]

@@ -101,6 +101,17 @@ def test_long_text_of_another_kind_is_told_at_once(text):
         identify(text.encode())
 
 
+def test_control_characters_in_all_texts_do_not_hide_what_a_file_is():
+    text = "\x1b[31mred\x07"
+    node = onnx.helper.make_node("Neg", [text], [f"{text}y"], name=text, doc_string=text)
+    graph = onnx.helper.make_graph([node], text, [], [], doc_string=text)
+    model = onnx.ModelProto(producer_name=text, producer_version=text, domain=text, doc_string=text, graph=graph)
+    model.metadata_props.add(key=text, value=text)
+    for message in (model, graph):
+        data = message.SerializeToString()
+        assert sniff(data, len(data)) == FileFormat(FileForm.BINARY, type(message).__name__)
+
+
 def test_an_operator_set_document_lists_operators_and_functions():
     for data in (operator_set().SerializeToString(), text_format.MessageToString(operator_set()).encode()):
         found = load_operator_set(data)
