@@ -70,6 +70,7 @@ def add_node(
         attributes={k: v if isinstance(v, Attribute) else make_attribute(k, v) for k, v in (attributes or {}).items()},
     )
     edit.do(InsertNode(graph, node, before))
+    refuse_recursion(edit.model, graph, [node])
     for used in inputs:
         if used is not None:
             ensure_order(edit, used, node)

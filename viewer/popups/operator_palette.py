@@ -10,8 +10,9 @@ from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QWidget
 
 from onnx_workbench.model import schemas
+from onnx_workbench.model.analysis.call_graph import holders
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.ir.graph import Function, Graph
+from onnx_workbench.model.ir.graph import Function, Graph, Model
 from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.schemas import Parameter, Schema
 from onnx_workbench.model.text.operators import parse_operator
@@ -56,12 +57,15 @@ class OperatorEntry:
 def operators(graph: Graph) -> Iterator[OperatorEntry]:
     """Return everything that can be added to a graph: functions of the model first, then operators by name.
 
-    Known domains that the graph does not import come at their newest version. Operators of later versions of the
-    imported domains are last.
+    Functions that would call themselves then are left out. Known domains that the graph does not import come at their
+    newest version. Operators of later versions of the imported domains are last.
     """
     model, imports = graph.model, graph.opset_imports
-    for function in () if model is None else model.functions:
-        yield OperatorEntry(function.name, function.domain, function.overload, function=function)
+    if model is not None:
+        around = _functions_around(model, graph)
+        for function in model.functions:
+            if function not in around:
+                yield OperatorEntry(function.name, function.domain, function.overload, function=function)
     newest = {domain: schemas.newest_opset(domain) for domain in _KNOWN}
     usable = schemas.operators({**newest, **imports})
     for schema in usable:
@@ -74,6 +78,15 @@ def operators(graph: Graph) -> Iterator[OperatorEntry]:
             if needs is not None:  # else the model imports a version that is not known
                 first = schemas.find(last.name, needs, last.domain)
                 yield OperatorEntry(last.name, last.domain, schema=first, needs=needs)
+
+
+def _functions_around(model: Model, graph: Graph) -> set[Function]:
+    """The function that a graph belongs to and those that call it, directly or not."""
+    own = graph.root.owner
+    if not isinstance(own, Function):
+        return set()
+    owners = (call.graph.root.owner for call in holders(model, [own]) if call.graph is not None)
+    return {own, *(owner for owner in owners if isinstance(owner, Function))}
 
 
 def signature(operator: OperatorEntry) -> str:

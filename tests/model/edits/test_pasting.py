@@ -200,5 +200,7 @@ def test_a_call_is_not_pasted_into_its_own_function():
     for function in document.model.functions:
         with pytest.raises(ModelError, match="would call itself"), document.edit("Paste") as edit:
             copy_paste.paste(edit, function.body, fragment)
+    with pytest.raises(ModelError, match="would call itself"), document.edit("Add") as edit:
+        nodes.add_node(edit, document.model.functions[0].body, "Outer", domain="f")
     with pytest.raises(ModelError, match="would call itself"), document.edit("Change") as edit:
         nodes.change_operator(edit, builders.node(document, "inmost"), "Outer", "f")

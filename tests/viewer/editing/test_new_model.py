@@ -14,6 +14,7 @@ from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.viewer.dialogs.new_model import NewModelDialog, new_model
 from onnx_workbench.viewer.panels.outline import OutlinePanel
 from onnx_workbench.viewer.popups.operator_palette import OperatorPalette, operators
+from tests.model import builders
 from tests.viewer.editing.conftest import Desk
 from tests.viewer.editing.test_wire import body, drag
 from tests.viewer.pointer import hover
@@ -165,3 +166,13 @@ def test_a_model_of_a_future_operator_set_is_offered_the_operators_of_others():
     model.opset_imports = {"": 1 << 40, "ai.onnx.ml": 5}
     assert {entry.domain for entry in operators(model.graph)} >= {"ai.onnx.ml"}
     assert not any(entry.domain == "" for entry in operators(model.graph))
+
+
+def test_a_function_is_not_offered_those_that_would_call_themselves():
+    model = builders.model("""<ir_version: 10, opset_import: ["" : 21, "f" : 1]>
+    g (float[2] x) => (float[2] y) { y = f.Outer (x) }
+    <domain: "f", opset_import: ["" : 21, "f" : 1]> Inner (p) => (q) { q = Relu (p) }
+    <domain: "f", opset_import: ["" : 21, "f" : 1]> Outer (p) => (q) { q = f.Inner (p) }""")
+    inner, outer = model.functions
+    offered = [[e.op_type for e in operators(g) if e.function] for g in (model.graph, outer.body, inner.body)]
+    assert offered == [["Inner", "Outer"], ["Inner"], []]
