@@ -101,7 +101,7 @@ class Application(QApplication):
             window.files.warm_up()
         from onnx_workbench.viewer.files import custom_operators, recovery
 
-        recovery.offer(window.files)
+        recovery.offer_recovery(window.files)
         for error in [*refused, *custom_operators.documents().remember(window.settings)]:
             window.area.report(error)
         QTimer.singleShot(0, self, self._listen)

@@ -260,7 +260,7 @@ class Docks(QObject):
             panel.activate()
         return panel
 
-    def offer(self, panel_id: str) -> bool:
+    def suggest_panel(self, panel_id: str) -> bool:
         """Open a panel without focus, once per window; never one that the user closed. Returns whether this was it."""
         if panel_id in self._offered or not self._are_shown:
             return False

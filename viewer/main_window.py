@@ -109,7 +109,7 @@ class MainWindow(QMainWindow):
         self._show_front()
 
     def _connect_start_page(self) -> None:
-        self.start_page.open_requested.connect(self.files.ask)
+        self.start_page.open_requested.connect(self.files.choose_and_open)
         self.start_page.new_requested.connect(lambda: self.actions_binding.run("file.new"))
         self.start_page.sample_requested.connect(self.files.open_sample)
         self.start_page.file_requested.connect(lambda name: self.files.open([Path(name)]))
@@ -158,7 +158,7 @@ class MainWindow(QMainWindow):
         for signal in (workspace.tasks.started, workspace.tasks.ended):
             signal.connect(self._on_task)
         workspace.action_requested.connect(self._trigger)
-        workspace.panel_offered.connect(partial(self._offer, workspace))
+        workspace.panel_offered.connect(partial(self._suggest_panel, workspace))
         workspace.menu_requested.connect(self._open_context_menu)
         workspace.conversion_requested.connect(partial(self._offer_conversion, workspace))
         self.status.work.watch(workspace.tasks)
@@ -252,11 +252,11 @@ class MainWindow(QMainWindow):
         else:
             self.actions_binding.run(action_id)
 
-    def _offer(self, workspace: Workspace, panel_id: str) -> None:
+    def _suggest_panel(self, workspace: Workspace, panel_id: str) -> None:
         """Open a panel for what is new in it; for the first run its inputs too, and the first output."""
-        if workspace is not self.workspace or not self.docks.offer(panel_id) or panel_id != "tensor":
+        if workspace is not self.workspace or not self.docks.suggest_panel(panel_id) or panel_id != "tensor":
             return
-        self.docks.offer("run")
+        self.docks.suggest_panel("run")
         if not workspace.selection.items:
             workspace.navigation.reveal_all(workspace.model.graph.outputs[:1])
 

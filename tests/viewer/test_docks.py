@@ -236,7 +236,7 @@ def test_a_panel_below_the_graph_opens_high_enough_to_work_in(make_window, qtbot
     try:
         window = make_window(size=size)
         open_copies(window, qtbot, tmp_path, "a.onnx")
-        window.docks.offer("tensor")
+        window.docks.suggest_panel("tensor")
         panel = window.docks.panel("tensor")
         least = min(19 * panel.fontMetrics().height(), 0.4 * size[1])
         qtbot.waitUntil(lambda: panel.height() >= least)

@@ -101,7 +101,7 @@ def _cut(context: MenuContext) -> None:
 
     chosen = selected_nodes(context)
     clipboard.copy(chosen)
-    change_nodes(context.opened, f"Cut {_told(chosen)}", chosen, nodes.delete)
+    change_nodes(context.opened, f"Cut {_nodes_text(chosen)}", chosen, nodes.delete)
 
 
 def _can_paste(context: MenuContext) -> bool:
@@ -126,10 +126,10 @@ def _paste(context: MenuContext) -> None:
 
     along = set(fragment.along)
     chosen = [node for node in fragment.graph.nodes if node not in along]
-    edit_many(workspace, f"Paste {_told(chosen)}", fragment.size, paste)
+    edit_many(workspace, f"Paste {_nodes_text(chosen)}", fragment.size, paste)
 
 
-def _told(chosen: Sequence[Node]) -> str:
+def _nodes_text(chosen: Sequence[Node]) -> str:
     """Describe nodes for titles: a single one by its name."""
     return display(chosen[0].title, 60) if len(chosen) == 1 else plural(len(chosen), "node")
 
@@ -141,7 +141,7 @@ def _duplicate(context: MenuContext) -> None:
         groups = nodes_by_graph(map(copy_of, chosen))
         return [copy for group in groups for copy in nodes.duplicate(edit, group)]
 
-    edit_many(context.opened, f"Duplicate {_told(chosen)}", len(chosen), duplicate)
+    edit_many(context.opened, f"Duplicate {_nodes_text(chosen)}", len(chosen), duplicate)
 
 
 def _delete(context: MenuContext) -> None:

@@ -122,7 +122,7 @@ ACTIONS = (
     Action(
         id="file.open",
         title="&Open…",
-        run=lambda context: context.files.ask(),
+        run=lambda context: context.files.choose_and_open(),
         menu=Menu.FILE,
         section=1,
         shortcut=("Ctrl+O",),

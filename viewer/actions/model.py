@@ -67,13 +67,13 @@ def _extract(way: Way, context: MenuContext) -> None:
     window, origin = context.window, context.opened
 
     def done(parts: Sequence[tuple[Model, str]], lost: Sequence[str]) -> None:
-        def tell(tab: DocumentTab) -> None:
+        def warn(tab: DocumentTab) -> None:
             tab.workspace.messages.show("warning", "Something was left behind", lost_text(lost))
 
         title = origin.title.removesuffix(".onnx")
         requests = [context.files.add_new(part, f"{title}-{suffix}") for part, suffix in parts]
         if lost:
-            requests[-1].opened.connect(tell)
+            requests[-1].opened.connect(warn)
 
     show_aside(origin, ExtractDialog(origin, way, done, window))
 
@@ -92,10 +92,10 @@ def merge_file(context: MenuContext, path: Path) -> None:
 
     workspace, graph = context.opened, graph_in_view(context)
 
-    def ask(other: Model) -> None:
+    def show_dialog(other: Model) -> None:
         _ask_how(context.window, workspace, graph, other, path.name)
 
-    workspace.tasks.start(f"Reading {path.name}", lambda progress: read_model.read(path, progress), done=ask)
+    workspace.tasks.start(f"Reading {path.name}", lambda progress: read_model.read(path, progress), done=show_dialog)
 
 
 def _ask_how(window: QWidget, workspace: Workspace, graph: Graph, other: Model, title: str) -> None:
@@ -153,10 +153,10 @@ def _merge_tab(context: MenuContext) -> None:
         other = tab.workspace
 
         def chosen(_shift: bool, other: Workspace = other) -> None:
-            def ask(copied: tuple[WorkingCopy, int]) -> None:  # the dialog does not change the copy
+            def show_dialog(copied: tuple[WorkingCopy, int]) -> None:  # the dialog does not change the copy
                 _ask_how(window, workspace, graph, copied[0].document.model, other.title)
 
-            other.tasks.start("", partial(copy_model, other), done=ask)
+            other.tasks.start("", partial(copy_model, other), done=show_dialog)
 
         choices.append(
             Choice(

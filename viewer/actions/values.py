@@ -46,7 +46,7 @@ def _correct_types(context: MenuContext) -> None:
     panel.outcome.correct_declarations()
 
 
-def _look(
+def _view_action(
     name: str,
     title: str,
     run: Callable[[TensorPanel], object],
@@ -79,12 +79,12 @@ def _view(view: View) -> Action:
             pane.workspace.messages.show("info", f"There is no view {view} of this", detail)
 
     name = view.lower().replace(" ", "_")
-    return _look(name, f"Values as {view}", run, "If the shape allows it.", "tensor panel show preview")
+    return _view_action(name, f"Values as {view}", run, "If the shape allows it.", "tensor panel show preview")
 
 
 def _mode(number: int, name: str, title: str) -> Action:
     tip, words = "While a comparison is loaded, of what it compares with.", "tensor before after other difference delta"
-    return _look(name, title, lambda panel: panel.pane.choose_mode(number), tip, words, has_results)
+    return _view_action(name, title, lambda panel: panel.pane.choose_mode(number), tip, words, has_results)
 
 
 def _may_hold_values(context: MenuContext) -> bool:
@@ -167,7 +167,7 @@ def _break_above(context: MenuContext) -> None:
         breakpoints.switch("above", on=False)
         return
 
-    def take(texts: list[str]) -> None:
+    def apply(texts: list[str]) -> None:
         try:
             limit = float(texts[0])
         except ValueError:
@@ -176,7 +176,9 @@ def _break_above(context: MenuContext) -> None:
             raise ModelError("Invalid limit", f"{texts[0] or 'nothing'} was given, a number of at least 0 expected")
         breakpoints.switch("above", on=True, limit=limit)
 
-    dialog = TextPrompt(context.window, "Break on Large Values", [PromptField("Stop when |x| is above", "10000")], take)
+    dialog = TextPrompt(
+        context.window, "Break on Large Values", [PromptField("Stop when |x| is above", "10000")], apply
+    )
     show_for(context.opened, dialog)
 
 
@@ -207,49 +209,49 @@ ACTIONS = (
     _mode(0, "now", "Values of This Run"),
     _mode(1, "before", "Values of the Previous Run"),
     _mode(2, "difference", "Difference From the Previous Run"),
-    _look(
+    _view_action(
         "pin",
         "Pin Tensor",
         lambda panel: panel.pin(),
         "Keep a copy of the Tensor panel beside it, to compare.",
         "copy link side by side",
     ),
-    _look(
+    _view_action(
         "export",
         "Export Values…",
         lambda panel: panel.pane.menu.ask_export(),
         "Export the values in the Tensor panel as .npy, .npz, .pb, raw bytes, .csv or .png.",
         "save tensor array",
     ),
-    _look(
+    _view_action(
         "copy_text",
         "Copy Values as Text",
         lambda panel: panel.pane.menu.copy_text(),
         "Copy the plane shown in the Tensor panel.",
         "clipboard tensor numbers",
     ),
-    _look(
+    _view_action(
         "copy_picture",
         "Copy Picture of Values",
         lambda panel: panel.pane.menu.copy_picture(),
         "Copy the picture in the colours of the Tensor panel.",
         "clipboard image heat map feature maps",
     ),
-    _look(
+    _view_action(
         "save_picture",
         "Save Picture of Values…",
         lambda panel: panel.pane.menu.ask_save_picture(),
         "Save the picture in the colours of the Tensor panel, as .png.",
         "export image heat map feature maps",
     ),
-    _look(
+    _view_action(
         "save_view",
         "Save View of Values…",
         lambda panel: panel.pane.menu.ask_save_view(),
         "Save the view of the Tensor panel with numbers and legend, as .png.",
         "export image picture heat map line plot legend screenshot",
     ),
-    _look(
+    _view_action(
         "save_histogram",
         "Save Histogram of Values…",
         lambda panel: panel.pane.menu.ask_save_histogram(),

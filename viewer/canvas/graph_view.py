@@ -208,7 +208,7 @@ class GraphView(Surface):
             super().keyPressEvent(event)
 
     def keyReleaseEvent(self, event: QKeyEvent) -> None:
-        if not self.input_handler.let_go(event):
+        if not self.input_handler.key_released(event):
             super().keyReleaseEvent(event)
 
     def focusOutEvent(self, event: QFocusEvent) -> None:

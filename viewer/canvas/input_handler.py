@@ -120,7 +120,7 @@ class InputHandler:
                 self._tip(event)
                 return True
             case QKeyEvent() if event.type() == QEvent.Type.ShortcutOverride and _is_space(event):
-                event.accept()  # the window's shortcut would act when it is pressed: see `let_go`
+                event.accept()  # the window's shortcut would act when it is pressed: see `key_released`
                 return True
         return False
 
@@ -183,7 +183,7 @@ class InputHandler:
             return True
         return event.key() == Qt.Key.Key_Escape and self._escape()
 
-    def let_go(self, event: QKeyEvent) -> bool:
+    def key_released(self, event: QKeyEvent) -> bool:
         """Fit the graph on release of the space bar: users also hold it to drag. False for other keys."""
         if not _is_space(event) or event.isAutoRepeat():
             return False

@@ -49,7 +49,7 @@ class RenameField(QLineEdit):
         self.setGeometry(_place(view, drawn, self._wanted))
         self.selectAll()
         view.viewport_changed.connect(self._follow)
-        view.workspace.navigation.graph_shown.connect(self.leave)
+        view.workspace.navigation.graph_shown.connect(self.close_field)
         self.returnPressed.connect(self.commit)
         self.textEdited.connect(self.error.hide)
         self.show()
@@ -59,7 +59,7 @@ class RenameField(QLineEdit):
         """Apply the name, unless it is refused."""
         item, name = self._item, self.text()
         if name == self._shown or self._is_gone():
-            self.leave()
+            self.close_field()
             return
         try:
             with self._document.edit(f"Rename {display(self._first or 'node', 60)}") as edit:
@@ -70,7 +70,7 @@ class RenameField(QLineEdit):
         except ModelError as error:
             self._refuse(error)
             return
-        self.leave()
+        self.close_field()
 
     def _is_gone(self) -> bool:
         """Return whether the object was removed from the model while its name was typed."""
@@ -92,13 +92,13 @@ class RenameField(QLineEdit):
         self.setGeometry(_place(self._view, self._drawn, self._wanted))
         self.error.hide()
 
-    def leave(self, _graph: object = None) -> None:
+    def close_field(self, _graph: object = None) -> None:
         """Close the field and give the focus back to the graph."""
         if self._left:
             return
         self._left = True
         self._view.viewport_changed.disconnect(self._follow)
-        self._view.workspace.navigation.graph_shown.disconnect(self.leave)
+        self._view.workspace.navigation.graph_shown.disconnect(self.close_field)
         self.error.hide()
         had_focus = self.hasFocus()
         self.close()
@@ -107,7 +107,7 @@ class RenameField(QLineEdit):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape:
-            self.leave()
+            self.close_field()
         else:
             super().keyPressEvent(event)
 
@@ -124,7 +124,7 @@ class RenameField(QLineEdit):
         if self._left or event.reason() == Qt.FocusReason.PopupFocusReason:
             return
         self.commit()
-        self.leave()
+        self.close_field()
 
 
 def _place(view: GraphView, item: Node | Value, wanted: int) -> QRect:

@@ -192,7 +192,7 @@ class SceneController(QObject):
         elif pending.whole and surface.is_fitted:
             surface.fit()
         elif pending.anchor is not None:
-            self._hold(pending.anchor)
+            self._restore_anchor(pending.anchor)
         self.scene_shown.emit()
 
     def restore_position(self) -> None:
@@ -255,7 +255,7 @@ class SceneController(QObject):
         x, y = viewport.to_widget(left + width / 2, top)
         return Anchor(scene.boxes[box].key, x, y, viewport.position)
 
-    def _hold(self, anchor: Anchor) -> None:
+    def _restore_anchor(self, anchor: Anchor) -> None:
         scene, viewport = self._surface.scene, self._surface.viewport
         assert scene is not None
         box = scene.drawing.box_with(anchor.key)
@@ -263,6 +263,6 @@ class SceneController(QObject):
             box = nearest_box(scene, *viewport.to_scene(anchor.x, anchor.y))  # all that was in view is gone
         if box >= 0:
             left, top, width, _ = scene.rect(box)
-            self._surface.put(left + width / 2, top, anchor.x, anchor.y)
+            self._surface.scroll_to(left + width / 2, top, anchor.x, anchor.y)
         else:
             self._surface.pan_by(0, 0)  # not away from the new scene

@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     if options.csv and (options.json or not options.statistics):
         raise ModelError("--csv cannot be used like this", "It goes with --statistics and without --json.")
     model = read_model(options, salvage=True)
-    facts = gather(model, everything=options.all)
+    facts = collect_facts(model, everything=options.all)
     if options.statistics:
         nodes = chosen_nodes(options.nodes, model)
         facts["statistics"] = costs(model, options.bind, by=options.by, levels=options.levels, nodes=nodes)
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     return EXIT_FOUND if model.source is not None and model.source.truncation else EXIT_OK
 
 
-def gather(model: Model, *, everything: bool = False) -> dict[str, Any]:
+def collect_facts(model: Model, *, everything: bool = False) -> dict[str, Any]:
     """The facts as plain data; texts are as in the file."""
     graphs = list(model.graphs())
     operators = Counter(node.qualified_op_type for graph in graphs for node in graph.nodes)

@@ -162,7 +162,7 @@ def _refuse_contradictions(options: argparse.Namespace) -> None:
 
 def _kept(options: argparse.Namespace) -> Any:
     """Values that the run is to keep: where NaN begins can be seen only where all are kept."""
-    return "all" if options.fail_on_nonfinite or options.expect is not None else _wanted(options.values)
+    return "all" if options.fail_on_nonfinite or options.expect is not None else _values_option(options.values)
 
 
 def _check_not_read(output: Path, options: argparse.Namespace) -> None:
@@ -266,19 +266,19 @@ def _non_finite_text(bad: dict[str, Any]) -> str:
     return f"{what} in {bad['value']!r} at {bad['index']}{node}{cause} ({plural(bad['count'], 'element')})"
 
 
-def _wanted(text: str) -> Any:
+def _values_option(text: str) -> Any:
     return text if text in ("all", "outputs") else [name for name in text.split(",") if name]
 
 
 def _names(result: RunResult, text: str) -> list[str]:
-    wanted = _wanted(text)
+    wanted = _values_option(text)
     names = list(result.values) if wanted == "all" else list(result.outputs) if wanted == "outputs" else wanted
     return [name for name in names if result.info(name) is not None]
 
 
 def _missing(result: RunResult, text: str) -> dict[str, str]:
     """Return why outputs and requested values are missing."""
-    wanted = _wanted(text)
+    wanted = _values_option(text)
     found = dict(result.missing_outputs)
     for name in () if isinstance(wanted, str) else wanted:
         if result.info(name) is None:

@@ -111,7 +111,7 @@ class ModelComparison(QObject):
             revisions, comparison, union = found
             if revisions == self._revisions():
                 self.union = union
-                self._take(comparison)
+                self._set_result(comparison)
 
         self._task = self.new.tasks.start("Comparing models", work, done=done, supersede="compare models")
 
@@ -135,9 +135,9 @@ class ModelComparison(QObject):
         if kinds != self.hidden:
             self.hidden = kinds
             if self.result is not None:
-                self._take(self.result)
+                self._set_result(self.result)
 
-    def _take(self, result: Comparison) -> None:
+    def _set_result(self, result: Comparison) -> None:
         result.differences.sort(key=lambda d: d.kind == "renamed")  # names last: they may be many
         self.result = result
         before = set(self.chosen)

@@ -108,7 +108,7 @@ class DocumentContext(QObject):
         """Run one of the window's actions by its id, as if chosen in a menu."""
         self.action_requested.emit(action_id)
 
-    def offer(self, panel_id: str) -> None:
+    def suggest_panel(self, panel_id: str) -> None:
         """Suggest a panel: it opens where it was never closed; the focus stays where it is."""
         self.panel_offered.emit(panel_id)
 

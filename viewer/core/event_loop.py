@@ -74,7 +74,7 @@ class ChunkedIteration(QObject, Generic[T]):
             return
         batch: list[T] = []
         try:
-            finished = self._take(self._items, batch)
+            finished = self._fill_batch(self._items, batch)
         except ModelError as error:
             if self._failed is None:
                 raise
@@ -86,7 +86,7 @@ class ChunkedIteration(QObject, Generic[T]):
             self.stop()
         self._taken(batch, finished)
 
-    def _take(self, items: Iterator[T | None], batch: list[T]) -> bool:
+    def _fill_batch(self, items: Iterator[T | None], batch: list[T]) -> bool:
         """Append what comes within a chunk to a list; whether nothing is left."""
         deadline = perf_counter() + CHUNK_SECONDS
         for item in items:

@@ -93,15 +93,15 @@ class ModelSignals(QObject):
         finally:
             self._held = None
             if held:
-                self._tell(_as_one(held))
+                self._notify(_as_one(held))
 
     def _on_change(self, change: Change) -> None:
         if self._held is None:
-            self._tell(change)
+            self._notify(change)
         else:
             self._held.append(change)
 
-    def _tell(self, change: Change) -> None:
+    def _notify(self, change: Change) -> None:
         touched = self.touched = touched_by(change)
         if touched.removed:
             self.removed.emit(touched.removed)
@@ -195,10 +195,10 @@ def _collect_field(
     if isinstance(target, Graph):
         _add_values(touched, step.mentioned)
     elif isinstance(inverse, SetField):
-        touched.removed.update(_gone(step.field, inverse.value, step.value))
+        touched.removed.update(_removed_graphs(step.field, inverse.value, step.value))
 
 
-def _gone(field: str, before: Any, after: Any) -> Iterator[Graph | Function]:
+def _removed_graphs(field: str, before: Any, after: Any) -> Iterator[Graph | Function]:
     """Functions and outermost graphs that a field of the model, or of a training step, held and no longer holds."""
     match field:
         case "functions":

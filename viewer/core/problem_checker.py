@@ -74,18 +74,18 @@ class ProblemChecker(QObject):
         """Check everything anew: other operators are known."""
         if self._checker is not None:
             self.close()
-            self._begin()
+            self._start_checker()
 
     def start(self) -> None:
         """Start, once the schemas are loaded (0.2 s, so in a thread)."""
         if not self._started:
             self._started = True
-            self._tasks.start("", lambda _progress: _load(), done=lambda _none: self._begin())
+            self._tasks.start("", lambda _progress: _load(), done=lambda _none: self._start_checker())
 
-    def _begin(self) -> None:
+    def _start_checker(self) -> None:
         from onnx_workbench.model.checks import Checker
 
-        self._checker = Checker(self._document, self._look)
+        self._checker = Checker(self._document, self._poll)
         self._end = self._document.subscribe(self._on_change)
         self._checking.start()
 
@@ -114,9 +114,9 @@ class ProblemChecker(QObject):
         checker = self._checker
         if checker is None or checker.work(CHUNK_SECONDS):
             self._checking.stop()
-        self._look()
+        self._poll()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         """List the problems found since the last call; with very many problems that takes a while."""
         if self._checker is not None and self._checker.revision != self._seen:
             self._collect()

@@ -47,7 +47,7 @@ class Reading(Generic[T]):
 
     def start(self) -> None:
         """Start as the next event, before anything is painted: no edit is under way then."""
-        post(self._begin)
+        post(self._start)
 
     def restart(self) -> None:
         """Cancel the work, wait until it reads nothing more, and start it anew."""
@@ -60,7 +60,7 @@ class Reading(Generic[T]):
         self._work = None
         post(partial(self._end, None, Cancelled()))
 
-    def _begin(self) -> None:
+    def _start(self) -> None:
         if self._work is None or self._call is not None:
             return
         is_alone = not _active

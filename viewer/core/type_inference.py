@@ -117,7 +117,7 @@ class TypeInference(QObject):
             except ModelError:
                 return None  # a model that cannot be written cannot be inferred; problems say why
 
-        def ask(asked: InferenceRequest | None) -> None:
+        def start_inference(asked: InferenceRequest | None) -> None:
             if asked is not None:
                 before = self._inferred
                 self._asked = self._tasks.start(
@@ -127,7 +127,7 @@ class TypeInference(QObject):
                     supersede="inference",
                 )
 
-        self._asking.start(prepare, ask)
+        self._asking.start(prepare, start_inference)
 
     def _set(self, inferred: InferredTypes) -> None:
         is_news = inferred is not self._inferred

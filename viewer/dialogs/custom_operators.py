@@ -55,7 +55,7 @@ class CustomOperatorsDialog(QDialog):
         self.error = ErrorLabel()
         buttons = close_button()
         self.add_button = buttons.addButton("&Open…", QDialogButtonBox.ButtonRole.ActionRole)
-        self.add_button.clicked.connect(self._ask)
+        self.add_button.clicked.connect(self._choose_files)
         self.remove_button = buttons.addButton("&Forget", QDialogButtonBox.ButtonRole.ActionRole)
         self.remove_button.clicked.connect(self._remove)
         buttons.rejected.connect(self.reject)
@@ -104,7 +104,7 @@ class CustomOperatorsDialog(QDialog):
             item = item.parent()
         return None if item is None else item.data(0, _DOCUMENT)
 
-    def _ask(self) -> None:
+    def _choose_files(self) -> None:
         names, _ = QFileDialog.getOpenFileNames(
             self, "Open operator sets", "", "Operator sets (*.onnxopset *.onnx *.pb)"
         )

@@ -44,7 +44,7 @@ class ExtensionList(QWidget):
         self.list.itemChanged.connect(self._on_item)
         self.list.currentItemChanged.connect(self._on_current)
         self.add_button = QPushButton("&Add File…")
-        self.add_button.clicked.connect(self._ask)
+        self.add_button.clicked.connect(self._choose_files)
         self.remove_button = QPushButton("&Remove")
         self.remove_button.clicked.connect(self._remove)
         buttons = QHBoxLayout()
@@ -112,7 +112,7 @@ class ExtensionList(QWidget):
         item = self.list.currentItem()
         return "" if item is None else str(item.data(_SOURCE))
 
-    def _ask(self) -> None:
+    def _choose_files(self) -> None:
         names, _ = QFileDialog.getOpenFileNames(self, "Add extensions", "", "Python files (*.py)")
         for name in names:
             self.add(Path(name))

@@ -53,7 +53,7 @@ class MergeDialog(QDialog):
         self._here = visible_values(graph)
         self._types: dict[Port, Type | None] = {}
         self.bay = PatchBay((display(workspace.label, 60), display(title, 60)), self._why_not)
-        self.bay.message.connect(self._tell)
+        self.bay.message.connect(self._show_hint)
         self.search = QLineEdit()
         self.search.setPlaceholderText("Find a value of this model")
         self.search.setAccessibleName("Find a value of this model")
@@ -76,7 +76,7 @@ class MergeDialog(QDialog):
         self.keep.toggled.connect(self._show_preview)
         self._show_preview()
         self._merging: Task[bool] | None = None
-        self.finished.connect(self._give_up)
+        self.finished.connect(self._cancel_merge)
         self.bay.lists["right"].setFocus()
 
     def _lay_out(self) -> None:
@@ -166,7 +166,7 @@ class MergeDialog(QDialog):
 
     # -- outcome ---------------------------------------------------------------------------------------------
 
-    def _tell(self, text: str, refused: bool) -> None:
+    def _show_hint(self, text: str, refused: bool) -> None:
         self.hint.setStyleSheet(f"color: {theme().error.name()};" if refused else "")
         self.hint.setText(text)
 
@@ -250,12 +250,12 @@ class MergeDialog(QDialog):
         if is_made:
             self.accept()
 
-    def _give_up(self, *_: object) -> None:
+    def _cancel_merge(self, *_: object) -> None:
         if self._merging is not None:
             self._merging.cancel()
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        self._give_up()
+        self._cancel_merge()
         super().closeEvent(event)
 
 

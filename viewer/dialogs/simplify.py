@@ -64,7 +64,7 @@ class SimplifyDialog(QDialog):
         self.passes.choice_changed.connect(self._enable)
         self.scope.changed.connect(self._on_change)
         workspace.changes.changed.connect(self._on_change)
-        self.look()
+        self.search()
 
     def _arrange(self) -> None:
         self.scope = ScopeBox(self.workspace)
@@ -96,7 +96,7 @@ class SimplifyDialog(QDialog):
 
     # -- what there is to do -------------------------------------------------------------------------------------
 
-    def look(self) -> None:
+    def search(self) -> None:
         """Search for matches in a working copy, off the GUI thread."""
         self._work = None
         self._lock(False)
@@ -177,7 +177,7 @@ class SimplifyDialog(QDialog):
 
     def _on_change(self, *_: object) -> None:
         if self.pages.currentWidget() is self.passes and not self._is_applying:
-            self.look()
+            self.search()
 
     # -- doing it ------------------------------------------------------------------------------------------------
 
@@ -188,7 +188,7 @@ class SimplifyDialog(QDialog):
             return
         work, self._work = self._work, None
         if work is None:
-            self.look()
+            self.search()
             return
         passes, options = chosen_passes(self.passes.choice().passes), self._options()(work.copy)
         revision = self.workspace.document.revision
@@ -228,7 +228,7 @@ class SimplifyDialog(QDialog):
         if is_applied:
             self._report(outcome)
         else:  # the model was changed meanwhile
-            self.look()
+            self.search()
 
     def _report(self, outcome: SimplifyOutcome) -> None:
         """Show the report in place of the matches."""

@@ -44,7 +44,7 @@ class Autosave(QObject):
         self._lacks_file = False  # the file was missing or changed when it was last read
         self._is_writing = False  # the model, for that
         self.journal: Journal | None = None
-        self._failed.connect(self._look)
+        self._failed.connect(self._check_journal)
         workspace.tasks.ended.connect(self._on_task_ended)
         self._endings = list[Callable[[], None]]()
         document = workspace.document
@@ -61,25 +61,25 @@ class Autosave(QObject):
         self._lacks_file = self.journal.lacks_base
         # of a change the journal hears first: it may be that very change that it cannot write
         self._endings = [document.subscribe(self._on_change), document.on_saved(self._on_saved)]
-        self._tell()
+        self._report_problem()
 
     def _on_change(self, _change: object) -> None:
-        self._tell()
+        self._report_problem()
         if self._lacks_file:
             self.look_at_file()
 
     def _on_saved(self) -> None:
         self._told = ""
         self._workspace.messages.withdraw(_LOSES)
-        self._tell()
+        self._report_problem()
         self.look_at_file()
 
-    def _look(self) -> None:
+    def _check_journal(self) -> None:
         if self.journal is not None:
             self.journal.check_background_errors()
-        self._tell()
+        self._report_problem()
 
-    def _tell(self) -> None:
+    def _report_problem(self) -> None:
         problem = "" if self.journal is None else self.journal.problem
         if problem and problem != self._told:
             self._workspace.messages.show("warning", _LOSES, problem, topic=_LOSES)

@@ -61,13 +61,13 @@ class Closing:
         elif request.tab is None and self._files.keeping:
             self._wait(None, request)
         elif modified is not None:
-            self._ask(modified, request)
+            self._ask_to_save(modified, request)
         elif request.tab is not None:
             self._files.forget(request.tab)
         else:
             self._files.all_closed.emit()
 
-    def _ask(self, tab: DocumentTab, request: _Request) -> None:
+    def _ask_to_save(self, tab: DocumentTab, request: _Request) -> None:
         self._area.activate(tab)
         shown = tab.message_bar.messages
 

@@ -103,7 +103,7 @@ class DocumentTab(QWidget):
         found = merged.drawn(item) if merged is not None else None
         return found if isinstance(found, (Node, Value)) else item
 
-    def put(self, content: QWidget) -> None:
+    def set_content(self, content: QWidget) -> None:
         """Fill the tab with something: its own pane, or that and another one."""
         layout = self.layout()
         assert layout is not None

@@ -62,7 +62,7 @@ class Documents(QObject):
 
     # -- opening ---------------------------------------------------------------------------------------------
 
-    def ask(self) -> None:
+    def choose_and_open(self) -> None:
         """Ask for files and open them."""
         self.open(ask_open(self.area, self._settings))
 

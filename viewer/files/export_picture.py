@@ -59,7 +59,7 @@ def export_picture(tab: DocumentTab, part: Part) -> None:
         tab.workspace.messages.show("info", f"{path.name} is written, {size}.", written.loss)
 
     if tab.canvas is tab.view and tab.workspace.has_runs:
-        tab.workspace.runs.edge_notes.gather(scene.drawing.values, write)
+        tab.workspace.runs.edge_notes.read_all(scene.drawing.values, write)
     else:
         write(no_note)
 
@@ -116,7 +116,7 @@ def export_page(tab: DocumentTab) -> None:
 
     values = [value for inner in graph.walk() for value in inner.values()]
     if workspace.has_runs and workspace.results.current is not None:
-        workspace.runs.edge_notes.gather(values, write)
+        workspace.runs.edge_notes.read_all(values, write)
     else:
         write(no_note)
 

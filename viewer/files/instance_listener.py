@@ -49,12 +49,12 @@ class InstanceListener(QObject):
         while (line := self._server.nextPendingConnection()) is not None:
             line.setParent(self)
             line.setReadBufferSize(LARGEST)
-            line.readyRead.connect(partial(self._hear, line))
+            line.readyRead.connect(partial(self._read_line, line))
             line.disconnected.connect(line.deleteLater)
             QTimer.singleShot(_TIMEOUT_MS, line, line.abort)
-            self._hear(line)
+            self._read_line(line)
 
-    def _hear(self, line: QLocalSocket) -> None:
+    def _read_line(self, line: QLocalSocket) -> None:
         if not line.canReadLine():
             if line.bytesAvailable() >= LARGEST:
                 line.abort()

@@ -26,7 +26,7 @@ _SHOWN_TITLES = 12
 _MUCH = 1 << 18  # bytes of a journal: more steps than are replayed in a few frames
 
 
-def offer(files: Documents) -> None:
+def offer_recovery(files: Documents) -> None:
     """Offer every journal that was left by a crash: recover, show the changes, or discard."""
     folder = journal_folder()
     if not folder.is_dir() or not any(folder.iterdir()):

@@ -35,7 +35,7 @@ _SAVING: Final = "saving"
 class Saver(QObject):
     """Saves documents, one save of each at a time; edits may go on meanwhile. GUI thread only.
 
-    A save passes `_begin`, `_write` and `_finish` in this order.
+    A save passes `_check_target`, `_write` and `_finish` in this order.
     """
 
     saved = Signal(str)  # what was saved where, for the status line; other outcomes are messages
@@ -114,12 +114,12 @@ class Saver(QObject):
 
         save = Save(tab, options, then, prepared, refused)
         if tab in self._area.tabs():  # else it went while a question about it was open
-            self.when_written(tab, partial(self._begin, save))
+            self.when_written(tab, partial(self._check_target, save))
         return save
 
     # -- one save ----------------------------------------------------------------------------------------------
 
-    def _begin(self, save: Save) -> None:
+    def _check_target(self, save: Save) -> None:
         """Ask where a file would be replaced that does not hold what the document was read from."""
         if save.stopped:
             return
@@ -152,7 +152,7 @@ class Saver(QObject):
             post_and_wait(partial(self._announce, save), progress)
             return save.write(saving, state, progress), state
 
-        def begin() -> None:
+        def start() -> None:
             document.end_gesture()  # what is typed next is not saved
             task = workspace.tasks.start(
                 save.title,
@@ -163,7 +163,7 @@ class Saver(QObject):
             )
             save.cancel = task.cancel
 
-        waiting = DeferredAction(workspace, save.title, "Do not save", begin, partial(self._end, save))
+        waiting = DeferredAction(workspace, save.title, "Do not save", start, partial(self._end, save))
         if waiting.is_waiting:
             save.cancel = waiting.stop
 
@@ -230,12 +230,12 @@ class Saver(QObject):
             tab.workspace.messages.show("warning", title, detail, choices=elsewhere, topic=_SAVING)
         else:
             self.saved.emit(f"Saved {display(str(saved.path), 200)}")
-        unused_data.offer(tab.workspace, saved)
+        unused_data.offer_deletion(tab.workspace, saved)
 
     def _warn_before_overwriting(self, save: Save) -> None:
         def replace() -> None:
             save.is_replacing = True
-            self.when_written(save.tab, partial(self._begin, save))
+            self.when_written(save.tab, partial(self._check_target, save))
 
         save.tab.workspace.messages.show(
             "warning",
@@ -248,7 +248,7 @@ class Saver(QObject):
     def _ask_to_replace_truncated(self, save: Save, missing: str) -> None:
         def replace() -> None:
             save.is_replacing_truncated = True
-            self.when_written(save.tab, partial(self._begin, save))
+            self.when_written(save.tab, partial(self._check_target, save))
 
         save_as = partial(self.save_as, save.tab, save.then)
         ask_to_replace_truncated(self._area, save.options.path.name, missing, save_as, replace)

@@ -133,7 +133,7 @@ class SideBySide(QWidget):
     def move_to(self, tab: DocumentTab) -> None:
         """Show both in the page of one of the tabs, which becomes the front one."""
         if self.parentWidget() is not tab:
-            tab.put(self)
+            tab.set_content(self)
         self.set_front(tab)
 
     def set_front(self, tab: DocumentTab) -> None:
@@ -176,7 +176,7 @@ class SideBySide(QWidget):
             tab.workspace.changes.state_changed.disconnect(self._show_titles)
             tab.view.removeEventFilter(self)
             view_state = tab.view.scenes.view_state()
-            tab.put(tab.pane)
+            tab.set_content(tab.pane)
             tab.view.scenes.restore_view_state(view_state)
         self.front_changed.emit()
         self.hide()  # a layout that took it earlier would show it as a window of its own

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 UNUSED: Final = "unused data files"
 
 
-def offer(workspace: Workspace, saved: Saved) -> None:
+def offer_deletion(workspace: Workspace, saved: Saved) -> None:
     """Name the files that a save left without use, if it did."""
     if not saved.unused:
         return

@@ -97,7 +97,7 @@ def _sharding_row(workspace: Workspace, node: Node, index: int, position: int) -
     """Return the row of one value's sharding: devices, device groups, and sharded axes."""
     spec = node.device_configurations[index].sharding[position]
 
-    def put(edit: Transaction, changed: ShardingSpec | None) -> None:
+    def apply(edit: Transaction, changed: ShardingSpec | None) -> None:
         devices.put_sharding(edit, node, index, position, changed, workspace.types.type_of)
 
     axes = sharding.sharded_dimensions_source(spec.dimensions)
@@ -111,15 +111,15 @@ def _sharding_row(workspace: Workspace, node: Node, index: int, position: int) -
         node,
         f"Set sharded value of {name_of(node)}",
         spec.tensor_name,
-        lambda edit, text: put(edit, replace(spec, tensor_name=text)),
+        lambda edit, text: apply(edit, replace(spec, tensor_name=text)),
     )
     row.children = [
-        _part(node, spec, "devices", "Devices", sharding.devices_source(spec.devices), _set_devices(put, spec)),
-        _part(node, spec, "groups", "Groups", sharding.groups_source(spec.device_groups), _set_groups(put, spec)),
-        _part(node, spec, "axes", "Axes", axes, _set_axes(put, spec)),
+        _part(node, spec, "devices", "Devices", sharding.devices_source(spec.devices), _set_devices(apply, spec)),
+        _part(node, spec, "groups", "Groups", sharding.groups_source(spec.device_groups), _set_groups(apply, spec)),
+        _part(node, spec, "axes", "Axes", axes, _set_axes(apply, spec)),
     ]
     row.actions = (
-        _removing(workspace, node, f"sharding of {one_line(spec.tensor_name, 40)}", lambda edit: put(edit, None)),
+        _removing(workspace, node, f"sharding of {one_line(spec.tensor_name, 40)}", lambda edit: apply(edit, None)),
     )
     return row
 

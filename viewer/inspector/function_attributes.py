@@ -107,7 +107,7 @@ def _default_row(workspace: Workspace, function: Function, default: Attribute) -
         row.field = PropertyField(
             f"Set default of {display(name, 40)}",
             lambda: attribute_source(default),
-            lambda edit, text: _put(edit, function, default, parse_attribute(text, default.kind)),
+            lambda edit, text: _set_default(edit, function, default, parse_attribute(text, default.kind)),
             mono=default.kind is not AttributeKind.STRING,
         )
     requiring = act(
@@ -120,7 +120,7 @@ def _default_row(workspace: Workspace, function: Function, default: Attribute) -
     return row
 
 
-def _put(
+def _set_default(
     edit: Transaction, function: Function, default: Attribute, value: object, kind: AttributeKind | None = None
 ) -> None:
     made = make_attribute(default.name, value, kind or default.kind)
@@ -132,7 +132,7 @@ def _kind_row(function: Function, default: Attribute) -> PropertyRow:
     row.field = kind_field(
         f"Change kind of {display(default.name, 40)}",
         default,
-        lambda edit, kind: _put(edit, function, default, convert_value(default, kind), kind),
+        lambda edit, kind: _set_default(edit, function, default, convert_value(default, kind), kind),
     )
     return row
 

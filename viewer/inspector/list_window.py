@@ -91,10 +91,10 @@ class ElementModel(QAbstractTableModel):
         try:
             element = parse_attribute(str(value), self._window.kind.element)
         except ModelError as error:
-            self._window.tell(error)
+            self._window.show_error(error)
             return False
         row = index.row()
-        return self._window.put((*self.values[:row], element, *self.values[row + 1 :]))
+        return self._window.set_value((*self.values[:row], element, *self.values[row + 1 :]))
 
     def refusal(self) -> str:
         """Return why the last text was refused."""
@@ -211,7 +211,7 @@ class ListWindow(QDialog):
             typed = self.text.toPlainText()
             self._shown = unescaped(typed) if self._is_escaped else typed
             self.text.document().setModified(False)
-            self.put(self._shown)
+            self.set_value(self._shown)
 
     def done(self, result: int) -> None:
         """Commit the typed text."""
@@ -223,18 +223,18 @@ class ListWindow(QDialog):
         self.status.setStyleSheet("")
         self.status.setText(text)
 
-    def tell(self, error: ModelError) -> None:
+    def show_error(self, error: ModelError) -> None:
         """Show an error."""
         self.status.setStyleSheet(f"color: {theme().error.name()};")
         self.status.setText(display(" – ".join(p for p in (error.title, error.detail) if p), 400))
 
-    def put(self, value: Any) -> bool:
+    def set_value(self, value: Any) -> bool:
         """Set the attribute."""
         try:
             with self.workspace.document.edit(f"Set {one_line(self._name, 40)} of {name_of(self._node)}") as edit:
                 edits.set_attribute(edit, self._node, self._name, value, self.kind)
         except ModelError as error:
-            self.tell(error)
+            self.show_error(error)
             return False
         return True
 
@@ -243,7 +243,7 @@ class ListWindow(QDialog):
         values = self.elements.values
         current = self.table.currentIndex().row()
         index = current + 1 if current >= 0 else len(values)
-        self.put((*values[:index], plainest(self.kind.element), *values[index:]))
+        self.set_value((*values[:index], plainest(self.kind.element), *values[index:]))
         self.table.setCurrentIndex(self.elements.index(index, 0))
 
     def _chosen(self) -> list[int]:
@@ -254,24 +254,24 @@ class ListWindow(QDialog):
         """Remove the selected elements."""
         chosen = set(self._chosen())
         if chosen:
-            self.put(tuple(v for i, v in enumerate(self.elements.values) if i not in chosen))
+            self.set_value(tuple(v for i, v in enumerate(self.elements.values) if i not in chosen))
 
     def paste(self) -> None:
         """Paste the clipboard's list over the elements from the selected one on, or in place of several."""
         try:
             pasted = parse_attribute(self._clipboard_text(), self.kind)
         except ModelError as error:
-            self.tell(error)
+            self.show_error(error)
             return
         values, chosen = self.elements.values, self._chosen()
         if not chosen:
-            self.put((*values, *pasted))
+            self.set_value((*values, *pasted))
         elif len(chosen) == 1:
-            self.put((*values[: chosen[0]], *pasted, *values[chosen[0] + len(pasted) :]))
+            self.set_value((*values[: chosen[0]], *pasted, *values[chosen[0] + len(pasted) :]))
         else:
             gone = set(chosen)
             after = (v for i, v in enumerate(values) if i > chosen[0] and i not in gone)
-            self.put((*values[: chosen[0]], *pasted, *after))
+            self.set_value((*values[: chosen[0]], *pasted, *after))
 
     def _clipboard_text(self) -> str:
         from onnx_workbench.viewer.core.clipboard import is_of_cells

@@ -96,7 +96,7 @@ def _parameter_row(
 ) -> PropertyRow:
     annotation = graph.quantization_annotations[index]
 
-    def put(edit: Transaction, text: str) -> None:
+    def apply(edit: Transaction, text: str) -> None:
         parameters = dict(annotation.parameters)
         if text.strip():
             parameters[name] = find_value(graph, text.strip())
@@ -110,13 +110,13 @@ def _parameter_row(
     )
     row.tip = display(name, 400)
     row.field = PropertyField(
-        title, lambda: "" if value is None else value.name, put, suggest=visible.suggest, hint="name of a value"
+        title, lambda: "" if value is None else value.name, apply, suggest=visible.suggest, hint="name of a value"
     )
     if value is None:
         row.style = "muted"
         return row
     row.target = value
-    removing = act(workspace, title.replace("Set", "Remove", 1), lambda edit: put(edit, ""))
+    removing = act(workspace, title.replace("Set", "Remove", 1), lambda edit: apply(edit, ""))
     row.actions = (RowAction("Remove", removing, "delete", "remove"), go(workspace, value))
     return row
 

@@ -28,13 +28,13 @@ def suggest_types(typed: str) -> Sequence[Suggestion]:
 def type_field(title: str, declared: Type | None, apply: Callable[[Transaction, Type | None], object]) -> PropertyField:
     """Return a field for a type in text form; empty for none."""
 
-    def take(edit: Transaction, text: str) -> None:
+    def set_from_text(edit: Transaction, text: str) -> None:
         apply(edit, parse_type(text) if text.strip() else None)
 
     return PropertyField(
         title,
         lambda: "" if declared is None else type_source(declared),
-        take,
+        set_from_text,
         suggest=suggest_types,
         mono=True,
         hint="float[batch,3,224,224]",

@@ -221,7 +221,7 @@ class FindPanel(Panel):
         if not self._search.running:
             self.workspace.highlights.mark("matches", self.matches.items)
 
-    def _leave(self) -> None:
+    def _focus_graph(self) -> None:
         """Return to the graph, keeping the selection; the query stays for the next time."""
         self._delay.stop()
         self._search.stop()
@@ -243,7 +243,7 @@ class FindPanel(Panel):
                     self.list.setCurrentIndex(self.matches.index(0))
             return True
         if key == Qt.Key.Key_Escape and event.modifiers() == Qt.KeyboardModifier.NoModifier:
-            self._leave()
+            self._focus_graph()
             return True
         if watched is self.list and key == Qt.Key.Key_Up and self.list.currentIndex().row() <= 0:
             self.box.setFocus()

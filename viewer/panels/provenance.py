@@ -141,12 +141,12 @@ class ProvenancePanel(Panel):
             info = self.workspace.results.info_of(current)
             if info is not None and info.kind == "tensor":
                 self._way.clear()
-                self._look(current, (0,) * len(info.shape))
+                self._trace(current, (0,) * len(info.shape))
 
     def show_element(self, value: Value, index: tuple[int, ...]) -> None:
         """Show the origin of an element."""
         self._way.clear()
-        self._look(value, index)
+        self._trace(value, index)
 
     def _enter(self) -> None:
         if self.traced is None:
@@ -154,9 +154,9 @@ class ProvenancePanel(Panel):
         try:
             index = tuple(int(part) for part in self.index.text().replace(",", " ").split())
         except ValueError:
-            self._tell("an index is a list of integers, such as 0, 3, 5")
+            self._set_text("an index is a list of integers, such as 0, 3, 5")
             return
-        self._look(self.traced[0], index)
+        self._trace(self.traced[0], index)
 
     def _go_upstream(self, *_: object) -> None:
         """Select the suspect element of the current input."""
@@ -176,13 +176,13 @@ class ProvenancePanel(Panel):
         self._way.append(self.traced)
         if origin.key[0]:
             self.workspace.results.show_call(origin.key[0])
-        self._look(value, index)
+        self._trace(value, index)
         self.workspace.navigation.reveal(value)
 
     def _go_back(self) -> None:
         if self._way:
             value, index = self._way.pop()
-            self._look(value, index)
+            self._trace(value, index)
             self.workspace.navigation.reveal(value)
 
     def _origin(self) -> TraceOrigin | None:
@@ -199,7 +199,7 @@ class ProvenancePanel(Panel):
             if values is None:
                 self._invite()
         elif values is None or self.workspace.results.info_of(self.traced[0]) is None or self.traced[0] in values:
-            self._look(*self.traced)
+            self._trace(*self.traced)
 
     def _invite(self) -> None:
         """Show the selected value, or say what is missing."""
@@ -212,7 +212,7 @@ class ProvenancePanel(Panel):
         if self.traced is not None and self.traced[0] in values:
             self.name.setText(name_of(self.traced[0]))
 
-    def _look(self, value: Value, index: tuple[int, ...]) -> None:
+    def _trace(self, value: Value, index: tuple[int, ...]) -> None:
         self.traced, self.trace = (value, index), None  # the same element of another iteration of a subgraph
         record = self.workspace.results.current
         key = None if record is None else record.key(value)
@@ -249,7 +249,7 @@ class ProvenancePanel(Panel):
             supersede="element",
         )
 
-    def _tell(self, text: str) -> None:
+    def _set_text(self, text: str) -> None:
         self.value.setText(text)
         self.value.setToolTip(plain_tip(text))
 
@@ -259,7 +259,7 @@ class ProvenancePanel(Panel):
         if self.traced is not None and not found.problem:
             is_stale = self.workspace.results.is_stale(self.traced[0])
             summary += ", out of date: edited since the run" if is_stale else _of_no_node(self.traced[0], found)
-        self._tell(summary)
+        self._set_text(summary)
         self.table.set_rows([self._row(origin) for origin in found.origins])
         if found.origins:
             self.table.selectRow(0)

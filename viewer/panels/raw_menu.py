@@ -177,7 +177,7 @@ class RawMenu(QMenu):
     def _edit(self, index: QModelIndex | QPersistentModelIndex) -> None:
         with self._panel.telling():
             self._panel.require_current()
-            self._panel.values.begin(index.sibling(index.row(), 2))
+            self._panel.values.edit_cell(index.sibling(index.row(), 2))
 
     def _delete(self, index: QModelIndex) -> None:
         path: Path = index.data(Qt.ItemDataRole.UserRole)

@@ -75,7 +75,7 @@ class RawMessagesPanel(Panel):
         self.tree.expanded.connect(lambda index: self._open.setdefault(index.data(Qt.ItemDataRole.UserRole)))
         self.tree.collapsed.connect(lambda index: self._open.pop(index.data(Qt.ItemDataRole.UserRole), None))
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
-        self._delay.timeout.connect(self._begin)
+        self._delay.timeout.connect(self._start_encoding)
         self._muting = QTimer(self, singleShot=True, interval=_MUTED_MS)
         self._muting.timeout.connect(self._mute)
         self.model.edited.connect(self._edit)
@@ -93,7 +93,7 @@ class RawMessagesPanel(Panel):
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         if self._stale and not self._reading.running:
-            self._begin()
+            self._start_encoding()
 
     def _on_change(self, _change: object) -> None:
         self._reading.stop()
@@ -101,7 +101,7 @@ class RawMessagesPanel(Panel):
         if self.isVisible():
             self._delay.start()
 
-    def _begin(self) -> None:
+    def _start_encoding(self) -> None:
         """Encode the messages incrementally."""
         if self.values.editor is not None:  # reading again would close the editor and lose the typed text
             self._delay.start()

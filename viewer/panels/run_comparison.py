@@ -172,25 +172,25 @@ class RunComparisonPanel(Panel):
         menu.clear()
         results = workspace.results
         before = results.previous
-        self._offer("Previous run", compare.with_run_before(workspace) if before is not None else None)
+        self._add_choice("Previous run", compare.with_run_before(workspace) if before is not None else None)
         earlier = [r for r in results.records if r not in (results.current, before)]
         if earlier:
             runs = menu.addMenu("Earlier run")
             titles = {entry.id: entry.title for entry in workspace.document.entries()}
             for record in reversed(earlier):
                 title = f"after “{display(titles.get(record.state, '?'), 50)}”"
-                self._offer(title, compare.with_record(workspace, record), runs)
+                self._add_choice(title, compare.with_record(workspace, record), runs)
         menu.addSeparator()
         menu.addAction("A file of arrays (.npz)…").triggered.connect(self.choose_file)
         for folder in workspace.runs.inputs.data_sets():
-            self._offer(f"Expected outputs of {folder.name}", compare.with_data_set(workspace, folder))
+            self._add_choice(f"Expected outputs of {folder.name}", compare.with_data_set(workspace, folder))
         for other in workspace.others_open():
-            self._offer(f"The open model {display(other.label, 60)}", compare.with_model(workspace, other))
+            self._add_choice(f"The open model {display(other.label, 60)}", compare.with_model(workspace, other))
         runtime = compare.with_onnxruntime(workspace) if reference.available() else None
-        self._offer("ONNX Runtime" if runtime else "ONNX Runtime (not installed)", runtime)
+        self._add_choice("ONNX Runtime" if runtime else "ONNX Runtime (not installed)", runtime)
         menu.addSeparator()
         for precision in ("float16", "bfloat16", "int8"):
-            self._offer(*self._rounded(precision))
+            self._add_choice(*self._rounded(precision))
 
     def _rounded(self, precision: Precision) -> tuple[str, Prepare]:
         """Return the title of a reduced-precision trial, and its work."""
@@ -218,7 +218,7 @@ class RunComparisonPanel(Panel):
         """Compare with the selected nodes, or all, in reduced precision."""
         self.compare(*self._rounded(precision))
 
-    def _offer(self, title: str, work: Prepare | None, menu: QMenu | None = None) -> None:
+    def _add_choice(self, title: str, work: Prepare | None, menu: QMenu | None = None) -> None:
         action = (menu or self.menu).addAction(title.replace("&", "&&"))
         action.setEnabled(work is not None)
         if work is not None:
@@ -244,7 +244,7 @@ class RunComparisonPanel(Panel):
         self._comparison = self.workspace.tasks.start(
             "Comparing",
             comparison(self.workspace, record, prepare),
-            done=partial(self._take, title, prepare, record),
+            done=partial(self._set_outcome, title, prepare, record),
             finished=self._finish,
             supersede="compare runs",
         )
@@ -255,7 +255,7 @@ class RunComparisonPanel(Panel):
         if awaiting is not None and self.workspace.results.current is not None:
             self.compare(*awaiting)
         elif awaiting is not None:
-            self._tell()
+            self._show_outcome()
 
     def _finish(self) -> None:
         if self._comparison is not None and self._comparison.finished:  # else another one has begun
@@ -263,7 +263,7 @@ class RunComparisonPanel(Panel):
 
     # -- showing ---------------------------------------------------------------------------------------------
 
-    def _take(self, title: str, prepare: Prepare, record: RunRecord, outcome: ComparisonOutcome) -> None:
+    def _set_outcome(self, title: str, prepare: Prepare, record: RunRecord, outcome: ComparisonOutcome) -> None:
         self.rows, self._asked, self._compared = outcome.rows, (title, prepare), ref(record)
         self._outcome = outcome
         self.workspace.results.set_reference(record, title, outcome.others)
@@ -339,7 +339,7 @@ class RunComparisonPanel(Panel):
         self.clear_button.setEnabled(self._asked is not None)
         self._enable_keep()
         self._verdict = first, len(differing)
-        self._tell()
+        self._show_outcome()
         shown = differing if self.only.isChecked() else range(len(rows))
         self.table.set_rows(MadeRows(shown, partial(self._row, rows), _keys(rows), rows.__getitem__))
         self._colour()
@@ -349,7 +349,7 @@ class RunComparisonPanel(Panel):
         """Return whether the rows are of another run than the one shown."""
         return self._compared is not None and self._compared() is not self.workspace.results.current
 
-    def _tell(self) -> None:
+    def _show_outcome(self) -> None:
         """Show the result: the number of differences, the first one, and whether another run is shown by now."""
         self._is_old = self._is_of_another
         self.again.setVisible(self._is_old)
@@ -374,7 +374,7 @@ class RunComparisonPanel(Panel):
         overlays = self.workspace.runs.overlays
         if values is not None or self._is_of_another == self._is_old:
             return
-        self._tell()
+        self._show_outcome()
         if self._is_colouring:
             overlays.show(overlays.numbers, self._title)
 

@@ -81,12 +81,12 @@ class WatchPanel(Panel):
         keys = {value: key for value in results.pinned if results.has(value) and (key := record.key(value)) is not None}
         self.workspace.tasks.start(
             "Reading watched values",
-            lambda _progress: _look(record, before, list(keys.values())),
-            done=lambda found: self._take(dict(zip(keys, found, strict=False))) if isValid(self) else None,
+            lambda _progress: _watched_values(record, before, list(keys.values())),
+            done=lambda found: self._set_values(dict(zip(keys, found, strict=False))) if isValid(self) else None,
             supersede="watch",
         )
 
-    def _take(self, known: dict[Value, WatchedValue]) -> None:
+    def _set_values(self, known: dict[Value, WatchedValue]) -> None:
         self._known = known
         self._show()
 
@@ -151,7 +151,7 @@ def _signed(number: float) -> NumberCell:
     return NumberCell(f"{sign}{number_text(number, 5)}", number, "changed" if number else "muted")
 
 
-def _look(record: RunRecord, before: RunRecord | None, keys: list[ValueKey]) -> list[WatchedValue]:
+def _watched_values(record: RunRecord, before: RunRecord | None, keys: list[ValueKey]) -> list[WatchedValue]:
     """Compute off the GUI thread."""
     try:
         if before is not None:

@@ -131,7 +131,7 @@ class Histogram(Plot):
         if self._counts:
             self._point(int(np.searchsorted(np.array(self._edges) / self.units[0], x, side="right")) - 1)
 
-    def leave(self) -> None:
+    def hide_marker(self) -> None:
         if self._bar is not None:
             self._bar = None
             self._set_bars(self._pointed, np.arange(0))

@@ -238,7 +238,7 @@ class LinePlot(Plot):
         if self._positions:
             self._point(round((x - self._positions[0]) / self._positions.step))
 
-    def leave(self) -> None:
+    def hide_marker(self) -> None:
         self._at = None
         self._show_pointed()
 

@@ -141,7 +141,7 @@ class MatrixView(QWidget):
             self.fit()
         self._cell = None
         self._rest.start()
-        self._tell()
+        self._announce_cell()
         self.update()
 
     def show_detail(self, picture: MatrixImage) -> None:
@@ -150,7 +150,7 @@ class MatrixView(QWidget):
             at = None if self._cell is None else self._rect_of(self._cell).center()
             self._layers[1:] = [_layer(picture)]
             self._cell = None if at is None else self._cell_at(at)
-            self._tell()
+            self._announce_cell()
             self.update()
 
     def visible_part(self) -> Part:
@@ -295,7 +295,7 @@ class MatrixView(QWidget):
             self._pan(moved.x(), moved.y())
             return
         self._cell = self._cell_at(event.position())
-        self._tell()
+        self._announce_cell()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """End the drag; a release without a drag is a click."""
@@ -346,7 +346,7 @@ class MatrixView(QWidget):
             self._cell = number, row, column
         if self._cell is not None:
             self._bring_into_view(self._rect_of(self._cell))
-        self._tell()
+        self._announce_cell()
 
     def show_cell(self, down: int, across: int) -> None:
         """Select the cell of a row and a column, by the numbers beside the picture."""
@@ -358,7 +358,7 @@ class MatrixView(QWidget):
         )
         self._cell = 0, row, column
         self._bring_into_view(self._rect_of(self._cell))
-        self._tell()
+        self._announce_cell()
 
     def _bring_into_view(self, rect: QRectF) -> None:
         frame = self._frame()
@@ -367,7 +367,7 @@ class MatrixView(QWidget):
         if across or down:
             self._pan(across, down)
 
-    def _tell(self) -> None:
+    def _announce_cell(self) -> None:
         text = self.cell_text
         self.setAccessibleDescription(text)
         self.pointed.emit(text)

@@ -80,7 +80,7 @@ class Plot(QWidget):
     def choose_at(self, x: float, y: float) -> None:
         """Choose what is at data coordinates."""
 
-    def leave(self) -> None:
+    def hide_marker(self) -> None:
         """Hide the marker."""
 
     def restyle(self) -> None:
@@ -199,7 +199,7 @@ class Plot(QWidget):
                     return True
                 self.area.getViewBox().updateMatrix()  # the range may have changed since it was painted
             elif event.type() == QEvent.Type.Leave:
-                self.leave()
+                self.hide_marker()
             elif isinstance(event, QMouseEvent):
                 self._on_mouse(event)
         return super().eventFilter(watched, event)

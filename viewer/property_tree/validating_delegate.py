@@ -98,9 +98,9 @@ class ValidatingDelegate(QStyledItemDelegate):
         if self._held is None or not self._held[0].isValid() or not self._view.isVisible():
             self._held = None
             return
-        self.begin(self._held[0])
+        self.edit_cell(self._held[0])
 
-    def begin(self, place: Index) -> None:
+    def edit_cell(self, place: Index) -> None:
         """Open the field of a cell instead of any other; nothing happens where none can be opened any more."""
         index = place.sibling(place.row(), place.column())
         if not index.flags() & Qt.ItemFlag.ItemIsEditable:

@@ -284,7 +284,7 @@ def _named(title: str) -> Iterator[None]:
     try:
         yield
     except ModelError as error:
-        raise ModelError(f"{display(title, 60)} cannot be run with these inputs", _told(error)) from error
+        raise ModelError(f"{display(title, 60)} cannot be run with these inputs", _describe(error)) from error
 
 
 def _lack(which: str, result: RunResult) -> str:
@@ -292,11 +292,11 @@ def _lack(which: str, result: RunResult) -> str:
     try:
         result.raise_for_failure()
     except ModelError as error:
-        return f"{which} did not finish. {_told(error)}"
+        return f"{which} did not finish. {_describe(error)}"
     return ""
 
 
-def _told(error: ModelError) -> str:
+def _describe(error: ModelError) -> str:
     return f"{error.title}: {error.detail}"
 
 

@@ -199,7 +199,7 @@ class RunController(QObject):
         self._workspace.results.set_result(record)
         self._reporter.shown(record, text)
         self.state_changed.emit()
-        self._workspace.offer("tensor")
+        self._workspace.suggest_panel("tensor")
 
     def close(self) -> None:
         """End everything; the document is closed."""
@@ -254,7 +254,7 @@ class RunController(QObject):
 
     def _show_begin(self, run: RunTask) -> None:
         if run is self._run:
-            self._workspace.results.begin()
+            self._workspace.results.mark_started()
             self._workspace.set_run_state("Running…")
             self._show_progress(run)
             self.state_changed.emit()
@@ -288,7 +288,7 @@ class RunController(QObject):
                 self._reporter.ended(result, live=self.live)
             if run.options.sought:
                 self.search_stopped.emit()
-            self._workspace.offer("tensor")
+            self._workspace.suggest_panel("tensor")
         else:
             if results.is_running:
                 results.set_result(None)

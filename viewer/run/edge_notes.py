@@ -63,7 +63,7 @@ class EdgeNotes(QObject):
         self._seen: RunRecord | None = None
         self._is_asking = False
         self._gather = QTimer(self, singleShot=True, interval=_GATHER)
-        self._gather.timeout.connect(self._ask)
+        self._gather.timeout.connect(self._request_next)
         workspace.highlights.note_of = self.note_of
         workspace.results.changed.connect(self._on_results)
         workspace.navigation.graph_shown.connect(self._forget)
@@ -99,7 +99,7 @@ class EdgeNotes(QObject):
         facts = glimpse.statistics
         return "  ".join(filter(None, (warning_text(facts), range_text(facts, info.element_type))))
 
-    def gather(self, values: Iterable[Value], then: Callable[[NoteOf], object]) -> None:
+    def read_all(self, values: Iterable[Value], then: Callable[[NoteOf], object]) -> None:
         """Read all of some values, then call back with a function for their notes: for pictures of parts not in
         view.
         """
@@ -208,7 +208,7 @@ class EdgeNotes(QObject):
 
     # -- reading values ---------------------------------------------------------------------------------------
 
-    def _ask(self) -> None:
+    def _request_next(self) -> None:
         record = self._results.current
         asked: dict[ValueKey, Value] = {}
         while record is not None and self._wanted and len(asked) < _BATCH:

@@ -84,11 +84,11 @@ class Overlays(QObject):
         self._workspace.tasks.start(
             "Reading numbers",
             lambda _progress: read_numbers(path),
-            done=lambda named: self.take(path, named),
+            done=lambda named: self.set_numbers(path, named),
             supersede=_FILE,
         )
 
-    def take(self, path: Path, read: OverlayFile) -> None:
+    def set_numbers(self, path: Path, read: OverlayFile) -> None:
         """Colour by numbers by name, soon where the graph is large; what it was coloured by stays if none is known."""
         model, before, named = self._workspace.model, self.kind, read.numbers
         self.kind = "own"  # a run that ends meanwhile takes nothing away

@@ -437,7 +437,7 @@ class Results(QObject):
 
     # -- runs ------------------------------------------------------------------------------------------------
 
-    def begin(self) -> None:
+    def mark_started(self) -> None:
         """Show that a run starts; called by its owner."""
         self.is_running = self._was_begun = True
         self.run_started.emit()

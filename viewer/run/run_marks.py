@@ -41,12 +41,12 @@ class RunMarks(QObject):
         self.differing: frozenset[Value] = frozenset()
         self._shown_breakpoints: tuple[object, ...] | None = None
         results = workspace.results
-        results.run_started.connect(self._begin)
+        results.run_started.connect(self._start)
         results.run_finished.connect(self.refresh)
         results.changed.connect(self._on_changed)
         workspace.navigation.graph_shown.connect(lambda _graph: self.refresh())
 
-    def _begin(self) -> None:
+    def _start(self) -> None:
         self._next.start(_DELAY_MS)
         self._is_dimmed = False
         self._finished.clear()

@@ -103,9 +103,9 @@ class BreakpointSection(Section):
 
     def _change(self, one: Breakpoint, condition: Literal[""] | Condition) -> None:
         """Set whether a breakpoint stops always, or on a condition only."""
-        self._put(one, replace(one, condition=condition, limit=self._limit_of(condition)))
+        self._replace(one, replace(one, condition=condition, limit=self._limit_of(condition)))
 
-    def _put(self, one: Breakpoint, made: Breakpoint) -> None:
+    def _replace(self, one: Breakpoint, made: Breakpoint) -> None:
         """Replace a breakpoint by another one at the same place."""
         rests = one in self._breakpoints.resting
         self._breakpoints.set(made if b == one else b for b in self._breakpoints.all)
@@ -153,7 +153,7 @@ class BreakpointSection(Section):
         if one.condition != "iteration":
             return [when]
         number = NumberEdit(f"Iteration in which to stop at {name}", "0", count=True)
-        number.number_entered.connect(lambda found: self._put(one, replace(one, limit=found or 0.0)))
+        number.number_entered.connect(lambda found: self._replace(one, replace(one, limit=found or 0.0)))
         number.setToolTip("Number of the iteration, counted from 0")
         number.setFixedWidth(56)
         number.show_number(one.limit)

@@ -222,7 +222,7 @@ class OutcomeSection(Section):
         if found:
             branch = self._branch(f"Declared otherwise ({len(found)})", theme().warning, self._above)
             for value, one in found[:_MOST_ROWS]:
-                self._add(branch, value, _told(one))
+                self._add(branch, value, _describe(one))
             self._fit()
 
     def correct_declarations(self) -> None:
@@ -314,7 +314,7 @@ def _type_of(info: ValueInfo) -> str:
     return f"{element_type_text(info.element_type)} {shape_text(info.shape)}"
 
 
-def _told(one: Contradiction) -> str:
+def _describe(one: Contradiction) -> str:
     """Format found and declared type; only the shapes where the element types agree."""
     found, declared = one.found, one.declared
     if isinstance(declared, TensorType) and declared.element_type == found.element_type and declared.shape is not None:

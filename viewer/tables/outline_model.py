@@ -51,7 +51,7 @@ class OutlineModel(TreeModel):
 
     def _children(self, row: OutlineRow) -> list[OutlineRow]:
         if row.children is None:
-            row.take(row.branch(self._subjects(row)))
+            row.set_children(row.branch(self._subjects(row)))
             assert row.children is not None
         return row.children
 
@@ -138,7 +138,7 @@ class OutlineModel(TreeModel):
             if row is not None and row.children is None and len(graph.nodes) <= len(nodes):
                 row.children = []
                 self._set_children(row, self._subjects(row))
-                self._tell(row)
+                self._update_texts(row)
 
     def _built(self) -> Iterator[OutlineRow]:
         """The rows of graphs whose branches are built, as long as they are."""
@@ -175,7 +175,7 @@ class OutlineModel(TreeModel):
             self._put_in(row, node)
         elif (shown := self._find(node, build=False)) is not None:
             self._follow_bodies(shown, node)
-            self._tell(shown)
+            self._update_texts(shown)
 
     def _follow_bodies(self, row: OutlineRow, node: Node) -> None:
         bodies = list(node.bodies)
@@ -189,12 +189,12 @@ class OutlineModel(TreeModel):
             self.beginRemoveRows(index, 0, len(before) - 1)
             for child in before:
                 self._forget(child)
-            row.take([])
+            row.set_children([])
             self.endRemoveRows()
         if subjects:
             branch = row.branch(subjects)
             self.beginInsertRows(index, 0, len(branch) - 1)
-            row.take(branch)
+            row.set_children(branch)
             self.endInsertRows()
 
     def _holder(self, row: OutlineRow, node: Node) -> Scope | None:
@@ -297,23 +297,23 @@ class OutlineModel(TreeModel):
         for node in nodes:
             row = self._find(node, build=False)
             if row is not None:
-                self._tell(row)
+                self._update_texts(row)
 
     def retitle(self) -> None:
         """Graphs and functions may have other names; bodies are called after their attributes."""
         for row in self._children(self._root):
-            self._tell(row)
+            self._update_texts(row)
 
     def _tell_counts(self) -> None:
         """Update the counts in the rows of graphs and of groups whose nodes changed."""
         counted, self._counted = self._counted, set()
         for one in (*self._built(), *(self._row_of_scope(row, scope) for row, scope in counted)):
             if one is not None:
-                self._tell(one)
+                self._update_texts(one)
                 for stretch in one.children or () if one.stretches is not None else ():
-                    self._tell(stretch)
+                    self._update_texts(stretch)
 
-    def _tell(self, row: OutlineRow) -> None:
+    def _update_texts(self, row: OutlineRow) -> None:
         """Emit dataChanged for a row if its texts differ from those shown: the view measures its columns for that."""
         if row.shown_texts is None or row.shown_texts == row.identity():
             return

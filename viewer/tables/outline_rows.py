@@ -83,7 +83,7 @@ class OutlineRow:
             return [OutlineRow(Stretch(part), self, index) for index, part in enumerate(divided(subjects))]
         return [OutlineRow(subject, self, index) for index, subject in enumerate(subjects)]
 
-    def take(self, branch: list[OutlineRow]) -> None:
+    def set_children(self, branch: list[OutlineRow]) -> None:
         """Set the children."""
         self.children, self.rows, self.stretches = branch, None, None
         for row in branch:

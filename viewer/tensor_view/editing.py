@@ -48,11 +48,11 @@ class TensorEditing:
         self._workspace = workspace
         self.subject: TensorSource | None = None
 
-    def tell(self, error: ModelError) -> None:
+    def show_error(self, error: ModelError) -> None:
         """Show an error as a message of the document."""
         self._workspace.messages.report(error, REFUSED)
 
-    def _held(self) -> tuple[TensorLocation, Held]:
+    def _target(self) -> tuple[TensorLocation, Held]:
         subject = self.subject
         if subject is None or subject.target.location is None or not isinstance(subject.held, (Tensor, SparseTensor)):
             raise ModelError(
@@ -61,7 +61,7 @@ class TensorEditing:
         return subject.target.location, subject.held
 
     def _dense(self) -> tuple[TensorLocation, Tensor]:
-        location, held = self._held()
+        location, held = self._target()
         if isinstance(held, SparseTensor):
             raise ModelError("The tensor is sparse", "Make it dense first.")
         return location, held
@@ -79,7 +79,7 @@ class TensorEditing:
 
         def done(made: Held | None) -> None:
             if made is not None:
-                self._put(title, location, held, made)
+                self._set_tensor(title, location, held, made)
             if then is not None:
                 then()
 
@@ -99,12 +99,12 @@ class TensorEditing:
     def _refuse(self, refused: Refused | None, error: BaseException) -> None:
         """Report a user error where its text was typed, else as a message."""
         if isinstance(error, ModelError):
-            (refused or self.tell)(error)
+            (refused or self.show_error)(error)
 
-    def _put(self, title: str, location: TensorLocation, held: Held, made: Held) -> None:
+    def _set_tensor(self, title: str, location: TensorLocation, held: Held, made: Held) -> None:
         """Set the new tensor as one edit; large ones are written to a temporary file first."""
 
-        def put(edit: Transaction) -> None:
+        def apply(edit: Transaction) -> None:
             if tensors.tensor_at(location) is not held and not _same_constant(location, held):
                 self._workspace.messages.show(
                     "warning", "The tensor was changed meanwhile", f"{title} was not applied."
@@ -112,13 +112,13 @@ class TensorEditing:
                 return
             tensors.set_tensor_at(edit, location, made)
 
-        edit_ahead(self._workspace, title, put)
+        edit_ahead(self._workspace, title, apply)
 
     def _replace(self, title: str, location: TensorLocation, made: Held) -> None:
         """Set a new tensor in place of the present one, if there still is one."""
         held = tensors.tensor_at(location)
         if held is not None:
-            self._put(title, location, held, made)
+            self._set_tensor(title, location, held, made)
 
     def name(self) -> str:
         """Return the tensor's name for the history."""
@@ -133,7 +133,7 @@ class TensorEditing:
 
     def set_element(self, index: tuple[int, ...], text: str, refused: Refused | None = None) -> None:
         """Set one element from text."""
-        location, held = self._held()
+        location, held = self._target()
 
         def work() -> Held:
             if isinstance(held, SparseTensor):
@@ -145,7 +145,7 @@ class TensorEditing:
 
     def fill(self, regions: Sequence[Region], text: str, refused: Refused | None = None) -> None:
         """Fill regions, or all, with one value."""
-        location, held = self._held()
+        location, held = self._target()
         part = "part of " if regions else ""
         self._apply(
             f"Fill {part}{self.name()} with {display(text, 30)}", location, held,
@@ -154,7 +154,7 @@ class TensorEditing:
 
     def compute(self, regions: Sequence[Region], text: str, refused: Refused | None = None) -> None:
         """Apply an expression to regions, or to all."""
-        location, held = self._held()
+        location, held = self._target()
 
         def compute(tensor: Tensor) -> Tensor:
             made, rounded = tensors.compute(tensor, text, regions)
@@ -167,12 +167,12 @@ class TensorEditing:
         title = f"Apply {display(text, 40)}{part} {self.name()}"
         name = self.name()  # another tensor may be shown when a large one is computed
 
-        def tell() -> None:
+        def report_rounding() -> None:
             if lost:
                 detail = f"{plural(lost[0], 'result')} rounded to whole numbers."
                 self._workspace.messages.show("info", f"{name} was changed", detail)
 
-        self._apply(title, location, held, lambda: _changed(held, compute), refused, tell)
+        self._apply(title, location, held, lambda: _changed(held, compute), refused, report_rounding)
 
     def paste(
         self,
@@ -187,14 +187,14 @@ class TensorEditing:
         """Paste a block of texts, of a spreadsheet's `cells` or any other, from a cell on; into a vector, one by
         one.
         """
-        location, held = self._held()
+        location, held = self._target()
         strings = held.element_type is ElementType.STRING
         height, width = which.size(held.shape)
         room = 1 if which.wrap else width - column
         rows = tensors.read_texts(text) if strings else tensors.read_block(text, room, cells=cells)
         count = sum(map(len, rows))
         if not count:
-            (refused or self.tell)(ModelError("The clipboard holds no values", "Copy some cells first."))
+            (refused or self.show_error)(ModelError("The clipboard holds no values", "Copy some cells first."))
             return
         if which.wrap:
             start = row * which.wrap + column
@@ -221,7 +221,7 @@ class TensorEditing:
 
     def reshape(self, text: str, refused: Refused | None = None) -> None:
         """Reshape to typed dimensions: numbers with × x , or blanks between them; ``scalar`` for none."""
-        location, held = self._held()
+        location, held = self._target()
         shape = parse_shape(text, prod(held.shape))
 
         def work() -> Held:
@@ -233,7 +233,7 @@ class TensorEditing:
 
     def retype(self, kind: ElementType, confirm: Confirm, refused: Refused | None = None) -> None:
         """Convert the element type; in case of loss, `confirm(report, resume)` is called first."""
-        location, held = self._held()
+        location, held = self._target()
         title = f"Change {self.name()} to {kind.text}"
 
         def work() -> tuple[Held, RoundingReport]:
@@ -244,9 +244,11 @@ class TensorEditing:
         def done(found: tuple[Held, RoundingReport]) -> None:
             made, report = found
             if report.changed:
-                confirm(loss_text(report, held.element_type, kind), lambda: self._put(title, location, held, made))
+                confirm(
+                    loss_text(report, held.element_type, kind), lambda: self._set_tensor(title, location, held, made)
+                )
             else:
-                self._put(title, location, held, made)
+                self._set_tensor(title, location, held, made)
 
         failed = partial(self._refuse, refused)
         self._workspace.tasks.start(title, lambda _: work(), done=done, failed=failed, makes="edit")
@@ -261,7 +263,7 @@ class TensorEditing:
 
     def make_dense(self) -> None:
         """Convert to a dense tensor."""
-        location, held = self._held()
+        location, held = self._target()
         if isinstance(held, SparseTensor):
             self._apply(f"Make {self.name()} dense", location, held, lambda: tensors.to_dense(held), None)
 
@@ -285,7 +287,7 @@ class TensorEditing:
         Floating-point values are converted to the floating-point type of the tensor, as a node that gets a double
         beside floats is invalid. If shape or type change, `confirm(report, resume)` is called first.
         """
-        location, held = self._held()
+        location, held = self._target()
         kind = tensors.kind_of(held.values if isinstance(held, SparseTensor) else held)
 
         def made_of(read: Tensor) -> Held:
@@ -314,7 +316,7 @@ class TensorEditing:
                 put(made, unconverted)
 
         def put(made: Held, unconverted: Held | None) -> None:
-            self._put(title, location, held, made)
+            self._set_tensor(title, location, held, made)
             if unconverted is not None:
                 old = element_type_text(unconverted.element_type)
                 message = f"{display(path.name, 40)} was converted from {old} to {kind.text}"

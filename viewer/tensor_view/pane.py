@@ -169,7 +169,7 @@ class TensorPane(QWidget):
     def _make_views(self) -> None:
         self.stack = QStackedWidget()
         self.table = TensorTable(self.workspace.tasks)
-        self.table.cells.refused.connect(self.editing.tell)
+        self.table.cells.refused.connect(self.editing.show_error)
         self.table.pasted.connect(self._on_paste)
         self.table.selectionModel().currentChanged.connect(self._on_cell)
         self.table.fill_wanted.connect(lambda: self.menu.ask_fill("0"))

@@ -71,14 +71,14 @@ class TensorPanel(Panel):
     def _look_again(self) -> None:
         """Refresh when a run reached or passed the selection."""
         self.pane.show_item(self.workspace.selection.current)
-        self._leave()
+        self._release_values()
 
     def _refresh(self) -> None:
         for pane in self.panes:
             pane.refresh()
-        self._leave()
+        self._release_values()
 
-    def _leave(self) -> None:
+    def _release_values(self) -> None:
         """Release values that no pane shows any more."""
         before, targets = self._shown, [pane.target for pane in self.panes]
         self._shown = {target.value for target in targets if target is not None and target.value is not None}
@@ -99,7 +99,7 @@ class TensorPanel(Panel):
             self.unpin(pinned[0])
         pane = self._add_pane(pinned=True)
         pane.pin_wanted.connect(lambda: self.unpin(pane))
-        pane.options.take(self.pane.options)
+        pane.options.copy_from(self.pane.options)
         pane.show_targets([target])
         pane.show_slice(self.pane.slices.slice)
         if self.pane.view is not None:
@@ -107,13 +107,13 @@ class TensorPanel(Panel):
         if self.pane.mode_box.currentIndex():
             pane.choose_mode(self.pane.mode_box.currentIndex())
         self.splitter.setSizes([1] * self.splitter.count())
-        self._leave()
+        self._release_values()
 
     def unpin(self, pane: TensorPane) -> None:
         """Close a pinned copy."""
         pane.setParent(None)
         pane.deleteLater()
-        self._leave()
+        self._release_values()
 
     def _link_slice(self, source: TensorPane, which: TensorSlice) -> None:
         for pane in self.panes:

@@ -118,7 +118,7 @@ class StatisticsPane(QScrollArea):
     def _blank(self, note: str) -> None:
         self._slow.stop()
         self._show_rows([])
-        self._tell(note)
+        self._set_note(note)
         self.histogram.hide()
         self.logarithmic.hide()
 
@@ -132,13 +132,13 @@ class StatisticsPane(QScrollArea):
         note = ""
         if found.sampled:
             note = f"Percentiles, distinct values and histogram are of {number_text(found.sampled)} sampled elements."
-        self._tell(note)
+        self._set_note(note)
 
     def add_note(self, text: str) -> None:
         """Add a remark below the numbers."""
-        self._tell(" ".join(part for part in (self.note, text) if part))
+        self._set_note(" ".join(part for part in (self.note, text) if part))
 
-    def _tell(self, note: str) -> None:
+    def _set_note(self, note: str) -> None:
         self._note.setText(note)
         self._note.setVisible(bool(note))
 
@@ -176,12 +176,12 @@ class _Line:
         name, text, index = row or ("", "", None)
         self._index = index or ()
         where = str(list(self._index)) if index else ""
-        _tell(self._name, name, name)
-        _tell(self._value, text, f"{name}: {text}")
-        _tell(self._where, f'at <a href="#">{where}</a>' if where else "", f"{name} is at {where}")
+        _set_label(self._name, name, name)
+        _set_label(self._value, text, f"{name}: {text}")
+        _set_label(self._where, f'at <a href="#">{where}</a>' if where else "", f"{name} is at {where}")
 
 
-def _tell(label: QLabel, text: str, accessible: str) -> None:
+def _set_label(label: QLabel, text: str, accessible: str) -> None:
     """Set a label's text and accessible name; an empty one takes no room."""
     if accessible != label.accessibleName():
         label.setText(text)

@@ -220,9 +220,9 @@ class TensorTable(QTableView):
             self._copying.cancel()  # it would replace what was copied since
         read = self.cells.texts(top, left, chosen)
         if self.cells.instant:
-            _put(block_source(read()))
+            _copy(block_source(read()))
         else:
-            self._copying = self._tasks.start("Copying", lambda _: block_source(read()), done=_put)
+            self._copying = self._tasks.start("Copying", lambda _: block_source(read()), done=_copy)
 
     def paste(self) -> None:
         """Paste the clipboard at the beginning of the selection."""
@@ -276,7 +276,7 @@ class TensorTable(QTableView):
             self.scrollTo(cell, QAbstractItemView.ScrollHint.PositionAtCenter)
 
 
-def _put(text: str) -> None:
+def _copy(text: str) -> None:
     QGuiApplication.clipboard().setText(text.encode("utf-8", "replace").decode("utf-8"))
 
 

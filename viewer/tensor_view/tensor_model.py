@@ -198,7 +198,7 @@ class TensorTableModel(QAbstractTableModel):
         if block is None:
             if key in self._blocks:
                 return False, None
-            block = self._ask(key)
+            block = self._read_block(key)
             if block is None:
                 return False, None
         return True, block[row % _BLOCK, column % _BLOCK]
@@ -225,7 +225,7 @@ class TensorTableModel(QAbstractTableModel):
         """Whether reading does not wait for a file."""
         return self._reader is None or self._reader.instant
 
-    def _ask(self, key: tuple[int, int]) -> NDArray[Any] | None:
+    def _read_block(self, key: tuple[int, int]) -> NDArray[Any] | None:
         """Read a block now when it is in memory; else have it read."""
         reader, which = self._reader, self.slice
         assert reader is not None

@@ -102,7 +102,7 @@ class ViewOptions(QWidget):
         query.setVisible(is_lone)
         key.setVisible(is_lone)
 
-    def take(self, other: ViewOptions) -> None:
+    def copy_from(self, other: ViewOptions) -> None:
         """Copy the options of another bar."""
         self.same_range.setChecked(other.same_range.isChecked())
         self.log.setChecked(other.log.isChecked())

@@ -45,7 +45,7 @@ def close_what_opened(window):
     for kind in (ChoicePopup, QDialog, QMenu, RenameField):
         for widget in window.findChildren(kind):
             if isinstance(widget, RenameField):
-                widget.leave()
+                widget.close_field()
             elif widget.isVisible():
                 widget.close()
 

@@ -222,7 +222,7 @@ class Trials:
         for kind in (ChoicePopup, QDialog, QMenu, RenameField):
             for widget in window.findChildren(kind):
                 if isinstance(widget, RenameField):
-                    widget.leave()
+                    widget.close_field()
                 elif widget.isVisible():
                     widget.close()
         for other in [other for other in window.tabs() if other is not self.tab]:

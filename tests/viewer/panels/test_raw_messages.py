@@ -394,7 +394,7 @@ def test_an_edit_while_the_messages_are_read_begins_anew(qtbot, wide):
     wide.model.modelReset.connect(lambda: read.append(cell(wide, (*GRAPH, ("name", 0))).data()))
     with document.edit("Rename") as edit:
         edit.do(SetField(document.model.graph, "name", "second"))
-    wide._begin()
+    wide._start_encoding()
     with document.edit("Rename") as edit:
         edit.do(SetField(document.model.graph, "name", "third"))
     qtbot.waitUntil(lambda: bool(read))

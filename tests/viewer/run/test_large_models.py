@@ -76,7 +76,7 @@ def numbers_matching(workspace, path):
     """Begin to match a number for each node with the nodes; the file of numbers has been read."""
     path.write_text(json.dumps({f"v{number}": number for number in range(COUNT)} | {"other": 0.5}))
     overlays = workspace.runs.overlays
-    overlays.take(path, read_numbers(path))
+    overlays.set_numbers(path, read_numbers(path))
     assert not overlays.numbers, "the window does not wait for it"
     return overlays
 
@@ -122,7 +122,7 @@ def test_a_file_without_a_name_of_a_node_leaves_the_colours(qtbot, ran, tmp_path
     overlays = ran.runs.overlays
     overlays.choose("size")
     qtbot.waitUntil(lambda: bool(overlays.numbers), timeout=30_000)
-    overlays.take(tmp_path / "none.json", OverlayFile({"nobody": 1.0}))
+    overlays.set_numbers(tmp_path / "none.json", OverlayFile({"nobody": 1.0}))
     qtbot.waitUntil(lambda: overlays.kind == "size", timeout=30_000)
     qtbot.waitUntil(lambda: overlays.title == TITLES["size"], timeout=30_000)
     assert len(overlays.numbers) == COUNT

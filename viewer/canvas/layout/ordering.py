@@ -362,7 +362,7 @@ def arrange(graph: Layered, progress: Progress) -> tuple[Index, int]:
             break
     best = runs[0]
     for run in runs[1:]:
-        best.take(run.best, run.gaps)
+        best.adopt(run.best, run.gaps)
     best.improve(rounds, first_down=True)
     return best.best, best.fewest
 
@@ -426,7 +426,7 @@ class _Run:
             self.progress.check()
             self.order.exchange()
             gaps = self.order.exchange_runs(self.order.crossings())
-            if not self.take(self.order.snapshot(), gaps):
+            if not self.adopt(self.order.snapshot(), gaps):
                 break
 
     def improve(self, rounds: int, first_down: bool) -> None:
@@ -448,9 +448,9 @@ class _Run:
                 if gaps.sum() > _WORTHWHILE * before.sum():
                     break
             self.turn += 1
-            stale = 0 if self.take(order.snapshot(), gaps) else stale + 1
+            stale = 0 if self.adopt(order.snapshot(), gaps) else stale + 1
 
-    def take(self, other: Index, gaps: Index) -> bool:
+    def adopt(self, other: Index, gaps: Index) -> bool:
         """Adopt another order wherever it is better; whether it was anywhere.
 
         Between two ranks that both orders arrange alike, either may be followed: a deep graph is put together from

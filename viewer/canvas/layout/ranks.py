@@ -151,7 +151,7 @@ def narrow(graph: Digraph, rank: Index, width: Real, limit: float) -> Index:
         v = ready.pop()
         own = tight[v]
         before = [p for p in predecessors[v] if not is_source[p]]
-        final[v] = rows.take(max((final[p] + own - tight[p] for p in before), default=own), size[v], step[v])
+        final[v] = rows.find_room(max((final[p] + own - tight[p] for p in before), default=own), size[v], step[v])
         for w in reversed(successors[v]):
             waiting[w] -= 1
             if not waiting[w]:
@@ -169,7 +169,7 @@ class _Rows:
         self.used: dict[int, float] = {}
         self.onward: dict[int, int] = {}  # a full rank and its replacement
 
-    def take(self, rank: int, size: float, step: int) -> int:
+    def find_room(self, rank: int, size: float, step: int) -> int:
         """Find room in this rank or, by so many ranks at a time, in one below."""
         rank = self._follow(rank)
         while self.used.get(rank, 0.0) + size > self.limit and self.used.get(rank):

@@ -83,11 +83,11 @@ class Minimap(QWidget):
         part = _PART * size.width() * size.height() / max(self._surface.width() * self._surface.height(), 1)
         if part > 1:
             size /= sqrt(part)
-        self._stand(self.size() if size == self._full else size, self._corner)
+        self._move_to(self.size() if size == self._full else size, self._corner)
         self._full = size
         self._follow()
 
-    def _stand(self, size: QSize, corner: tuple[int, int]) -> None:
+    def _move_to(self, size: QSize, corner: tuple[int, int]) -> None:
         self._corner = corner
         self.setGeometry(self._spot(size, corner))
 
@@ -95,7 +95,7 @@ class Minimap(QWidget):
         room = self._surface.size() - size - QSize(2 * _MARGIN, 2 * _MARGIN)
         return QRect(QPoint(_MARGIN + corner[0] * room.width(), _MARGIN + corner[1] * room.height()), size)
 
-    def _come(self) -> None:
+    def _find_position(self) -> None:
         """Stand where it covers nothing; else at least no label and no button; else nowhere."""
         self._room = self._surface.size()
         sizes = [size for scale in _SCALES if min((size := self._full * scale).toTuple()) >= _LEAST]
@@ -103,7 +103,7 @@ class Minimap(QWidget):
         self._is_crowded = not spots
         if spots:
             free = (spot for spot in spots if not self._covers_boxes(self._spot(*spot)))
-            self._stand(*next(free, spots[0]))
+            self._move_to(*next(free, spots[0]))
         self._look_below()
 
     def _settle(self) -> None:
@@ -114,7 +114,7 @@ class Minimap(QWidget):
         if self._surface.scene is None or self.underMouse() or not self._is_useful():
             return
         if self._is_crowded or self._room != self._surface.size() or self._is_in_the_way(self.size(), self._corner):
-            self._come()
+            self._find_position()
             self.setVisible(not self._is_crowded)
         else:
             self._look_below()
@@ -146,7 +146,7 @@ class Minimap(QWidget):
         """Repaint together with the surface: repainted alone, it would paint all below it twice."""
         visible = self._is_useful()
         if visible and self.isHidden() and not self._is_crowded:
-            self._come()
+            self._find_position()
         self._rest.start()
         self.setVisible(visible and not self._is_crowded)
 

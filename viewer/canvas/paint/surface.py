@@ -257,7 +257,7 @@ class Surface(QWidget):
 
     def centre_on(self, x: float, y: float) -> None:
         """Centre on a point of the scene."""
-        self.put(x, y, self.width() / 2, self.height() / 2)
+        self.scroll_to(x, y, self.width() / 2, self.height() / 2)
 
     def centre_at(self, scale: float, x: float, y: float) -> None:
         """Centre on a point of the scene, at a scale."""
@@ -265,9 +265,9 @@ class Surface(QWidget):
         self.centre_on(x, y)
         self.zoom_changed.emit(scale)
 
-    def put(self, scene_x: float, scene_y: float, x: float, y: float) -> None:
+    def scroll_to(self, scene_x: float, scene_y: float, x: float, y: float) -> None:
         """Scroll so that a point of the scene is at a point of the widget."""
-        self.viewport.put(scene_x, scene_y, x, y)
+        self.viewport.scroll_to(scene_x, scene_y, x, y)
         self._moved()
 
     @property
@@ -286,12 +286,14 @@ class Surface(QWidget):
         if scene.drawing.options.direction == "down":
             viewport.scale = scale or min(max((self.width() - 48) / max(scene.width, 1.0), READABLE), 1.0)
             room = self.width() / viewport.scale
-            viewport.put(_middle(left + width / 2, scene.bounds[0], scene.bounds[2], room), top, self.width() / 2, 32.0)
+            viewport.scroll_to(
+                _middle(left + width / 2, scene.bounds[0], scene.bounds[2], room), top, self.width() / 2, 32.0
+            )
         else:
             viewport.scale = scale or min(max((self.height() - 48) / max(scene.height, 1.0), READABLE), 1.0)
             room = self.height() / viewport.scale
             middle = _middle(top + height / 2, scene.bounds[1], scene.bounds[3], room)
-            viewport.put(left, middle, 32.0, self.height() / 2)
+            viewport.scroll_to(left, middle, 32.0, self.height() / 2)
         self._moved()
         self.zoom_changed.emit(viewport.scale)
 

@@ -66,7 +66,7 @@ class Viewport:
         """Part of the scene below a rectangle of the widget."""
         return *self.to_scene(rect.left(), rect.top()), *self.to_scene(rect.right(), rect.bottom())
 
-    def put(self, scene_x: float, scene_y: float, x: float, y: float) -> None:
+    def scroll_to(self, scene_x: float, scene_y: float, x: float, y: float) -> None:
         """Move so that a point of the scene is at a point of the widget."""
         self.x = round(scene_x * self.device_scale - x * self.ratio)
         self.y = round(scene_y * self.device_scale - y * self.ratio)
@@ -75,7 +75,7 @@ class Viewport:
         """Set the scale; the point of the scene at a point of the widget stays there."""
         scene_x, scene_y = self.to_scene(x, y)
         self.scale = scale
-        self.put(scene_x, scene_y, x, y)
+        self.scroll_to(scene_x, scene_y, x, y)
 
     def fitting(self, area: Area, margin: float, taken: tuple[float, float] = (0.0, 0.0)) -> float:
         """The largest scale at which an area fits; `taken` are px that something takes at the left and below."""
@@ -89,7 +89,7 @@ class Viewport:
         left, top, right, bottom = area
         self.scale = min(self.fitting(area, margin, taken), NATURAL)
         middle = (self.width + taken[0]) / 2, (self.height - taken[1]) / 2
-        self.put((left + right) / 2, (top + bottom) / 2, *middle)
+        self.scroll_to((left + right) / 2, (top + bottom) / 2, *middle)
 
     def keep_near(self, area: Area, rest: float = 48.0) -> None:
         """Clamp the origin so that some of an area stays in view."""

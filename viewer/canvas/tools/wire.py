@@ -168,12 +168,12 @@ class WireTool(Tool):
     def _refusal(self, node: Node) -> str:
         """Return why the value must not feed a node. Everything above the value is found once per drag."""
         if node.graph is None or not is_visible(self.value, node.graph):
-            return _told(why_not_connect(node, self.value))
+            return _label_text(why_not_connect(node, self.value))
         if self._above is None:
             producer = self.value.producer
             self._above = set() if producer is None else nodes_upstream([producer], self.value.graph)
         anchor = ancestor_in(node, self.value.graph) if self.value.graph is not None else None
-        return _told(why_not_connect(node, self.value)) if anchor in self._above else ""
+        return _label_text(why_not_connect(node, self.value)) if anchor in self._above else ""
 
     def _shape_differs(self, node: Node, index: int) -> str:
         """Return whether the value has another shape than the one it would replace."""
@@ -205,14 +205,16 @@ class WireTool(Tool):
         if len(indices) == 1:
             return self._input(node, indices[0])
         names = ", ".join(display(input_name(node, index), 20) for index in indices[:4])
-        return WireTarget(f"{self._verb} {display(node.title, 40)}: choose {names}", partial(self._ask, node, indices))
+        return WireTarget(
+            f"{self._verb} {display(node.title, 40)}: choose {names}", partial(self._show_input_menu, node, indices)
+        )
 
     def _source(self, value: Value) -> WireTarget:
         assert self.taken is not None
         node, index = self.taken
         if value is self.value:
             return WireTarget("No change")
-        reason = _told(why_not_connect(node, value))
+        reason = _label_text(why_not_connect(node, value))
         if reason:
             return WireTarget(reason, refused=True)
         doubt = misfit(self.view.workspace, node, index, value)
@@ -285,7 +287,7 @@ class WireTool(Tool):
         title = f"Disconnect {display(self.value.name, 40)} from {display(node.title, 40)}"
         self._edit(title, lambda edit: disconnect(edit, node, index))
 
-    def _ask(self, node: Node, indices: list[int]) -> None:
+    def _show_input_menu(self, node: Node, indices: list[int]) -> None:
         """Open a menu of several inputs beside the pointer."""
         menu = QMenu(self.view)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -454,7 +456,7 @@ class WireTool(Tool):
         return self.view.workspace.types.type_of(self.value)
 
 
-def _told(reason: str) -> str:
+def _label_text(reason: str) -> str:
     """A reason, which may name things of the file, as a label may show it."""
     return display(reason, 240)
 

@@ -268,7 +268,7 @@ def test_a_label_is_found_wherever_it_is_written(show, small, ratio, is_written)
 @pytest.mark.parametrize("ratio", [1.0, 1.25, 1.5, 2.0])
 def test_a_viewport_maps_there_and_back_at_any_ratio(ratio):
     viewport = Viewport(width=801, height=603, ratio=ratio, scale=0.73)
-    viewport.put(1000, 2000, 400, 300)
+    viewport.scroll_to(1000, 2000, 400, 300)
     assert viewport.to_scene(*viewport.to_widget(123.0, 456.0)) == pytest.approx((123, 456))
     assert viewport.to_widget(1000, 2000) == pytest.approx((400, 300), abs=1)
     under = viewport.to_scene(77, 88)
