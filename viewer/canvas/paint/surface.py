@@ -27,7 +27,7 @@ from onnx_workbench.viewer.canvas.paint.overlay import LEGEND_MARGIN, group_name
 from onnx_workbench.viewer.canvas.paint.painter import ROWS_FROM, ScenePainter
 from onnx_workbench.viewer.canvas.paint.viewport import LARGEST, Viewport
 from onnx_workbench.viewer.canvas.scene.coloring import Coloring
-from onnx_workbench.viewer.canvas.scene.edge_labels import MARGIN, EdgeLabels
+from onnx_workbench.viewer.canvas.scene.edge_labels import LABEL_REACH, MARGIN, EdgeLabels
 from onnx_workbench.viewer.canvas.scene.scene import REACH, Hit, Moved, Scene
 from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
 from onnx_workbench.viewer.core.edge_notes import NoteOf, no_note
@@ -122,9 +122,9 @@ class Surface(QWidget):
         if edges := list(edges):
             self.labels.forget(edges)
             self.labels_changed.emit()
-            starts, reach = scene.layout.route_starts, self.labels.reach
+            starts = scene.layout.route_starts
             ends = scene.layout.route_points[[*starts[edges], *(starts[1:][edges] - 1)]].tolist()
-            areas += [(x - reach, y - MARGIN, x + reach, y + MARGIN) for x, y in {(x, y) for x, y in ends}]
+            areas += [(x - LABEL_REACH, y - MARGIN, x + LABEL_REACH, y + MARGIN) for x, y in {(x, y) for x, y in ends}]
         self._repaint_areas(areas)
 
     def repaint_moved(self, boxes: Iterable[int], moved: Moved, edges: Iterable[int]) -> None:

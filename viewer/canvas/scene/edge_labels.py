@@ -26,6 +26,8 @@ _TURN = 4.0  # by how much more a line turns to one side than to the other for i
 _WIDEST = 190.0
 #: Labels without a note reach this far from where their edge starts: how far around an area to look for them.
 MARGIN = _WIDEST + 30
+#: How far along a rank labels may change with one of them, and with its note: a longer one makes neighbours shorter.
+LABEL_REACH = 3 * MARGIN
 
 _T = np.linspace(0.0, 1.0, 17)[:, None]
 #: [17, 4] weights of the control points of a cubic piece at points along it
@@ -73,7 +75,6 @@ class EdgeLabels:
         self._decided: dict[int, EdgeLabel | None] = {}  # as it is shown; None: there is no room
         model = scene.drawing.graph.model
         self._is_down = scene.drawing.options.direction == "down"
-        self._has_notes = False
         self._is_spread = model is not None and bool(model.configurations)
         self._count = len(scene.drawing.edges)
         self._spots, self._grid = scene.label_spots
@@ -86,13 +87,6 @@ class EdgeLabels:
             self._placed.pop(edge, None)
             self._placed.pop(edge + self._count, None)
         self._decided.clear()
-
-    @property
-    def reach(self) -> float:
-        """Return how far around an edge's start labels may change with its own: a longer one makes neighbours
-        shorter.
-        """
-        return 3 * MARGIN if self._has_notes else MARGIN
 
     def in_rect(self, left: float, top: float, right: float, bottom: float) -> list[EdgeLabel]:
         """Return the labels that may reach into an area; a large one is searched tile by tile."""
@@ -183,7 +177,6 @@ class EdgeLabels:
         plain = EdgeLabel(edge, edge, box, text, self._clear_box(edge, points, width)) if text else None
         if note is None:
             return plain
-        self._has_notes = True
         alone = note_width(note, self._measure)
         short = EdgeLabel(edge, edge, box, "", self._clear_box(edge, points, alone), note, short=plain)
         if not text:

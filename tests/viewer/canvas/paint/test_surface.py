@@ -23,6 +23,7 @@ from onnx_workbench.viewer.canvas.scene.coloring import by_heat, by_key, device_
 from onnx_workbench.viewer.canvas.scene.drawing import HEADER
 from onnx_workbench.viewer.canvas.scene.edge_labels import EdgeLabels
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
+from onnx_workbench.viewer.core.edge_notes import EdgeNote
 from onnx_workbench.viewer.style.theme import theme
 from tests.viewer.canvas.graphs import Graphs, long_chain, settle
 from tests.viewer.canvas.painting import finish_painting, is_painted
@@ -472,3 +473,20 @@ def test_highlighted_edges_strike_through_no_title_of_an_opened_body(qtbot, show
     assert title.width() > 40
     assert difference(plain.copy(title), marked.copy(title)) == 0
     assert difference(plain, marked) > 20
+
+
+def test_the_first_note_of_a_run_is_painted_whole(show, small):
+    SetField(small.values["c"], "type", TensorType(ElementType.FLOAT, Shape(("a_long_name",) * 4))).apply()
+    view = show(small.model())
+    view.minimap.set_wanted(False)
+    view.zoom_to(1.0)
+    finish_painting(view)
+    view.grab()
+    note = EdgeNote("−12345.67 … 98765.43")
+    view.workspace.highlights.note_of = lambda value: note if value is small.values["c"] else None
+    view.workspace.highlights.notes_changed.emit({small.values["c"]})
+    finish_painting(view)
+    part = image(view)
+    view.workspace.highlights.notes_changed.emit(None)
+    finish_painting(view)
+    assert difference(part, image(view)) == 0

@@ -11,7 +11,7 @@ from onnx_workbench.viewer.canvas.layout import layout
 from onnx_workbench.viewer.canvas.paint.fonts import canvas_fonts
 from onnx_workbench.viewer.canvas.scene.builder import build
 from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions, Kind
-from onnx_workbench.viewer.canvas.scene.edge_labels import MARGIN, EdgeLabels
+from onnx_workbench.viewer.canvas.scene.edge_labels import LABEL_REACH, MARGIN, EdgeLabels
 from onnx_workbench.viewer.canvas.scene.node_text import short_type
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
 from onnx_workbench.viewer.core.edge_notes import EdgeNote
@@ -66,7 +66,7 @@ def test_a_label_stays_within_the_reach_that_is_painted_anew_when_it_changes(sma
     for label in labels.in_rect(*scene.bounds):
         x, y = scene.layout.route_points[scene.layout.route_starts[label.edge]].tolist()
         left, top, width, height = label.rect
-        reach = labels.reach if note is not None else MARGIN
+        reach = LABEL_REACH if note is not None else MARGIN
         assert x - reach <= left < left + width <= x + reach
         assert y - MARGIN <= top < top + height <= y + MARGIN
 
