@@ -95,7 +95,11 @@ def _recent(number: int, context: MenuContext) -> Path | None:
 
 def _recent_label(number: int, context: MenuContext) -> str:
     path = _recent(number, context)
-    return "" if path is None else f"&{number}  {display(path.name, 60).replace('&', '&&')}"
+    if path is None:
+        return ""
+    is_alone = sum(Path(file).name == path.name for file in context.recent_files) == 1
+    name = path.name if is_alone else f"{path.parent.name}/{path.name}"
+    return f"&{number}  {display(name, 60).replace('&', '&&')}"
 
 
 def _open_recent(number: int, context: MenuContext) -> None:

@@ -70,6 +70,14 @@ def test_recent_files_open_from_the_list_and_by_key(window, qtbot, write_model):
     assert window.tab.path == second
 
 
+def test_recent_files_of_the_same_name_are_listed_with_their_folders(window, tmp_path):
+    for path in ("bert/model.onnx", "ocr/model.onnx", "ocr/other.onnx"):
+        window.settings.add_recent_file(tmp_path / path)
+    window.actions_binding.refresh()
+    texts = [window.actions_binding.qaction(f"file.recent.{number}").text() for number in (1, 2, 3)]
+    assert texts == ["&1  other.onnx", "&2  ocr/model.onnx", "&3  bert/model.onnx"]
+
+
 def test_dropped_files_open(window, qtbot, write_model):
     paths = [write_model("a.onnx"), write_model("b.onnx")]
     data = QMimeData()
