@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from onnx_workbench.exec.inputs.recipe import Recipe
     from onnx_workbench.model.history.document import Document
 
-#: What may be asked for: every value, only the outputs, or names and Value objects.
+#: What to compute: every value, only the outputs, or names and Value objects.
 Wanted = Literal["all", "outputs"] | Iterable[str | Value]
 
 
-class RunQuestion(TypedDict, total=False):
+class RunArguments(TypedDict, total=False):
     """Options of a run beside its inputs."""
 
     values: Wanted  # what to compute and keep; "all" by default
@@ -43,8 +43,8 @@ class RunQuestion(TypedDict, total=False):
     fresh: bool  # recompute everything
 
 
-class Runs:
-    """Base of sessions: turns the model and the options into a request.
+class SessionBase:
+    """Base class of sessions: snapshots the model and makes requests from the arguments of a run.
 
     `request` reads the model, so it belongs on the thread that owns it; `run` is `request` and performing it.
     """
@@ -55,7 +55,7 @@ class Runs:
         self.snapshots = SnapshotCache(self.model, graph)
         self._taken: tuple[int, ModelSnapshot] | None = None  # for which revision of the document
         self.memory_limit: int | None = None  # bytes of inputs, weights and values; None: most of the machine's memory
-        self.keep: Wanted = "all"  # what a run keeps that is not asked for certain values
+        self.keep: Wanted = "all"  # what a run keeps when its arguments do not say
         self._preparing = threading.RLock()  # a background reader may prepare for a request of another thread
 
     @property
@@ -63,7 +63,7 @@ class Runs:
         """The graph that is run."""
         return self.snapshots.graph or self.model.graph
 
-    def request(self, feeds: Mapping[Any, Any] | None = None, **asked: Unpack[RunQuestion]) -> Request:
+    def request(self, feeds: Mapping[Any, Any] | None = None, **arguments: Unpack[RunArguments]) -> Request:
         """Return the argument of `perform` and `steps`: the current model, and values for the inputs by name or
         Value.
 
@@ -71,19 +71,19 @@ class Runs:
         0.6 µs per node, the first time 8 µs, see `prepare`; without one nothing.
         """
         snapshot = self.prepare()
-        until, max_tensor = asked.get("until"), asked.get("max_tensor")
+        until, max_tensor = arguments.get("until"), arguments.get("max_tensor")
         options = RunOptions(
-            values=wanted_keys(asked.get("values", self.keep)),
-            until=None if until is None else (asked.get("path", ()), until.id),
-            seed=asked.get("seed", 0),
+            values=wanted_keys(arguments.get("values", self.keep)),
+            until=None if until is None else (arguments.get("path", ()), until.id),
+            seed=arguments.get("seed", 0),
             max_tensor=value_limit() if max_tensor is None else max_tensor,
-            memory_limit=asked.get("memory_limit") or self.memory_limit,
-            time_limit=asked.get("time_limit"),
-            fresh=asked.get("fresh", False) or bool(asked.get("breakpoints")),
-            watched=bool(asked.get("breakpoints")),
+            memory_limit=arguments.get("memory_limit") or self.memory_limit,
+            time_limit=arguments.get("time_limit"),
+            fresh=arguments.get("fresh", False) or bool(arguments.get("breakpoints")),
+            watched=bool(arguments.get("breakpoints")),
         )
         given = feeds_by_id(self.graph, feeds or {})
-        conditions = tuple(compile_breakpoint(b, self.model) for b in asked.get("breakpoints", ()))
+        conditions = tuple(compile_breakpoint(b, self.model) for b in arguments.get("breakpoints", ()))
         return Request(snapshot, given, options, conditions)
 
     @property
@@ -103,7 +103,7 @@ class Runs:
             return snapshot
 
 
-class Session(Runs):
+class Session(SessionBase):
     """Runs one graph of a model in this process and remembers what it computed.
 
     A later run computes only what an edit or another feed changed. `budget` is how many bytes of values are kept
@@ -140,13 +140,13 @@ class Session(Runs):
         *,
         progress: Progress = SILENT,
         observer: Observer | None = None,
-        **asked: Unpack[RunQuestion],
+        **arguments: Unpack[RunArguments],
     ) -> RunResult:
         """Run with values for the inputs; takes what `request` takes. Failures and limits are in the result.
 
         ModelError when an input that is needed is not given, or when `values` names one that does not exist.
         """
-        return self.perform(self.request(feeds, **asked), progress=progress, observer=observer)
+        return self.perform(self.request(feeds, **arguments), progress=progress, observer=observer)
 
     def perform(self, request: Request, *, progress: Progress = SILENT, observer: Observer | None = None) -> RunResult:
         """Perform a request, to the first breakpoint or the end."""
@@ -160,11 +160,11 @@ class Session(Runs):
         *,
         progress: Progress = SILENT,
         observer: Observer | None = None,
-        **asked: Unpack[RunQuestion],
+        **arguments: Unpack[RunArguments],
     ) -> Stepper:
         """A run to go through node by node, from a request or from what `request` takes. Constants are computed now."""
         if not isinstance(request, Request):
-            request = self.request(request, **asked)
+            request = self.request(request, **arguments)
         stepper = self.engine.start(request, progress=progress, observer=observer)
         stepper.node_of = self.snapshots.nodes.get
         return stepper

@@ -20,7 +20,7 @@ from onnx_workbench.exec.inspect.compare import ValueDifference, compare_values,
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.kernels.threads import allowed_cores
 from onnx_workbench.exec.results.run_result import RunResult
-from onnx_workbench.exec.session import Runs
+from onnx_workbench.exec.session import SessionBase
 from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
 from onnx_workbench.exec.worker.snapshot_protocol import SnapshotReceiver, SnapshotSender
 from onnx_workbench.model import extensions
@@ -214,7 +214,7 @@ def _comparison(
 ) -> _Comparison:
     sides = []
     for model in (before, after):
-        session = Runs(model)
+        session = SessionBase(model)
         snapshot = session.prepare()
         sides.append(_Side(snapshot, {v.name: (v.id, v.type) for v in model.graph.inputs}))
     graph = (feeding or before).graph

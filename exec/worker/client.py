@@ -23,7 +23,7 @@ from onnx_workbench.exec.results.node_table import Failure, NodeResult, NodeTabl
 from onnx_workbench.exec.results.run_result import RunNumber, RunResult
 from onnx_workbench.exec.results.slot_map import LoopKey, Path, SlotMap, Steps, ValueKey
 from onnx_workbench.exec.results.values import MISSING
-from onnx_workbench.exec.session import RunQuestion, Runs
+from onnx_workbench.exec.session import RunArguments, SessionBase
 from onnx_workbench.exec.worker.process import Process, WorkerDied, raise_answer
 from onnx_workbench.exec.worker.result_protocol import ResultTables
 from onnx_workbench.exec.worker.snapshot_protocol import same_ends
@@ -49,7 +49,7 @@ _NOTHING = ModelSnapshot(0, GraphSnapshot(0, 0, "", (), (), (), (), (), ()), {},
 _number_of = attrgetter("node")
 
 
-class WorkerSession(Runs):
+class WorkerSession(SessionBase):
     """Session that runs one graph of a model in a worker process. `start` warms it up; `close` ends it.
 
     `request` belongs on the thread that owns the model; `perform`, and reading values of results, on any thread that
@@ -124,10 +124,10 @@ class WorkerSession(Runs):
         *,
         progress: Progress = SILENT,
         observer: Any = None,
-        **asked: Unpack[RunQuestion],
+        **arguments: Unpack[RunArguments],
     ) -> RunResult:
         """Run with values for the inputs; takes what `request` takes. See Session.run."""
-        return self.perform(self.request(feeds, **asked), progress=progress, observer=observer)
+        return self.perform(self.request(feeds, **arguments), progress=progress, observer=observer)
 
     def perform(self, request: Request, *, progress: Progress = SILENT, observer: Any = None) -> RunResult:
         """Perform a request; `observer` gets a NodeTable of the nodes that have just finished.
@@ -145,11 +145,11 @@ class WorkerSession(Runs):
         progress: Progress = SILENT,
         observer: Any = None,
         stepping: bool = True,
-        **asked: Unpack[RunQuestion],
+        **arguments: Unpack[RunArguments],
     ) -> RemoteStepper:
         """A run to go through node by node; see Session.steps."""
         if not isinstance(request, Request):
-            request = self.request(request, **asked)
+            request = self.request(request, **arguments)
         return RemoteStepper(self, request, progress, observer, stepping=stepping)
 
     @property
