@@ -223,6 +223,7 @@ class RunController(QObject):
             self.breakpoints.awake,
             self.inputs.max_tensor or None,
             self.inputs.time_limit or None,
+            self.inputs.outputs_only,
             feeds=self._feeds[1] if self._feeds is not None and self._feeds[0] == recipe.signature else None,
         )
         self._start_task(run, self._run_model)

@@ -62,6 +62,7 @@ class RunInputs(QObject):
         self.seed = 0
         self.max_tensor = 0  # bytes of a single value; 0: half of the machine's memory
         self.time_limit = 0.0  # seconds; 0: none
+        self.outputs_only = False  # other values are freed after their last use
         self.data_set: Path | None = None
         self.given: dict[str, Any] = {}  # values of a saved run, by name; they come before the sources
         self._given_stamp = 0
@@ -143,6 +144,12 @@ class RunInputs(QObject):
         self.max_tensor = self.max_tensor if memory is None else memory
         self.time_limit = self.time_limit if time is None else time
         self._notify()
+
+    def set_outputs_only(self, outputs_only: bool) -> None:
+        """Choose whether a run keeps the outputs alone, or all values."""
+        if outputs_only != self.outputs_only:
+            self.outputs_only = outputs_only
+            self._notify()
 
     def set_data_set(self, folder: Path | None) -> None:
         """Set all inputs from a folder of test data, or reset them to their sources."""
@@ -226,6 +233,7 @@ class RunInputs(QObject):
             "seed": self.seed,
             "memory": self.max_tensor,
             "time": self.time_limit,
+            "outputs only": self.outputs_only,
             "data set": str(self.data_set or ""),
         }
         self._workspace.settings.set(option, json.dumps(content))
@@ -240,6 +248,7 @@ class RunInputs(QObject):
             self.seed = int(content.get("seed", 0))
             self.max_tensor = max(0, int(content.get("memory", 0)))
             self.time_limit = max(0.0, float(content.get("time", 0.0)))
+            self.outputs_only = bool(content.get("outputs only", False))
             folder = Path(content.get("data set") or "")
             self.data_set = folder if content.get("data set") and folder.is_dir() else None
         except (ValueError, TypeError, AttributeError, KeyError):

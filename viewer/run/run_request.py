@@ -31,8 +31,10 @@ def make_request(run: RunTask, document: Document, progress: Progress) -> Reques
     stops = (Breakpoint(condition=options.sought),) if options.sought else run.breakpoints
     if options.behind is not None:
         stops += tuple(Breakpoint(value=value) for value in options.behind.outputs[:1] if value is not None)
+    is_whole = until is None and not stops and not options.stepping
     request = session.request(
         run.feeds,
+        values="outputs" if run.outputs_only and is_whole else "all",
         seed=run.recipe.seed,
         max_tensor=run.max_tensor,
         time_limit=run.time_limit,

@@ -73,6 +73,7 @@ class RunTask:
     breakpoints: tuple[Breakpoint, ...] = ()
     max_tensor: int | None = None  # bytes of a single value
     time_limit: float | None = None  # seconds
+    outputs_only: bool = False  # keep only the outputs, unless it stops on the way
     feeds: Mapping[str, Any] | None = None  # once they were made
     revision: int = 0  # of the document, when its snapshot was taken
     task: Task[None] | None = None  # while it computes; GUI thread

@@ -7,6 +7,7 @@ from pathlib import Path
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QKeySequence, QShowEvent
 from PySide6.QtWidgets import (
+    QCheckBox,
     QDoubleSpinBox,
     QFormLayout,
     QFrame,
@@ -231,6 +232,13 @@ class RunPanel(Panel):
         self.time = _TimeSpin()
         for text, spin in (("Seed", self.seed), ("Max tensor size", self.memory), ("Time limit", self.time)):
             layout.addRow(text, spin)
+        self.outputs_only = QCheckBox("Keep outputs only")
+        self.outputs_only.setToolTip(
+            "Other values are freed after their last use: for models whose values do not fit into memory.\n"
+            "A run with breakpoints, step by step or to a node keeps what it computes."
+        )
+        layout.addRow(self.outputs_only)
+        self.outputs_only.toggled.connect(self.inputs.set_outputs_only)
         self.seed.valueChanged.connect(self.inputs.set_seed)
         self.memory.valueChanged.connect(lambda size: self.inputs.set_limits(memory=size * _MEGABYTE))
         self.time.valueChanged.connect(lambda seconds: self.inputs.set_limits(time=seconds))
@@ -260,6 +268,9 @@ class RunPanel(Panel):
         blocked = self.time.blockSignals(True)
         self.time.setValue(inputs.time_limit)
         self.time.blockSignals(blocked)
+        blocked = self.outputs_only.blockSignals(True)
+        self.outputs_only.setChecked(inputs.outputs_only)
+        self.outputs_only.blockSignals(blocked)
 
     def _show_sizes(self) -> None:
         sizes = self.inputs.symbols()

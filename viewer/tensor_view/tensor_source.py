@@ -291,6 +291,11 @@ def _why_nothing(workspace: Workspace, value: Value) -> str:
         return f"Not computed, because {node.because.title or node.because.operator} failed, which it needs."
     if value.graph in results.untaken:
         return "Not computed: the other branch was taken."
+    if node is not None and node.state in RAN and workspace.runs.inputs.outputs_only:
+        return (
+            "Computed, but not kept: runs of this model keep outputs only. Run to its node, or turn off Keep outputs "
+            "only in the Run panel."
+        )
     if node is not None and node.state in RAN:
         return "Computed, but not kept: the run kept only what it ran to. Press Run (F6) to keep all values."
     if workspace.runs.is_paused:

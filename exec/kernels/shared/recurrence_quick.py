@@ -94,7 +94,7 @@ def _lstm(cell: Cell, parts: Array, c: Array) -> tuple[Step, Array]:
     flat = gates.reshape(4 * slices, batch, width)
     products = aligned((2, slices, batch, width), parts.dtype)
     first, second = products
-    one, two, half = (parts.dtype.type(v) for v in (1, 2, 0.5))
+    one, two, half = (np.array(v, parts.dtype) for v in (1, 2, 0.5))  # of no axes: numbers are slower to add
 
     def step(number: int, h: Array, target: Array) -> None:
         np.matmul(h, r, flat)
@@ -132,7 +132,7 @@ def _gru(cell: Cell, parts: Array) -> Step:
     rows = np.empty((batch, hidden), parts.dtype)
     rows_view = rows.reshape(batch, slices, width).transpose(1, 0, 2)
     bias: Any = 0.5 * cell.recurrent_bias.reshape(slices, 1, width) if cell.recurrent_bias is not None else None
-    one, half = parts.dtype.type(1), parts.dtype.type(0.5)
+    one, half = np.array(1, parts.dtype), np.array(0.5, parts.dtype)
 
     def step(number: int, h: Array, target: Array) -> None:
         part = parts[number]

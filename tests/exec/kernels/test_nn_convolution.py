@@ -16,6 +16,7 @@ from onnx_workbench.exec.kernels.onnx.nn import depthwise, strategies, strips
 from onnx_workbench.exec.kernels.onnx.nn.convolution import conv_1, conv_integer_10, prepare_conv, prepare_conv_integer
 from onnx_workbench.exec.kernels.registry import find
 from onnx_workbench.exec.kernels.shared import blas
+from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.kernels.shared.windows import Window, window
 from onnx_workbench.exec.kernels.threads import set_threads
 from tests.exec.kernels.harness import call, check_against, ort_one_node
@@ -162,6 +163,28 @@ def test_bands_of_large_maps_meet(shape: tuple[int, ...]) -> None:
         outs.append(out)
     for out in outs[1:]:
         np.testing.assert_allclose(out, outs[0], atol=2e-6 * np.abs(outs[0]).max())
+
+
+def test_a_kernel_of_many_columns_is_copied_in_bands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shifted copies of the whole map were made at once: far more than a cache holds."""
+    asked: list[int] = []
+
+    def noted(slot: str, shape: tuple[int, ...], dtype: Any) -> Any:
+        found = scratch(slot, shape, dtype)
+        asked.append(found.nbytes)
+        return found
+
+    monkeypatch.setattr(strategies, "scratch", noted)
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((1, 8, 80, 264), np.float32)
+    w = rng.standard_normal((8, 8, 3, 39), np.float32) / 30
+    view = window(x.shape[2:], (3, 39), pads=(1, 19, 1, 19))
+    out, expected = (np.full((1, 8, *view.output), np.nan, np.float32) for _ in range(2))
+    strategies.kw_stack(w, None, view)(x, out)
+    assert len(asked) > 1
+    assert max(asked) < 6 << 20
+    strategies.im2col(w, None, view)(x, expected)
+    np.testing.assert_allclose(out, expected, atol=2e-6 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("has_avx512", [False, True])

@@ -12,7 +12,9 @@ from onnx_workbench.exec.inputs.sources import Constant, File, Random
 from onnx_workbench.model.edits.nodes import rename_node
 from onnx_workbench.model.edits.values import rename_value
 from onnx_workbench.viewer.run import compare
+from onnx_workbench.viewer.run.inputs import RunInputs
 from onnx_workbench.viewer.run_panel.input_row import InputRow
+from onnx_workbench.viewer.tensor_view.tensor_source import TensorCandidate, resolve
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
 from tests.viewer.held import let_readers_end
 from tests.viewer.run.run_actions import idle, node, opened, run, value
@@ -43,6 +45,30 @@ def test_an_array_of_an_archive_is_chosen_for_an_input(window, qtbot, workspace,
     workspace.results.fetch(value(workspace, "x"))
     idle(qtbot, workspace)
     np.testing.assert_array_equal(workspace.results.value_of(value(workspace, "x")), 2 * ones)
+
+
+def test_a_run_keeps_outputs_only(window, qtbot, workspace):
+    panel = window.docks.open("run")
+    output = workspace.model.graph.outputs[0]
+
+    def found(of):
+        workspace.results.fetch(of)
+        idle(qtbot, workspace)
+        return workspace.results.value_of(of)
+
+    panel.outputs_only.click()
+    run(qtbot, workspace)
+    assert found(output) is not None
+    assert found(value(workspace, "c")) is None
+    shown = resolve(workspace, TensorCandidate("c", None, value(workspace, "c")))
+    assert "keep outputs only" in shown.problem
+    assert RunInputs(workspace).outputs_only, "it is remembered for the model"
+    workspace.runs.run_to(node(workspace, "conv"))
+    idle(qtbot, workspace)
+    assert found(value(workspace, "c")) is not None, "a run to a node keeps what it computes"
+    panel.outputs_only.click()
+    run(qtbot, workspace)
+    assert found(value(workspace, "c")) is not None
 
 
 @pytest.fixture

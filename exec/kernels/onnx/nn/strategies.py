@@ -31,6 +31,9 @@ Maker = Callable[[Array, "Array | None", Window], Runner]
 #: Bytes of intermediate values per block, so that the next pass still finds it in the L2 cache.
 L2_BLOCK = 1 << 20
 
+#: Bytes of shifted copies of the input per block: many kernel columns of a large map take far more than a cache holds.
+_STACK_BLOCK = 4 << 20
+
 #: Products with fewer columns are split by rows among threads.
 _FEW_COLUMNS = 256
 
@@ -119,7 +122,8 @@ def kw_stack(w: Array, bias: Array | None, window: Window) -> Runner:
     rows, width = window.output
     drop, shift = window.dilations
     height = _at_least(window)[0]
-    band = max(1, min(rows, L2_BLOCK // (outputs * width * w.itemsize) or 1))
+    row = width * w.itemsize
+    band = max(1, min(rows, L2_BLOCK // (outputs * row), _STACK_BLOCK // (kw * channels * row)))
     band = _shared(band, rows, w.size * width)
     bands, depth = -(-rows // band), channels * kh * kw
 
