@@ -12,18 +12,18 @@ from onnx_workbench.model.ir.devices import with_names
 from onnx_workbench.model.ir.graph import Function, Graph, Node, QuantizationAnnotation, Value, Values
 from onnx_workbench.model.progress import SILENT, Progress
 
-#: What a copy of a function has as it is, beside its name and body.
+#: Fields of a function that its copy shares, besides its name and body.
 _OF_FUNCTIONS = (
     "doc_string", "attributes", "attribute_defaults", "opset_imports", "metadata", "unknown_changes", "_source",
 )  # fmt: skip
 
 
 class Cloner:
-    """Copies parts of a model; `values` maps what is copied (or replaced) to its copy.
+    """Copies parts of a model; `values` maps each copied (or replaced) value to its copy.
 
-    A value that is not in `values` and not defined inside what is copied stays the same object: it is captured
-    from outside. `rename` gives names to copies of values and nodes; `substitute` replaces attributes that refer
-    to attributes of an enclosing function (inlining). `progress` is checked at every value and node of a graph.
+    A value that is not in `values` and not defined inside the copied part is captured from outside: the copy uses the
+    same object. `rename` names the copies of values and nodes; `substitute` replaces attributes that refer to
+    attributes of an enclosing function (inlining). `progress` is checked at every value and node of a graph.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Cloner:
         self._progress = progress
 
     def value(self, value: Value) -> Value:
-        """A copy of a value's name, type, texts and constant; not linked to anything."""
+        """Return a copy of a value's name, type, texts and constant, without links."""
         copy = Value(self._rename(value.name), value.type)
         copy._details = value.details
         copy._source = value._source
@@ -53,9 +53,9 @@ class Cloner:
     def nodes(
         self, nodes: Iterable[Node], bodies: Mapping[Node, Mapping[Value, Value | None]] | None = None
     ) -> list[Node]:
-        """Copies of nodes, wired among themselves as the originals are; in no graph yet.
+        """Return copies of nodes, wired to each other as the originals are; in no graph yet.
 
-        `bodies` says of some nodes what their bodies use in place of values from outside, before `values` does.
+        `bodies` maps nodes to replacements of values that their bodies capture; these take precedence over `values`.
         """
         nodes = list(nodes)
         for node in self._progress.paced(nodes):
@@ -66,7 +66,7 @@ class Cloner:
         return [self._knowing(bodies.get(node) if bodies else None)._node(node) for node in paced]
 
     def graph(self, graph: Graph) -> Graph:
-        """A copy of a whole graph with everything in it."""
+        """Return a copy of a whole graph."""
         copy = Graph(graph.name)
         copy.doc_string, copy.metadata, copy._source = graph.doc_string, graph.metadata, graph._source
         for value in graph.values(self._progress):
@@ -90,14 +90,14 @@ class Cloner:
         return copy
 
     def function(self, function: Function) -> Function:
-        """A copy of a function."""
+        """Return a copy of a function."""
         copy = Function(function.name, function.domain, function.overload, self.graph(function.body))
         for slot in _OF_FUNCTIONS:
             setattr(copy, slot, getattr(function, slot))
         return copy
 
     def _returned(self, value: Value) -> Value:
-        """An output of a copied graph; one that was left out becomes an undefined name, as outputs need one."""
+        """Return an output of a copied graph; a removed one becomes an undefined name, as outputs cannot be None."""
         found = self.values.get(value, value)
         return Value(value.name, value.type) if found is None else found
 
@@ -151,7 +151,7 @@ class Cloner:
         )
 
     def _for_one_place(self) -> Cloner:
-        """Copies a body that comes from elsewhere and may take several places, so none shares values with another."""
+        """Return a cloner for a body that may be copied to several places: each copy gets its own values."""
         return Cloner(dict(self.values), rename=self._rename, rename_node=self._rename_node, progress=self._progress)
 
     def _bodies(self, attribute: Attribute) -> Any:
@@ -160,7 +160,7 @@ class Cloner:
 
 
 def _name_spread(node: Node, copy: Node) -> None:
-    """Let what a copy says of how its inputs and outputs are spread over devices name its own."""
+    """Rename the tensors in the device configurations of a copy to the names of its own inputs and outputs."""
     pairs = (*zip(node.inputs, copy.inputs, strict=True), *zip(node.outputs, copy.outputs, strict=True))
     names = {old.name: None if new is None else new.name for old, new in pairs if old is not None}
     copy._details = replace(node.details, device_configurations=with_names(node.device_configurations, names))

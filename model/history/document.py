@@ -1,10 +1,10 @@
-"""A model being worked on: its history, what has changed since it was saved, and who listens.
+"""A model being edited: its undo history, its modified state and its listeners.
 
     with document.edit("Set axis of Softmax_3") as edit:
         edit.do(SetAttribute(node, "axis", attribute))
 
-Undo, redo, grouping, roll-back when an edit raises, merging of typing and dragging and dropping of edits that
-changed nothing all happen here, so no edit has code of its own for any of them. Everything runs on the thread
+Undo, redo, grouping, rollback when an edit raises, merging of typing and dragging, and dropping of edits that
+changed nothing are implemented here, so no edit implements any of them. Everything runs on the thread
 that owns the model (the GUI thread in the program).
 """
 
@@ -34,7 +34,7 @@ class HistoryEntry:
     title: str
     parent: HistoryEntry | None
     steps: list[Step] = field(default_factory=list)
-    inverses: list[Step] = field(default_factory=list)  # inverses[i] takes steps[i] back
+    inverses: list[Step] = field(default_factory=list)  # inverses[i] undoes steps[i]
     children: list[HistoryEntry] = field(default_factory=list)
     latest: HistoryEntry | None = None
     merge: str = ""
@@ -64,20 +64,20 @@ Listener = Callable[[Change], None]
 
 
 class StepListener(Protocol):
-    """Listener called before each step is applied, while the model is as the step finds it."""
+    """Listener called before each step is applied."""
 
     def begin(self, kind: ChangeKind, target: HistoryEntry | None) -> bool:
-        """An edit, or an undo or redo that leads to the state `target`, begins; whether its steps are wanted."""
+        """Start an edit, or an undo or redo that leads to `target`; return whether to report its steps."""
 
     def before(self, step: Step) -> None:
-        """A step is about to be applied."""
+        """Handle a step that is about to be applied."""
 
     def taken_back(self, left: int) -> None:
-        """All but the first steps of the change were taken back or never applied."""
+        """Handle a rollback: all steps of the change but the first `left` were undone or never applied."""
 
 
 class Transaction:
-    """Argument of an edit, through which it changes the model."""
+    """The argument of an edit, through which it changes the model."""
 
     __slots__ = ("_inverses", "_listeners", "_steps", "model")
 
@@ -88,9 +88,9 @@ class Transaction:
         self._inverses: list[Step] = []
 
     def do(self, step: Step) -> None:
-        """Apply a step now; it is taken back if the edit raises. A step that changes nothing is forgotten.
+        """Apply a step now; it is undone if the edit raises. A step that changes nothing is not recorded.
 
-        ModelError when it brings a text that no file can hold.
+        Raises ModelError if the step adds a text that no file can store.
         """
         refuse_half_characters(step)
         inverse = self._apply(step)
@@ -101,7 +101,7 @@ class Transaction:
             self._inverses.append(inverse)
 
     def repeat(self, steps: Iterable[Step]) -> None:
-        """Apply steps that were done to a copy of the model: none changes nothing or brings what no file can hold."""
+        """Apply steps of a working copy, which validated them: each changes something and adds only valid texts."""
         steps = list(steps)
         start = len(self._inverses)
         try:
@@ -126,7 +126,7 @@ class Transaction:
             listener.taken_back(len(self._steps))
 
     def take_back(self) -> list[Step]:
-        """Undo what was done so far, and return it for `repeat` later, on the model as it was before."""
+        """Undo the steps so far and return them, for `repeat` later on the unchanged model."""
         steps = list(self._steps)
         self._roll_back()
         return steps
@@ -138,7 +138,7 @@ class Transaction:
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """Steps that are taken back when the block raises, though the edit may go on: what raised goes on too."""
+        """Undo the steps of the block if it raises, and re-raise; the edit may continue."""
         length = len(self._steps)
         try:
             yield
@@ -154,18 +154,18 @@ class Transaction:
 
 
 class Document:
-    """A model, its history tree and its listeners. `path` is the file it belongs to, None for a new one."""
+    """A model, its history tree and its listeners. `path` is the model's file, None for a new model."""
 
     def __init__(self, model: Model, path: Path | None = None) -> None:
         self.model = model
         self.path = path
-        self.revision = 0  # goes up with every change, undo and redo included
+        self.revision = 0  # incremented by every change, undo and redo included
         self.root = HistoryEntry(0, "Open" if path else "New", None)
         self.current = self.root
         self._entries = {0: self.root}
         self._next_id = 1
         self._saved: int | None = 0
-        self.left_out = False  # whether the file it belongs to does not hold all that was saved
+        self.left_out = False  # whether the file lacks parts of the saved state
         self._transaction: Transaction | None = None
         self._listeners: list[Listener] = []
         self._step_listeners: list[StepListener] = []
@@ -180,9 +180,9 @@ class Document:
     def edit(self, title: str, *, merge: str = "") -> Iterator[Transaction]:
         """Group steps into one history entry.
 
-        An edit inside an edit joins it. Edits that follow each other with the same non-empty `merge` (one text
-        field, one drag) become one entry until `end_gesture` is called or something else happens. An entry whose
-        steps cancel out is dropped. When the block raises, the model is as it was and the error goes on.
+        A nested edit joins the enclosing one. Consecutive edits with the same non-empty `merge` (one text field, one
+        drag) become one entry until `end_gesture` or another change. An entry whose steps cancel out is dropped. When
+        the block raises, its steps are undone and the exception is re-raised.
         """
         if self._transaction is not None:
             with self._transaction.attempt():
@@ -202,7 +202,7 @@ class Document:
             self._commit(title, transaction, merge)
 
     def end_gesture(self) -> None:
-        """The next edit starts its own entry even if its merge key is the same (focus left, mouse released)."""
+        """Start a new entry with the next edit even if its merge key is the same (focus left, mouse released)."""
         self._gesture_open = False
 
     def _commit(self, title: str, transaction: Transaction, merge: str) -> None:
@@ -220,14 +220,14 @@ class Document:
         self._notify(tuple(transaction._steps), tuple(transaction._inverses), title, "edit")
 
     def _number(self, entry: HistoryEntry) -> None:
-        """Give an entry an id of its own; each state of the model has one."""
+        """Give an entry a new id, as its state of the model is a new one."""
         self._entries.pop(entry.id or -1, None)
         entry.id = self._next_id
         self._next_id += 1
         self._entries[entry.id] = entry
 
     def _merge_into(self, entry: HistoryEntry, transaction: Transaction) -> None:
-        """Join a later part of a gesture to its entry, keeping of steps on one thing the first and last state."""
+        """Merge a later part of a gesture into its entry: first inverse and last step of those with one subject."""
         self._number(entry)
         for step, inverse in zip(transaction._steps, transaction._inverses, strict=True):
             if entry.steps and entry.steps[-1].subject == step.subject:
@@ -258,7 +258,7 @@ class Document:
         return None if self.current.latest is None else self.current.latest.title
 
     def undo(self) -> bool:
-        """Take the last edit back; False when there is none. Costs the size of the edit."""
+        """Undo the last edit; return False when there is none. Takes time linear in the steps of the edit."""
         entry = self.current
         if entry.parent is None:
             return False
@@ -274,7 +274,7 @@ class Document:
         return True
 
     def redo(self) -> bool:
-        """Bring back what was undone last from here; False when there is nothing."""
+        """Redo the edit undone last from the current state; return False when there is none."""
         entry = self.current.latest
         if entry is None:
             return False
@@ -288,7 +288,7 @@ class Document:
         return True
 
     def _applied(self, steps: Sequence[Step], kind: ChangeKind, target: HistoryEntry) -> tuple[Step, ...]:
-        """Apply the steps of an undo or redo; returns what takes each back."""
+        """Apply the steps of an undo or redo; return their inverses."""
         inverses: list[Step] = []
         _apply_all(steps, self._listening(kind, target), inverses)
         return tuple(inverses)
@@ -302,7 +302,7 @@ class Document:
             pass
 
     def steps_to(self, entry: HistoryEntry) -> Iterator[None]:
-        """Go to a state edit by edit while this generator is consumed; it ends if another edit comes in between."""
+        """Undo or redo one edit per iteration until the state is reached; stop if another edit is made in between."""
         wanted = list(_path(entry))
         ahead = set(wanted)
         here = self.current
@@ -320,7 +320,7 @@ class Document:
             yield
 
     def entries(self) -> Iterator[HistoryEntry]:
-        """Every state there is, as opened first, in the order they were made, abandoned branches included."""
+        """Yield every state in the order of creation, the opened one first, abandoned branches included."""
         for entry in self._entries.values():
             if entry.parent is None or entry in entry.parent.children:
                 yield entry
@@ -341,27 +341,27 @@ class Document:
 
     @property
     def modified(self) -> bool:
-        """Return whether the model differs from what was opened or last saved, as far as its file holds that."""
+        """Return whether the model differs from the opened or last saved state, or the file lacks parts of that."""
         return self.left_out or self.current.id != self._saved
 
     @property
     def is_as_opened(self) -> bool:
-        """Return whether nothing was ever done to it, so that the model is what its file holds."""
+        """Return whether the model is as its file holds it and was never edited."""
         return self._saved == 0 and not self.root.children and not self.left_out
 
     @property
     def saved_entry(self) -> HistoryEntry | None:
-        """The state that the file holds; None when it is in no file."""
+        """The state that the file holds; None when no file holds one."""
         return None if self._saved is None else self.entry(self._saved)
 
     def entry(self, state: int) -> HistoryEntry | None:
-        """The edit that led to a state of the model, by the id of that; None when it was dropped or merged since."""
+        """Return the edit that led to a state, by the state's id; None when it was dropped or merged since."""
         return self._entries.get(state)
 
     def way(self, start: HistoryEntry) -> list[tuple[HistoryEntry, tuple[Step, ...], tuple[Step, ...]]]:
         """Return the path from a state of the history to the current one: states reached, steps, and their inverses.
 
-        ``inverses[i]`` takes ``steps[i]`` back. Changes nothing.
+        ``inverses[i]`` undoes ``steps[i]``. Changes nothing.
         """
         before, after = _path(start), _path(self.current)
         shared = sum(a is b for a, b in zip(before, after, strict=False))
@@ -374,7 +374,7 @@ class Document:
 
     @contextmanager
     def at(self, state: HistoryEntry) -> Iterator[None]:
-        """Context manager that shows the model as in a state of the history, to be read; listeners are not called."""
+        """Context manager that puts the model into a state of the history for reading; listeners are not called."""
         since = self.way(state)
         if since:
             self._tell_before()
@@ -389,9 +389,9 @@ class Document:
                     step.apply()
 
     def mark_saved(self, path: Path | None = None, state: int | None = None, *, left_out: bool = False) -> None:
-        """The state now is what the file holds, or the state with the id an entry had when a save began.
+        """Mark the current state, or the state whose id was read when a save began, as saved.
 
-        `left_out`: not all of it is, so the document stays modified.
+        `left_out` means that the file lacks parts of it, so the document stays modified.
         """
         if path is not None:
             self.path = path
@@ -401,32 +401,29 @@ class Document:
         _tell_all(self._state_listeners)
 
     def mark_unsaved(self) -> None:
-        """The model is in no file: a recovered or repaired one."""
+        """Mark the model as saved in no file, such as a recovered or repaired one."""
         self._saved = None
         _tell_all(self._state_listeners)
 
     # -- listening -------------------------------------------------------------------------------------------
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener(change)` after every change, which it must not answer with another at once.
-
-        Returns the function that ends it.
-        """
+        """Call `listener(change)` after every change; it must not start another. Returns a function that removes it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
     def on_step(self, listener: StepListener) -> Callable[[], None]:
-        """Register a listener called before each step; returns the function that removes it."""
+        """Register a listener called before each step. Returns a function that removes it."""
         self._step_listeners.append(listener)
         return lambda: self._step_listeners.remove(listener)
 
     def on_saved(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call `listener()` when `modified` or `path` changed other than by an edit; returns the ending."""
+        """Call `listener()` after `mark_saved` and `mark_unsaved`. Returns a function that removes it."""
         self._state_listeners.append(listener)
         return lambda: self._state_listeners.remove(listener)
 
     def before_change(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call `listener()` before each edit, undo and redo, while the model is as it was; returns the ending."""
+        """Call `listener()` before each edit, undo and redo. Returns a function that removes it."""
         self._before_change.append(listener)
         return lambda: self._before_change.remove(listener)
 
@@ -444,7 +441,7 @@ class Document:
 
 
 def _apply_all(steps: Iterable[Step], listeners: Sequence[StepListener], inverses: list[Step]) -> None:
-    """Apply steps, and append what takes each back."""
+    """Apply steps, and append their inverses."""
     for step in steps:
         for listener in listeners:
             listener.before(step)
@@ -452,9 +449,7 @@ def _apply_all(steps: Iterable[Step], listeners: Sequence[StepListener], inverse
 
 
 def _tell_all(listeners: Iterable[Callable[..., object]], *news: Change) -> None:
-    """Call each listener even if an earlier one raises: the journal must miss no change. The exception is then
-    raised.
-    """
+    """Call each listener even if an earlier one raises, as the journal must miss no change; then re-raise."""
     with ExitStack() as calls:
         for listener in reversed(list(listeners)):
             calls.callback(listener, *news)

@@ -1,4 +1,4 @@
-"""References of recordings to the objects of a model: by ids, see `recovery.object_ids`, or names, see `scripts`."""
+"""References of recordings to objects of a model: by id (`recovery.object_ids`) or by name (`scripts`)."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from onnx_workbench.model.ir.tensors import Tensor
 
 
 class WriteReferences(Protocol):
-    """References to objects of a model in a recording that is being written."""
+    """References from a recording that is being written to objects of a model."""
 
     def of(self, target: Any) -> Any:
-        """Return the reference to an object of the model; None for one that is not in it."""
+        """Return the reference to an object of the model; None if it is not in the model."""
 
     def new(self, made: Any) -> Any:
-        """The reference a new object gets."""
+        """Return a reference for a new object."""
 
     def tensor(self, tensor: Tensor) -> Any:
         """Return a reference to a tensor of the opened file instead of its values; None if it is not one."""
 
     def store(self, piece: Payload) -> Any:
-        """A reference to bytes that are too many for a line; None when they must be in it all the same."""
+        """Store bytes outside the entry and return a reference to them; None when the entry must contain them."""
 
 
 class ReadReferences(Protocol):
-    """References of a recording, resolved to objects."""
+    """Lookup of objects by the references of a recording."""
 
     def find(self, reference: Any, kind: type[Any]) -> Any:
-        """The object a reference means; ModelError when there is none."""
+        """Return the object of a reference; raise ModelError when there is none."""
 
     def add(self, made: Any, reference: Any) -> None:
-        """A new object comes with what is being read, under this reference."""
+        """Register a new object that the recording adds, under its reference."""
 
     def find_tensor(self, reference: Any) -> Tensor:
-        """The tensor of the opened file."""
+        """Return the tensor of the opened file that a reference names."""
 
     def get(self, reference: Any) -> bytes:
-        """The bytes of a reference that `put` gave."""
+        """Return the bytes of a reference that `store` returned."""
 
     @property
     def files(self) -> TensorFiles:
-        """File access of tensors whose values are in other files."""
+        """Access to the external files of tensors."""
 
 
 class References(WriteReferences, ReadReferences, Protocol):
-    """Both: recordings that are compared with the model they are read into."""
+    """References for both writing and reading: for recordings that are compared with the model they are read into."""

@@ -1,6 +1,6 @@
-"""One step as a JSON object that reads well, and back: ``{"do": "set attribute", "node": …, …}``.
+"""One step as a readable JSON object, and back: ``{"do": "set attribute", "node": …, …}``.
 
-What a kind of step declares of its fields says how they are written; see steps.Role.
+The role that a kind of step declares for each field decides how the field is written; see steps.Role.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from onnx_workbench.model.history.value_decoder import ValueDecoder, device_conf
 from onnx_workbench.model.history.value_encoder import ValueEncoder
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
 
-#: What fields belong to, as entries name it.
+#: Kinds of objects that have fields, by their names in entries.
 KINDS: Mapping[str, type[Any]] = {
     "model": Model, "graph": Graph, "function": Function, "training": TrainingInfo, "node": Node, "value": Value,
 }  # fmt: skip
@@ -30,7 +30,7 @@ _NAMES = {kind: name for name, kind in KINDS.items()}
 
 
 def encode(step: Step, references: WriteReferences, *, defer_tensors: bool = False) -> dict[str, Any]:
-    """Write a step that is about to be applied; see ValueEncoder for `defer_tensors`."""
+    """Encode a step that is about to be applied; see ValueEncoder for `defer_tensors`."""
     write = ValueEncoder(references, defer_tensors=defer_tensors)
     if isinstance(step, SetField):
         to = _codec_of(step.field).write(write, step.value)
@@ -41,7 +41,7 @@ def encode(step: Step, references: WriteReferences, *, defer_tensors: bool = Fal
         if declared.role is Role.USES:
             for kind, key in _USERS.items():
                 entry[key] = [[references.of(user), index] for user, index in content if isinstance(user, kind)]
-        elif content is not None or declared.role is not Role.PLAIN:  # without a place it is the last among its like
+        elif content is not None or declared.role is not Role.PLAIN:  # a missing index means the end of the list
             entry[declared.key] = None if content is None else _WRITE[declared.role](write, content)
     return entry
 
@@ -61,15 +61,15 @@ _WRITE: Mapping[Role, Callable[[ValueEncoder, Any], Any]] = {
 
 
 def is_known(step: Step, references: WriteReferences) -> bool:
-    """Return whether the object of a step is in the model that the recording begins with, or was added since.
+    """Return whether the object of a step is in the model that the recording starts from, or was added since.
 
-    Changes to what is in no model are not written: when it comes in it is written whole, as it is then.
+    Changes of objects outside the model are not recorded: an object is recorded whole when it is added.
     """
     return references.of(step.changed) is not None
 
 
 def decode(entry: Mapping[str, Any], references: ReadReferences) -> Step:
-    """The step a JSON object describes; ModelError when what it names is not in the model."""
+    """Decode a step from a JSON object; raise ModelError when it refers to an object that is not in the model."""
     read = ValueDecoder(references)
     kind: Any = KINDS_OF_STEPS.get(entry["do"])
     if kind is None:
@@ -104,14 +104,14 @@ _READ: Mapping[Role, Callable[[ValueDecoder, Any], Any]] = {
 
 
 class _Codec(NamedTuple):
-    """Encoder and decoder of the content of an object's field."""
+    """Encoder and decoder of the value of an object's field."""
 
     write: Callable[[ValueEncoder, Any], Any]
     read: Callable[[ValueDecoder, Any], Any]
 
 
 def _each(codec: _Codec) -> _Codec:
-    """Several contents in a row."""
+    """Return the codec of a list of values."""
     return _Codec(
         lambda write, contents: [codec.write(write, one) for one in contents],
         lambda read, entries: tuple([codec.read(read, one) for one in entries]),
@@ -124,7 +124,7 @@ _GRAPH = _Codec(
 )
 _PAIRS = _Codec(lambda _write, pairs: pairs, lambda _read, entries: tuple((a, b) for a, b in entries))
 
-#: The fields that hold more than numbers and texts.
+#: Codecs of the fields that hold more than numbers and texts.
 _FIELDS: Mapping[str, _Codec] = {
     "type": _Codec(ValueEncoder.type, ValueDecoder.type),
     "functions": _each(_Codec(ValueEncoder.function, ValueDecoder.function)),
@@ -165,7 +165,7 @@ def _decode_field(entry: Mapping[str, Any], read: ValueDecoder, references: Read
 
 
 def _plain(field: str, content: Any) -> Any:
-    """A number, text, table of texts or list of texts, which is what the field must be."""
+    """Return a plain value (number, text, dictionary or list of texts) after checking that the field has this type."""
     wanted: type[Any] = str
     if field in ("ir_version", "model_version"):
         wanted = int

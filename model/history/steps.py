@@ -1,8 +1,8 @@
-"""Steps, the primitives: the only code that changes a model.
+"""Steps: primitive, invertible changes. The only code that changes a model.
 
-A step changes one thing, keeps definition and use consistent, and returns the step that undoes it. Applying a step,
-then what it returned, leaves every object, order and position as it was. Steps do not check for mistakes of the user
-(edits do), only for what would break the links.
+A step changes one thing, keeps definitions and uses consistent, and returns its inverse. Applying a step and then its
+inverse restores every object, order and position. Steps do not validate what the user asks for (edits do); they only
+refuse what would break the links between objects.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ _Used = TypeVar("_Used", Value, Value | None)
 
 
 class Role(Enum):
-    """Role of a field of a step; recordings, copies and listeners treat steps by these alone."""
+    """Role of a field of a step. Recordings, copies and listeners handle steps by the roles of their fields alone."""
 
     CHANGED = auto()  # a node, value, graph … of the model that the step changes
-    BESIDE = auto()  # a node of the model that stays as it is, or None
-    NODE = auto()  # a node that comes in
-    VALUE = auto()  # a value that is referred to, new or not, or None
-    VALUES = auto()  # several of them
+    BESIDE = auto()  # a node of the model that is unchanged, or None
+    NODE = auto()  # a node that is added
+    VALUE = auto()  # a value of the model or a new one, or None
+    VALUES = auto()  # several values
     ATTRIBUTE = auto()  # an attribute, perhaps with graphs, or None
     TENSOR = auto()  # a tensor, sparse or not, or None
-    USES = auto()  # who uses a value, and where
-    CONTENT = auto()  # what a field of an object holds
+    USES = auto()  # uses of a value: user and index
+    CONTENT = auto()  # the new content of an object's field
     PLAIN = auto()  # a name or a number
 
 
 class Reference(NamedTuple):
-    """A field of a step: its name there, its role, its key in recordings, and the class of what it refers to."""
+    """A field of a step: its name, its role, its key in recordings, and the class of the object it refers to."""
 
     name: str
     role: Role
@@ -50,7 +50,7 @@ class Reference(NamedTuple):
 
 
 def _is(role: Role, key: str = "", kind: type[Any] | None = None, *, optional: bool = False) -> dict[str, Any]:
-    """Metadata of a field that has a role; see Reference."""
+    """Return the metadata of a field with a role; see Reference."""
     return {"role": role, "key": key, "kind": kind, "is_optional": optional}
 
 
@@ -59,7 +59,7 @@ _TOUCHED: dict[type[BaseStep], tuple[str, ...]] = {}
 
 
 def references_of(kind: type[BaseStep]) -> tuple[Reference, ...]:
-    """The fields of a kind of step that have a role, in order."""
+    """Return the fields of a kind of step that have a role, in order."""
     found = _REFERENCES.get(kind)
     if found is None:
         found = tuple(Reference(f.name, **f.metadata) for f in fields(kind) if f.metadata)
@@ -68,7 +68,7 @@ def references_of(kind: type[BaseStep]) -> tuple[Reference, ...]:
 
 
 def _fields_touched(kind: type[BaseStep]) -> tuple[str, ...]:
-    """Names of the fields with the objects that a kind of step changes."""
+    """Return the names of the fields with the objects that a kind of step changes."""
     found = _TOUCHED.get(kind)
     if found is None:
         found = _TOUCHED[kind] = tuple(
@@ -80,11 +80,11 @@ def _fields_touched(kind: type[BaseStep]) -> tuple[str, ...]:
 
 
 class BaseStep:
-    """Base of all kinds of steps. A kind declares, with its fields, the role of each.
+    """Base class of steps. A subclass declares the role of each of its fields.
 
-    A step never changes; its dataclass is not frozen only because that doubles the time of making one.
-    `verb` is its name in recordings. `identity` names the fields that identify what it sets, and `content` the one
-    with the new value. Override what these declarations do not express.
+    Steps are immutable; the dataclasses are not frozen only because that doubles the time of creating one.
+    `verb` is the kind's name in recordings. `identity` names the fields that identify what the step sets, and `content`
+    the field with the new value. Override the methods for what these declarations do not express.
     """
 
     __slots__ = ()
@@ -96,12 +96,12 @@ class BaseStep:
 
     @property
     def subject(self) -> tuple[object, ...]:
-        """Key of what the step sets: of two consecutive steps with equal subjects, only the later one counts."""
+        """Key of what the step sets: of two consecutive steps with equal subjects, only the later one matters."""
         return (type(self), *[getattr(self, name) for name in self.identity])
 
     @property
     def changed(self) -> Node | Value | Graph | Function | Model | TrainingInfo:
-        """The object of the model that it changes."""
+        """The object of the model that the step changes."""
         found: Target = next(
             getattr(self, name) for name, role, *_ in references_of(type(self)) if role is Role.CHANGED
         )
@@ -109,12 +109,12 @@ class BaseStep:
 
     @property
     def touched(self) -> Iterable[Target]:
-        """The objects it changes, for views that update only what changed."""
+        """The objects that the step changes, for views that update only these."""
         return [getattr(self, name) for name in _fields_touched(type(self))]
 
     @property
     def mentioned(self) -> Sequence[Value | None]:
-        """The values it wires, lists, declares or gives a constant; of its inverse, those that were there before."""
+        """The values that the step wires, lists, declares or gives a constant; of its inverse, the previous ones."""
         found: list[Value | None] = []
         for name, role, *_ in references_of(type(self)):
             if role is Role.VALUE:
@@ -152,7 +152,7 @@ class SetField(BaseStep):
         return tuple(self.value) if self.field == "declared" else ()
 
     def apply(self) -> SetField:
-        """Make the change; returns its inverse."""
+        """Apply the change; return its inverse."""
         target, field = self.target, self.field
         setter = _SETTERS[type(target)].get(field)
         if setter is None:
@@ -165,7 +165,7 @@ class SetField(BaseStep):
 
 @dataclass(slots=True, unsafe_hash=True)
 class SetAttribute(BaseStep):
-    """Set, replace or (None) remove an attribute of a node; `index` is its place when it is a new one."""
+    """Set, replace or (None) remove an attribute of a node; `index` is the position of a new one."""
 
     verb = "set attribute"
     identity = ("node", "name")
@@ -177,7 +177,7 @@ class SetAttribute(BaseStep):
     index: int | None = dataclasses.field(default=None, metadata=_is(Role.PLAIN, "at", int, optional=True))
 
     def apply(self) -> SetAttribute:
-        """Make the change; returns its inverse."""
+        """Apply the change; return its inverse."""
         node = self.node
         attributes = dict(node.attributes)
         old = attributes.get(self.name)
@@ -207,7 +207,7 @@ class SetAttribute(BaseStep):
 
 @dataclass(slots=True, unsafe_hash=True)
 class InsertNode(BaseStep):
-    """Put a node, with its output values, into a graph before another node (None: at the end)."""
+    """Insert a node, with its output values, into a graph before another node (None: at the end)."""
 
     verb = "insert node"
     identity = ("node",)
@@ -217,7 +217,7 @@ class InsertNode(BaseStep):
     before: Node | None = dataclasses.field(default=None, metadata=_is(Role.BESIDE, "before", Node, optional=True))
 
     def apply(self) -> RemoveNode:
-        """Make the change; returns its inverse."""
+        """Apply the change; return its inverse."""
         node = self.node
         if node.graph is not None:
             msg = f"{node!r} is already in a graph"
@@ -232,7 +232,7 @@ class InsertNode(BaseStep):
 
 @dataclass(slots=True, unsafe_hash=True)
 class RemoveNode(BaseStep):
-    """Take a node out of its graph. Uses of its outputs stay and refer to values without a producer."""
+    """Remove a node from its graph. Uses of its outputs remain and refer to values without a producer."""
 
     verb = "remove node"
     identity = ("node",)
@@ -245,7 +245,7 @@ class RemoveNode(BaseStep):
         return *self.node.inputs, *self.node.outputs
 
     def apply(self) -> InsertNode:
-        """Make the change; returns its inverse."""
+        """Apply the change; return its inverse."""
         node = self.node
         graph, before = node.graph, node.next
         if graph is None:
@@ -261,7 +261,7 @@ class RemoveNode(BaseStep):
 
 @dataclass(slots=True, unsafe_hash=True)
 class SetInputs(BaseStep):
-    """Replace all inputs of a node; None is an omitted one."""
+    """Replace all inputs of a node; None is an omitted input."""
 
     verb = "set inputs"
     identity = ("node",)
@@ -271,7 +271,7 @@ class SetInputs(BaseStep):
     inputs: tuple[Value | None, ...] = dataclasses.field(metadata=_is(Role.VALUES, "to", optional=True))
 
     def apply(self) -> SetInputs:
-        """Make the change; returns its inverse."""
+        """Apply the change; return its inverse."""
         node, old = self.node, self.node.inputs
         if node.graph is not None:
             for index, value in enumerate(old):
@@ -299,7 +299,7 @@ class SetInput(BaseStep):
     value: Value | None = dataclasses.field(metadata=_is(Role.VALUE, "to", optional=True))
 
     def apply(self) -> SetInput:
-        """Make the change; returns its inverse."""
+        """Apply the change; return its inverse."""
         node, index = self.node, self.index
         old = node.inputs[index]
         if node.graph is not None:
@@ -314,9 +314,9 @@ class SetInput(BaseStep):
 
 @dataclass(slots=True, unsafe_hash=True)
 class MoveUses(BaseStep):
-    """Let uses of one value be uses of another: one step however many there are. Costs as much as there are.
+    """Redirect uses of one value to another, in one step for any number of uses; takes time linear in their number.
 
-    `order` is how all uses of the target stand afterwards; without it those that come stand last.
+    `order` is the order of all uses of the target afterwards; without it the moved uses are appended.
     """
 
     verb = "move uses"
@@ -329,17 +329,17 @@ class MoveUses(BaseStep):
 
     @property
     def users(self) -> Collection[Node | Graph]:
-        """Return the new users of the other value, each once."""
+        """The users whose uses are moved, each once."""
         return dict.fromkeys(map(itemgetter(0), self.uses))
 
     @property
     def graphs(self) -> list[Graph]:
-        """The graphs among them: those that return it."""
+        """The users that are graphs: those that return the value."""
         return [user for user in self.users if isinstance(user, Graph)]
 
     @property
     def subject(self) -> tuple[object, ...]:
-        """Return itself: moves add up, so both count."""
+        """A key that no other step has: consecutive moves all matter."""
         return type(self), self
 
     @property
@@ -352,14 +352,14 @@ class MoveUses(BaseStep):
         return self.source is self.target or not self.uses
 
     def apply(self) -> MoveUses:
-        """Make the change; returns its inverse."""
+        """Apply the change; return its inverse."""
         source, target = self.source, self.target
         before = tuple(source.uses)
         target._take_uses_of(source, self.uses, self.order)
         if self.uses and target.graph is None:
             target.graph = _level(self.uses[0][0])
         levels: dict[Graph | None, None] = {}
-        for user, uses in groupby(self.uses, itemgetter(0)):  # one node's mostly follow each other
+        for user, uses in groupby(self.uses, itemgetter(0)):  # uses by one node are mostly adjacent
             if isinstance(user, Graph):
                 user.outputs = Values(_exchanged(user.outputs, uses, target))
             else:
@@ -373,9 +373,9 @@ class MoveUses(BaseStep):
 
 @dataclass(slots=True, unsafe_hash=True)
 class SetOutputs(BaseStep):
-    """Replace the output values of a node; a value taken away is left without a producer.
+    """Replace the output values of a node; a removed output has no producer afterwards.
 
-    A value that comes in must not be another node's output at that moment.
+    An added output must not be an output of another node at that moment.
     """
 
     verb = "set outputs"
@@ -386,7 +386,7 @@ class SetOutputs(BaseStep):
     outputs: tuple[Value | None, ...] = dataclasses.field(metadata=_is(Role.VALUES, "to", optional=True))
 
     def apply(self) -> SetOutputs:
-        """Make the change; returns its inverse."""
+        """Apply the change; return its inverse."""
         node, old = self.node, self.node.outputs
         _disown(node)
         node.outputs = self.outputs
@@ -410,7 +410,7 @@ class SetGraphInputs(BaseStep):
     inputs: tuple[Value, ...] = dataclasses.field(metadata=_is(Role.VALUES, "to"))
 
     def apply(self) -> SetGraphInputs:
-        """Make the change; returns its inverse."""
+        """Apply the change; return its inverse."""
         graph, old = self.graph, self.graph.inputs
         for value in self.inputs:
             value.graph = graph
@@ -422,7 +422,7 @@ class SetGraphInputs(BaseStep):
 
 @dataclass(slots=True, unsafe_hash=True)
 class SetGraphOutputs(BaseStep):
-    """Replace the list of values a graph returns."""
+    """Replace the list of outputs of a graph."""
 
     verb = "set graph outputs"
     identity = ("graph",)
@@ -432,7 +432,7 @@ class SetGraphOutputs(BaseStep):
     outputs: tuple[Value, ...] = dataclasses.field(metadata=_is(Role.VALUES, "to"))
 
     def apply(self) -> SetGraphOutputs:
-        """Make the change; returns its inverse."""
+        """Apply the change; return its inverse."""
         graph, old = self.graph, self.graph.outputs
         for index, value in enumerate(old):
             value._not_used_by(graph, index)
@@ -448,7 +448,7 @@ class SetGraphOutputs(BaseStep):
 
 @dataclass(slots=True, unsafe_hash=True)
 class SetInitializer(BaseStep):
-    """Give a value of a graph a constant, replace it, or (None) take it away; `index` is its place in the list."""
+    """Set, replace or (None) remove the constant of a value; `index` is its position in the list of initializers."""
 
     verb = "set initializer"
     identity = ("value",)
@@ -460,7 +460,7 @@ class SetInitializer(BaseStep):
     index: int | None = dataclasses.field(default=None, metadata=_is(Role.PLAIN, "at", int, optional=True))
 
     def apply(self) -> SetInitializer:
-        """Make the change; returns its inverse."""
+        """Apply the change; return its inverse."""
         graph, value = self.graph, self.value
         old, index = value.initializer, None
         if old is not None:
@@ -478,7 +478,7 @@ class SetInitializer(BaseStep):
         return SetInitializer(graph, value, old, index)
 
 
-#: Every kind of step. A new one is listed here, and is recorded, copied and announced by what it declares.
+#: All kinds of steps. A new kind is listed here; its declarations are enough to record, copy and announce it.
 Step = (
     SetField
     | SetAttribute
@@ -492,7 +492,7 @@ Step = (
     | SetGraphOutputs
     | SetInitializer
 )
-#: The kinds by their verbs.
+#: The kinds of steps by verb.
 KINDS_OF_STEPS: Mapping[str, type[BaseStep]] = {kind.verb: kind for kind in get_args(Step)}
 
 Target = Model | Graph | Function | TrainingInfo | Node | Value
@@ -509,7 +509,7 @@ def _set_details(target: Node | Value, field: str, content: Any) -> None:
 
 
 def _set_type(value: Value, _field: str, type_: Type | None) -> None:
-    value._type = type_  # the old one was asked for, so none is left in the message
+    value._type = type_  # the lazy type was decoded when the inverse read it
 
 
 def _set_declared(graph: Graph, _field: str, values: Iterable[Value]) -> None:
@@ -535,7 +535,7 @@ def _setters(plain: str, **others: Callable[[Any, str, Any], None]) -> Mapping[s
     return dict.fromkeys(plain.split(), setattr) | others
 
 
-#: How SetField sets each field that it may set, by kind of object.
+#: Setters of the fields that SetField may set, by kind of object.
 _SETTERS: Mapping[type, Mapping[str, Callable[[Any, str, Any], None]]] = {
     Model: _setters(
         "ir_version opset_imports producer_name producer_version domain model_version doc_string metadata"
@@ -568,23 +568,23 @@ _SETTERS: Mapping[type, Mapping[str, Callable[[Any, str, Any], None]]] = {
         unknown_changes=_set_details,
     ),
 }
-#: What SetField may set, by kind of object.
+#: Names of the fields that SetField may set, by kind of object.
 FIELDS: Mapping[type, Collection[str]] = {kind: setters.keys() for kind, setters in _SETTERS.items()}
 
 
 def _add_use(value: Value, user: Node | Graph, index: int) -> None:
     value._used_by(user, index)
-    if value.graph is None:  # a name that nothing defines belongs where it is used first
+    if value.graph is None:  # an undefined name belongs to the graph of its first use
         value.graph = _level(user)
 
 
 def _level(user: Node | Graph) -> Graph | None:
-    """The graph in which something uses a value."""
+    """Return the graph in which a node or graph uses a value."""
     return user if isinstance(user, Graph) else user.graph
 
 
 def _exchanged(values: Iterable[_Used], uses: Iterable[Use], value: _Used) -> list[_Used]:
-    """Return the inputs of a node, or outputs of a graph, with another value at some indices."""
+    """Return inputs of a node, or outputs of a graph, with a value replaced at the indices of the uses."""
     changed = list(values)
     for _, index in uses:
         changed[index] = value
@@ -622,7 +622,7 @@ def _detach(node: Node) -> None:
 
 
 def _attach_graph(root: Graph) -> None:
-    root._lookup = None  # it is no outermost graph any more
+    root._lookup = None  # no longer a root graph
     for graph in root.walk():
         for index, value in enumerate(graph.outputs):
             _add_use(value, graph, index)
@@ -643,7 +643,7 @@ def _detach_graph(root: Graph) -> None:
 
 
 def _lookup(graph: Graph | None) -> NameIndex | None:
-    """Return the name index of the tree a graph is in, if one was built, to be updated."""
+    """Return the name index of the graph's tree, to be updated; None if none was built."""
     return None if graph is None else graph.root._lookup
 
 
@@ -655,7 +655,7 @@ def _note_wires(node: Node, values: Collection[Value | None]) -> None:
 
 
 def _training_graphs(target: Model | TrainingInfo, field: str) -> list[Graph]:
-    """Return the training graphs of a model's field, or of a training info's."""
+    """Return the training graphs in a field of a model, or of a training info."""
     trainings: tuple[TrainingInfo, ...] = ()
     if isinstance(target, Model):
         trainings = target.training_info if field == "training_info" else ()
@@ -664,27 +664,27 @@ def _training_graphs(target: Model | TrainingInfo, field: str) -> list[Graph]:
     return [graph for t in trainings for graph in (t.initialization, t.algorithm) if graph is not None]
 
 
-#: By how much the known place of an initializer may be wrong: about the root of the longest lists there are.
+#: Maximum error of an initializer's cached index: about the square root of the longest lists.
 _DRIFT = 128
 
 
 def _place(graph: Graph, value: Value) -> int:
-    """Return the index of an initializer in its list, searched around its last known index.
+    """Return the index of an initializer in its list, searched around its cached index.
 
-    Searching the whole list would make removing each of 20,000 cost the square of that.
+    Searching the whole list for each would make removing 20,000 of them quadratic.
     """
     known = graph._places.get(value)
     if known is not None:
         try:
             return graph.initializers.index(value, max(known - _DRIFT, 0), known + _DRIFT)
         except ValueError:
-            pass  # more than that were removed or inserted since
+            pass  # more than `_DRIFT` were removed or inserted since
     graph._places = {v: index for index, v in enumerate(graph.initializers)}
     return graph._places[value]
 
 
 def _relink(before: list[Graph], after: list[Graph]) -> None:
-    """Training graphs use values of the main graph: only while they are in the model."""
+    """Update the uses of main-graph values by training graphs: only graphs that are in the model use them."""
     for graph in before:
         if not any(graph is other for other in after):
             _detach_graph(graph)
@@ -694,7 +694,7 @@ def _relink(before: list[Graph], after: list[Graph]) -> None:
 
 
 def _adopt(target: Model | TrainingInfo, field: str) -> None:
-    """Link back what was put into a model or training info."""
+    """Set the back references of objects that were put into a model or training info."""
     if isinstance(target, Model) and field in ("functions", "training_info"):
         for part in getattr(target, field):
             part.model = target

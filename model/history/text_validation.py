@@ -1,4 +1,4 @@
-"""Validation of texts that enter the model: lone surrogates, which no UTF-8 file can store, are refused.
+"""Validation of texts that are added to the model: lone surrogates, which no UTF-8 file can store, are refused.
 
 Bytes of a file that are not UTF-8 are decoded to surrogates of a separate range (surrogateescape), and written back
 unchanged.
@@ -23,7 +23,7 @@ _NO_TEXTS = frozenset({AttributeKind.INTS, AttributeKind.FLOATS, AttributeKind.I
 def refuse_half_characters(step: Step) -> None:
     """Raise ModelError if a step would add a text that no file can store. Linear in the texts it adds."""
     brought = _brought(step)
-    if brought is None:  # the usual case: an edit may have thousands of such steps
+    if brought is None:  # the common case: an edit may have thousands of such steps
         return
     for text in (brought,) if isinstance(brought, str) else _texts(brought):
         try:
@@ -48,7 +48,7 @@ def _added(content: Any, role: Role) -> Any:
         case Role.VALUES:
             return _new_names(content)
         case Role.CONTENT if isinstance(content, tuple) and content and isinstance(content[0], Value):
-            return None  # declared ones, which may be many
+            return None  # declared values, which may be many
         case Role.CONTENT if isinstance(content, TensorType):
             return _texts_of_type(content)
     return content
@@ -58,7 +58,7 @@ _MAY_HOLD_TEXTS = frozenset({Role.NODE, Role.VALUE, Role.VALUES, Role.ATTRIBUTE,
 
 
 def _texts_of_type(kind: TensorType) -> list[str] | None:
-    """Return the texts in the most frequent kind of type: an edit may declare a hundred thousand."""
+    """Return the texts of a tensor type, None if it has none: one edit may declare a hundred thousand types."""
     texts = [kind.denotation] if kind.denotation else []
     if kind.shape is not None:
         texts += kind.shape.denotations
@@ -67,12 +67,12 @@ def _texts_of_type(kind: TensorType) -> list[str] | None:
 
 
 def _new_names(values: Iterable[Value | None]) -> list[str] | None:
-    """Return names of values that were in no graph yet."""
+    """Return the names of values that are in no graph yet."""
     return [value.name for value in values if value is not None and value.graph is None] or None
 
 
 def _texts(content: Any) -> Iterator[str]:
-    """Yield every text in new objects, not in objects that were in the model before."""
+    """Yield every text in new objects, skipping objects that were in the model before."""
     pending = [content]
     while pending:
         item = pending.pop()
@@ -87,7 +87,7 @@ def _texts(content: Any) -> Iterator[str]:
 
 
 def _parts(item: Any) -> list[Any]:
-    """Return the fields of an object that may be or hold texts."""
+    """Return the fields of an object that may be or contain texts."""
     match item:
         case Attribute():
             return [item.name, item.doc_string, item.reference, None if item.kind in _NO_TEXTS else item.value]

@@ -1,4 +1,4 @@
-"""Decoder of the JSON values that an Encoder wrote for steps."""
+"""Decoder of the JSON values that ValueEncoder writes."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ _DEEPEST = 100
 
 
 class ValueDecoder:
-    """Decoder of an Encoder's values. ModelError, KeyError, TypeError or ValueError for invalid ones."""
+    """Decoder of ValueEncoder's values. Raises ModelError, KeyError, TypeError or ValueError for invalid ones."""
 
     def __init__(self, references: ReadReferences) -> None:
         self._references = references
         self._depth = 0
 
     def attribute(self, entry: Mapping[str, Any]) -> Attribute:
-        """An attribute."""
+        """Decode an attribute."""
         kind = AttributeKind[entry["kind"]]
         value = entry.get("value")
         decode = _DECODE.get(kind.element)
@@ -79,11 +79,11 @@ class ValueDecoder:
         return Attribute(entry["name"], kind, value, entry.get("doc_string", ""), entry.get("reference", ""), source)
 
     def number(self, number: Any) -> float:
-        """A float."""
+        """Decode a float."""
         return float(number)
 
     def tensor(self, entry: Mapping[str, Any]) -> Tensor:
-        """A tensor; its size is held against the bytes that are there before anything is made of it."""
+        """Decode a tensor; its shape is checked against the number of bytes before an array is allocated."""
         import numpy as np
 
         if "from" in entry:
@@ -107,18 +107,18 @@ class ValueDecoder:
         return ArrayTensor(array, kind, metadata=entry.get("metadata"), **texts)
 
     def sparse_tensor(self, entry: Mapping[str, Any]) -> SparseTensor:
-        """A sparse tensor."""
+        """Decode a sparse tensor."""
         source = _message(SparseTensorProto, entry["unknown"]) if "unknown" in entry else None
         return SparseTensor(self.tensor(entry["values"]), self.tensor(entry["indices"]), tuple(entry["shape"]), source)
 
     def any_tensor(self, entry: Mapping[str, Any] | None) -> Tensor | SparseTensor | None:
-        """Either kind, or None."""
+        """Decode a dense or sparse tensor, or None."""
         if entry is None:
             return None
         return self.sparse_tensor(entry["sparse"]) if "sparse" in entry else self.tensor(entry)
 
     def type(self, entry: Mapping[str, Any] | None, depth: int = 0) -> Type | None:
-        """A type."""
+        """Decode a type; None is no type."""
         if entry is None:
             return None
         if depth > _DEEPEST:
@@ -141,7 +141,7 @@ class ValueDecoder:
         return OptionalType(self.type(entry["optional"], depth + 1), denotation)
 
     def value(self, entry: Any) -> Value:
-        """A value that is there, or a new one."""
+        """Return a value of the model, or decode a new one."""
         if isinstance(entry, dict) and "new" in entry:
             value = Value(entry["name"], self.type(entry.get("type")))
             if "details" in entry:
@@ -154,19 +154,19 @@ class ValueDecoder:
         return found
 
     def optional_value(self, entry: Any) -> Value | None:
-        """The same, or None."""
+        """Decode a value, or None."""
         return None if entry is None else self.value(entry)
 
     def values(self, entries: Sequence[Any]) -> tuple[Value | None, ...]:
-        """Several, some left out."""
+        """Decode a list of values; None is an omitted one."""
         return tuple(self.optional_value(e) for e in entries)
 
     def known_values(self, entries: Sequence[Any]) -> Values:
-        """Several, none left out."""
+        """Decode a list of values without omitted ones."""
         return Values(self.value(e) for e in entries)
 
     def node(self, entry: Any) -> Node:
-        """A new node or one that was taken out; in no graph yet."""
+        """Return a node that was removed, or decode a new one; it is in no graph yet."""
         if not isinstance(entry, dict):
             known: Node = self._references.find(entry, Node)
             return known
@@ -188,7 +188,7 @@ class ValueDecoder:
         return node
 
     def details(self, entry: Sequence[Any]) -> Details:
-        """Texts, device configurations and changes of unknown fields."""
+        """Decode texts, device configurations and changes of unknown fields."""
         return Details(entry[0], dict(entry[1]), self.devices(entry[2]), self.unknown_changes(entry[3]))
 
     def unknown_changes(self, entries: Sequence[Any]) -> tuple[UnknownChange, ...]:
@@ -202,7 +202,7 @@ class ValueDecoder:
         )
 
     def graph(self, entry: Any) -> Graph:
-        """A new graph or one that was taken out."""
+        """Return a graph that was removed, or decode a new one."""
         if not isinstance(entry, dict):
             known: Graph = self._references.find(entry, Graph)
             return known
@@ -230,7 +230,7 @@ class ValueDecoder:
         return graph
 
     def annotations(self, entries: Sequence[Any]) -> tuple[QuantizationAnnotation, ...]:
-        """Decode which values hold the quantisation parameters of which."""
+        """Decode quantization annotations: values and the values of their quantization parameters."""
         return tuple(
             QuantizationAnnotation(
                 self.value(value), tuple((key, self.value(v)) for key, v in parameters), _kept(TensorAnnotation, kept)
@@ -239,7 +239,7 @@ class ValueDecoder:
         )
 
     def function(self, entry: Any) -> Function:
-        """A function that is there, or a new one."""
+        """Return a function of the model, or decode a new one."""
         if not (isinstance(entry, dict) and "new" in entry):
             known: Function = self._references.find(entry, Function)
             return known
@@ -256,7 +256,7 @@ class ValueDecoder:
         return function
 
     def training(self, entry: Any) -> TrainingInfo:
-        """Training information that is there, or new."""
+        """Return training information of the model, or decode new one."""
         if not (isinstance(entry, dict) and "new" in entry):
             known: TrainingInfo = self._references.find(entry, TrainingInfo)
             return known
@@ -271,7 +271,7 @@ class ValueDecoder:
 
 
 def _kept(kind: type[Any], entry: Sequence[str]) -> Any:
-    """The message that `Encoder.kept` wrote, or None."""
+    """Decode the message that `ValueEncoder.kept` encoded, or None."""
     return _message(kind, entry[0]) if entry else None
 
 
@@ -298,13 +298,13 @@ def _sharding(entry: Sequence[Any]) -> ShardingSpec:
 
 def _unknown_change(path: Sequence[Any], old: str, new: str) -> UnknownChange:
     found = bytes.fromhex(new)
-    list(fields_of(found))  # raises for what could not be saved
+    list(fields_of(found))  # raises for invalid bytes, which could not be saved
     steps = tuple((str(name), int(index), str(*key)) for name, index, *key in path)
     return UnknownChange(steps, bytes.fromhex(old), found)
 
 
 def device_configuration(entry: Sequence[Any]) -> DeviceConfiguration:
-    """A device configuration of the model from its parts."""
+    """Decode a device configuration of the model."""
     name, count, devices, *kept = entry
     return DeviceConfiguration(name, count, tuple(devices), _kept(DeviceConfigurationProto, kept))
 

@@ -33,19 +33,19 @@ from onnx_workbench.model.ir.types import (
 )
 from onnx_workbench.model.ir.unknown_fields import UnknownChange
 
-_SMALL = 64  # elements that are written as readable numbers
-_LARGE = 1 << 16  # bytes of values from which on they are kept beside a journal
+_SMALL = 64  # maximum number of elements written as readable numbers
+_LARGE = 1 << 16  # size in bytes above which values are stored outside the entry
 
 
 class ValueEncoder:
-    """Writes content as JSON values; with `defer_tensors`, dense tensors stay what they are, to be encoded later."""
+    """Encoder of content as JSON values; with `defer_tensors`, dense tensors stay objects, to be encoded later."""
 
     def __init__(self, references: WriteReferences, *, defer_tensors: bool = False) -> None:
         self._references = references
         self._defers = defer_tensors
 
     def attribute(self, attribute: Attribute) -> dict[str, Any]:
-        """An attribute with its kind."""
+        """Encode an attribute with its kind."""
         entry: dict[str, Any] = {"name": attribute.name, "kind": attribute.kind.name}
         if attribute.reference:
             entry["reference"] = attribute.reference
@@ -65,11 +65,11 @@ class ValueEncoder:
         return [encode(self, part) for part in value] if attribute.kind.is_list else encode(self, value)
 
     def number(self, number: float) -> Any:
-        """A float; the ones JSON lacks as texts."""
+        """Encode a float; infinities and NaN, which JSON lacks, as texts."""
         return number if math.isfinite(number) else str(number)
 
     def tensor(self, tensor: Tensor) -> dict[str, Any] | Tensor:
-        """A tensor: a reference into the opened file, a few readable numbers, or its bytes; as it stands if broken."""
+        """Encode a tensor: a reference to the opened file, readable numbers or bytes; an invalid one as its message."""
         if self._defers:
             return tensor
         known = self._references.tensor(tensor)
@@ -106,7 +106,7 @@ class ValueEncoder:
         return put or _base64(piece)
 
     def sparse_tensor(self, tensor: SparseTensor) -> dict[str, Any]:
-        """Values, indices and the dense shape."""
+        """Encode values, indices and the dense shape."""
         return {
             "values": self.tensor(tensor.values),
             "indices": self.tensor(tensor.indices),
@@ -115,13 +115,13 @@ class ValueEncoder:
         }
 
     def any_tensor(self, tensor: Tensor | SparseTensor | None) -> Any:
-        """Either kind, or None."""
+        """Encode a dense or sparse tensor, or None."""
         if tensor is None:
             return None
         return {"sparse": self.sparse_tensor(tensor)} if isinstance(tensor, SparseTensor) else self.tensor(tensor)
 
     def type(self, kind: Type | None) -> Any:
-        """A type; None when there is none."""
+        """Encode a type, or None."""
         if kind is None:
             return None
         entry: dict[str, Any] = {}
@@ -143,7 +143,7 @@ class ValueEncoder:
         return entry
 
     def value(self, value: Value) -> dict[str, Any]:
-        """A new value."""
+        """Encode a new value."""
         entry: dict[str, Any] = {"new": self._references.new(value), "name": value.name}
         if value.type is not None:
             entry["type"] = self.type(value.type)
@@ -153,27 +153,27 @@ class ValueEncoder:
         return entry | self.unknown(value)
 
     def reference(self, target: Any) -> Any:
-        """An object that is in the model."""
+        """Return the reference to an object of the model."""
         return self._references.of(target)
 
     def value_or_reference(self, value: Value | None) -> Any:
-        """A value that is in the model, or a new one, or None."""
+        """Encode a new value; return the reference to one of the model; None for None."""
         if value is None:
             return None
         known = self._references.of(value)
         return self.value(value) if known is None else known
 
     def values(self, values: Sequence[Value | None]) -> list[Any]:
-        """Several of them."""
+        """Encode a list of values."""
         return [self.value_or_reference(v) for v in values]
 
     def node_or_reference(self, node: Node) -> Any:
-        """A node that was taken out and comes back, or a new one."""
+        """Return the reference to a node of the recording, which was removed before; encode a new one."""
         known = self._references.of(node)
         return self.node(node) if known is None else known
 
     def node(self, node: Node) -> dict[str, Any]:
-        """A new node with its attributes, bodies included; wires by reference."""
+        """Encode a new node with its attributes and bodies; inputs and outputs as references."""
         entry: dict[str, Any] = {"new": self._references.new(node), "op_type": node.op_type}
         for field in ("domain", "overload", "name"):
             if getattr(node, field):
@@ -187,21 +187,21 @@ class ValueEncoder:
         return entry | self.unknown(node)
 
     def unknown(self, target: Node | Graph | Function | Value | TrainingInfo) -> dict[str, Any]:
-        """Encode the fields of its message that onnx.proto does not define, those of entries of its lists too."""
+        """Encode the unknown fields of the object's message, including those in elements of its repeated fields."""
         data = _unknown_in(target._source)
         return {"unknown": _base64(data)} if data else {}
 
     def kept(self, source: Any) -> list[str]:
-        """The message something was read from, if it holds what onnx.proto does not know."""
+        """Encode the message an object was read from, if it contains fields unknown to onnx.proto."""
         return [_base64(source.SerializeToString())] if source is not None and has_unknown(source) else []
 
     def details(self, details: Details) -> list[Any]:
-        """Texts, device configurations and changes of unknown fields."""
+        """Encode texts, device configurations and changes of unknown fields."""
         devices, changes = details.device_configurations, details.unknown_changes
         return [details.doc_string, dict(details.metadata), self.devices(devices), self.unknown_changes(changes)]
 
     def unknown_changes(self, changes: Sequence[UnknownChange]) -> list[Any]:
-        """Encode the changes of unknown fields, as bytes on the wire."""
+        """Encode the changes of unknown fields, as bytes of the wire format."""
         return [[[list(step) for step in c.path], c.old.hex(), c.new.hex()] for c in changes]
 
     def devices(self, configurations: Sequence[NodeDeviceConfiguration]) -> list[Any]:
@@ -220,12 +220,12 @@ class ValueEncoder:
         ]  # fmt: skip
 
     def graph(self, graph: Graph) -> Any:
-        """A graph that was taken out and comes back, by reference, or a new one."""
+        """Return the reference to a graph that was removed before; encode a new one."""
         known = self._references.of(graph)
         return self._new_graph(graph) if known is None else known
 
     def _new_graph(self, graph: Graph) -> dict[str, Any]:
-        """With everything in it."""
+        """Encode a graph with all its contents."""
         return {
             "new": self._references.new(graph),
             "name": graph.name,
@@ -243,7 +243,7 @@ class ValueEncoder:
         }
 
     def annotations(self, annotations: Sequence[QuantizationAnnotation]) -> list[Any]:
-        """Encode which values hold the quantisation parameters of which."""
+        """Encode quantization annotations: values and the values of their quantization parameters."""
         return [
             [
                 self.value_or_reference(a.value),
@@ -254,7 +254,7 @@ class ValueEncoder:
         ]
 
     def function(self, function: Function) -> Any:
-        """A function that is in the model by reference, a new one with its body."""
+        """Return the reference to a function of the model; encode a new one with its body."""
         known = self._references.of(function)
         if known is not None:
             return known
@@ -272,7 +272,7 @@ class ValueEncoder:
         }
 
     def training(self, training: TrainingInfo) -> Any:
-        """Training information by reference, or a new one with its graphs."""
+        """Return the reference to training information; encode new one with its graphs."""
         known = self._references.of(training)
         if known is not None:
             return known
@@ -302,7 +302,7 @@ _ENCODE: Mapping[AttributeKind, Any] = {
 
 
 def _unknown_in(source: Any) -> bytes:
-    """A message with nothing but its unknown fields and the messages in it that may have some; empty when none has."""
+    """Return a serialized message of only the unknown fields of `source`, nested ones included; empty if none."""
     if source is None:
         return b""
     rest = type(source).FromString(own_unknown(source))
@@ -312,14 +312,14 @@ def _unknown_in(source: Any) -> bytes:
     return rest.SerializeToString() if has_unknown(rest) else b""
 
 
-#: Messages that are written as texts and numbers, so without what else is in them.
+#: Messages that are otherwise encoded as texts and numbers, without their unknown fields.
 _IN_PARTS = (
     "type", "metadata_props", "device_configurations", "opset_import", "initialization_binding", "update_binding",
 )  # fmt: skip
 
 
 def _rest_of(proto: AttributeProto) -> bytes:
-    """The message of an attribute without its value, which is written as such; types keep what is in them."""
+    """Return the serialized message of an attribute without its value, which is encoded separately."""
     rest = AttributeProto()
     rest.CopyFrom(proto)
     for field in _VALUES:

@@ -1,11 +1,11 @@
-"""Work on a whole model away from the thread that owns it: on a copy, whose steps are then carried over.
+"""Long edits of a whole model outside the thread that owns it: on a copy, whose steps are then applied to the original.
 
 copy = WorkingCopy(document.model)              # owner thread: copies the structure, not the weights
-copy.recording = journal.recording()            # to write it down before it is carried over
+copy.recording = journal.recording()            # to record the steps before they are applied to the original
 with copy.document.edit("Simplify") as edit:    # any thread
     ...
 steps = copy.steps()                            # any thread
-copy.close()                                    # any thread: frees it bit by bit
+copy.close()                                    # any thread: frees it in slices
 with document.edit("Simplify") as edit:         # owner thread, model unchanged since
     edit.repeat(steps)
 """
@@ -41,21 +41,21 @@ _Part = TypeVar("_Part", Model, Graph, Function, TrainingInfo, Node, Value)
 
 
 class StepLog(Protocol):
-    """Where the steps done to a copy are written, such as a `recovery.write_ahead.Recording`."""
+    """Recording of the steps done to a copy, such as `recovery.write_ahead.Recording`."""
 
     def add(self, step: Step) -> None:
-        """Write a step that is about to be applied."""
+        """Record a step that is about to be applied."""
 
     def end(self) -> None:
         """Finish: no more steps follow."""
 
 
 class WorkingCopy:
-    """A copy of a model with a document of its own, and the way back to the original's objects.
+    """A copy of a model with its own document, which translates its steps to objects of the original.
 
-    What is in the copy has the id of what it stands for; what is made there keeps its id on the way back. Making one
-    costs about as much as opening the model, about 15 µs a node; `progress` is checked at every node, so that it can
-    be done in slices. Tensors are shared, as they never change.
+    A copied object has the id of its original; an object created in the copy keeps its id in the original. Creating the
+    copy costs about as much as opening the model, some 15 µs per node; `progress` is checked at every node, so that it
+    can run in slices. Tensors are shared, as they are immutable.
     """
 
     def __init__(self, model: Model, progress: Progress = SILENT) -> None:
@@ -63,24 +63,24 @@ class WorkingCopy:
         self._progress = progress
         self._cloner = Cloner(progress=progress)
         self.document = Document(self._copy(model))
-        self.recording: StepLog | None = None  # for the journal of the real document, before anything is done
+        self.recording: StepLog | None = None  # set before the first edit, for the original document's journal
         self._copies: dict[int, Any] = {}  # by id, filled on first use
 
     def close(self) -> None:
-        """Free the copy, which is useless then: its cycles would be collected all at once, 0.8 s for 100,000 nodes."""
+        """Free the copy, which is unusable then: collecting its cycles at once takes 0.8 s for 100,000 nodes."""
         for _ in unlink(self.document.model):
             pass
         for entry in list(self.document.entries()):
             entry.parent = None
 
     def original(self, target: T) -> T:
-        """Return the object of the real model for its copy; anything else is returned as it is."""
+        """Return the original of a copied object; anything else is returned unchanged."""
         return cast("T", self._originals.get(getattr(target, "id", 0), target))  # both are of one kind
 
     def copy_of(self, thing: T) -> T:
-        """Return the copy of a part of the real model; refuses one that the model no longer had when it was copied.
+        """Return the copy of an object of the original model; raise ModelError if it had been removed before the copy.
 
-        The first call costs a pass over all that was copied.
+        The first call takes time linear in the size of the model.
         """
         if not self._copies:
             model = self.document.model
@@ -100,7 +100,7 @@ class WorkingCopy:
         return {copy: known[value] for value in known if (copy := copies.get(value)) is not None}
 
     def copies(self, nodes: Iterable[Node]) -> frozenset[Node]:
-        """The copies of nodes of the real model and of all in their bodies."""
+        """Return the copies of nodes of the original model, and all nodes in their bodies."""
         chosen = set(nodes)
         return part_of(n for g in self.document.model.graphs() for n in g.nodes if self.original(n) in chosen)
 
@@ -109,7 +109,7 @@ class WorkingCopy:
         return [step for _, steps in self.entries() for step in steps]
 
     def entries(self) -> list[tuple[str, list[Step]]]:
-        """Return `steps` by entry of the copy's history, with their titles. Call only one of the two, once."""
+        """Return `steps` grouped by history entry, with its title. Call only one of the two, once."""
         path = []
         entry = self.document.current
         while entry.parent is not None:
@@ -120,7 +120,7 @@ class WorkingCopy:
         for entry in reversed(path):
             carried = []
             for step in entry.steps:
-                # Before it is applied again: what it brings in is then as it was when it came.
+                # Before it is applied again, while the objects that it adds are as they were when they were added.
                 carried.append(self._carry(step))
                 if recording is not None:
                     recording.add(step)
@@ -130,7 +130,7 @@ class WorkingCopy:
             recording.end()
         return entries
 
-    # -- there ---------------------------------------------------------------------------------------------------
+    # -- copying -------------------------------------------------------------------------------------------------
 
     def _copy(self, model: Model) -> Model:
         copy = Model(self._graph(model.graph))
@@ -145,13 +145,13 @@ class WorkingCopy:
         return self._stands_for(copy, model)
 
     def _stands_for(self, copy: _Part, original: _Part) -> _Part:
-        """Give a copy the id of its original; returns the copy."""
+        """Give a copy the id of its original; return the copy."""
         copy.id = original.id
         self._originals[copy.id] = original
         return copy
 
     def _carried(self, moved: _Part, made: _Part) -> None:
-        """Give what is to come into the real model the id of what was made in the copy."""
+        """Give an object that will be added to the original model the id of its counterpart in the copy."""
         moved.id = made.id
         self._originals[made.id] = moved
 
@@ -170,7 +170,7 @@ class WorkingCopy:
         return copy
 
     def _name_undefined(self, root: Graph) -> dict[Value, Value]:
-        """Copy what is used in a graph or a body of it and nothing defines, which a cloner takes as from outside."""
+        """Copy undefined values used in a graph or its bodies, which a cloner would take as captured from outside."""
         undefined = {}
         for value in _used_in(root, self._progress):
             if not value.is_defined and value not in self._cloner.values:
@@ -194,10 +194,10 @@ class WorkingCopy:
         copy.model, copy._source = model, training._source
         return self._stands_for(copy, training)
 
-    # -- and back ------------------------------------------------------------------------------------------------
+    # -- carrying back -------------------------------------------------------------------------------------------
 
     def _carry(self, step: Step) -> Step:
-        """The step on the real model that does what one does to the copy."""
+        """Return a step on the original model for a step on the copy."""
         kind: Any = type(step)
         carried: Step = kind(
             **{name: self._content_of(role, getattr(step, name)) for name, role, *_ in references_of(kind)}
@@ -205,7 +205,7 @@ class WorkingCopy:
         return carried
 
     def _content_of(self, role: Role, content: Any) -> Any:
-        """A field of a step with what copies stand for, or with what is made in the copy moved."""
+        """Return the content of a step's field with copies replaced by originals, new objects by counterparts."""
         match role:
             case _ if content is None:
                 return None
@@ -225,7 +225,7 @@ class WorkingCopy:
         return tuple(None if v is None else self._value(v) for v in values)
 
     def _value(self, value: Value) -> Value:
-        """Return the original of a copied value; for one made here, a new one like it."""
+        """Return the original of a copied value; for a new one, its new counterpart."""
         if value.id not in self._originals:
             moved = Value(value.name, value.type)
             moved._details, moved._source = value.details, value._source
@@ -233,7 +233,7 @@ class WorkingCopy:
         return self.original(value)
 
     def _content(self, content: Any) -> Any:
-        """A field's new content with copies replaced by what they stand for."""
+        """Return a field's new content with copies replaced by originals."""
         if isinstance(content, tuple):
             return tuple(self._content(part) for part in content)
         if isinstance(content, QuantizationAnnotation):
@@ -256,7 +256,7 @@ class WorkingCopy:
         return replace(attribute, value=graphs[0] if attribute.kind is AttributeKind.GRAPH else graphs)
 
     def _node(self, node: Node) -> Node:
-        """Return the original of a copied node; for one made here, a new one wired to the real model's values."""
+        """Return the original of a copied node; for a new one, a counterpart wired to values of the original model."""
         if node.id not in self._originals:
             moved = Node(
                 node.op_type,
@@ -289,10 +289,9 @@ class WorkingCopy:
         return self.original(training)
 
     def _moved_graph(self, graph: Graph) -> Graph:
-        """Return the original of a copied graph; for one made here, a copy of it that captures the real model's
-        values.
+        """Return the original of a copied graph; for a new one, a copy that captures values of the original model.
 
-        These hear of it only when it comes into the model, if it ever does.
+        These values do not list its uses until it is added to the model.
         """
         if graph.id not in self._originals:
             captured = {value: Value(value.name) for value in _used_in(graph) if value.id in self._originals}
@@ -310,7 +309,7 @@ class WorkingCopy:
 
 
 def _used_in(root: Graph, progress: Progress = SILENT) -> Iterator[Value]:
-    """Return the values used by nodes of a graph and of its bodies, and the outputs of these graphs."""
+    """Yield the values used by the nodes of a graph and its bodies, and the outputs of these graphs."""
     for graph in root.walk(progress):
         inputs = (node.inputs for node in progress.paced(graph.nodes))
         for value in chain(graph.outputs, chain.from_iterable(inputs)):
@@ -319,7 +318,7 @@ def _used_in(root: Graph, progress: Progress = SILENT) -> Iterator[Value]:
 
 
 def _exchange(root: Graph, values: Mapping[Value, Value]) -> None:
-    """Let a graph that is in no model speak of other values, which do not hear of it."""
+    """Replace values that a graph outside any model uses, without registering the uses with the new values."""
     for graph in root.walk():
         graph.outputs = Values(values.get(value, value) for value in graph.outputs)
         for node in graph.nodes:
