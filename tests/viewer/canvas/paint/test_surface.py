@@ -489,4 +489,4 @@ def test_the_first_note_of_a_run_is_painted_whole(show, small):
     part = image(view)
     view.workspace.highlights.notes_changed.emit(None)
     finish_painting(view)
-    assert difference(part, image(view)) == 0
+    assert difference(part, image(view), 64) == 0  # the height of strips shows in a pixel or two of a curve
