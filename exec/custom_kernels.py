@@ -125,7 +125,7 @@ def _reporting(function: Callable[..., Any], path: str) -> Callable[..., Any]:
 def _schema(
     function: Callable[..., Any], op_type: str, domain: str, since: int, outputs: Sequence[str], path: str
 ) -> Schema:
-    """The schema that a function's signature says."""
+    """Return the schema that a function's signature says."""
     parameters = [p for p in inspect.signature(function).parameters.values() if p.name != "ctx"]
     inputs = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)]
     required = [p for p in inputs if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
@@ -154,7 +154,7 @@ def _parameter(parameter: inspect.Parameter) -> Parameter:
 
 
 def _attribute(parameter: inspect.Parameter) -> AttributeSchema:
-    """An attribute of the kind of its default, or of its annotation; of any kind where neither says it."""
+    """Return an attribute of the kind of its default, or of its annotation; of any kind where neither says it."""
     name, default = parameter.name.strip("_"), parameter.default
     if default is parameter.empty or default is None:
         annotation = getattr(parameter.annotation, "__name__", str(parameter.annotation))

@@ -56,7 +56,7 @@ class Trainer:
         return {v.id: v.type for g in graphs for v in g.inputs}
 
     def _combined(self, main: ModelSnapshot, algorithm: Graph | None) -> ModelSnapshot | None:
-        """The model's graph and the algorithm's as one; names the algorithm does not define are the model's."""
+        """Return the model's graph and the algorithm's as one; names the algorithm does not define are the model's."""
         if algorithm is None:
             return None
         first, second = main.graph, self._snapshots.graph_snapshot(algorithm)
@@ -149,7 +149,7 @@ def _nested(graph: GraphSnapshot) -> list[GraphSnapshot]:
 
 
 def _renumbered(graph: GraphSnapshot, same: Mapping[int, int]) -> GraphSnapshot:
-    """The graph with some values replaced by others, in its bodies too."""
+    """Return the graph with some values replaced by others, in its bodies too."""
     return replace(
         graph,
         outputs=tuple(same.get(v, v) for v in graph.outputs),

@@ -99,12 +99,12 @@ class Condition:
 
 
 def _call(step: PlanStep, node: int) -> Path:
-    """The call of a function by a node that a step is part of; empty when it is in none."""
+    """Return the call of a function by a node that a step is part of; empty when it is in none."""
     return step.path[: step.path.index(node) + 1] if node in step.path else ()
 
 
 def compile_breakpoint(breakpoint_: Breakpoint, model: Model) -> Condition:
-    """A breakpoint in numbers; the declared types are read now, on the thread that owns the model."""
+    """Return a breakpoint in numbers; the declared types are read now, on the thread that owns the model."""
     declared: dict[int, Type | None] = {}
     if breakpoint_.condition == "shape":
         declared = {v.id: v.type for graph in model.graphs() for v in graph.values()}

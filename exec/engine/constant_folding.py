@@ -24,7 +24,7 @@ _SECONDS = 10.0  # for one node
 
 
 def evaluate(node: Node, inputs: Sequence[Array | None], opset: int, most_bytes: int) -> list[Array | None] | None:
-    """The outputs of a node for these inputs, None for those it does not have.
+    """Return the outputs of a node for these inputs, None for those it does not have.
 
     None as a whole: no kernel, no tensors, an error, or larger than the limit. Any thread.
     A kernel is stopped after ten seconds at its next checkpoint.

@@ -61,7 +61,7 @@ class Engine:
         return_freed_memory()
 
     def plan(self, snapshot: ModelSnapshot, seed: int = 0, fed: frozenset[int] = frozenset()) -> PlanState:
-        """The plan of a snapshot and its state; those of the same content are found again."""
+        """Return the plan of a snapshot and its state; those of the same content are found again."""
         if self.library.refused:  # another limit, or a file that is there by now, may let it be read
             self.library.refused = False
             self._plans.clear()
@@ -159,7 +159,7 @@ class Engine:
         run.main.ceiling = max(1, min(self.budget, limits.left - old))
 
     def _plan_within(self, limits: Limits, snapshot: ModelSnapshot, seed: int, fed: frozenset[int]) -> PlanState | str:
-        """The plan and its state, or the reason why planning was stopped."""
+        """Return the plan and its state, or the reason why planning was stopped."""
         set_limits(limits)
         try:
             state = self.plan(snapshot, seed, fed)
@@ -179,7 +179,7 @@ class Engine:
             set_limits(None)
 
     def _unplanned(self, request: Request, stopped: str, begun: float) -> Stepper:
-        """A run that was stopped while it was planned."""
+        """Return a run that was stopped while it was planned."""
         snapshot = request.snapshot
         bare = replace(snapshot, graph=replace(snapshot.graph, initializers=(), nodes=()))
         state = PlanState(compile_model(bare, self.library, seed=request.options.seed), self.library)
@@ -224,7 +224,7 @@ class Engine:
         cache.trim()
 
     def _step_tokens(self, state: PlanState, given: Mapping[int, RuntimeValue]) -> list[int]:
-        """A token per step; 0 where something is missing."""
+        """Return a token per step; 0 where something is missing."""
         feeds = tuple((value, self._feed(value, feed)) for value, feed in given.items())
         is_stable = not self.library.volatile
         known, base = state.token_table, state.base.token_table if state.base is not None else None
@@ -256,7 +256,7 @@ class Engine:
                     dirty.discard(0)
 
     def _token(self, state: PlanState, step: PlanStep, slots: list[int]) -> int:
-        """The token of a step whose inputs have theirs; its outputs get one too."""
+        """Return the token of a step whose inputs have theirs; its outputs get one too."""
         constant = state.tokens[step.index]
         if constant:
             return constant

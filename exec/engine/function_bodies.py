@@ -37,7 +37,7 @@ def has_body(op_type: str, opset: int, domain: str) -> bool:
 
 
 def _schema(op_type: str, opset: int, domain: str) -> Any:
-    """An OpSchema (whose type hints leave out its functions), or None."""
+    """Return an OpSchema (whose type hints leave out its functions), or None."""
     import onnx.defs
 
     try:
@@ -49,7 +49,7 @@ def _schema(op_type: str, opset: int, domain: str) -> Any:
 def expand(
     library: Library, node: NodeSnapshot, operation: Operation, inputs: Sequence[RuntimeValue]
 ) -> tuple[GraphSnapshot, dict[str, int], dict[str, AttributeSnapshot]]:
-    """The body of an operator for inputs of these types: its graph, operator sets, and attributes in force."""
+    """Return the body of an operator for inputs of these types: its graph, operator sets, and attributes in force."""
     schema = _schema(node.op_type, operation.opset, node.domain)
     assert schema is not None
     proto = _function(schema, library, node, operation, inputs)
@@ -135,7 +135,7 @@ class _Reader:
     def graph(
         self, name: str, inputs: list[str], outputs: list[str], nodes: Sequence[NodeProto], initializers: Any
     ) -> GraphSnapshot:
-        """A function body or a graph inside one."""
+        """Return a function body or a graph inside one."""
         scope: dict[str, int] = {}
         return self._graph(name, inputs, outputs, nodes, initializers, scope)
 
@@ -180,7 +180,7 @@ class _Reader:
         return GraphSnapshot(uid, uid, name, formal, results, *untyped, constants, snapshots)
 
     def attribute(self, proto: AttributeProto, scope: dict[str, int] | None = None) -> AttributeSnapshot:
-        """An attribute of a node in a body; graphs see the names around them."""
+        """Return an attribute of a node in a body; graphs see the names around them."""
         from onnx import AttributeProto as Kinds
         from onnx import helper, numpy_helper
 

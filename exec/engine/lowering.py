@@ -51,7 +51,7 @@ def compile_expansion(
     seed: int,
     label: str,
 ) -> Plan:
-    """The plan of a function body that replaces a kernel; its random numbers depend on `label`."""
+    """Return the plan of a function body that replaces a kernel; its random numbers depend on `label`."""
     compiler = Compiler(library, {}, {}, seed, 13, label)
     compiler._repeats = True
     return compiler.root(graph, imports, frozenset(), environment)
@@ -60,7 +60,7 @@ def compile_expansion(
 def patch_plan(
     plan: Plan, old: ModelSnapshot, new: ModelSnapshot, library: Library, seed: int
 ) -> tuple[Plan, list[int]] | None:
-    """The plan of `new` from that of `old`, of the same seed and fed initializers, and the steps that differ.
+    """Return the plan of `new` from that of `old`, of the same seed and fed initializers, and the steps that differ.
 
     Most edits change one node of thousands. If such an edit keeps the order of the rest, only that node's step is
     compiled, and all else is shared. None when it takes more than compiling single steps.
@@ -105,7 +105,7 @@ def _simple(step: PlanStep, old: NodeSnapshot, node: NodeSnapshot, new: ModelSna
 
 
 def _compile_step(plan: Plan, snapshot: ModelSnapshot, index: int, library: Library, seed: int) -> PlanStep | None:
-    """The step of one node of the main graph that an edit changed, for the same place in its plan.
+    """Return the step of one node of the main graph that an edit changed, for the same place in its plan.
 
     None when it needs more than its own step compiled: new values, another place in the order, constant inputs.
     """
@@ -209,13 +209,13 @@ class Compiler:
         fed: frozenset[int],
         environment: Environment = NO_ENVIRONMENT,
     ) -> Plan:
-        """The plan of a graph that is in no other."""
+        """Return the plan of a graph that is in no other."""
         functions = tuple(f.uid for f in self.functions.values())
         scope = LoweringScope((), environment, imports, (functions, tuple(imports.items())))
         return self.finish(graph, scope, fed)
 
     def body(self, attribute: str, graph: GraphSnapshot, scope: LoweringScope, captured: Mapping[int, int]) -> BodyPlan:
-        """The plan of a body; `captured` are the values it reads from around it, and their slots there."""
+        """Return the plan of a body; `captured` are the values it reads from around it, and their slots there."""
         inner = Compiler(self.library, self.functions, self.names, self.seed, self.ir_version, self.label)
         inner._depth, inner._extent, inner._repeats = self._depth, self._extent, True
         captures = []
@@ -403,7 +403,7 @@ class Compiler:
         return opset
 
     def _bodies(self, operation: Operation, scope: LoweringScope) -> tuple[tuple[int, ...], tuple[BodyPlan, ...]]:
-        """The slots that the bodies of an operation capture, and the bodies."""
+        """Return the slots that the bodies of an operation capture, and the bodies."""
         bodies = []
         outer_slots: dict[int, None] = {}
         for name, graph in operation.bodies.items():
@@ -463,7 +463,7 @@ class Compiler:
 
 
 def assumed_opset(domain: str, ir_version: int) -> int:
-    """The version to run by when a model imports none: the newest that its IR version can hold."""
+    """Return the version to run by when a model imports none: the newest that its IR version can hold."""
     from onnx.helper import VERSION_TABLE  # rare: importing onnx is slow
 
     column = {"": 2, "ai.onnx.ml": 3, "ai.onnx.training": 4}.get(domain)

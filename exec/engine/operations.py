@@ -110,7 +110,7 @@ class Library:
         self._kept = LibrarySize()  # after the last look, see is_grown
 
     def token(self, content: Hashable) -> int:
-        """A number that is the same for the same content."""
+        """Return a number that is the same for the same content."""
         found = self._tokens.get(content)
         if found is None:
             found = self._tokens[content] = next(self._numbers)
@@ -167,7 +167,7 @@ class Library:
         self._kept = self.size._replace(operations=operations_kept)
 
     def local_number(self) -> int:
-        """A number no snapshot uses: for graphs and tensors that come from operator specifications."""
+        """Return a number no snapshot uses: for graphs and tensors that come from operator specifications."""
         self._local -= 1
         return self._local
 
@@ -182,7 +182,7 @@ class Library:
         self._tensors = snapshot.tensors
 
     def constant(self, number: int) -> RuntimeValue:
-        """The values of a tensor, read at most once; ModelError or ValueError when they are not available."""
+        """Return the values of a tensor, read at most once; ModelError or ValueError when they are not available."""
         value = self._arrays.get(number)
         if value is None:
             value = self._arrays[number] = runtime_constant(self._tensors[number])
@@ -207,7 +207,7 @@ class Library:
         self.folded_bytes = self.weight_bytes = 0
 
     def constant_read(self, number: int) -> RuntimeValue | None:
-        """The values of a tensor that has been read; None when it has not."""
+        """Return the values of a tensor that has been read; None when it has not."""
         return self._arrays.get(number)
 
     def free_values(self, graph: GraphSnapshot) -> tuple[int, ...]:
@@ -236,7 +236,7 @@ class Library:
     def operation(
         self, node: NodeSnapshot, opset: int, environment: Environment = NO_ENVIRONMENT, context: Hashable = None
     ) -> Operation:
-        """The operation of a node; `context` is what bodies inside it depend on beside their content."""
+        """Return the operation of a node; `context` is what bodies inside it depend on beside their content."""
         given = resolve(node.attributes, environment)
         bodied = bool(node.bodies)
         key = (
@@ -321,7 +321,7 @@ def resolve(attributes: tuple[AttributeSnapshot, ...], environment: Environment)
 
 
 def runtime_constant(tensor: Tensor | SparseTensor) -> RuntimeValue:
-    """A tensor of the model as a run-time value. Reads the file where it is in one."""
+    """Return a tensor of the model as a run-time value. Reads the file where it is in one."""
     if isinstance(tensor, SparseTensor):
         return SparseArray(tensor.values.numpy(), tensor.indices.numpy(), tuple(tensor.shape))
     return tensor.numpy()

@@ -93,16 +93,16 @@ class Plan:
         return tuple(dict.fromkeys(notes))
 
     def layout(self) -> SlotMap:
-        """A new table of its slots and steps, as results hold them: light, and fit for another process."""
+        """Return a new table of its slots and steps, as results hold them: light, and fit for another process."""
         return SlotMap(self.slots, self.outputs, self.names, Steps.of(s.layout() for s in self.steps))
 
     def producer(self, slot: int) -> PlanStep | None:
-        """The step that fills a slot; None for inputs and constants."""
+        """Return the step that fills a slot; None for inputs and constants."""
         index = self.producers.get(slot)
         return None if index is None else self.steps[index]
 
     def step_of(self, node: int, path: Path = ()) -> PlanStep | None:
-        """The step of a node; for a call of a function, its last step."""
+        """Return the step of a node; for a call of a function, its last step."""
         found = None
         for step in self.steps:
             if (step.node.node == node and step.path == path) or step.path[: len(path) + 1] == (*path, node):
@@ -110,7 +110,7 @@ class Plan:
         return found
 
     def name(self, value: int) -> str:
-        """The name of a value for messages."""
+        """Return the name of a value for messages."""
         return self.names.get(value, f"value {value}")
 
     def output_names(self) -> list[str]:

@@ -135,7 +135,7 @@ class PlanState:
         return self._layout
 
     def patched(self, plan: Plan, changed: Iterable[int]) -> PlanState:
-        """The state of a plan that differs from this one's in some steps, which have no bodies."""
+        """Return the state of a plan that differs from this one's in some steps, which have no bodies."""
         state = copy(self)
         state.plan, state.base, state.changed = plan, self, frozenset(changed)
         state.template, state.given = self.template.copy(), self.given.copy()
@@ -174,7 +174,7 @@ class PlanState:
     # -- calls and code --------------------------------------------------------------------------------------
 
     def call(self, index: int) -> KernelFunction:
-        """The function that computes a step of its inputs."""
+        """Return the function that computes a step of its inputs."""
         found = self._calls[index]
         if found is None:
             found = self._calls[index] = self._made(self.plan.steps[index])
@@ -201,7 +201,7 @@ class PlanState:
         return partial(call, **attributes) if attributes else call
 
     def attributes(self, step: PlanStep) -> Mapping[str, Any]:
-        """The attributes that a step's kernel gets, bodies among them."""
+        """Return the attributes that a step's kernel gets, bodies among them."""
         attributes = step.operation.attributes
         if not step.bodies:
             return attributes
@@ -226,7 +226,7 @@ class PlanState:
         )
 
     def code_of(self, step: PlanStep, free: tuple[int, ...] = ()) -> Code:
-        """A step as the loop takes it; `free` are slots to empty behind it."""
+        """Return a step as the loop takes it; `free` are slots to empty behind it."""
         known = self._codes[step.index]
         if known is not None and not free:
             return known
@@ -348,7 +348,7 @@ class PlanState:
     # -- states of inner plans -------------------------------------------------------------------------------
 
     def inner(self) -> list[PlanState]:
-        """The states of bodies and of expanded operators."""
+        """Return the states of bodies and of expanded operators."""
         found = [body.state for bodies in self.bodies.values() for body in bodies]
         return found + [state for expansion in self.expansions.values() for state in expansion.states.values()]
 
@@ -428,7 +428,7 @@ class Expansion:
         self.states: dict[Any, PlanState] = {}
 
     def __call__(self, *inputs: RuntimeValue) -> tuple[RuntimeValue, ...]:
-        """The outputs of the body for these inputs."""
+        """Return the outputs of the body for these inputs."""
         key = tuple((v.dtype.str, v.dtype.name, v.shape) if isinstance(v, np.ndarray) else type(v) for v in inputs)
         state = self.states.get(key)
         if state is None:

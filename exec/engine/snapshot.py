@@ -188,7 +188,7 @@ class SnapshotTensors(Mapping[int, "Tensor | SparseTensor"]):
         self._tensors: dict[int, Tensor | SparseTensor] = {}
 
     def number(self, tensor: Tensor | SparseTensor) -> int:
-        """The number of a tensor, which it keeps."""
+        """Return the number of a tensor, which it keeps."""
         number = self._numbers.setdefault(tensor, len(self._numbers) + 1)
         self._tensors[number] = tensor
         return number
@@ -227,7 +227,7 @@ class SnapshotCache:
         self._last: ModelSnapshot | None = None
 
     def take(self, *, state: int = 0, progress: Progress = SILENT) -> ModelSnapshot:
-        """The model as it is now; the same object as before when nothing that matters to a run changed.
+        """Return the model as it is now; the same object as before when nothing that matters to a run changed.
 
         Checks `progress` every few nodes. When that raises, all is as if this had not been called.
         """
@@ -266,7 +266,7 @@ class SnapshotCache:
         return self._graph(graph)
 
     def _value(self, value: Value | None) -> int:
-        """The id of a value, which is found by it from now on."""
+        """Return the id of a value, which is found by it from now on."""
         if value is None:
             return ABSENT
         self.values[value.id] = value
@@ -283,7 +283,7 @@ class SnapshotCache:
         return FunctionSnapshot(self._uid(content), function.key, body, function.attributes, defaults, imports)
 
     def _graph(self, graph: Graph) -> GraphSnapshot:
-        """A graph; quick when nothing in it is another object than the last time."""
+        """Return a graph; quick when nothing in it is another object than the last time."""
         header: list[Any] = [graph.inputs, graph.outputs, *_declared_types(graph)]
         header += [v for value in graph.initializers for v in (value, value.initializer)]
         seen = self._seen.get(graph)
@@ -320,7 +320,7 @@ class SnapshotCache:
         return found
 
     def _nodes(self, pieces: list[list[_Part]], seen: _Seen | None) -> tuple[list[NodeSnapshot], list[list[Node]]]:
-        """The nodes, and those of each piece that have bodies."""
+        """Return the nodes, and those of each piece that have bodies."""
         before, known_around = ([], []) if seen is None else (seen.pieces, seen.around)
         known = () if seen is None else seen.snapshot.nodes
         kept = {index for index, (new, old) in enumerate(zip(pieces, before, strict=False)) if new is old}
@@ -346,7 +346,7 @@ class SnapshotCache:
         return nodes, around
 
     def _shell(self, graph: Graph) -> GraphSnapshot:
-        """A graph without its nodes: few edits alter what is here."""
+        """Return a graph without its nodes: few edits alter what is here."""
         initializers = tuple(
             (self._value(v), self.tensors.number(v.initializer))
             for v in graph.initializers

@@ -32,7 +32,7 @@ class SubgraphObserver(Protocol):
     """Decides where to stop inside bodies."""
 
     def between(self, plan: Plan, place: SubgraphPosition, slots: list[RuntimeValue]) -> str:
-        """The reason to stop at a position in a body; empty to go on."""
+        """Return the reason to stop at a position in a body; empty to go on."""
 
 
 class BreakpointHit(Exception):

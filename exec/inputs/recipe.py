@@ -40,7 +40,7 @@ class Recipe:
     key: str = field(default_factory=lambda: uuid.uuid4().hex, compare=False)
 
     def make(self, progress: Progress = SILENT) -> dict[str, RuntimeValue]:
-        """The values by name. Reads files; ModelError when a source does not fit. Any thread."""
+        """Return the values by name. Reads files; ModelError when a source does not fit. Any thread."""
         given = dict(self.given)
         if self.data_set is not None:
             given = read_data_set(self.data_set, self.graph, self.limit).inputs | given
@@ -59,7 +59,7 @@ class Recipe:
         )
 
     def without_values(self) -> Recipe:
-        """The same for another process, with the shapes alone of values that are there already."""
+        """Return the same for another process, with the shapes alone of values that are there already."""
         return replace(self, given={name: _Given(describe(value).shape) for name, value in self.given.items()})
 
     def contradictions(self, feeds: Mapping[str, Any]) -> list[str]:
@@ -105,7 +105,7 @@ def make_held(recipe: Recipe, progress: Progress = SILENT) -> dict[str, RuntimeV
 
 
 def value_of(held: HeldInput) -> RuntimeValue:
-    """The value that a handle stands for; made, where this process has not made it."""
+    """Return the value that a handle stands for; made, where this process has not made it."""
     return make_held(held.recipe)[held.name]
 
 

@@ -114,7 +114,7 @@ class DataSet:
 
 
 def symbols(graph: Graph) -> dict[str, int]:
-    """The symbolic dimensions of the inputs with default sizes: 1 for a batch, 224 for an image, else 8.
+    """Return the symbolic dimensions of the inputs with default sizes: 1 for a batch, 224 for an image, else 8.
 
     A dimension without a name is called ``input[axis]``.
     """

@@ -101,7 +101,7 @@ def _numbers(values: Array) -> Array:
 
 
 def _histogram(ordered: Array, statistics: Statistics) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """How many elements lie from each edge to the next, the last one included; of n elements, √n bins."""
+    """Return how many elements lie from each edge to the next, the last one included; of n elements, √n bins."""
     if not ordered.size or statistics.minimum is None or statistics.maximum is None:
         return (), ()
     low, high = float(statistics.minimum), float(statistics.maximum)

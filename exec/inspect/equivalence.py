@@ -150,7 +150,7 @@ def compare_isolated(
 
 
 def compare_in_child(payload: bytes) -> bytes:
-    """The child's side of `compare_isolated`."""
+    """Return the child's side of `compare_isolated`."""
     folder, wanted, comparison = pickle.loads(payload)  # noqa: S301 - written by the process that started this one
     extensions.load_exactly(wanted)
     exchange = SharedMemoryExchange(folder)

@@ -16,12 +16,12 @@ _NOISE = re.compile(r"/onnxruntime_src\S*:\d+ .*?\) (?=[A-Z])")
 
 
 def load_in_child(data: bytes) -> bytes:
-    """The child's side of loading a model: JSON with the message of each engine."""
+    """Return the child's side of loading a model: JSON with the message of each engine."""
     return _load(data)
 
 
 def load_file_in_child(path: bytes) -> bytes:
-    """The child's side of loading the file at a path, with its external data."""
+    """Return the child's side of loading the file at a path, with its external data."""
     return _load(path.decode("utf-8", "surrogateescape"))
 
 

@@ -127,7 +127,7 @@ def compare_models(ours: ModelRun, reference: ModelRun) -> list[ComparedValue]:
 
 
 def _quantized_error(pair: ValuePair) -> float:
-    """The relative error of values that are dequantized only to be compared."""
+    """Return the relative error of values that are dequantized only to be compared."""
     return INTEGER_VALUES if pair.ours.scale is not None or pair.theirs.scale is not None else 0.0
 
 

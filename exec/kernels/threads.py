@@ -53,7 +53,7 @@ _BUSY = 0.75
 
 
 def allowed_cores() -> int:
-    """How many cores this process may use."""
+    """Return how many cores this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # Windows and macOS
@@ -61,7 +61,7 @@ def allowed_cores() -> int:
 
 
 def usable_cores(allowed: int) -> int:
-    """How many threads a run should use: one for each core it is allowed; one when others use them too.
+    """Return how many threads a run should use: one for each core it is allowed; one when others use them too.
 
     Above four, half of them are taken for a second thread of the same core, which adds nothing to arithmetic.
     """

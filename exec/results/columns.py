@@ -73,7 +73,7 @@ class Keys(Table):
         return zip(self.numbers.tolist(), map(self.paths.__getitem__, self.calls.tolist()), strict=True)
 
     def take(self, rows: NDArray[np.int64]) -> Keys:
-        """The keys of some rows."""
+        """Return the keys of some rows."""
         return Keys(self.numbers[rows], self.calls[rows], self.paths)
 
     def outermost(self) -> NDArray[np.int64]:
@@ -88,7 +88,7 @@ class Keys(Table):
         return self.numbers[order], order
 
     def find(self, number: int) -> int | None:
-        """The first row of a number."""
+        """Return the first row of a number."""
         numbers, order = self._sorted
         index = int(np.searchsorted(numbers, number))
         return int(order[index]) if index < len(numbers) and numbers[index] == number else None

@@ -153,7 +153,7 @@ class NodeTable(Table, Sequence[NodeResult]):
 
     @classmethod
     def joined(cls, tables: Sequence[NodeTable]) -> NodeTable:
-        """The rows of tables one after the other."""
+        """Return the rows of tables one after the other."""
         failures, scopes = _Numbered(), dict[Path, int]()
         causes, inside, ends = [], [], [0]
         for table in tables:
@@ -231,14 +231,14 @@ class NodeTable(Table, Sequence[NodeResult]):
         self.failures = numbered.failures
 
     def find(self, number: int) -> NodeResult | None:
-        """The first row of a node."""
+        """Return the first row of a node."""
         row = self.keys.find(number)
         return None if row is None else self[row]
 
     # -- all together ----------------------------------------------------------------------------------------
 
     def rows(self, *states: State) -> NDArray[np.int64]:
-        """The rows in one of some states, in order."""
+        """Return the rows in one of some states, in order."""
         return np.flatnonzero(np.isin(self.states, [CODES[state] for state in states]))
 
     @cached_property
@@ -255,7 +255,7 @@ class NodeTable(Table, Sequence[NodeResult]):
                 yield row, self.failures[cause]
 
     def take(self, rows: NDArray[np.int64]) -> NodeTable:
-        """A table of some rows."""
+        """Return a table of some rows."""
         label = self.label
         return NodeTable(
             self.keys.take(rows), self.states[rows], self.seconds[rows], self.nbytes[rows], self.causes[rows],

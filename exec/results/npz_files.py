@@ -21,7 +21,7 @@ from onnx_workbench.model.progress import SILENT, Progress
 
 
 def read_array(file: IO[bytes], size: int) -> Array:
-    """The array in a .npy file of `size` bytes; ValueError or EOFError when it is none.
+    """Return the array in a .npy file of `size` bytes; ValueError or EOFError when it is none.
 
     What its header claims is held against the size before anything is allocated; pickles are never loaded.
     """

@@ -135,7 +135,7 @@ def _keys(result: RunResult) -> Iterator[ValueKey]:
 
 
 def load_run(path: Path) -> SavedRun:
-    """A saved run, or any .npz file as one without inputs. ModelError when it cannot be read."""
+    """Return a saved run, or any .npz file as one without inputs. ModelError when it cannot be read."""
     arrays = read_npz(path)
     description = arrays.pop(_RUN, None)
     if description is None:

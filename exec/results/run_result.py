@@ -227,7 +227,7 @@ class RunResult:
         return [by_slot[s] for s in self.layout.outputs if s in by_slot]
 
     def key(self, value: Value | str | ValueKey, path: Path = ()) -> ValueKey | None:
-        """The key of a value object or name; None when the run knows nothing of it."""
+        """Return the key of a value object or name; None when the run knows nothing of it."""
         if isinstance(value, str):
             return self._by_name.get(value) if not path else None
         found = (path, value.id) if isinstance(value, Value) else value
@@ -430,7 +430,7 @@ class RunValues(Mapping[str, Any]):
 
 
 def _protected(value: RuntimeValue) -> RuntimeValue:
-    """The value itself, its arrays read-only from now on."""
+    """Return the value itself, its arrays read-only from now on."""
     if isinstance(value, np.ndarray):
         value.flags.writeable = False
     elif isinstance(value, SparseArray):

@@ -160,5 +160,5 @@ class SlotMap:
         return self.slots if isinstance(self.slots, Slots) else Slots.of(self.slots)
 
     def name(self, value: int) -> str:
-        """The name of a value for messages."""
+        """Return the name of a value for messages."""
         return self.names.get(value, f"value {value}")

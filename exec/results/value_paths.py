@@ -27,7 +27,7 @@ class ValuePaths:
         self._values: dict[Graph, dict[str, Value]] = {}
 
     def of(self, key: ValueKey) -> Address | None:
-        """The address of a value; None for a constant and for what is no longer in the graph."""
+        """Return the address of a value; None for a constant and for what is no longer in the graph."""
         path, number = key
         value = self._value(number)
         if value is None or value.graph is None or value.initializer is not None:
@@ -57,7 +57,7 @@ class ValuePaths:
         return None if path else tuple(reversed(parts))
 
     def find(self, address: Address) -> ValueKey | None:
-        """The key of the value at an address; None when there is none."""
+        """Return the key of the value at an address; None when there is none."""
         graph = self._graph
         path: Path = ()
         for part in address[:-1]:
@@ -109,7 +109,7 @@ def body_values(
 
 
 def _outermost(graph: Graph | None, path: Path, node_by_number: Callable[[int], Node | None]) -> ValueKey | None:
-    """The outermost node in whose bodies a graph is, calls between them included, and the call that it is in."""
+    """Return the outermost node in whose bodies a graph is, calls between them included, and the call that it is in."""
     bodies = [(at, node) for inner, at, node in scopes_around(graph, path, node_by_number) if inner.owner is node]
     return (bodies[-1][0], bodies[-1][1].id) if bodies else None
 

@@ -49,13 +49,13 @@ def same_value(a: RuntimeValue, b: RuntimeValue) -> bool:
 
 
 def _as_words(array: Any) -> Any:
-    """The bytes of an array in row-major order in the longest integers that they fill: the fewest to compare."""
+    """Return the bytes of an array in row-major order in the longest integers that they fill: the fewest to compare."""
     data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     return data if data.nbytes % 8 else data.view(np.int64)
 
 
 def copy_value(value: RuntimeValue) -> RuntimeValue:
-    """A value of its own, contiguous."""
+    """Return a value of its own, contiguous."""
     if isinstance(value, np.ndarray):
         return np.array(value, order="C", copy=True)
     if isinstance(value, list):

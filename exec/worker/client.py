@@ -75,7 +75,7 @@ class WorkerSession(SessionBase):
         self._titles: _Titles | None = None  # those of the run before
 
     def start(self) -> Process:
-        """The worker process, started if there is none with the extensions that are loaded now. Any thread.
+        """Return the worker process, started if there is none with the extensions that are loaded now. Any thread.
 
         WorkerUnavailable when the system refuses it.
         """
@@ -147,7 +147,7 @@ class WorkerSession(SessionBase):
         stepping: bool = True,
         **arguments: Unpack[RunArguments],
     ) -> RemoteStepper:
-        """A run to go through node by node; see Session.steps."""
+        """Return a run to go through node by node; see Session.steps."""
         if not isinstance(request, Request):
             request = self.request(request, **arguments)
         return RemoteStepper(self, request, progress, observer, stepping=stepping)
@@ -488,7 +488,7 @@ class _Titles:
         return {graph.graph: graph.nodes for graph in (self._snapshot.graph, *bodies)}
 
     def of(self, table: NodeTable) -> NodeTable:
-        """A table that came without operators and titles with them."""
+        """Return a table that came without operators and titles with them."""
 
         def label(row: int) -> tuple[str, str]:
             node = self.nodes.get(int(table.keys.numbers[row]))
@@ -512,7 +512,7 @@ class _Fetcher:
         result.fetch, result.measure, result.elsewhere = self.fetch, self.measure, self.apply
 
     def fetch(self, key: ValueKey, progress: Progress) -> RuntimeValue:
-        """The value; LookupError when the worker does not have it and cannot compute it."""
+        """Return the value; LookupError when the worker does not have it and cannot compute it."""
         stepper = self._stepper
         try:
             sent = stepper._process.request("fetch", (self._run, key), progress)

@@ -82,7 +82,7 @@ class DeltaDecoder:
         self._last: ResultTables | None = None
 
     def tables(self, message: ResultMessage) -> ResultTables:
-        """The tables as the worker has them."""
+        """Return the tables as the worker has them."""
         tables: ResultTables = updated(self._last, message.tables)
         self._last = tables
         nodes = replace(tables.nodes, keys=tables.steps.keys)

@@ -70,7 +70,7 @@ class RunLock:
             self._lock.release()
 
     def giving_way(self, result: RunResult) -> RunResult:
-        """The result of a run of the session, whose values are computed again between runs."""
+        """Return the result of a run of the session, whose values are computed again between runs."""
         if result.fetch is not None:
             result.fetch = partial(self.bring, result.fetch)
         if result.iterate is not None:

@@ -354,7 +354,7 @@ def _answer_of(error: Exception) -> tuple[str, Any]:
 
 
 def _still(result: RunResult) -> RunResult:
-    """A result that computes nothing, fit for another thread than that of the run."""
+    """Return a result that computes nothing, fit for another thread than that of the run."""
     return replace(result, fetch=None, asker=SILENT)
 
 

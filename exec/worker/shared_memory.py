@@ -64,7 +64,7 @@ class SharedMemoryExchange:
 
     @classmethod
     def create(cls) -> SharedMemoryExchange:
-        """A new private folder; folders of processes that are gone are removed."""
+        """Return a new private folder; folders of processes that are gone are removed."""
         base = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else Path(tempfile.gettempdir())  # noqa: S108 - memory, not disk
         return cls(str(make_own_folder(base)))
 
@@ -131,7 +131,7 @@ class SharedMemoryExchange:
     # -- reading ---------------------------------------------------------------------------------------------
 
     def decode(self, sent: Any) -> RuntimeValue:
-        """The value that was sent; large arrays are read-only views of the shared memory."""
+        """Return the value that was sent; large arrays are read-only views of the shared memory."""
         match sent:
             case SharedArray():
                 return self._decode_array(sent)

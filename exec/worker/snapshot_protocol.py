@@ -103,7 +103,7 @@ class ValueTensor(Tensor):
         self._value = value
 
     def numpy(self) -> Array:
-        """The value, which for a sparse tensor is a SparseArray."""
+        """Return the value, which for a sparse tensor is a SparseArray."""
         value: Array = self._value
         return value
 
@@ -209,7 +209,7 @@ class SnapshotSender:
         self._texts: list[str] = []  # their names as they were
 
     def model(self, snapshot: ModelSnapshot) -> ModelMessage:
-        """The message for a snapshot. Reads tensors that are new and not in a file.
+        """Return the message for a snapshot. Reads tensors that are new and not in a file.
 
         When that raises, there is nothing more on the other side than before; what is returned has to be sent.
         """
@@ -227,7 +227,7 @@ class SnapshotSender:
         return ModelMessage(buffer.getvalue(), tensors, names, types)
 
     def _new_names(self, snapshot: ModelSnapshot) -> tuple[list[int], list[str], dict[int, str]]:
-        """The ids and names of all values, and by id the names that are not as they were."""
+        """Return the ids and names of all values, and by id the names that are not as they were."""
         found: dict[int, str] = {}
         ids, texts = list(snapshot.names), list[str]()
         rest = iter(snapshot.names.values())
@@ -277,7 +277,7 @@ class _Pickler(pickle.Pickler):
         return NotImplemented
 
     def _message(self, graph: GraphSnapshot) -> tuple[Any, ...]:
-        """The fields of a GraphMessage."""
+        """Return the fields of a GraphMessage."""
         before = self._graphs.get(graph.graph)
         frame, uid, start, end = _frame_of(graph), 0, 0, 0
         if before is not None:
@@ -305,7 +305,7 @@ class SnapshotReceiver:
 
     @no_collection()
     def model(self, message: ModelMessage) -> ModelSnapshot:
-        """The snapshot that was sent."""
+        """Return the snapshot that was sent."""
         snapshot: ModelSnapshot = _Unpickler(io.BytesIO(message.content), self._graph).load()
         self._names.update(message.names)
         types = _types_in(snapshot.graph) if message.input_types is None else message.input_types

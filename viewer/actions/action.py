@@ -110,7 +110,7 @@ class SelectionSummary(MenuContext):
 
     @classmethod
     def of(cls, context: MenuContext) -> SelectionSummary:
-        """A summary of this moment."""
+        """Return a summary of this moment."""
         return cls(**{one.name: getattr(context, one.name) for one in fields(context)})
 
     @cached_property

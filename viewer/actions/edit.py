@@ -75,7 +75,7 @@ def _copy_names(context: MenuContext) -> None:
 
 
 def _referred(context: MenuContext) -> str:
-    """The name by which the last selected node or value is found in its file; empty when it has none."""
+    """Return the name by which the last selected node or value is found in its file; empty when it has none."""
     tab = context.area.tab
     item = context.selected[-1] if context.selected and tab is not None and tab.path is not None else None
     if isinstance(item, Node):

@@ -49,12 +49,12 @@ def has_several_documents(context: MenuContext) -> bool:
 
 
 def selected_nodes(context: MenuContext) -> list[Node]:
-    """The selected nodes, in the order they were selected."""
+    """Return the selected nodes, in the order they were selected."""
     return list(context.selected_nodes)
 
 
 def selected_values(context: MenuContext) -> list[Value]:
-    """The selected values, in the order they were selected."""
+    """Return the selected values, in the order they were selected."""
     return list(context.selected_values)
 
 

@@ -14,7 +14,7 @@ Way = Literal["up", "down", "left", "right"]
 
 
 def step(scene: Scene, box: int, way: Way) -> int:
-    """The box an arrow key leads to from another; the same one where there is none that way."""
+    """Return the box an arrow key leads to from another; the same one where there is none that way."""
     down = scene.drawing.options.direction == "down"
     forward, backward = ("down", "up") if down else ("right", "left")
     across = 0 if down else 1
@@ -37,7 +37,7 @@ def _nearest(scene: Scene, box: int, found: Ids, across: int) -> int:
 
 
 def _sibling(scene: Scene, box: int, across: int, *, after: bool) -> int:
-    """The next box of the same rank; where the rank ends, the next one that stands at the same height."""
+    """Return the next box of the same rank; where the rank ends, the next one that stands at the same height."""
     parents = scene.drawing.parents
     along = 1 - across
     low = scene.rects[:, along]

@@ -243,7 +243,7 @@ class Navigator(QObject):
     # -- positions -------------------------------------------------------------------------------------------
 
     def position(self) -> ViewPosition | None:
-        """The part of the graph in view; None while nothing is shown."""
+        """Return the part of the graph in view; None while nothing is shown."""
         scene, zoom = self._surface.scene, self._surface.zoom
         if scene is None:
             return None
@@ -276,7 +276,7 @@ def _parts_of(selection: Selection, drawing: Drawing) -> Iterator[list[int]]:
 
 
 def _containers(scene: Scene, box: int) -> list[int]:
-    """The containers around a box, outermost first, with itself if it is one or a closed group."""
+    """Return the containers around a box, outermost first, with itself if it is one or a closed group."""
     found: list[int] = []
     while box >= 0:
         if scene.boxes[box].kind in (Kind.GROUP, Kind.CONTAINER):

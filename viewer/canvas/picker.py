@@ -23,7 +23,7 @@ class Picker:
         self._current = None
 
     def current_box(self) -> int:
-        """The box that was clicked or walked to last, else one of the current object; -1 for none."""
+        """Return the box that was clicked or walked to last, else one of the current object; -1 for none."""
         scene = self._surface.scene
         if scene is None:
             return -1
@@ -35,7 +35,7 @@ class Picker:
         return found[0] if found else -1
 
     def items_of(self, hit: Hit | None) -> list[Item]:
-        """The model objects a hit means."""
+        """Return the model objects a hit means."""
         scene = self._surface.scene
         return [*scene.objects_at(hit)] if hit is not None and scene is not None else []
 

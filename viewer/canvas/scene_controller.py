@@ -110,7 +110,7 @@ class SceneController(QObject):
         return self._loader.state
 
     def type_of(self, value: Value) -> Type | None:
-        """The type shown for a value: what a provider knows, else what the file declares."""
+        """Return the type shown for a value: what a provider knows, else what the file declares."""
         return (self._types(value) if self._types is not None else None) or value.type
 
     def set_types(self, type_of: TypeOf | None) -> None:
@@ -219,7 +219,7 @@ class SceneController(QObject):
             self.restore_position()
 
     def open_parts(self) -> dict[str, Any]:
-        """The open parts of the graph shown, saved with the file."""
+        """Return the open parts of the graph shown, saved with the file."""
         return {"grouped": not self.state.is_new, "parts": OpenParts(self._graph).write(self.state.expanded)}
 
     def restore_open_parts(self, saved: Any) -> None:

@@ -269,7 +269,7 @@ def concerns(drawing: Drawing, touched: ChangeSet) -> bool:
 
 
 def nearest_box(scene: Scene, x: float, y: float) -> int:
-    """The box whose middle is nearest to a point, containers aside; -1 in an empty scene."""
+    """Return the box whose middle is nearest to a point, containers aside; -1 in an empty scene."""
     if not len(scene.rects):
         return -1
     middle = scene.rects[:, :2] + scene.rects[:, 2:] / 2

@@ -14,7 +14,7 @@ _MOST_DIGITS = 18  # what surely fits 64 bits
 
 
 def natural(text: str) -> int:
-    """A whole number from 0 on, for argparse."""
+    """Return a whole number from 0 on, for argparse."""
     if not text.isdecimal() or len(text) > _MOST_DIGITS:
         msg = f"{text!r} is not a non-negative integer"
         raise argparse.ArgumentTypeError(msg)
@@ -22,7 +22,7 @@ def natural(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """A duration above 0, for argparse."""
+    """Return a duration above 0, for argparse."""
     try:
         found = float(text)
     except ValueError:
@@ -71,7 +71,7 @@ def height_and_width(text: str) -> tuple[int, int]:
 
 
 def number(text: str) -> float:
-    """A number that is finite, or a quotient such as ``1/255``, for argparse."""
+    """Return a number that is finite, or a quotient such as ``1/255``, for argparse."""
     above, _, below = text.partition("/")
     try:
         found = float(above) / float(below or 1)
@@ -84,7 +84,7 @@ def number(text: str) -> float:
 
 
 def tolerance(text: str) -> float:
-    """A finite number from 0 on, for argparse."""
+    """Return a finite number from 0 on, for argparse."""
     found = number(text)
     if found < 0:
         msg = f"{text!r} is negative"

@@ -64,7 +64,7 @@ def _facts(problem: Problem) -> dict[str, Any]:
 
 
 def where(place: object) -> str:
-    """A place as a path: the graph, then the node or value in it."""
+    """Return a place as a path: the graph, then the node or value in it."""
     match place:
         case Node() | Value():
             inside = name_of(place.graph) if place.graph is not None else ""

@@ -97,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _inputs_in(path: str, model: Model) -> dict[str, Any]:
-    """The values in a file that are called as inputs of the model."""
+    """Return the values in a file that are called as inputs of the model."""
     from onnx_workbench.exec.results.run_file import load_run
 
     names = {value.name for value in model.graph.inputs}
@@ -139,7 +139,7 @@ def _cells(found: NumericComparison, row: ComparedValue) -> tuple[str, ...]:
 
 
 def _local(found: NumericComparison, text: str) -> tuple[str, ...]:
-    """The cell of the layer's own loss, where there is such a column."""
+    """Return the cell of the layer's own loss, where there is such a column."""
     return (text,) if found.local else ()
 
 
@@ -165,7 +165,7 @@ def _number(element: object) -> str:
 
 
 def facts(row: ComparedValue) -> dict[str, Any]:
-    """A compared value as plain data."""
+    """Return a compared value as plain data."""
     difference, allowed = row.difference, row.tolerance
     return {
         "name": row.name,

@@ -96,7 +96,7 @@ def _print(comparison: Comparison) -> None:
 
 
 def sentence(difference: Difference) -> str:
-    """A difference in one line: where, what, before and after."""
+    """Return a difference in one line: where, what, before and after."""
     where = location(difference.place)
     if not difference.aspect:
         return f"{where} {difference.kind}"
@@ -107,7 +107,7 @@ def sentence(difference: Difference) -> str:
 
 
 def facts(difference: Difference) -> dict[str, Any]:
-    """A difference as plain data."""
+    """Return a difference as plain data."""
     place = difference.place
     entry: dict[str, Any] = {
         "kind": difference.kind,
@@ -207,7 +207,7 @@ def _constant(tensor: Tensor | SparseTensor | None) -> str:
 
 
 def _digest(tensor: Tensor | SparseTensor) -> str:
-    """The values themselves where they are few, else a fingerprint of them."""
+    """Return the values themselves where they are few, else a fingerprint of them."""
     if isinstance(tensor, SparseTensor):
         return f"{_digest(tensor.indices)} {_digest(tensor.values)}"
     if tensor.problem:

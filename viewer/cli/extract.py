@@ -69,7 +69,7 @@ def print_lost(names: Sequence[str]) -> None:
 
 
 def part_facts(output: Path, part: Model) -> dict[str, Any]:
-    """A model that was cut out, as plain data."""
+    """Return a model that was cut out, as plain data."""
     return {
         "output": str(output),
         "nodes": len(part.graph.nodes),

@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def collect_facts(model: Model, *, everything: bool = False) -> dict[str, Any]:
-    """The facts as plain data; texts are as in the file."""
+    """Return the facts as plain data; texts are as in the file."""
     graphs = list(model.graphs())
     operators = Counter(node.qualified_op_type for graph in graphs for node in graph.nodes)
     initializers = [value for graph in graphs for value in graph.initializers]

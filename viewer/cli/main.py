@@ -57,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _command_meant(models: Sequence[str]) -> str:
-    """The command that the first word was meant for, when it is like one and no file; nothing otherwise."""
+    """Return the command that the first word was meant for, when it is like one and no file; nothing otherwise."""
     if not models or Path(models[0]).suffix or Path(models[0]).exists():
         return ""
     from difflib import get_close_matches

@@ -235,7 +235,7 @@ def _report_expected(rows: list[ComparedValue], unmatched: list[str], options: a
 
 
 def _first_non_finite(result: RunResult) -> dict[str, Any] | None:
-    """The first value, in run order, in which NaN or infinities begin; else the first output that has any."""
+    """Return the first value, in run order, in which NaN or infinities begin; else the first output that has any."""
     from onnx_workbench.exec.inspect.nonfinite import first_of, non_finite_values
     from onnx_workbench.exec.inspect.nonfinite_cause import cause_of
 

@@ -56,7 +56,7 @@ def progress(title: str) -> Iterator[Progress]:
 
 
 def read_model(options: argparse.Namespace, name: str | None = None, *, salvage: bool = False) -> Model:
-    """The model that a command is given, or a further one by its `name`; ``-`` is standard input.
+    """Return the model that a command is given, or a further one by its `name`; ``-`` is standard input.
 
     ModelError when it cannot be read, or when the file ends early, unless --salvage or the command (`salvage`) takes
     what is left; what is missing is then named.
@@ -72,14 +72,14 @@ def read_model(options: argparse.Namespace, name: str | None = None, *, salvage:
 
 
 def shorten(text: str, limit: int, *, elide: Literal["middle", "end"] = "middle") -> str:
-    """A text for standard output: of at most `limit` characters on a terminal, whole in a file or a pipe."""
+    """Return a text for standard output: of at most `limit` characters on a terminal, whole in a file or a pipe."""
     from onnx_workbench.viewer.style.formatting import display
 
     return display(text, limit if sys.stdout.isatty() else len(text), elide=elide)
 
 
 def colored(text: str, color: int, stream: TextIO) -> str:
-    """A text in one of the eight colors of terminals; as it is elsewhere, or where NO_COLOR is set."""
+    """Return a text in one of the eight colors of terminals; as it is elsewhere, or where NO_COLOR is set."""
     has_color = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return f"\x1b[{30 + color}m{text}\x1b[0m" if has_color else text
 
@@ -100,7 +100,7 @@ def print_error(error: ModelError) -> None:
 
 
 def error_lines(error: ModelError) -> list[str]:
-    """The lines of an error: what, why and where."""
+    """Return the lines of an error: what, why and where."""
     from onnx_workbench.viewer.style.formatting import display
     from onnx_workbench.viewer.style.labels import place_text
 

@@ -18,7 +18,7 @@ WORDS = {
 
 
 def difference_line(difference: Difference) -> str:
-    """A difference in one line: kind, place, aspect, and what it is on either side."""
+    """Return a difference in one line: kind, place, aspect, and what it is on either side."""
     change = " → ".join(text for text in (difference.before, difference.after) if text)
     parts = (location(difference.place), aspect_text(difference.aspect), change)
     return f"{WORDS[difference.kind]} {', '.join(part for part in parts if part)}"

@@ -13,7 +13,7 @@ _comparisons: WeakKeyDictionary[Workspace, ModelComparison] = WeakKeyDictionary(
 
 
 def comparison_of(workspace: Workspace) -> ModelComparison | None:
-    """The comparison a document is part of, or None. Its signal `comparison_changed` tells of changes."""
+    """Return the comparison a document is part of, or None. Its signal `comparison_changed` tells of changes."""
     return _comparisons.get(workspace)
 
 

@@ -60,7 +60,7 @@ def is_of_cells() -> bool:
 
 
 def copied() -> Fragment:
-    """The nodes on the clipboard, from here or another running program; ModelError when there are none."""
+    """Return the nodes on the clipboard, from here or another running program; ModelError when there are none."""
     data = QApplication.clipboard().mimeData() or QMimeData()
     token = bytes(data.data(_COPY_FORMAT).data()).decode("ascii", "replace")
     if token in _copied:
@@ -75,7 +75,7 @@ def copied() -> Fragment:
 
 
 def _as_bytes(fragment: Fragment) -> bytes | None:
-    """The nodes as a serialised model; None when that is too much for a clipboard or cannot be written."""
+    """Return the nodes as a serialised model; None when that is too much for a clipboard or cannot be written."""
     from onnx_workbench.model.io.writer.save import to_bytes
 
     weights = sum(v.initializer.nbytes for v in fragment.graph.initializers if v.initializer is not None)

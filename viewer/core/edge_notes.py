@@ -28,5 +28,5 @@ NoteOf = Callable[[Value], EdgeNote | None]
 
 
 def no_note(_value: Value) -> EdgeNote | None:
-    """The `NoteOf` of a graph that was not run."""
+    """Return the `NoteOf` of a graph that was not run."""
     return None

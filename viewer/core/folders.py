@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def state_folder() -> Path:
-    """The folder for settings, logs and crash journals, not made here.
+    """Return the folder for settings, logs and crash journals, not made here.
 
     ``ONNX_WORKBENCH_STATE`` overrides it; otherwise it is where the system keeps a program's own files.
     """

@@ -67,7 +67,7 @@ def choose() -> None:
 
 
 def _of_system(locales: Sequence[QLocale]) -> str:
-    """The first language that there are modules of, in the script that the user prefers."""
+    """Return the first language that there are modules of, in the script that the user prefers."""
     found = available()
     for locale in locales:
         if locale.script() == locales[0].script() and locale.name() in found:

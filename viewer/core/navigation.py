@@ -115,7 +115,7 @@ class Navigation(QObject):
 
 
 def graph_of(item: Item) -> Graph | None:
-    """The graph in which an object is seen: the body of a function, the main graph of a model."""
+    """Return the graph in which an object is seen: the body of a function, the main graph of a model."""
     match item:
         case Node() | Value():
             return item.graph

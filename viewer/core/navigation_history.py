@@ -72,11 +72,11 @@ class NavigationHistory(QObject):
         self.changed.emit()
 
     def back(self) -> NavigationEntry | None:
-        """The position to show now, one back; None when this is the first."""
+        """Return the position to show now, one back; None when this is the first."""
         return self._step(self._back, self._forward)
 
     def forward(self) -> NavigationEntry | None:
-        """The position to show now, one forward; None when this is the last."""
+        """Return the position to show now, one forward; None when this is the last."""
         return self._step(self._forward, self._back)
 
     def _step(self, taken: list[NavigationEntry], left: list[NavigationEntry]) -> NavigationEntry | None:

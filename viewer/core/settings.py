@@ -104,7 +104,7 @@ class Settings(QObject):
         self._store = QSettings(str(file or state_folder() / "settings.ini"), QSettings.Format.IniFormat)
 
     def get(self, option: Option[T]) -> T:
-        """The remembered value, or the default when there is none or the file holds nonsense."""
+        """Return the remembered value, or the default when there is none or the file holds nonsense."""
         stored = self._store.value(option.key)
         if stored is None:
             return option.default

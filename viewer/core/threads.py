@@ -56,7 +56,7 @@ class _Mailbox(QObject):
 
 @cache
 def mailbox() -> _Mailbox:
-    """The one of the process; made on the GUI thread, to which it belongs."""
+    """Return the one of the process; made on the GUI thread, to which it belongs."""
     return _Mailbox()
 
 
@@ -91,7 +91,7 @@ def post_and_wait(call: Callable[[], T], progress: Progress) -> T:
 
 @cache
 def pool(name: Pool) -> QThreadPool:
-    """A pool of threads. They live as long as the process, so that closing a window waits for none."""
+    """Return a pool of threads. They live as long as the process, so that closing a window waits for none."""
     threads = QThreadPool()
     threads.setMaxThreadCount(_THREADS[name])
     return threads

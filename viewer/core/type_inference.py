@@ -93,7 +93,7 @@ class TypeInference(QObject):
                 declare(edit, value, found)
 
     def type_of(self, value: Value) -> Type | None:
-        """The inferred type, with what the declared one or that of the constant says more."""
+        """Return the inferred type, with what the declared one or that of the constant says more."""
         return declared_type(value) if self._inferred is None else self._inferred.type_of(value)
 
     def _on_change(self, change: Change) -> None:

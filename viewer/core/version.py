@@ -11,7 +11,7 @@ DISTRIBUTION = "onnx-workbench"
 
 
 def version() -> str:
-    """The program's version: of the checkout it runs from, or of the installed distribution."""
+    """Return the program's version: of the checkout it runs from, or of the installed distribution."""
     project = Path(__file__).parents[2] / "pyproject.toml"
     if project.exists():  # an editable installation keeps the version it was made at
         return str(tomllib.loads(project.read_text(encoding="utf-8"))["project"]["version"])
@@ -22,7 +22,7 @@ def version() -> str:
 
 
 def home_page() -> str:
-    """The address of the project, from its package's metadata; empty where it has none."""
+    """Return the address of the project, from its package's metadata; empty where it has none."""
     try:
         urls = metadata.metadata(DISTRIBUTION).get_all("Project-URL") or []
     except metadata.PackageNotFoundError:

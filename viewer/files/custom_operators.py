@@ -84,7 +84,7 @@ class OperatorSets(QObject):
 
 @cache
 def documents() -> OperatorSets:
-    """The documents of the program."""
+    """Return the documents of the program."""
     return OperatorSets()
 
 

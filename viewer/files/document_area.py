@@ -71,11 +71,11 @@ class DocumentArea(QWidget):
         return None if tab is None else tab.workspace
 
     def open_models(self) -> list[Model]:
-        """The models of all open documents."""
+        """Return the models of all open documents."""
         return [tab.workspace.model for tab in self.tabs()]
 
     def tabs(self) -> list[DocumentTab]:
-        """The open documents, from left to right."""
+        """Return the open documents, from left to right."""
         pages = (self._tabs.widget(index) for index in range(self._tabs.count()))
         return [cast("DocumentTab", page) for page in pages if page is not None]  # Qt counts one that it is removing
 

@@ -98,7 +98,7 @@ class Documents(QObject):
                 tab.workspace.messages.report(error)
 
     def _request_of(self, path: Path) -> OpenRequest | None:
-        """The request that is reading a file."""
+        """Return the request that is reading a file."""
         wanted = path.absolute()
         return next((request for request in self._requests if wanted in (request.path, request.foreign)), None)
 
@@ -364,12 +364,12 @@ class Documents(QObject):
         self.watcher.keep_only(tab.path for tab in self.area.tabs())
 
     def tabs_of(self, path: Path) -> list[DocumentTab]:
-        """The tabs in which a file is open."""
+        """Return the tabs in which a file is open."""
         wanted = path.absolute()
         return [tab for tab in self.area.tabs() if tab.path == wanted]
 
     def _tabs_read_from(self, path: Path) -> list[DocumentTab]:
-        """The tabs of new documents that an extension read from a file, and that were not saved since."""
+        """Return the tabs of new documents that an extension read from a file, and that were not saved since."""
         wanted = path.absolute()
         return [tab for tab in self.area.tabs() if tab.path is None and tab.foreign == wanted]
 

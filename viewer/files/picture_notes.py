@@ -67,7 +67,7 @@ def notes_of_values(arrays: Mapping[Value, RuntimeValue], progress: Progress = S
 
 
 def edge_note(found: Thumbnail, element_type: ElementType | None, shape: tuple[int, ...]) -> EdgeNote | None:
-    """The range of a value and its type, to be written beside its edge."""
+    """Return the range of a value and its type, to be written beside its edge."""
     computed = "" if element_type is None else short_type(TensorType(element_type, Shape(shape)))
     return note_text(EDGE_NOTES.default, found, element_type, type_text=computed)
 

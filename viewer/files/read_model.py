@@ -15,7 +15,7 @@ STANDARD_INPUT = "-"
 
 
 def sample_model() -> Path:
-    """The model that comes with the program."""
+    """Return the model that comes with the program."""
     from onnx_workbench import resources
 
     return resources.path("sample/digits.onnx")

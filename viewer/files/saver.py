@@ -56,7 +56,7 @@ class Saver(QObject):
         return tab in self._saves or bool(tab.workspace.tasks.making("file"))
 
     def save_of(self, tab: DocumentTab) -> Save | None:
-        """The save of a document that is being prepared or written."""
+        """Return the save of a document that is being prepared or written."""
         return self._saves.get(tab)
 
     def when_written(self, tab: DocumentTab, call: Callable[[], object]) -> None:

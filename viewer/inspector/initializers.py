@@ -16,7 +16,7 @@ from onnx_workbench.viewer.style.formatting import bytes_text, display, plural
 
 
 def initializers_section(workspace: Workspace, graph: Graph) -> PropertyRow:
-    """The constants of a graph."""
+    """Return the constants of a graph."""
     count = len(graph.initializers)
 
     def rows() -> Sequence[PropertyRow]:

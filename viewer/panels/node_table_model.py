@@ -114,16 +114,16 @@ class NodeTableModel(SortedRowModel[Node, AttributeColumn]):
         return None
 
     def _is_stand_in(self, node: Node, column: AttributeColumn) -> bool:
-        """Whether a cell shows what is not written in the node."""
+        """Return whether a cell shows what is not written in the node."""
         return column.attribute not in node.attributes if column.attribute else column.title == NAME and not node.name
 
     def _shown(self, node: Node, column: AttributeColumn) -> str:
-        """The text of a cell; of a node without a name what tells it from others."""
+        """Return the text of a cell; of a node without a name what tells it from others."""
         text = _text(node, column, _SHOWN)
         return text if text or column.title != NAME or column.attribute else first_output(node)
 
     def source(self, index: Index) -> str:
-        """A cell as it is edited and copied: empty where the attribute is left out."""
+        """Return a cell as it is edited and copied: empty where the attribute is left out."""
         return _source(self.rows[index.row()], self.columns[index.column()])
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
@@ -150,7 +150,7 @@ class NodeTableModel(SortedRowModel[Node, AttributeColumn]):
         return True
 
     def refusal(self) -> str:
-        """The reason why the last text was refused."""
+        """Return the reason why the last text was refused."""
         return self._refusal
 
 

@@ -32,10 +32,10 @@ class ValidatingModel(Protocol):
     """A model whose `setData` is False only where it refuses a text, and that then says why."""
 
     def source(self, index: Index) -> str:
-        """The whole text of a cell; not through Qt, which drops bytes that were not UTF-8."""
+        """Return the whole text of a cell; not through Qt, which drops bytes that were not UTF-8."""
 
     def refusal(self) -> str:
-        """The reason why the last text was refused."""
+        """Return the reason why the last text was refused."""
 
 
 class ValidatingDelegate(QStyledItemDelegate):
@@ -54,7 +54,7 @@ class ValidatingDelegate(QStyledItemDelegate):
         self.editor: Editor | None = None
 
     def createEditor(self, parent: QWidget, _option: QStyleOptionViewItem, index: Index) -> QWidget:
-        """A line, or several where the text has them."""
+        """Return a line, or several where the text has them."""
         text = _model(index).source(index)
         field = PropertyField("", lambda: text, lambda _edit, _text: None, lines="\n" in text)
         editor: Editor = TextField(field, parent) if field.lines else LineField(field, parent)

@@ -189,7 +189,7 @@ class RunController(QObject):
             self.state_changed.emit()
 
     def perform(self, request: Request, *, progress: Progress) -> RunResult:
-        """A run that is not shown, after those that go on. Off the GUI thread."""
+        """Return a run that is not shown, after those that go on. Off the GUI thread."""
         return self.run_session.perform(request, progress=progress)
 
     def show(self, record: RunRecord, text: str) -> None:

@@ -248,7 +248,7 @@ def glimpses_of(result: RunResult, keys: list[ValueKey]) -> list[Thumbnail | Non
 def note_text(
     kind: str, found: Thumbnail, element_type: ElementType | None, *, type_text: str = "", is_stale: bool = False
 ) -> EdgeNote | None:
-    """A glimpse of a value in the way a kind of note says it; None when there is nothing to say."""
+    """Return a glimpse of a value in the way a kind of note says it; None when there is nothing to say."""
     facts = found.statistics
     warning = warning_text(facts)
     if warning:
@@ -267,7 +267,7 @@ def outline(counts: tuple[int, ...]) -> tuple[float, ...]:
 
 
 def range_text(facts: Statistics, element_type: ElementType | None) -> str:
-    """The smallest and the largest finite number in a few characters; empty when there is none."""
+    """Return the smallest and the largest finite number in a few characters; empty when there is none."""
     return "" if facts.minimum is None else _text("range", facts, is_boolean=element_type is ElementType.BOOL)
 
 
@@ -299,7 +299,7 @@ def _number(number: float | None) -> str:
 
 
 def _share(count: int, size: int) -> str:
-    """A percentage that says 0 and 100 only where it is true."""
+    """Return a percentage that says 0 and 100 only where it is true."""
     percent = 100 * count / size
     if 0 < percent < 0.1:
         return "< 0.1 %"

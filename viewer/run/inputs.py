@@ -76,7 +76,7 @@ class RunInputs(QObject):
         return self._workspace.model.graph
 
     def inputs(self) -> list[Value]:
-        """The inputs that need a value."""
+        """Return the inputs that need a value."""
         return self.graph.required_inputs
 
     def source(self, name: str) -> InputSource:
@@ -84,7 +84,7 @@ class RunInputs(QObject):
         return self.sources.get(name, Random())
 
     def symbols(self) -> dict[str, int]:
-        """The symbolic dimensions of the inputs with their sizes: as chosen, else as in the values made last."""
+        """Return the symbolic dimensions of the inputs with their sizes: as chosen, else as in the values made last."""
         found = symbols(self.graph)
         return found | {n: size for n, size in (self._made | self.sizes).items() if n in found}
 
@@ -95,7 +95,7 @@ class RunInputs(QObject):
         return None if path is None else path.parent
 
     def data_sets(self) -> list[Path]:
-        """The folders of test data beside the model."""
+        """Return the folders of test data beside the model."""
         if self.folder is None:
             return []
         folders = [folder for folder in self.folder.glob("test_data_set_*") if folder.is_dir()]
@@ -315,7 +315,7 @@ def kind_of(source: InputSource) -> SourceKind:
 
 
 def as_json(source: InputSource) -> dict[str, Any]:
-    """A source as it is remembered."""
+    """Return a source as it is remembered."""
     fields = {f.name: getattr(source, f.name) for f in dataclasses.fields(source)}
     if isinstance(source, File):
         fields["path"] = str(source.path)
@@ -324,7 +324,7 @@ def as_json(source: InputSource) -> dict[str, Any]:
 
 
 def from_json(content: Mapping[str, Any]) -> InputSource:
-    """A remembered source; ValueError, TypeError or KeyError when it is none."""
+    """Return a remembered source; ValueError, TypeError or KeyError when it is none."""
     fields = dict(content)
     kind = _KINDS[str(fields.pop("kind"))]
     if kind is File:

@@ -13,7 +13,7 @@ from onnx_workbench.viewer.run.results import RunRecord
 
 
 def call_of(record: RunRecord, value: Value, node_of: Callable[[int], Node | None]) -> TracedCall | None:
-    """The node that makes a value, as it is now; None for inputs and constants of a graph."""
+    """Return the node that makes a value, as it is now; None for inputs and constants of a graph."""
     return trace.call_of(value, record.key, node_of)
 
 

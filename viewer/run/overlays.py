@@ -270,7 +270,7 @@ PLAIN_NUMBERS: Mapping[str, Callable[[Results, Progress], dict[Node, float]]] = 
 
 
 def match(model: Model, named: Mapping[str, float], used: set[str], progress: Progress) -> dict[Node, float]:
-    """The number of each node that has one: by its own name, else by that of an output. Checks `progress` often.
+    """Return the number of each node that has one: by its own name, else by that of an output. Checks `progress` often.
 
     `used` becomes the names that nodes have.
     """
@@ -337,7 +337,7 @@ def _pairs(content: Any) -> list[tuple[Any, Any]]:
 
 
 def _columns(text: str, mark: str) -> OverlayFile:
-    """The numbers when this mark divides columns; other marks than a comma go with decimal commas."""
+    """Return the numbers when this mark divides columns; other marks than a comma go with decimal commas."""
     rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=mark) if len(row) > 1]
     return _numbers([(row[0], row[1] if mark == "," else row[1].replace(",", ".")) for row in rows], has_heading=True)
 
@@ -368,6 +368,6 @@ def _number(value: Any) -> float | None:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """The first of some names."""
+    """Return the first of some names."""
     shown = ", ".join(display(name, 60) for name in names[:_LISTED])
     return f"{shown}, …" if len(names) > _LISTED else shown

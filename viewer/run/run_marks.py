@@ -141,7 +141,7 @@ def _differing(result: RunResult, before: RunResult) -> list[int]:
 
 
 def _makers(result: RunResult, numbers: Iterable[int]) -> list[int]:
-    """The nodes of the main graph, calls of functions among them, that gave some values of it."""
+    """Return the nodes of the main graph, calls of functions among them, that gave some values of it."""
     slots = result.layout.slots
     sought = {slots[(), number] for number in numbers}
     steps = result.layout.steps

@@ -47,7 +47,7 @@ def make_request(run: RunTask, document: Document, progress: Progress) -> Reques
 
 
 def _with_upstream(request: Request, node: Node, graph: Graph) -> Request:
-    """The request of a run to a node of the graph, keeping what it computes on the way."""
+    """Return the request of a run to a node of the graph, keeping what it computes on the way."""
     values = [v for v in upstream([node]) if isinstance(v, Value) and v.graph is graph]
     values += [v for v in node.outputs if v is not None]
     keys = tuple(((), v.id) for v in values if v.producer is not None)

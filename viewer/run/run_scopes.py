@@ -73,7 +73,7 @@ def scopes_of(workspace: Workspace, graph: Graph) -> RunScopes:
 
 
 def _calls(results: Results, graph: Graph) -> tuple[CallPath, ...]:
-    """The calls of a function in which the run shown has computed something."""
+    """Return the calls of a function in which the run shown has computed something."""
     assert results.current is not None
     found = results.current.result.calls_of
     calls: list[CallPath] = []
@@ -91,13 +91,13 @@ def _was_taken(results: Results, branch: Graph) -> bool:
 
 
 def call_name(workspace: Workspace, path: CallPath) -> str:
-    """The nodes by which a function is called, outermost first."""
+    """Return the nodes by which a function is called, outermost first."""
     nodes = map(workspace.results.node_by_number, path)
     return " › ".join("?" if node is None else name_of(node) for node in nodes)
 
 
 def with_iteration(scopes: RunScopes, key: LoopKey, number: int) -> Mapping[LoopKey, int]:
-    """The iterations to show when another one is chosen for a loop: loops inside it begin with their last."""
+    """Return the iterations to show when another one is chosen for a loop: loops inside it begin with their last."""
     return dict(_chosen(scopes, key, number))
 
 
@@ -110,7 +110,7 @@ def _chosen(scopes: RunScopes, key: LoopKey, number: int) -> Iterator[tuple[Loop
 
 
 def entered_call(workspace: Workspace, graph: Graph) -> CallPath | None:
-    """The call by which the body of a function is entered, if its node is selected."""
+    """Return the call by which the body of a function is entered, if its node is selected."""
     node = workspace.selection.current
     if not isinstance(node, Node) or called_by(node) is not graph.owner or workspace.results.current is None:
         return None

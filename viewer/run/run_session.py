@@ -52,11 +52,11 @@ class RunSession:
         return self._session
 
     def node(self, number: int) -> Node | None:
-        """The node with a number in runs. Any thread."""
+        """Return the node with a number in runs. Any thread."""
         return None if self._session is None else self._session.snapshots.nodes.get(number)
 
     def value(self, number: int) -> Value | None:
-        """The value with a number in runs. Any thread."""
+        """Return the value with a number in runs. Any thread."""
         return None if self._session is None else self._session.snapshots.values.get(number)
 
     def warm_up(self) -> None:
@@ -112,7 +112,7 @@ class RunSession:
             return self.run_lock.giving_way(session.perform(request, progress=progress))
 
     def _result(self, stepper: Stepper | RemoteStepper) -> RunResult:
-        """The result of a run; reading it may compute values again while no run waits."""
+        """Return the result of a run; reading it may compute values again while no run waits."""
         result = stepper.result()
         return (self.run_lock.giving_way(result) if isinstance(stepper, Stepper) else result).work_out()
 

@@ -64,7 +64,7 @@ def _parts(things: AbstractSet[Thing], progress: Progress) -> Iterator[list[Thin
 
 
 def sources(change: Change) -> set[Thing]:
-    """The nodes and values whose results a change may alter, without what depends on them."""
+    """Return the nodes and values whose results a change may alter, without what depends on them."""
     found: set[Thing] = set()
     for step, inverse in zip(change.steps, change.inverses, strict=True):
         if isinstance(step, SetField):

@@ -29,7 +29,7 @@ def inside_nodes(
 
 
 def name_in_run(workspace: Workspace, key: ValueKey, name: str) -> str:
-    """The name of a value of a run, after the calls of functions and the nodes with bodies that it is in."""
+    """Return the name of a value of a run, after the calls of functions and the nodes with bodies that it is in."""
     value, node_by_number = workspace.results.value_by_number(key[1]), workspace.results.node_by_number
     graph = None if value is None else value.graph
     around = [name_of(node) for _, _, node in scopes_around(graph, key[0], node_by_number)]

@@ -36,7 +36,7 @@ class Workspace(DocumentContext):
         self.closed.connect(self._close_runs)
 
     def others_open(self) -> list[Workspace]:
-        """The other open documents, sorted by title."""
+        """Return the other open documents, sorted by title."""
         return sorted((one for one in self._open if one is not self), key=lambda one: one.title)
 
     @property

@@ -110,7 +110,7 @@ class MadeRows(Sequence[NumberRow], Generic[Thing]):
         return MadeRows([self._things[index] for index in order], self._make, self._keys, self._about)
 
     def target(self, index: int) -> object:
-        """The object that a row is about."""
+        """Return the object that a row is about."""
         return self._about(self._things[index])
 
     def key(self, index: int, column: int) -> Key:
@@ -148,7 +148,7 @@ class NumberModel(SortedRowModel[NumberRow, NumberColumn]):
         super().update_rows(first, last)
 
     def row(self, number: int) -> NumberRow:
-        """The row shown at a place."""
+        """Return the row shown at a place."""
         made = self._made.get(number)
         if made is None:
             if len(self._made) > _KEPT:
@@ -317,11 +317,11 @@ class NumberTable(RowTable):
         self.sortByColumn(column, Qt.SortOrder.DescendingOrder if descending else Qt.SortOrder.AscendingOrder)
 
     def targets(self) -> list[Any]:
-        """The objects of the rows, in the order shown."""
+        """Return the objects of the rows, in the order shown."""
         return [self.source.row(number).target for number in range(self.source.rowCount())]
 
     def selected(self) -> list[Any]:
-        """The objects of the selected rows."""
+        """Return the objects of the selected rows."""
         return [self._target(index) for index in self.selectionModel().selectedRows()]
 
     def _target(self, index: QModelIndex) -> Any:

@@ -198,7 +198,7 @@ class OutlineModel(TreeModel):
             self.endInsertRows()
 
     def _holder(self, row: OutlineRow, node: Node) -> Scope | None:
-        """The scope whose row shows a node, in the branch of a graph; None when the branch does not show it."""
+        """Return the scope whose row shows a node, in the branch of a graph; None when the branch does not show it."""
         if row.children is None or row.scopes is None:
             return None
         return row.scopes.of.get(node) or (row.scopes.root if row.holds(node) else None)
@@ -285,7 +285,7 @@ class OutlineModel(TreeModel):
         self.endInsertRows()
 
     def _row_of_scope(self, row: OutlineRow, scope: Scope) -> OutlineRow | None:
-        """The row of a scope in the branch of a graph, if it is built."""
+        """Return the row of a scope in the branch of a graph, if it is built."""
         found: OutlineRow | None = row
         for step in _steps_to(scope):
             above = None if found is None else found.above(step)
@@ -325,7 +325,7 @@ class OutlineModel(TreeModel):
     # -- finding -------------------------------------------------------------------------------------------------
 
     def index_of(self, subject: Node | Graph) -> QModelIndex:
-        """The row of a node or graph, building the branches on the way; an invalid index when there is none."""
+        """Return the row of a node or graph, building the branches on the way; an invalid index when there is none."""
         row = self._find(subject, build=True)
         return QModelIndex() if row is None else self._index(row)
 
@@ -458,7 +458,7 @@ def _is_in_order(scope: Scope, node: Node) -> bool:
 
 
 def _scope_for(root: Scope, node: Node) -> tuple[Scope, Path]:
-    """The innermost scope that a node belongs to, of those there are, and what the node says it belongs to."""
+    """Return the innermost scope that a node belongs to, of those there are, and what the node says it belongs to."""
     path = scope_path(node)
     scope = root
     while True:
@@ -469,7 +469,7 @@ def _scope_for(root: Scope, node: Node) -> tuple[Scope, Path]:
 
 
 def _mate(scope: Scope, node: Node, path: Path) -> tuple[Node, Path] | None:
-    """A neighbour in the scope that would be in a deeper one together with this node, and that scope's path."""
+    """Return a neighbour in the scope that would be in a deeper one together with this node, and that scope's path."""
     if len(path) <= len(scope.path):
         return None
     index = bisect_left(scope.nodes, _position(node), key=_position)
@@ -483,7 +483,7 @@ def _mate(scope: Scope, node: Node, path: Path) -> tuple[Node, Path] | None:
 
 
 def _steps_to(scope: Scope | None) -> list[Scope]:
-    """The groups from the outermost to this one."""
+    """Return the groups from the outermost to this one."""
     steps = []
     while scope is not None and scope.parent is not None:
         steps.append(scope)

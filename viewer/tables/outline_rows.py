@@ -158,7 +158,7 @@ def graph_title(graph: Graph) -> str:
 
 
 def _name_within(node: Node, around: Scope) -> str:
-    """A node's name without what the scope above it says already."""
+    """Return a node's name without what the scope above it says already."""
     name = node.name.removeprefix("/")
     for separator in "/." if around.path else "":
         prefix = separator.join(around.path) + separator

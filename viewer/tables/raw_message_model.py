@@ -92,7 +92,7 @@ def _along(contents: RawContents, path: Path) -> Iterator[RawField]:
 
 
 def _batch(rest: Iterator[Any], stretches: int) -> tuple[list[Any], bool]:
-    """The next entries of a branch, and whether they are the last."""
+    """Return the next entries of a branch, and whether they are the last."""
     found: list[Any] = []
     for entry in islice(rest, _BATCH):
         found.append(entry)
@@ -154,7 +154,7 @@ class RawMessageModel(TreeModel):
         return row.children
 
     def _fetched(self, row: RawRow) -> list[RawRow]:
-        """The next rows of a branch."""
+        """Return the next rows of a branch."""
         if row.rest is None or row.children is None:
             return []
         known = row.raw.content in self._branches
@@ -178,7 +178,7 @@ class RawMessageModel(TreeModel):
             return otherwise
 
     def index_of(self, path: Path) -> QModelIndex:
-        """The row of a field, opening what is around it; the nearest row when it is not there."""
+        """Return the row of a field, opening what is around it; the nearest row when it is not there."""
         row, index = self._top, QModelIndex()
         while row is not None and row.path != path:
             row = self._find(row, path)
@@ -186,7 +186,7 @@ class RawMessageModel(TreeModel):
         return index
 
     def _find(self, row: RawRow, path: Path) -> RawRow | None:
-        """The child of a row that a path leads through."""
+        """Return the child of a row that a path leads through."""
         children = self._open(row)
         position = 0
         while True:
@@ -305,7 +305,7 @@ class RawMessageModel(TreeModel):
         return row.text or ""
 
     def _source(self, row: RawRow) -> str | None:
-        """The whole of what a field holds; None when it is not edited here."""
+        """Return the whole of what a field holds; None when it is not edited here."""
         part, raw = row.part, row.raw
         read = (lambda: part_source(self._contents, part)) if part else (lambda: source_text(self._contents, raw))
         found: str | None = self._safely(read, None)
@@ -351,7 +351,7 @@ class RawMessageModel(TreeModel):
         )
 
     def message_path(self, index: Index) -> Path:
-        """The path of the message that a row is, or that its field stands in."""
+        """Return the path of the message that a row is, or that its field stands in."""
         row = self._row(index)
         while row is not None and not (row.is_field and row.raw.message is not None):
             row = row.parent
@@ -362,7 +362,7 @@ class RawMessageModel(TreeModel):
         self._refusal = reason
 
     def source(self, index: Index) -> str:
-        """The whole of what a field holds."""
+        """Return the whole of what a field holds."""
         row = self._row(index)
         return "" if row is None else self._source(row) or ""
 

@@ -17,9 +17,9 @@ class TreeModel(QAbstractItemModel):
     @overload
     def parent(self, child: Index, /) -> QModelIndex: ...
     def parent(self, child: Index | None = None, /) -> QObject | QModelIndex | None:
-        """The owner, or with an index that of the row around it."""
+        """Return the owner, or with an index that of the row around it."""
         return super().parent() if child is None else self.outer_index(child)
 
     def outer_index(self, _child: Index) -> QModelIndex:
-        """The index of the row around a row, in the first column; none for rows of the outermost level."""
+        """Return the index of the row around a row, in the first column; none for rows of the outermost level."""
         return QModelIndex()

@@ -296,7 +296,7 @@ class TensorEditing:
             return tensors.remade(held, read.numpy(), tensors.kind_of(read))
 
         def work() -> tuple[Held | None, Held | None]:
-            """The new tensor, None if it is equal; and the one as it was read, if that was converted."""
+            """Return the new tensor, None if it is equal; and the one as it was read, if that was converted."""
             read = read_tensor(path, _outline(held) if isinstance(held, SparseTensor) else held, member)
             if tensors.kind_of(read) is kind or not (kind.is_float and tensors.kind_of(read).is_float):
                 return _unless_equal(held, made_of(read)), None

@@ -225,7 +225,7 @@ def _counts(statistics: Statistics, *, strings: bool) -> Rows:
 
 
 def counted(reader: Reader, progress: Progress) -> Distribution:
-    """The distribution of all elements; of a sparse tensor, of its entries, since the rest are zeros."""
+    """Return the distribution of all elements; of a sparse tensor, of its entries, since the rest are zeros."""
     load_pyqtgraph()  # here rather than when the histogram is first shown, on the GUI thread
     if not isinstance(reader, SparseReader):
         return distribution(reader.flat, reader.shape, reader.size, progress)

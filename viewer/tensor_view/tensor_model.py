@@ -166,7 +166,7 @@ class TensorTableModel(QAbstractTableModel):
         return (index.row() + self.row_base) * which.wrap + index.column() < self._reader.shape[0]
 
     def element(self, index: Index) -> tuple[int, ...]:
-        """The element of a cell."""
+        """Return the element of a cell."""
         assert self.slice is not None
         return self.slice.index(index.row() + self.row_base, index.column() + self.column_base)
 

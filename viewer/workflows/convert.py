@@ -105,7 +105,7 @@ def report_lines(report: ConversionReport) -> list[str]:
 
 
 def counted(text: str, count: int) -> str:
-    """A line that was noted so often."""
+    """Return a line that was noted so often."""
     return text if count == 1 else f"{number_text(count)} × {text}"
 
 

@@ -27,7 +27,7 @@ class CopyOf(Protocol):
     """Maps a part of the open model to the object to change."""
 
     def __call__(self, thing: T, /) -> T:
-        """The part itself, or a copy of it."""
+        """Return the part itself, or a copy of it."""
 
 
 #: Makes the change, and returns what is to be seen of it; on any thread.

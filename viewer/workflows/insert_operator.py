@@ -132,7 +132,7 @@ def insert(workspace: DocumentContext, operator: OperatorEntry, graph: Graph, *,
 
 
 def _outputs(chosen: list[Node], operator: OperatorEntry) -> list[Value | None]:
-    """The first output of each chosen node, as many as the operator takes."""
+    """Return the first output of each chosen node, as many as the operator takes."""
     most = _MOST_INPUTS
     if operator.schema is not None and operator.schema.is_signature_known:
         most = min(most, operator.schema.max_inputs)
@@ -143,7 +143,7 @@ def _outputs(chosen: list[Node], operator: OperatorEntry) -> list[Value | None]:
 
 
 def _last(chosen: list[Node], graph: Graph) -> Node | None:
-    """The place right after the last of a few chosen nodes, or the end of the graph."""
+    """Return the place right after the last of a few chosen nodes, or the end of the graph."""
     if len(chosen) == 1:
         return chosen[0].next
     wanted = set(chosen)

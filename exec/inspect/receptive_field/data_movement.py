@@ -44,7 +44,7 @@ MOVED = traits.names(lambda t: t.moves is not None)
 
 
 def moved(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach] | None:
-    """The element found there when the kernel runs on the numbers of the elements, and what selected it."""
+    """Return the element found there when the kernel runs on the numbers of the elements, and what selected it."""
     inputs, starts, total = list(node.inputs), [], 1  # 0 is what comes from no input: a border, the other triangle
     for position in traits.find(node.op_type, node.domain).moves or range(len(inputs)):
         given = node.shape(position)
@@ -88,7 +88,7 @@ def _selecting(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach]:
 
 
 def scattered(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach] | None:
-    """The updates written there: those for which gathering by the same indices finds the element.
+    """Return the updates written there: those for which gathering by the same indices finds the element.
 
     Without any, or with a reduction, also the original element; without a reduction only the last update.
     """

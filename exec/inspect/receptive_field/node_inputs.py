@@ -259,7 +259,7 @@ def _local_response(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, 
 
 
 def _recurrent(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
-    """The part of its sequence read so far, in the direction; the weights of that direction."""
+    """Return the part of its sequence read so far, in the direction; the weights of that direction."""
     x = node.shape(0)
     if x is None or node.shape(4) is not None or node.attributes.get("layout", 0):
         return None
@@ -278,7 +278,7 @@ def _recurrent(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...])
 
 
 def _quantize(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
-    """The element, and its scale and zero point: per tensor, per axis, or per block."""
+    """Return the element, and its scale and zero point: per tensor, per axis, or per block."""
     found = [at_index(0, at)]
     for i in (1, 2):
         given = node.shape(i)

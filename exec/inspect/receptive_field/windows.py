@@ -64,7 +64,7 @@ _CONV_SCALES = {"QLinearConv": (1, 2, 4, 5, 6, 7), "ConvInteger": (2, 3)}
 
 
 def conv(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
-    """A window of the input in all channels of the group, the matching weights, the bias."""
+    """Return a window of the input in all channels of the group, the matching weights, the bias."""
     quantized = node.op_type == "QLinearConv"
     x_at, w_at, b_at = (0, 3, 8) if quantized else (0, 1, 2)
     x, w = node.shape(x_at), node.shape(w_at)
@@ -103,7 +103,7 @@ _FUSED = frozenset({"FusedConv", "NhwcFusedConv"})
 
 
 def channels_last(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
-    """A convolution of (N, H, W, C); the weights are laid out as in Conv."""
+    """Return a convolution of (N, H, W, C); the weights are laid out as in Conv."""
     inputs = [np.moveaxis(a, -1, 1) if a is not None and i in (0, 3) else a for i, a in enumerate(node.inputs)]
     moved = replace(node, inputs=inputs, outputs=[(s[0], s[-1], *s[1:-1]) for s in node.outputs])
     found = conv(moved, (at[0], at[-1], *at[1:-1]), ())
@@ -111,7 +111,7 @@ def channels_last(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, .
 
 
 def conv_transpose(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
-    """The elements whose windows reach it, the matching weights of each, the bias."""
+    """Return the elements whose windows reach it, the matching weights of each, the bias."""
     x, w = node.shape(0), node.shape(1)
     if x is None or w is None:
         return None
@@ -162,7 +162,7 @@ def _transposed_pads(
 
 
 def pool(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
-    """A window of one channel."""
+    """Return a window of one channel."""
     x = node.shape(0)
     if x is None:
         return None

@@ -13,7 +13,7 @@ from onnx_workbench.exec.kernels.shared.axes import one_element, scalar_float
 
 
 def plus(x: Array, bias: Array | None) -> Array:
-    """The sum, or `x` without a bias."""
+    """Return the sum, or `x` without a bias."""
     return x if bias is None else np.asarray(onnx("Add", 14, x, bias))
 
 
@@ -24,13 +24,13 @@ def gelu(x: Array, *, tanh: bool = False) -> Array:
 
 @kernel("Gelu", since=1, domain=MICROSOFT)
 def gelu_1(x: Array) -> Array:
-    """The exact Gelu."""
+    """Return the exact Gelu."""
     return gelu(x)
 
 
 @kernel("FastGelu", since=1, domain=MICROSOFT)
 def fast_gelu_1(x: Array, bias: Array | None = None) -> Array:
-    """The approximation with tanh, after a bias."""
+    """Return the approximation with tanh, after a bias."""
     return gelu(plus(x, bias), tanh=True)
 
 
@@ -48,13 +48,13 @@ def bias_gelu_1(a: Array, b: Array) -> Array:
 
 @kernel("GemmFastGelu", since=1, domain=MICROSOFT)
 def gemm_fast_gelu_1(x: Array, w: Array, bias: Array | None = None) -> Array:
-    """The tanh Gelu of a product and a bias."""
+    """Return the tanh Gelu of a product and a bias."""
     return gelu(plus(onnx("MatMul", 13, x, w), bias), tanh=True)
 
 
 @kernel("BiasSplitGelu", since=1, domain=MICROSOFT)
 def bias_split_gelu_1(x: Array, bias: Array) -> Array:
-    """The first half of the last axis times Gelu of the second, after a bias."""
+    """Return the first half of the last axis times Gelu of the second, after a bias."""
     if not x.ndim or x.shape[-1] % 2:
         msg = f"input of shape {x.shape}; expected an even last dimension"
         raise KernelError(msg)

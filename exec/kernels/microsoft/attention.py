@@ -465,7 +465,7 @@ def attend_with_sinks(
 def relative_position_bias_1(
     bias_table: Array, query_length: Array, key_length: Array, *, is_bidirectional: int = 0, max_distance: int
 ) -> Array:
-    """The bias of T5: one number per head and bucket of distances, (1, heads, queries, keys)."""
+    """Return the bias of T5: one number per head and bucket of distances, (1, heads, queries, keys)."""
     queries, keys = scalar_int(query_length, "query_length"), scalar_int(key_length, "key_length")
     if bias_table.ndim != 2:
         msg = f"bias_table has shape {bias_table.shape}; expected (buckets, heads)"

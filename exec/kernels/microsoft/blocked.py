@@ -95,7 +95,7 @@ def max_pool_1(
     _storage_order: int = 0,  # of positions, which are not returned
     strides: tuple[int, ...] | None = None,
 ) -> Array:
-    """The largest element of each window."""
+    """Return the largest element of each window."""
     y, _ = onnx(
         "MaxPool", 12, x, auto_pad=auto_pad, ceil_mode=ceil_mode, dilations=dilations, kernel_shape=kernel_shape,
         pads=pads, strides=strides,
@@ -115,7 +115,7 @@ def average_pool_1(
     pads: tuple[int, ...] | None = None,
     strides: tuple[int, ...] | None = None,
 ) -> Array:
-    """The mean of each window."""
+    """Return the mean of each window."""
     y = onnx(
         "AveragePool", 19, x, auto_pad=auto_pad, ceil_mode=ceil_mode, count_include_pad=count_include_pad,
         dilations=dilations, kernel_shape=kernel_shape, pads=pads, strides=strides,
@@ -125,13 +125,13 @@ def average_pool_1(
 
 @kernel("GlobalAveragePool", since=1, domain=NCHWC)
 def global_average_pool_1(x: Array) -> Array:
-    """The mean of each channel."""
+    """Return the mean of each channel."""
     return np.asarray(onnx("GlobalAveragePool", 1, x))
 
 
 @kernel("GlobalMaxPool", since=1, domain=NCHWC)
 def global_max_pool_1(x: Array) -> Array:
-    """The largest element of each channel."""
+    """Return the largest element of each channel."""
     return np.asarray(onnx("GlobalMaxPool", 1, x))
 
 

@@ -119,7 +119,7 @@ def matmul_nbits_1(
     block_size: int,
     weight_prepacked: int = 0,
 ) -> Array:
-    """A times the transpose of a matrix [N, K] of few bits."""
+    """Return a times the transpose of a matrix [N, K] of few bits."""
     if weight_prepacked:
         msg = "weight_prepacked is set: the weights are laid out for one kind of GPU; expected 0"
         raise KernelError(msg)
@@ -191,7 +191,7 @@ def matmul_bnb4_1(
     _training_mode: int = 0,  # is about what is kept for a backward pass
     transB: int = 1,
 ) -> Array:
-    """A times a matrix [N, K] in the 4-bit codes of bitsandbytes, transposed by default."""
+    """Return a times a matrix [N, K] in the 4-bit codes of bitsandbytes, transposed by default."""
     if quant_type not in (0, 1) or N < 1 or K < 1 or block_size < 1:
         msg = f"quant_type {quant_type}, N {N}, K {K}, block_size {block_size}; expected 0 or 1 and numbers from 1"
         raise KernelError(msg)

@@ -110,7 +110,7 @@ def decoder_masked_self_attention_1(
     past_present_share_buffer: int | None = None,
     scale: float | None = None,
 ) -> tuple[Array, Array]:
-    """The same with the projection in one product and one cache for keys and values."""
+    """Return the same with the projection in one product and one cache for keys and values."""
     if do_rotary or past.ndim != 5 or past.shape[0] != 2:
         msg = f"do_rotary {do_rotary}, past of shape {past.shape}; expected none and (2, batch, heads, length, size)"
         raise KernelError(msg)

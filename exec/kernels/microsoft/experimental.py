@@ -39,7 +39,7 @@ def image_scaler_1(x: Array, *, bias: Sequence[float] | None = None, scale: floa
 
 @kernel("Crop", since=1)
 def crop_1(x: Array, *, border: Sequence[int] | None = None, scale: Sequence[int] | None = None) -> Array:
-    """A view without the border (left, top, right, bottom), or of the size `scale` from its left and top on."""
+    """Return a view without the border (left, top, right, bottom), or of the size `scale` from its left and top on."""
     edges = list(border or ())
     if x.ndim != 4 or len(edges) != 4 or min(edges) < 0 or (scale is not None and len(scale) != 2):
         msg = f"input of shape {x.shape}, border {edges}, scale {scale}; expected (N, C, H, W), four and two numbers"

@@ -53,7 +53,7 @@ def moe_1(
     swiglu_limit: float | None = None,
     use_sparse_mixer: int = 0,
 ) -> Array:
-    """A mixture of experts of two or three layers, weights [experts, outputs, inputs]."""
+    """Return a mixture of experts of two or three layers, weights [experts, outputs, inputs]."""
     if use_sparse_mixer:
         msg = "use_sparse_mixer needs a GPU in ONNX Runtime too; expected 0"
         raise KernelError(msg)

@@ -44,7 +44,7 @@ def matmul_nbits_mlp_1(
     block_size: int,
     epsilon: float = 9.999999747378752e-06,
 ) -> tuple[Array, Array | None]:
-    """The activation of one product times another product of the same input (gated MLP)."""
+    """Return the activation of one product times another product of the same input (gated MLP)."""
     x, total = _normed(a, skip, norm_scale, epsilon)
     gate, up = (
         matmul_nbits_1(x, b, scales, None, None, bias, K=K, N=N, bits=bits, block_size=block_size)

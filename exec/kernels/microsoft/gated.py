@@ -18,7 +18,7 @@ def sigmoid(x: Array) -> Array:
 
 
 def normalized(x: Array, epsilon: float) -> Array:
-    """A float32 array over the root mean square of its last axis."""
+    """Return a float32 array over the root mean square of its last axis."""
     return np.asarray(x / np.sqrt(mean_over(np.square(x), (x.ndim - 1,)) + x.dtype.type(epsilon)))
 
 
@@ -100,7 +100,7 @@ def scaled_silu_1(x: Array, scale: Array | None = None, *, alpha: float = 1.0) -
 def hyper_connection_pre_mix_1(
     streams: Array, pre_mix: Array, *, num_branches: int = 0, reduction_scale: float = 1.0
 ) -> Array:
-    """The sum of all streams, each times its gate."""
+    """Return the sum of all streams, each times its gate."""
     x = _branches(streams, num_branches)
     total = (widen(x) * _per_branch(pre_mix, x, "pre_mix")).sum(-2)
     return narrow(np.asarray(total * total.dtype.type(reduction_scale)), streams.dtype)
@@ -134,7 +134,7 @@ def engram_gate_1(
     *,
     epsilon: float = 9.999999747378752e-06,
 ) -> tuple[Array, Array | None]:
-    """The value times the gated dot product of normalized keys and queries; also the normalized value."""
+    """Return the value times the gated dot product of normalized keys and queries; also the normalized value."""
     if key.ndim != 4 or query.shape != key.shape or value.shape != (*key.shape[:2], key.shape[3]):
         msg = f"key {key.shape}, query {query.shape}, value {value.shape}; expected (B, S, C, H) twice and (B, S, H)"
         raise KernelError(msg)

@@ -189,7 +189,7 @@ def varlen_causal_conv_with_state_1(
     dilation: int = 1,
     state_update_capacity: int = 0,
 ) -> tuple[Array, Array, Array | None]:
-    """The same for concatenated sequences (tokens, channels); also returns states after the requested tokens."""
+    """Return the same for concatenated sequences (tokens, channels); also returns states after the requested tokens."""
     ranges = sequence_ranges(cumulative_sequence_length, x.shape)
     if x.ndim != 2 or initial_state.ndim != 3 or len(initial_state) != len(ranges):
         msg = f"input {x.shape}, states {initial_state.shape}; expected (tokens, channels) and {len(ranges)} of rank 2"
@@ -298,7 +298,7 @@ def _net_heads(
 
 
 def _net_gate(gate: Array | None, name: str, lead: tuple[int, int]) -> Array:
-    """A gate as (tokens, heads, size or 1)."""
+    """Return a gate as (tokens, heads, size or 1)."""
     if gate is None or gate.size % (lead[0] * lead[1] or 1):
         msg = f"{name} is {None if gate is None else gate.shape}; expected a number per token and {lead[1]} heads"
         raise KernelError(msg)
@@ -306,7 +306,7 @@ def _net_gate(gate: Array | None, name: str, lead: tuple[int, int]) -> Array:
 
 
 def _net_decay(decay: Array, a_log: Array | None, dt_bias: Array | None, activation: str) -> Array:
-    """The factor of the state, (tokens, heads, size or 1)."""
+    """Return the factor of the state, (tokens, heads, size or 1)."""
     if activation == "none":
         return np.exp(decay)
     if activation != "qwen" or a_log is None or dt_bias is None:

@@ -132,7 +132,7 @@ def varlen_ngram_hash_mapping_1(
     reset_on_eos: int = 0,
     state_update_capacity: int = 0,
 ) -> tuple[Array, Array, Array | None, Array | None]:
-    """The same for concatenated sequences; also returns segments and history for the next call."""
+    """Return the same for concatenated sequences; also returns segments and history for the next call."""
     missing, reset_at = _missing(pad_id, eos_token_id, reset_on_eos)
     hashing = _Hash(max_ngram_size, n_head_per_ngram, multipliers, vocab_sizes, head_offsets, missing, reset_at)
     hashing.check()

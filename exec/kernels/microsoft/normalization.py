@@ -56,7 +56,7 @@ def skip_layer_normalization_1(
     *,
     epsilon: float = 9.999999960041972e-13,
 ) -> tuple[Array, Array, Array, Array]:
-    """The last axis of x + skip + bias normalized; also mean, 1/deviation and that sum."""
+    """Return the last axis of x + skip + bias normalized; also mean, 1/deviation and that sum."""
     total = _wide_sum(x, skip, bias)
     last = None if beta is None else widen(beta)
     y, mean, inverse = onnx("LayerNormalization", 17, total, widen(gamma), last, axis=-1, epsilon=epsilon)

@@ -109,7 +109,7 @@ def qordered_matmul_1(
     order_B: int,
     order_Y: int,
 ) -> Array:
-    """A · B + bias + C of 8-bit matrices with their scales, quantized again."""
+    """Return a · B + bias + C of 8-bit matrices with their scales, quantized again."""
     left, right = _by_rows(a, order_A), _by_rows(b, order_B)
     # Sums of products of 8 bits are exact in float64.
     product = np.asarray(onnx("MatMul", 13, left.astype(np.float64), right.astype(np.float64)), np.float32)
@@ -130,7 +130,7 @@ def qordered_gelu_1(
     _order_X: int | None = None,  # an element goes where it came from
     _order_Y: int | None = None,
 ) -> Array:
-    """The exact Gelu of x · scale_X, quantized again."""
+    """Return the exact Gelu of x · scale_X, quantized again."""
     return _codes(gelu(_real(x, scale_x)), scale_y)
 
 

@@ -20,7 +20,7 @@ Ints = Sequence[int] | None
 
 
 def _laid_out(x: Array, transposed: int, batch_first: int) -> Array:
-    """A factor of FusedMatMul as (batch …, rows, columns)."""
+    """Return a factor of FusedMatMul as (batch …, rows, columns)."""
     if batch_first and x.ndim > 2:
         x = np.moveaxis(x, 0, -2)
     return np.swapaxes(x, -1, -2) if transposed and x.ndim > 1 else x
@@ -285,7 +285,7 @@ def word_conv_embedding_1(
 
 @kernel("Inverse", since=1, domain=MICROSOFT)
 def inverse_1(x: Array) -> Array:
-    """The inverse of square matrices."""
+    """Return the inverse of square matrices."""
     try:
         return narrow(np.asarray(np.linalg.inv(widen(x))), x.dtype)
     except np.linalg.LinAlgError:

@@ -64,7 +64,7 @@ def qlinear_add_1(
     c_scale: Array | None = None,
     c_zero_point: Array | None = None,
 ) -> Array:
-    """The sum, quantized."""
+    """Return the sum, quantized."""
     total = plus(real(a, a_scale, a_zero_point), real(b, b_scale, b_zero_point))
     return _requantized(total, c_scale, c_zero_point, a)
 
@@ -80,7 +80,7 @@ def qlinear_mul_1(
     c_scale: Array | None = None,
     c_zero_point: Array | None = None,
 ) -> Array:
-    """The product, quantized."""
+    """Return the product, quantized."""
     total = onnx("Mul", 14, real(a, a_scale, a_zero_point), real(b, b_scale, b_zero_point))
     return _requantized(total, c_scale, c_zero_point, a)
 
@@ -190,7 +190,7 @@ def qlinear_reduce_mean_1(
     axes: Sequence[int],
     keepdims: int,
 ) -> Array:
-    """The mean over axes, quantized."""
+    """Return the mean over axes, quantized."""
     wide = real(data, data_scale, data_zero_point)
     places = normal_axes(axes, data.ndim) or tuple(range(data.ndim))
     mean = mean_over(wide, places)
@@ -208,7 +208,7 @@ def qlinear_global_average_pool_1(
     *,
     channels_last: int = 0,
 ) -> Array:
-    """The mean over the spatial axes, quantized."""
+    """Return the mean over the spatial axes, quantized."""
     places = tuple(range(1, x.ndim - 1)) if channels_last else tuple(range(2, x.ndim))
     mean = mean_over(real(x, x_scale, x_zero_point), places)
     return _requantized(mean, y_scale, y_zero_point, x)
@@ -279,13 +279,13 @@ def qlinear_conv_1(
 
 
 def whole_product(a: Array, b: Array, a_zero_point: Array | None, b_zero_point: Array | None) -> Array:
-    """The exact product of 8-bit matrices less their zero points, as float32."""
+    """Return the exact product of 8-bit matrices less their zero points, as float32."""
     return np.asarray(onnx("MatMulInteger", 10, a, b, _one(a_zero_point), _one(b_zero_point)), np.float32)
 
 
 @kernel("MatMulInteger16", since=1, domain=MICROSOFT)
 def matmul_integer16_1(a: Array, b: Array) -> Array:
-    """The product of 16-bit integers in 32 bits."""
+    """Return the product of 16-bit integers in 32 bits."""
     unsigned = a.dtype.kind == b.dtype.kind == "u"
     product: Array = np.matmul(a.astype(np.int64), b.astype(np.int64))
     return product.astype(np.uint32 if unsigned else np.int32)
@@ -301,7 +301,7 @@ def matmul_integer_to_float_1(
     b_zero_point: Array | None = None,
     bias: Array | None = None,
 ) -> Array:
-    """A product of 8-bit matrices, scaled, with a bias."""
+    """Return a product of 8-bit matrices, scaled, with a bias."""
     dtype = a_scale.dtype
     y = whole_product(a, b, a_zero_point, b_zero_point) * (widen(_one_or(a_scale)) * widen(_one_or(b_scale)))
     return plus(narrow(np.asarray(y), dtype), bias)
@@ -347,7 +347,7 @@ def qgemm_1(
 
 @kernel("MulInteger", since=1, domain=MICROSOFT)
 def mul_integer_1(a: Array, a_zero_point: Array | None, b: Array, b_zero_point: Array | None = None) -> Array:
-    """The product of 8-bit values less their zero points, in 32 bits."""
+    """Return the product of 8-bit values less their zero points, in 32 bits."""
     left, right = (
         x.astype(np.int32) - (0 if z is None else z.astype(np.int32)) for x, z in ((a, a_zero_point), (b, b_zero_point))
     )
@@ -356,7 +356,7 @@ def mul_integer_1(a: Array, a_zero_point: Array | None, b: Array, b_zero_point: 
 
 @kernel("ReduceSumInteger", since=1, domain=MICROSOFT)
 def reduce_sum_integer_1(data: Array, *, axes: Sequence[int], keepdims: int) -> Array:
-    """The sum of 8-bit values in 32 bits."""
+    """Return the sum of 8-bit values in 32 bits."""
     places = normal_axes(axes, data.ndim) or None
     dtype = np.uint32 if data.dtype.kind == "u" else np.int32
     total = np.asarray(data.sum(places, dtype=dtype, keepdims=True))

@@ -14,7 +14,7 @@ from onnx_workbench.exec.kernels.shared.axes import scalar_int
 
 @kernel("DynamicTimeWarping", since=1, domain=MICROSOFT)
 def dynamic_time_warping_1(x: Array) -> Array:
-    """The cheapest path through a cost matrix from its first to its last element, as (2, length) indices."""
+    """Return the cheapest path through a cost matrix from its first to its last element, as (2, length) indices."""
     costs = x[0] if x.ndim == 3 and len(x) == 1 else x
     if costs.ndim != 2 or not costs.size:
         msg = f"input has shape {x.shape}; expected (rows, columns) or (1, rows, columns)"

@@ -55,7 +55,7 @@ def memcpy_1(x: Array) -> Array:
 
 @kernel("ExpandDims", since=1, domain=MICROSOFT)
 def expand_dims_1(x: Array, axis: Array) -> Array:
-    """A new axis of length 1."""
+    """Return a new axis of length 1."""
     return unsqueeze(x, [scalar_int(axis, "axis")])
 
 
@@ -78,13 +78,13 @@ def grid_sample_1(
 
 @kernel("SampleOp", since=1, domain=MICROSOFT)
 def sample_op_1(x: Array) -> Array:
-    """The input."""
+    """Return the input."""
     return x
 
 
 @kernel("IsAllFinite", since=1, domain=MICROSOFT)
 def is_all_finite_1(*inputs: Array, isinf_only: int = 0, isnan_only: int = 0) -> Array:
-    """Whether no input holds an infinity or NaN."""
+    """Return whether no input holds an infinity or NaN."""
     tests = [np.isnan] if isnan_only else [np.isinf] if isinf_only else [np.isnan, np.isinf]
     return np.array(not any(test(widen(x)).any() for x in inputs for test in tests))
 
@@ -119,7 +119,7 @@ def unfold_tensor_1(x: Array, *, dim: int = -1, size: int, step: int = 1) -> Arr
 
 @kernel("Rfft", since=1, domain=MICROSOFT)
 def rfft_1(x: Array, *, normalized: int = 0, onesided: int = 1, signal_ndim: int = 1) -> Array:
-    """The transform of real signals over the last axes, (…, frequencies, 2)."""
+    """Return the transform of real signals over the last axes, (…, frequencies, 2)."""
     axes = _signal_axes(x.ndim, signal_ndim)
     wide = widen(x)
     found = half_transform(wide, axes[-1]) if onesided else transform(wide, axes[-1])
@@ -132,7 +132,7 @@ def rfft_1(x: Array, *, normalized: int = 0, onesided: int = 1, signal_ndim: int
 
 @kernel("Irfft", since=1, domain=MICROSOFT)
 def irfft_1(x: Array, *, normalized: int = 0, onesided: int = 1, signal_ndim: int) -> Array:
-    """The real signals of (…, frequencies, 2)."""
+    """Return the real signals of (…, frequencies, 2)."""
     if not x.ndim or x.shape[-1] != 2:
         msg = f"input of shape {x.shape}; expected pairs of real and imaginary parts last"
         raise KernelError(msg)
@@ -159,13 +159,13 @@ def _signal_axes(rank: int, count: int) -> tuple[int, ...]:
 
 @kernel("ComplexMul", since=1, domain=MICROSOFT)
 def complex_mul_1(a: Array, b: Array) -> Array:
-    """The product of complex numbers given as pairs along the last axis."""
+    """Return the product of complex numbers given as pairs along the last axis."""
     return _complex_product(a, b, conjugate=False)
 
 
 @kernel("ComplexMulConj", since=1, domain=MICROSOFT)
 def complex_mul_conj_1(a: Array, b: Array) -> Array:
-    """The product with the conjugate of the second."""
+    """Return the product with the conjugate of the second."""
     return _complex_product(a, b, conjugate=True)
 
 
@@ -318,7 +318,7 @@ def sparse_to_dense_matmul_1(
     transA: int = 0,
     transB: int = 0,
 ) -> Array:
-    """The product of a sparse and a dense matrix, either of them transposed."""
+    """Return the product of a sparse and a dense matrix, either of them transposed."""
     left = a.dense() if isinstance(a, SparseArray) else a
     if left.ndim != 2 or b.ndim < 2:
         msg = f"matrices of shape {left.shape} and {b.shape}; expected two dimensions"

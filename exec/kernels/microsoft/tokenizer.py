@@ -27,7 +27,7 @@ def tokenizer_1(
     separators: Sequence[str] | None = None,
     tokenexp: str | None = None,
 ) -> Array:
-    """The tokens of each text along a new last axis, padded; RE2 patterns, the longest match wins."""
+    """Return the tokens of each text along a new last axis, padded; RE2 patterns, the longest match wins."""
     if x.dtype.kind != "O" or x.ndim not in (1, 2) or mincharnum < 1:
         msg = f"input {describe(x)}, mincharnum {mincharnum}; expected strings [C] or [N, C], and from 1"
         raise KernelError(msg)

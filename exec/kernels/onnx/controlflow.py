@@ -22,7 +22,7 @@ _NO_LIMIT = 2**63
 
 @kernel("If", since=1)
 def if_1(cond: Array, *, else_branch: Body, then_branch: Body) -> tuple[RuntimeValue, ...]:
-    """The outputs of the branch that the condition selects."""
+    """Return the outputs of the branch that the condition selects."""
     return tuple((then_branch if _truth(cond) else else_branch)([]))
 
 

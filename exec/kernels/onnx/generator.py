@@ -23,13 +23,13 @@ _FLOAT = int(ElementType.FLOAT)
 
 @kernel("Constant", since=1)
 def constant_1(*, value: Array) -> Array:
-    """The tensor of the attribute."""
+    """Return the tensor of the attribute."""
     return value
 
 
 @kernel("Constant", since=11)
 def constant_11(*, sparse_value: SparseArray | None = None, value: Array | None = None) -> Array:
-    """The tensor of whichever attribute is given; a sparse one is made dense."""
+    """Return the tensor of whichever attribute is given; a sparse one is made dense."""
     return _constant(sparse_value, value)
 
 
@@ -45,7 +45,7 @@ def constant_12(
     value_string: str | None = None,
     value_strings: tuple[str, ...] | None = None,
 ) -> Array:
-    """The tensor of whichever attribute is given: numbers become float32 or int64, texts strings."""
+    """Return the tensor of whichever attribute is given: numbers become float32 or int64, texts strings."""
     plain: tuple[tuple[Any, Any], ...] = (
         (value_float, np.float32),
         (value_floats, np.float32),
@@ -67,7 +67,7 @@ def _constant(*values: Array | SparseArray | None) -> Array:
 
 @kernel("ConstantOfShape", since=9)
 def constant_of_shape_9(shape: Array, *, value: Array | None = None) -> Array:
-    """A tensor of a shape filled with one value, float32 zeros without one."""
+    """Return a tensor of a shape filled with one value, float32 zeros without one."""
     dims = _dimensions(integers(shape, "input"))
     if value is None:
         return zeros(dims, FLOAT32)

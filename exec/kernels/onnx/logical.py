@@ -35,7 +35,7 @@ _register("LessOrEqual", 12, np.less_equal, legacy=False)
 
 @kernel("Not", since=1)
 def not_1(x: Array) -> Array:
-    """The negation of booleans."""
+    """Return the negation of booleans."""
     return np.asarray(np.logical_not(x))
 
 
@@ -46,7 +46,7 @@ kernel("BitwiseXor", since=18)(partial(binary, np.bitwise_xor))
 
 @kernel("BitwiseNot", since=18)
 def bitwise_not_18(x: Array) -> Array:
-    """The complement of every bit."""
+    """Return the complement of every bit."""
     return np.asarray(np.invert(x))
 
 

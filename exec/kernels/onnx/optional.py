@@ -13,7 +13,7 @@ from onnx_workbench.model.ir.types import Type
 
 @kernel("Optional", since=15)
 def optional_15(x: RuntimeValue = None, *, _type: Type | None = None) -> RuntimeValue:
-    """The input as an optional; empty without one."""
+    """Return the input as an optional; empty without one."""
     return x
 
 
@@ -28,7 +28,7 @@ def optional_get_element_15(x: RuntimeValue) -> RuntimeValue:
 
 @kernel("OptionalHasElement", since=15)
 def optional_has_element_15(x: RuntimeValue) -> Array:
-    """Whether the optional holds a value."""
+    """Return whether the optional holds a value."""
     return np.array(x is not None)
 
 

@@ -39,7 +39,7 @@ def sum_over(x: Array, axes: tuple[int, ...]) -> Array:
 
 
 def mean_over(x: Array, axes: tuple[int, ...]) -> Array:
-    """The mean; of integers truncated. An empty mean is NaN, or 0 for integers."""
+    """Return the mean; of integers truncated. An empty mean is NaN, or 0 for integers."""
     count = prod(x.shape[a] for a in axes)
     total = sum_over(x, axes)
     if x.dtype.kind == "f":

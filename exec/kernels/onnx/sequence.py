@@ -17,19 +17,19 @@ from onnx_workbench.exec.kernels.shared.axes import integers, normal_axis, scala
 
 @kernel("SequenceEmpty", since=11)
 def sequence_empty_11(*, _dtype: int | None = None) -> list[RuntimeValue]:
-    """A sequence without elements; a list keeps no type of them."""
+    """Return a sequence without elements; a list keeps no type of them."""
     return []
 
 
 @kernel("SequenceConstruct", since=11)
 def sequence_construct_11(*inputs: Array) -> list[RuntimeValue]:
-    """A sequence of the inputs."""
+    """Return a sequence of the inputs."""
     return list(inputs)
 
 
 @kernel("SequenceAt", since=11)
 def sequence_at_11(input_sequence: list[RuntimeValue], position: Array) -> RuntimeValue:
-    """The element at a position, negative ones counted from the end."""
+    """Return the element at a position, negative ones counted from the end."""
     values = _sequence(input_sequence)
     return values[_position(position, len(values), len(values) - 1)]
 
@@ -38,7 +38,7 @@ def sequence_at_11(input_sequence: list[RuntimeValue], position: Array) -> Runti
 def sequence_insert_11(
     input_sequence: list[RuntimeValue], tensor: RuntimeValue, position: Array | None = None
 ) -> list[RuntimeValue]:
-    """The sequence with a tensor inserted before a position, at the end without one."""
+    """Return the sequence with a tensor inserted before a position, at the end without one."""
     values = _sequence(input_sequence)
     index = len(values) if position is None else _position(position, len(values), len(values))
     return [*values[:index], tensor, *values[index:]]
@@ -46,7 +46,7 @@ def sequence_insert_11(
 
 @kernel("SequenceErase", since=11)
 def sequence_erase_11(input_sequence: list[RuntimeValue], position: Array | None = None) -> list[RuntimeValue]:
-    """The sequence without the element at a position, the last without one."""
+    """Return the sequence without the element at a position, the last without one."""
     values = _sequence(input_sequence)
     index = _position(np.array(-1) if position is None else position, len(values), len(values) - 1)
     return [*values[:index], *values[index + 1 :]]
@@ -54,7 +54,7 @@ def sequence_erase_11(input_sequence: list[RuntimeValue], position: Array | None
 
 @kernel("SequenceLength", since=11)
 def sequence_length_11(input_sequence: list[RuntimeValue]) -> Array:
-    """How many elements there are."""
+    """Return how many elements there are."""
     return np.array(len(_sequence(input_sequence)), np.int64)
 
 
@@ -62,7 +62,7 @@ def sequence_length_11(input_sequence: list[RuntimeValue]) -> Array:
 def sequence_map_17(
     input_sequence: list[RuntimeValue], *additional_inputs: RuntimeValue, body: Body
 ) -> tuple[list[RuntimeValue], ...]:
-    """The body's outputs for each element; other sequences are iterated too, tensors passed unchanged."""
+    """Return the body's outputs for each element; other sequences are iterated too, tensors passed unchanged."""
     values = _sequence(input_sequence)
     for other in additional_inputs:
         if isinstance(other, list) and len(other) != len(values):
@@ -100,7 +100,7 @@ def split_to_sequence_11(
 
 @kernel("ConcatFromSequence", since=11)
 def concat_from_sequence_11(input_sequence: list[Array], *, axis: int, new_axis: int = 0) -> Array:
-    """The elements joined along an axis, or stacked along a new one."""
+    """Return the elements joined along an axis, or stacked along a new one."""
     values: Sequence[Array] = _sequence(input_sequence)
     if not new_axis:
         return concat(values, axis)

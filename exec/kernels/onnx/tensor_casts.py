@@ -63,7 +63,7 @@ def cast_like_24(x: Array, target_type: Array, *, round_mode: str = "up", satura
 
 @kernel("BitCast", since=26)
 def bit_cast_26(x: Array, *, to: int) -> Array:
-    """The same bits read as another type of the same width, little endian."""
+    """Return the same bits read as another type of the same width, little endian."""
     target = ElementType(to) if to in ElementType.__members__.values() else None
     source = ElementType.from_numpy(x.dtype)
     if target is None or target.bits != source.bits or not target.bits:

@@ -73,7 +73,7 @@ def string_normalizer_10(
 
 @kernel("RegexFullMatch", since=20)
 def regex_full_match_20(x: Array, *, pattern: str | None = None) -> Array:
-    """Whether each whole text matches the RE2 pattern; time is linear in the texts' length."""
+    """Return whether each whole text matches the RE2 pattern; time is linear in the texts' length."""
     if pattern is None:
         msg = "attribute pattern is missing; expected an RE2 pattern"
         raise KernelError(msg)

@@ -296,7 +296,7 @@ def label_encoder_4(
 def dict_vectorizer_1(
     x: Map, *, int64_vocabulary: Sequence[int] | None = None, string_vocabulary: Sequence[str] | None = None
 ) -> Array:
-    """The values of a map in the order of the vocabulary, zero or empty for missing keys; [1, length]."""
+    """Return the values of a map in the order of the vocabulary, zero or empty for missing keys; [1, length]."""
     vocabulary = class_labels(int64_vocabulary, string_vocabulary).tolist()
     values = [_map(x).get(key) for key in vocabulary]
     dtype = _value_dtype(list(x.values()))
@@ -328,7 +328,7 @@ _CASTS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
 
 @kernel("CastMap", since=1, domain=ML)
 def cast_map_1(x: Map, *, cast_to: str = "TO_FLOAT", map_form: str = "DENSE", max_map: int = 1) -> Array:
-    """The values of a map by ascending key, dense or at the index that the key is; [1, length]."""
+    """Return the values of a map by ascending key, dense or at the index that the key is; [1, length]."""
     if cast_to not in _CASTS or map_form not in ("DENSE", "SPARSE"):
         msg = f"cast_to is {cast_to!r} and map_form {map_form!r}; expected {', '.join(_CASTS)} and DENSE or SPARSE"
         raise KernelError(msg)

@@ -64,7 +64,7 @@ def linear_classifier_1(
     _multi_class: int = 0,  # both kinds are the same sums; post_transform distinguishes them
     post_transform: str = "NONE",
 ) -> tuple[Array, Array]:
-    """The label of each row, and its scores, one per class."""
+    """Return the label of each row, and its scores, one per class."""
     x = matrix(x)
     labels = class_labels(classlabels_ints, classlabels_strings)
     rows = len(intercepts) if intercepts else len(coefficients) // max(x.shape[1], 1)

@@ -288,7 +288,7 @@ def tree_ensemble_classifier_3(
     nodes_values_as_tensor: Array | None = None,
     post_transform: str = "NONE",
 ) -> tuple[Array, Array]:
-    """The label of each row and the scores of all classes, float32.
+    """Return the label of each row and the scores of all classes, float32.
 
     Thresholds, weights and base values may be double as tensors.
     """

@@ -30,7 +30,7 @@ Fill = Callable[..., None]
 
 
 def elementwise(fill: Fill, *inputs: Array) -> Array:
-    """The array of the inputs' common shape and type computed by `fill`; float16 and shorter in float32.
+    """Return the array of the inputs' common shape and type computed by `fill`; float16 and shorter in float32.
 
     ``fill(source, …, target)`` is called for flat pieces, on several threads when the array is large.
     """

@@ -82,7 +82,7 @@ def legacy_operand(a: Array, b: Array, broadcast: int, axis: int | None) -> Arra
 
 
 def unidirectional(x: Array, shape: tuple[int, ...]) -> Array:
-    """A view of `x` broadcast to exactly `shape`; KernelError when that is impossible."""
+    """Return a view of `x` broadcast to exactly `shape`; KernelError when that is impossible."""
     check_size(shape, x.dtype)
     try:
         return np.broadcast_to(x, shape)

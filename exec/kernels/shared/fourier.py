@@ -15,7 +15,7 @@ PART = 1 << 20
 
 
 def transform(signal: Array, axis: int = -1, *, inverse: bool = False) -> Array:
-    """The discrete Fourier transform along an axis; the inverse divides by the length."""
+    """Return the discrete Fourier transform along an axis; the inverse divides by the length."""
     x = np.moveaxis(signal, axis, -1)
     length = x.shape[-1]
     rows = x.reshape(-1, length)

@@ -13,7 +13,7 @@ Mask = NDArray[np.bool_]
 
 
 def spans(starts: NDArray[Any], counts: NDArray[Any]) -> Index:
-    """The concatenation of `arange(start, start + count)` for every pair."""
+    """Return the concatenation of `arange(start, start + count)` for every pair."""
     counts = counts.astype(np.int64)
     total = int(counts.sum())
     ends = np.cumsum(counts)

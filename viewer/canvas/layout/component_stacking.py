@@ -196,7 +196,7 @@ def _known_order(level: Level, unique: Unique, line: Index, owner: Index, graph:
 def _ranked(
     problem: LayoutProblem, unique: Unique, back: Mask, longer: Index, progress: Progress
 ) -> tuple[Index, Index]:
-    """The part of every node and its rank within the part."""
+    """Return the part of every node and its rank within the part."""
     n = len(problem.width)
     keep = unique.source != unique.target
     source = np.where(back, unique.target, unique.source)[keep]

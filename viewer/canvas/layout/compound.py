@@ -162,7 +162,7 @@ class Nesting:
     def _led(
         self, lines: routes.Polylines, solution: flat.Solution, enters: Real, others: int, border: _Border
     ) -> routes.Polylines:
-        """The pieces, of which those after the `others` come into containers, led from where they enter."""
+        """Return the pieces, of which those after the `others` come into containers, led from where they enter."""
         moved = np.flatnonzero(np.abs(enters - solution.x)[border.into] > 0.01)
         point = border.into[moved]
         # a point has no extent and is alone in its rank: below its band lies the gap before the first nodes

@@ -212,7 +212,7 @@ class _Drawing:
         self.top, self.bottom = top - origin, bottom - origin
 
     def solution(self, progress: Progress) -> Solution:
-        """The solution, moved so that each component begins at 0, 0."""
+        """Return the solution, moved so that each component begins at 0, 0."""
         stack = self.stack
         lines = routes.straighten(self._anchors())
         progress.check()

@@ -315,7 +315,7 @@ class IncrementalLayout:
     # -- routes ------------------------------------------------------------------------------------------------
 
     def _route(self, edge: int) -> _Route:
-        """The route of a known edge, to be changed; `_redraw` puts it back."""
+        """Return the route of a known edge, to be changed; `_redraw` puts it back."""
         found = self.redrawn.get(edge)
         if found is None:
             line = int(np.searchsorted(self.edges, edge))
@@ -398,7 +398,7 @@ class IncrementalLayout:
 
 
 def _nearest_free(low: Real, high: Real, wish: float, width: float) -> float:
-    """The x nearest to the wish so that x … x + width lies in no open interval low … high."""
+    """Return the x nearest to the wish so that x … x + width lies in no open interval low … high."""
     if not len(low):
         return wish
     order = np.argsort(low)

@@ -171,7 +171,7 @@ def _main(own: Index, other: Index, nodes: int, v: int, inputs: Mask) -> Mask:
 
 
 def _longest(value: Index, span: Index, lanes: Mask, n: int) -> int:
-    """The longest span that still gets dummies: as long as their number stays in proportion to the graph."""
+    """Return the longest span that still gets dummies: as long as their number stays in proportion to the graph."""
     budget = 2 * n + 60_000
     for limit in (1 << 60, *LANE_SPANS):
         kept = (span <= limit) & ~lanes

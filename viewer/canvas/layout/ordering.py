@@ -321,7 +321,7 @@ class Order:
         self._replace()
 
     def snapshot(self) -> Index:
-        """The order as it is now, for `restore`."""
+        """Return the order as it is now, for `restore`."""
         return self.order.copy()
 
     def restore(self, order: Index) -> None:
@@ -375,7 +375,7 @@ def mend(graph: Layered, known: Real, progress: Progress) -> tuple[Index, int]:
 
 
 def arrange_from(graph: Layered, keys: Real, progress: Progress) -> tuple[Index, int]:
-    """The same from one order alone, given by `keys` [V] along the ranks, and following consumers first."""
+    """Return the same from one order alone, given by `keys` [V] along the ranks, and following consumers first."""
     run = _Run(Order(graph, keys), progress)
     run.improve(_efforts(graph)[1], first_down=False)
     return run.best, run.fewest

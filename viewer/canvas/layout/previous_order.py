@@ -20,7 +20,7 @@ class PreviousOrder:
     keys: Real  # [N] where the nodes were; new ones where what they are joined to was
 
     def along(self, edge: Index, y: Real) -> Real:
-        """The x of old routes at given heights; NaN where the edge is new or ends before."""
+        """Return the x of old routes at given heights; NaN where the edge is new or ends before."""
         lines = self.placed.lines
         result = np.full(len(edge), np.nan)
         known = np.flatnonzero((edge >= 0) & ~np.isnan(y))
@@ -41,7 +41,7 @@ class PreviousOrder:
         return result
 
     def heights(self, node: Index, ranks: Index) -> Real:
-        """The middles of old bands, so many ranks below (or above) old nodes; NaN where there are none."""
+        """Return the middles of old bands, so many ranks below (or above) old nodes; NaN where there are none."""
         placed = self.placed
         counts = np.array([len(band) for band in placed.bands], np.int64)
         starts = np.cumsum(counts) - counts

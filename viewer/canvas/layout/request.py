@@ -97,5 +97,5 @@ class Layout:
     state: Any = field(default=None, repr=False)  # what `relayout` needs; opaque
 
     def route(self, edge: int) -> Floats:
-        """The spline of one edge as a view [3k + 1, 2]."""
+        """Return the spline of one edge as a view [3k + 1, 2]."""
         return self.route_points[self.route_starts[edge] : self.route_starts[edge + 1]]

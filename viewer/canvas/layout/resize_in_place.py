@@ -69,7 +69,7 @@ class ResizeInPlace:
         return found
 
     def _place_along(self, node: int, level: Mask) -> float | None:
-        """The left border of the node in its new width, its ends within; None where it is not free."""
+        """Return the left border of the node in its new width, its ends within; None where it is not free."""
         graph, placed = self.graph, self.placed
         width, x = float(graph.width[node]), float(placed.x[node])
         right = x + float(placed.width[node])
@@ -113,7 +113,7 @@ class ResizeInPlace:
         return max(low, ends[on_left].max(initial=low)), min(high, starts[~on_left].min(initial=high))
 
     def _passing(self, node: int, level: Mask) -> Real:
-        """The x of routes that pass the node's band without ending in it."""
+        """Return the x of routes that pass the node's band without ending in it."""
         graph, placed = self.graph, self.placed
         y = float(placed.bands[placed.part[node]][placed.rank[node]].mean())
         points, owner = placed.lines.points, self.owner
@@ -168,5 +168,5 @@ class ResizeInPlace:
         return not ((x > left) & (x < right) & (y > top) & (y < bottom)).any()
 
     def changed(self) -> Index:
-        """The edges that run otherwise than before."""
+        """Return the edges that run otherwise than before."""
         return np.array(sorted(self.redrawn), np.int64)

@@ -169,5 +169,5 @@ class BackingStore:
 
 
 def _rects(region: QRegion) -> list[QRect]:
-    """The rectangles a region is made of."""
+    """Return the rectangles a region is made of."""
     return list(cast("Iterable[QRect]", region))  # which it is, though its stub does not say so

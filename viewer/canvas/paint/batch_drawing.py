@@ -137,12 +137,12 @@ def ending_in(area: Area, pieces: Real, ids: NDArray[np.intp]) -> NDArray[np.int
 
 
 def arrow_at(piece: Real, size: float = _ARROW) -> QPolygonF:
-    """The arrowhead at the end of an edge, from its last piece [4, 2]."""
+    """Return the arrowhead at the end of an edge, from its last piece [4, 2]."""
     return QPolygonF([QPointF(x, y) for x, y in arrow_points(piece, size)])
 
 
 def arrow_points(piece: Real, size: float = _ARROW) -> list[tuple[float, float]]:
-    """The corners of an arrowhead, its tip first."""
+    """Return the corners of an arrowhead, its tip first."""
     (x0, y0), (x1, y1) = piece[2].tolist(), piece[3].tolist()
     if x0 == x1 and y0 == y1:
         x0, y0 = piece[0].tolist()

@@ -40,7 +40,7 @@ class Fonts:
         self._ascents = tuple(metrics.ascent() for metrics in self._metrics)
 
     def font(self, style: Style) -> QFont:
-        """The font of a style."""
+        """Return the font of a style."""
         return self._fonts[style]
 
     def height(self, style: Style) -> float:
@@ -62,7 +62,7 @@ class Fonts:
         return width
 
     def elided(self, text: str, style: Style, width: float, *, middle: bool = False) -> str:
-        """The text, shortened with … in the middle (names) or at the end (values) where it is too wide."""
+        """Return the text, shortened with … in the middle (names) or at the end (values) where it is too wide."""
         if self.width(text, style) <= width:
             return text
         mode = Qt.TextElideMode.ElideMiddle if middle else Qt.TextElideMode.ElideRight
@@ -80,5 +80,5 @@ def _font(base: QFont, pixels: float, weight: QFont.Weight) -> QFont:
 
 @cache
 def canvas_fonts() -> Fonts:
-    """The fonts made from the system's font, shared by canvases and exports."""
+    """Return the fonts made from the system's font, shared by canvases and exports."""
     return Fonts()

@@ -97,7 +97,7 @@ class SceneHighlights:
         self.boxes[kind], self._counts[kind] = boxes[counts > 0], counts[counts > 0]
 
     def _find(self, items: Iterable[object]) -> tuple[list[int], list[int]]:
-        """The boxes and the edges that show some objects, in no order."""
+        """Return the boxes and the edges that show some objects, in no order."""
         drawing, items = self.scene.drawing, list(items)
         are_nodes = set(map(type, items)) == {Node}  # there may be many
         nodes = cast("list[Node]", items) if are_nodes else [item for item in items if isinstance(item, Node)]
@@ -158,7 +158,7 @@ class SceneHighlights:
         return bool(len(self.boxes.get(kind, ())))
 
     def _in(self, area: Area, kind: str) -> Ids:
-        """The boxes with a mark in an area; costs the number of marks, not of boxes."""
+        """Return the boxes with a mark in an area; costs the number of marks, not of boxes."""
         if not self._has(kind):
             return _NOTHING
         marked = self.boxes[kind]
@@ -256,7 +256,7 @@ class SceneHighlights:
                 painter.drawConvexPolygon(arrow_at(piece, 9.0))
 
     def _pieces_of(self, edges: list[int], area: Area) -> Ids:
-        """The pieces of some edges that lie in an area, one of those that look the same, ascending."""
+        """Return the pieces of some edges that lie in an area, one of those that look the same, ascending."""
         scene = self.scene
         if len(edges) > _MANY_EDGES:
             pieces = scene.piece_grid.in_rect(*area)

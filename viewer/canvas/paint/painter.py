@@ -518,7 +518,7 @@ def title_ground(box: Box, fonts: Fonts, left: float, top: float) -> tuple[float
 
 
 def _header_path(left: float, top: float, width: float) -> QPainterPath:
-    """A header's shape: rounded above, straight below."""
+    """Return a header's shape: rounded above, straight below."""
     path = QPainterPath()
     right, bottom = left + width, top + HEADER
     path.moveTo(left, bottom)

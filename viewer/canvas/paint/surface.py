@@ -150,7 +150,7 @@ class Surface(QWidget):
             self.update()
 
     def labelled_at(self, x: float, y: float) -> int:
-        """The edge whose label is written at a point of the scene, or -1."""
+        """Return the edge whose label is written at a point of the scene, or -1."""
         if self.labels is None or self.viewport.device_scale < ROWS_FROM:
             return -1
         return self.labels.edge_at(x, y)
@@ -356,7 +356,7 @@ class Surface(QWidget):
     # -- frames ----------------------------------------------------------------------------------------------
 
     def _current_picture(self) -> BackingStore | None:
-        """The picture of this viewport, complete or not; the one before is kept to show through."""
+        """Return the picture of this viewport, complete or not; the one before is kept to show through."""
         if self._painter is None or self.width() < 2 or self.height() < 2:
             return None
         picture = self._picture

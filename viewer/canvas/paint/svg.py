@@ -101,7 +101,7 @@ class SvgWriter:
         yield "</g>"
 
     def _styles(self) -> str:
-        """A class for each look, never two of one element: simple readers know only one."""
+        """Return a class for each look, never two of one element: simple readers know only one."""
         theme, fonts = self._theme, self._fonts
         family = escape(fonts.font(Style.ROW).family().replace("'", ""), quote=True)
         sizes = {style: fonts.font(style).pixelSize() for style in Style}

@@ -50,15 +50,15 @@ class Viewport:
         return left, top, right, bottom
 
     def to_scene(self, x: float, y: float) -> tuple[float, float]:
-        """A point of the widget in the scene."""
+        """Return a point of the widget in the scene."""
         return (x * self.ratio + self.x) / self.device_scale, (y * self.ratio + self.y) / self.device_scale
 
     def to_widget(self, x: float, y: float) -> tuple[float, float]:
-        """A point of the scene in the widget."""
+        """Return a point of the scene in the widget."""
         return (x * self.device_scale - self.x) / self.ratio, (y * self.device_scale - self.y) / self.ratio
 
     def rect_of(self, area: Area) -> QRect:
-        """An area of the scene in the widget, with the pixels it has a part of."""
+        """Return an area of the scene in the widget, with the pixels it has a part of."""
         (left, top), (right, bottom) = self.to_widget(*area[:2]), self.to_widget(*area[2:])
         return QRectF(left, top, right - left, bottom - top).toAlignedRect()
 
@@ -78,7 +78,7 @@ class Viewport:
         self.scroll_to(scene_x, scene_y, x, y)
 
     def fitting(self, area: Area, margin: float, taken: tuple[float, float] = (0.0, 0.0)) -> float:
-        """The largest scale at which an area fits; `taken` are px that something takes at the left and below."""
+        """Return the largest scale at which an area fits; `taken` are px that something takes at the left and below."""
         left, top, right, bottom = area
         wide, high = max(right - left, 1.0), max(bottom - top, 1.0)
         room = max(self.width - taken[0] - 2 * margin, 16.0), max(self.height - taken[1] - 2 * margin, 16.0)

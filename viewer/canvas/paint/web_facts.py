@@ -87,7 +87,7 @@ class Facts:
     # Each returns the number of a thing in its list.
 
     def node(self, node: Node) -> int:
-        """A node: its operator, name, inputs, outputs, attributes and texts."""
+        """Return a node: its operator, name, inputs, outputs, attributes and texts."""
         known = self._indexes.get(node)
         if known is not None:
             return known
@@ -116,7 +116,7 @@ class Facts:
         return number
 
     def value(self, value: Value) -> int:
-        """A value: its name, type, constant and what a run made of it."""
+        """Return a value: its name, type, constant and what a run made of it."""
         known = self._indexes.get(value)
         if known is not None:
             return known
@@ -140,7 +140,7 @@ class Facts:
         return number
 
     def scope(self, scope: Scope) -> int:
-        """A group: its name and its operators."""
+        """Return a group: its name and its operators."""
         known = self._indexes.get(scope)
         if known is None:
             known = self._indexes[scope] = len(self.groups)
@@ -152,7 +152,7 @@ class Facts:
         return known
 
     def graph(self, graph: Graph) -> int:
-        """A graph: its name with what is around it."""
+        """Return a graph: its name with what is around it."""
         known = self._indexes.get(graph)
         if known is None:
             known = self._indexes[graph] = len(self.graphs)

@@ -102,7 +102,7 @@ class WebPage:
         return Exported(target, self.width, self.height, 1.0)
 
     def _repr_html_(self) -> str:
-        """The page in a frame that keeps it apart from the notebook around it."""
+        """Return the page in a frame that keeps it apart from the notebook around it."""
         height = min(max(self.height + 120, 300), MOST_FRAME)
         return (
             f'<iframe sandbox="allow-scripts" width="100%" height="{height}" frameborder="0" '
@@ -173,7 +173,7 @@ def web_page(
 
 
 def _text(title: str, data: object) -> str:
-    """The page around its data."""
+    """Return the page around its data."""
     style = _theme_rules() + resources.path("web_page/page.css").read_text(encoding="utf-8")
     script = resources.path("web_page/page.js").read_text(encoding="utf-8")
     return _PAGE.format(
@@ -200,7 +200,7 @@ def _hash(text: str) -> str:
 
 
 def _theme_rules() -> str:
-    """The colours of both themes as variables of CSS."""
+    """Return the colours of both themes as variables of CSS."""
     rules = []
     for name in ("light", "dark"):
         theme = load_theme(name)
@@ -266,7 +266,7 @@ def _laid_out(drawing: Drawing, progress: Progress) -> Scene:
 
 
 def _closed(drawing: Drawing) -> list[Hashable]:
-    """The keys of what can be opened in a drawing."""
+    """Return the keys of what can be opened in a drawing."""
     return [box.key for box in drawing.boxes if "+" in box.buttons]
 
 
@@ -292,7 +292,7 @@ def _all_open(drawing: Drawing, expanded: set[Hashable], draw: Callable[..., Dra
 def _scene(
     index: int, found: _Scenes, facts: Facts, fonts: Fonts, notes: PageNotes, progress: Progress
 ) -> dict[str, Any]:
-    """A scene as plain data; page.js says how the lists are read."""
+    """Return a scene as plain data; page.js says how the lists are read."""
     scene = found.scenes[index]
     progress.report(index, len(found.scenes), "Writing the page")
     left, top, right, bottom = scene.bounds
@@ -313,7 +313,7 @@ def _scene(
 
 
 def _box(number: int, index: int, rect: Sequence[int], depth: int, found: _Scenes, facts: Facts) -> list[Any]:
-    """A box of the scene with this index."""
+    """Return a box of the scene with this index."""
     scene = found.scenes[index]
     box = scene.boxes[number]
     names = list(categories())

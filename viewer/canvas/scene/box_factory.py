@@ -58,7 +58,7 @@ class BoxFactory:
     def node(
         self, node: Node, key: Hashable, parent: int, buttons: tuple[Button, ...], tags: tuple[FoldTag, ...] = ()
     ) -> Box:
-        """The card of a node, its constants, folded Constants and tags as rows."""
+        """Return the card of a node, its constants, folded Constants and tags as rows."""
         known = self._nodes.get(node)
         if known is not None and known.buttons == buttons and known.tags == tags:
             if known.parent == parent and known.key == key:
@@ -75,7 +75,7 @@ class BoxFactory:
         return box
 
     def pill(self, kind: Kind, value: Value, key: Hashable, parent: int, type_: Type | None) -> Box:
-        """The pill of a value that enters or leaves a graph: its name and type."""
+        """Return the pill of a value that enters or leaves a graph: its name and type."""
         measure = self._measure
         title = measure.elided(display(value.name, _TITLE_LIMIT) or "(unnamed)", Style.NAME, 180.0, middle=True)
         if kind is Kind.OUTER and not value.is_defined and value.graph is None:
@@ -91,7 +91,7 @@ class BoxFactory:
         return Box(kind, value, key, title, note, (), "", (), parent, max(NARROWEST, _even(width)), PILL)
 
     def group(self, scope: Scope, key: Hashable, parent: int, folded: Container[Node] = ()) -> Box:
-        """The card of a closed group: its name, how many nodes, and of which operators; folded ones aside."""
+        """Return the card of a closed group: its name, how many nodes, and of which operators; folded ones aside."""
         shown = (node.op_type for node in scope.all_nodes() if node.op_type != "Constant" and node not in folded)
         operators = Counter(shown).most_common() or scope.operators()
         texts = [f"{display(op, 30)} {count}" if count > 1 else display(op, 30) for op, count in operators[:3]]
@@ -114,7 +114,7 @@ class BoxFactory:
         title: str = "",
         buttons: tuple[Button, ...] = ("−",),
     ) -> Box:
-        """The frame of an expanded group, body or function; the layout gives it its size."""
+        """Return the frame of an expanded group, body or function; the layout gives it its size."""
         measure = self._measure
         category, note = "", ""
         if isinstance(subject, Node):

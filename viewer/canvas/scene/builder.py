@@ -403,7 +403,7 @@ class DrawingBuilder:
         return known
 
     def _source(self, level: _Level, value: Value) -> tuple[int, bool] | None:
-        """The box a value comes from, and whether that lies in an outer graph; None for folded constants."""
+        """Return the box a value comes from, and whether that lies in an outer graph; None for folded constants."""
         found = level.sources.get(value)
         if found is not None:
             return found, self._boxes[found].kind is Kind.OUTER
@@ -542,7 +542,7 @@ def initial_expansion(tree: ScopeTree, most: int = 24) -> set[Hashable]:
 
 
 def _main_scope(scope: Scope) -> Scope | None:
-    """The inner scope that holds nearly all there is; None where there are several, or it has none inside."""
+    """Return the inner scope that holds nearly all there is; None where there are several, or it has none inside."""
     largest = max(scope.children, key=lambda child: child.count, default=None)
     return largest if largest is not None and largest.children and largest.count * 10 >= scope.count * 9 else None
 

@@ -47,7 +47,7 @@ class Coloring:
 
 
 def by_category(scene: Scene, theme: Theme) -> Coloring:
-    """The usual colours."""
+    """Return the usual colours."""
     names, indices = scene.categories
     palette = tuple(theme.header(name) if name else theme.endpoint for name in names)
     text = tuple(theme.header_text if name else theme.text for name in names)
@@ -116,7 +116,7 @@ def by_key(
 
 
 def heat_colors() -> tuple[QColor, ...]:
-    """The heat map, low to high."""
+    """Return the heat map, low to high."""
     anchors = np.array([(c.red(), c.green(), c.blue()) for c in map(QColor, _HEAT_ANCHORS)], np.float64)
     at = np.linspace(0, len(anchors) - 1, _HEAT_STEPS)
     channels = [np.interp(at, np.arange(len(anchors)), anchors[:, c]) for c in range(3)]

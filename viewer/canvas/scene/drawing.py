@@ -89,7 +89,7 @@ class TextMeasure(Protocol):
         """Return the width of a text."""
 
     def elided(self, text: str, style: Style, width: float, *, middle: bool = False) -> str:
-        """The text, shortened where it is too wide."""
+        """Return the text, shortened where it is too wide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class _Places:
         return [] if first is None else [first, *self._more.get(subject, ())]
 
     def of_all(self, subjects: Sequence[object]) -> list[int]:
-        """The numbers of many objects, in no order."""
+        """Return the numbers of many objects, in no order."""
         found = [number for number in map(self._first.get, subjects) if number is not None]
         if self._more:
             found += [number for subject in subjects for number in self._more.get(subject, ())]
@@ -210,11 +210,11 @@ class Drawing:
         return self._by_subject
 
     def edges_of(self, value: Value) -> list[int]:
-        """The edges that carry a value."""
+        """Return the edges that carry a value."""
         return self._wires().of(value)
 
     def edges_of_all(self, values: Sequence[Value]) -> list[int]:
-        """The edges that carry any of many values, in no order."""
+        """Return the edges that carry any of many values, in no order."""
         return self._wires().of_all(values)
 
     def boxes_of_values(self, values: Sequence[Value]) -> list[int]:

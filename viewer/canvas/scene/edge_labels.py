@@ -104,7 +104,7 @@ class EdgeLabels:
         return list(found.values())
 
     def edge_at(self, x: float, y: float) -> int:
-        """The edge whose label is at a point, or -1."""
+        """Return the edge whose label is at a point, or -1."""
         return next((label.edge for label in self._in_tile(x, y, x, y)), -1)
 
     def _in_tile(self, left: float, top: float, right: float, bottom: float) -> list[EdgeLabel]:
@@ -142,7 +142,7 @@ class EdgeLabels:
         return self._placed[spot]
 
     def _place_at_end(self, spot: int) -> EdgeLabel | None:
-        """The type once more where a long edge arrives."""
+        """Return the type once more where a long edge arrives."""
         edge, drawing = spot - self._count, self._scene.drawing
         note = self._note_of(drawing.values[edge]) if drawing.multiplicity[edge] == 1 else None
         text = self._text(edge, note)
@@ -305,7 +305,7 @@ def _extent(pieces: Real, axis: int, low: float, high: float) -> tuple[float, fl
 
 
 def _point_after(pieces: Real, distance: float, axis: int) -> tuple[float, float]:
-    """The point of a route that lies a distance beyond its start, or its middle when it is shorter."""
+    """Return the point of a route that lies a distance beyond its start, or its middle when it is shorter."""
     start, end = float(pieces[0, 0, axis]), float(pieces[-1, 3, axis])
     distance = min(distance, abs(end - start) / 2)
     reached = np.flatnonzero(np.abs(pieces[:, 3, axis] - start) >= distance)

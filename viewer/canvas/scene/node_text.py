@@ -57,7 +57,7 @@ class NodeRow(NamedTuple):
 
 
 def attribute_rows(node: Node, schema: Schema | None) -> list[NodeRow]:
-    """A row for each attribute that differs from its default; bodies have affordances of their own instead."""
+    """Return a row for each attribute that differs from its default; bodies have affordances of their own instead."""
     rows = []
     for name, attribute in node.attributes.items():
         if attribute.graphs or (schema is not None and _is_default(attribute, schema)):
@@ -78,7 +78,7 @@ def _is_default(attribute: Attribute, schema: Schema) -> bool:
 
 
 def constant_row(name: str, value: Value, tensor: Tensor | SparseTensor) -> NodeRow:
-    """The row of an input that is a constant: its name in the operator's signature, and its value or shape."""
+    """Return the row of an input that is a constant: its name in the operator's signature, and its value or shape."""
     return NodeRow(display(name, 40), tensor_text(tensor), value)
 
 
@@ -95,7 +95,7 @@ def input_name(node: Node, index: int, schema: Schema | None) -> str:
 
 
 def limited(rows: list[NodeRow]) -> tuple[NodeRow, ...]:
-    """The rows that are shown of these."""
+    """Return the rows that are shown of these."""
     if len(rows) <= MOST_ROWS:
         return tuple(rows)
     left = len(rows) - MOST_ROWS + 1
@@ -103,13 +103,13 @@ def limited(rows: list[NodeRow]) -> tuple[NodeRow, ...]:
 
 
 def tag_row(tag: FoldTag) -> NodeRow:
-    """The row of a tag: ``sizes ▸ 7``."""
+    """Return the row of a tag: ``sizes ▸ 7``."""
     count = str(tag.nodes) if tag.nodes <= MOST_FOLDED else f"{MOST_FOLDED}+"
     return NodeRow(tag.purpose, f"{'▾' if tag.is_open else '▸'} {count}", tag)
 
 
 def attribute_text(attribute: Attribute) -> str:
-    """The value of an attribute in at most some 80 characters."""
+    """Return the value of an attribute in at most some 80 characters."""
     if attribute.reference:
         return f"@{display(attribute.reference, 40)}"
     value = attribute.value
@@ -181,7 +181,7 @@ def _scalar_text(value: object) -> str:
 
 
 def short_shape(shape: Shape | None) -> str:
-    """A shape whose long symbols are shortened, so that the rank can still be seen."""
+    """Return a shape whose long symbols are shortened, so that the rank can still be seen."""
     if shape is None:
         return ""
     return shape_text(display(d, _SYMBOL_LIMIT) if isinstance(d, str) else d for d in shape.dims)

@@ -86,7 +86,7 @@ def patch(drawing: Drawing, touched: ChangeSet, cards: BoxFactory, type_of: Type
 
 
 def pills(scene: Scene) -> list[int]:
-    """The boxes that write the type of their value; labels beside edges aside, no others do."""
+    """Return the boxes that write the type of their value; labels beside edges aside, no others do."""
     found: list[int] = np.flatnonzero(np.isin(scene.kinds, _PILLS)).tolist()
     return found
 
@@ -131,7 +131,7 @@ def resize_in_place(scene: Scene, change: DrawingPatch) -> Moved | None:
 
 
 def patched(drawing: Drawing, change: DrawingPatch) -> Drawing:
-    """A drawing with other boxes of any size, to be laid out again."""
+    """Return a drawing with other boxes of any size, to be laid out again."""
     boxes = drawing.boxes.copy()
     stretch = np.ones(len(boxes), np.float32)
     is_down = drawing.options.direction == "down"

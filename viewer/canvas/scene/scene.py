@@ -241,7 +241,7 @@ class Scene:
         return slice(int(self._piece_starts[edge]), int(self._piece_starts[edge + 1]))
 
     def pieces_of_all(self, edges: Ids) -> Ids:
-        """The pieces of some edges, edge by edge."""
+        """Return the pieces of some edges, edge by edge."""
         starts = self._piece_starts[edges]
         counts = self._piece_starts[edges + 1] - starts
         return np.repeat(starts - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
@@ -295,7 +295,7 @@ class Scene:
             del self.__dict__[grid]
 
     def only(self, boxes: Ids) -> Scene:
-        """A scene of some of the boxes, where they are, and of the edges between them."""
+        """Return a scene of some of the boxes, where they are, and of the edges between them."""
         drawing, layout = self.drawing, self.layout
         kept = np.unique(boxes)
         place = np.full(len(self.boxes), -1, np.int64)
@@ -355,7 +355,7 @@ class Scene:
         return container
 
     def container_at(self, x: float, y: float) -> Hit | None:
-        """The innermost container around a point and which part of it is there, whatever else lies in it."""
+        """Return the innermost container around a point and which part of it is there, whatever else lies in it."""
         for index in reversed(self.box_grid.at(x, y, 0)):
             if self.boxes[index].kind is Kind.CONTAINER:
                 found = self._hit_container(index, self.boxes[index], x, y)
@@ -450,7 +450,7 @@ class Scene:
         return [(index, (float(end[0]), float(end[1]))) for index, end in points if end is not None]
 
     def arrivals(self, box: int) -> Ids:
-        """The edges that arrive at a box."""
+        """Return the edges that arrive at a box."""
         order, starts = self._into
         return order[starts[box] : starts[box + 1]]
 
@@ -488,7 +488,7 @@ class Scene:
         return [(index, (x, top + height * (i + 1) / count)) for i, index in enumerate(indices)]
 
     def edge_at(self, x: float, y: float, reach: float = REACH) -> int:
-        """The edge nearest to a point within reach, or -1."""
+        """Return the edge nearest to a point within reach, or -1."""
         candidates = self.piece_grid.at(x, y, reach)
         if not candidates:
             return -1
@@ -520,7 +520,7 @@ class Scene:
         return list(subject.all_nodes()) if isinstance(subject, Scope) else [subject]
 
     def value_at(self, hit: Hit) -> Value | None:
-        """The value a hit means: an edge's, a pill's, a constant row's, a port's."""
+        """Return the value a hit means: an edge's, a pill's, a constant row's, a port's."""
         if hit.edge >= 0:
             return self.drawing.values[hit.edge]
         if hit.box < 0:

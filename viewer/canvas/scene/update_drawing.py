@@ -117,7 +117,7 @@ class _Change:
             self._gone += self._old.boxes_of(node)
 
     def drawing(self, ids: Ids) -> Drawing:
-        """The old drawing with all this."""
+        """Return the old drawing with all this."""
         old, made = self._old, self._edges
         stale = np.zeros(len(self._boxes), bool)
         stale[self._redrawn] = True
@@ -142,7 +142,7 @@ class _Change:
         )
 
     def _renumbered(self, folded: dict[Node, int], number: NDArray[np.int64]) -> dict[Node, int]:
-        """The boxes that hold Constants, which no edit that comes here touches, by their new numbers."""
+        """Return the boxes that hold Constants, which no edit that comes here touches, by their new numbers."""
         return {node: int(number[index]) for node, index in folded.items()} if self._gone else folded
 
     def _stretch(self, source_ports: NDArray[np.float32]) -> None:

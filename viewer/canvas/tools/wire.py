@@ -135,7 +135,7 @@ class WireTool(Tool):
         return self._node(subject)
 
     def _near_port(self, position: QPointF) -> Hit | None:
-        """The nearest input port within reach of a wire, which is farther than that of a click."""
+        """Return the nearest input port within reach of a wire, which is farther than that of a click."""
         scene = self.view.scene
         assert scene is not None
         x, y = self.view.viewport.to_scene(position.x(), position.y())
@@ -191,7 +191,7 @@ class WireTool(Tool):
         return f"{shape_text(new.shape)} instead of {shape_text(old.shape)}"
 
     def _node(self, node: Node) -> WireTarget:
-        """A node as a whole: its free inputs, those whose type fits before the others."""
+        """Return a node as a whole: its free inputs, those whose type fits before the others."""
         if self.taken is not None and self.taken[0] is node:
             return WireTarget("No change")
         reason = self._refusal(node)
@@ -246,7 +246,7 @@ class WireTool(Tool):
         return WireTarget("Add an operator…", partial(self._open_palette, self._graph_at(position)))
 
     def _graph_at(self, position: QPointF) -> Graph:
-        """The graph whose ground is under the pointer, or a wire on it; one that sees the value in any case."""
+        """Return the graph whose ground is under the pointer, or a wire on it; one that sees the value in any case."""
         scene, graph = self.view.scene, self.view.workspace.graph
         assert scene is not None
         around = scene.container_at(*self.view.viewport.to_scene(position.x(), position.y()))
@@ -457,12 +457,12 @@ class WireTool(Tool):
 
 
 def _label_text(reason: str) -> str:
-    """A reason, which may name things of the file, as a label may show it."""
+    """Return a reason, which may name things of the file, as a label may show it."""
     return display(reason, 240)
 
 
 def _grip(view: GraphView, press: Press) -> tuple[Value | None, tuple[Node, int] | None]:
-    """The value a press takes hold of, and the input whose end is moved by it."""
+    """Return the value a press takes hold of, and the input whose end is moved by it."""
     hit, scene = press.hit, view.scene
     if hit is None or hit.box < 0 or scene is None:
         return None, None

@@ -47,7 +47,7 @@ def _sigmoid(x: Array) -> Array:
 
 @rule(*_SLOPES)
 def one_variable(step: TapeStep, grads: Sequence[Array]) -> Grads:
-    """The gradient times the slope."""
+    """Return the gradient times the slope."""
     return [grads[0] * _SLOPES[step.node.op_type](step.inputs[0], step.outputs[0])]
 
 
@@ -75,7 +75,7 @@ def flat(step: TapeStep, _: Sequence[Array]) -> Grads:
 
 @rule("Cast", "CastLike")
 def cast(step: TapeStep, grads: Sequence[Array]) -> Grads:
-    """The gradient in the type of the input."""
+    """Return the gradient in the type of the input."""
     return [grads[0].astype(step.inputs[0].dtype)]
 
 

@@ -22,7 +22,7 @@ def reshaped(step: TapeStep, grads: Sequence[Array]) -> Grads:
 
 @rule("Transpose")
 def transposed(step: TapeStep, grads: Sequence[Array]) -> Grads:
-    """The inverse permutation."""
+    """Return the inverse permutation."""
     perm = step.attribute("perm")
     return [grads[0].T if perm is None else grads[0].transpose(np.argsort(perm))]
 

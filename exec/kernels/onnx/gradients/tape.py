@@ -23,7 +23,7 @@ class TapeStep:
     outputs: Sequence[RuntimeValue]
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """The node's attribute, or the default where it has none."""
+        """Return the node's attribute, or the default where it has none."""
         return self.node.attributes.get(name, default)
 
     def integers(self, name: str, index: int) -> list[int] | None:

@@ -151,7 +151,7 @@ def elu_1(x: Array, *, alpha: float = 1.0) -> Array:
 
 @kernel("Selu", since=1)
 def selu_1(x: Array, *, alpha: float = 1.673200011253357, gamma: float = 1.0506999492645264) -> Array:
-    """The scaled exponential unit with the constants of opset 1."""
+    """Return the scaled exponential unit with the constants of opset 1."""
     return selu_6(x, alpha=alpha, gamma=gamma)
 
 
@@ -199,7 +199,7 @@ def sigmoid_1(x: Array) -> Array:
 
 @kernel("Tanh", since=1)
 def tanh_1(x: Array) -> Array:
-    """The hyperbolic tangent."""
+    """Return the hyperbolic tangent."""
     return apply(np.tanh, x)
 
 

@@ -22,7 +22,7 @@ mul_7 = kernel("Mul", since=7)(partial(binary, np.multiply))
 
 @kernel("Div", since=7)
 def div_7(a: Array, b: Array) -> Array:
-    """The elementwise quotient; integers are truncated towards zero and give 0 for a divisor of 0."""
+    """Return the elementwise quotient; integers are truncated towards zero and give 0 for a divisor of 0."""
     if a.dtype.kind not in "iu":
         return binary(np.divide, a, b)
     if a.dtype.kind == "u" or (a.size and b.size and a.min() >= 0 and b.min() >= 0):
@@ -125,25 +125,25 @@ def _fold(ufunc: np.ufunc, inputs: tuple[Array, ...]) -> Array:
 
 @kernel("Max", since=1)
 def max_1(*data_0: Array) -> Array:
-    """The elementwise maximum; NaN wins."""
+    """Return the elementwise maximum; NaN wins."""
     return _fold(np.maximum, data_0)
 
 
 @kernel("Min", since=1)
 def min_1(*data_0: Array) -> Array:
-    """The elementwise minimum; NaN wins."""
+    """Return the elementwise minimum; NaN wins."""
     return _fold(np.minimum, data_0)
 
 
 @kernel("Sum", since=1)
 def sum_1(*data_0: Array) -> Array:
-    """The elementwise sum."""
+    """Return the elementwise sum."""
     return _fold(np.add, data_0)
 
 
 @kernel("Mean", since=1)
 def mean_1(*data_0: Array) -> Array:
-    """The elementwise mean."""
+    """Return the elementwise mean."""
     if len(data_0) == 1:
         return data_0[0]
     dtype = data_0[0].dtype

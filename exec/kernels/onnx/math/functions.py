@@ -79,7 +79,7 @@ def exact_erf(x: Array, target: Array) -> None:
 
 @kernel("Erf", since=9)
 def erf_9(x: Array) -> Array:
-    """The error function: to 2.5e-7 in float32 and shorter types, to the last digit in double and integers."""
+    """Return the error function: to 2.5e-7 in float32 and shorter types, to the last digit in double and integers."""
     if not is_float(x.dtype):
         return elementwise(exact_erf, x.astype(FLOAT64)).astype(x.dtype)
     return elementwise(exact_erf if x.dtype == FLOAT64 else tanh_erf, x)

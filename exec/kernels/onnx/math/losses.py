@@ -12,7 +12,7 @@ from onnx_workbench.exec.kernels.shared.dtypes import narrow, widen
 
 
 def _loss(x: Array, target: Array, weight: Array | None, ignore_index: int | None, reduction: str) -> Array:
-    """The weighted mean, sum or array of -x[n, target[n, …], …]."""
+    """Return the weighted mean, sum or array of -x[n, target[n, …], …]."""
     if x.ndim < 2 or target.shape != x.shape[:1] + x.shape[2:]:
         msg = f"scores have shape {list(x.shape)} and labels {list(target.shape)}; expected [N, C, …] and [N, …]"
         raise KernelError(msg)
@@ -52,7 +52,7 @@ def negative_log_likelihood_loss_12(
     ignore_index: int | None = None,
     reduction: str = "mean",
 ) -> Array:
-    """The loss of log-probabilities [N, C, …] under the labels [N, …]."""
+    """Return the loss of log-probabilities [N, C, …] under the labels [N, …]."""
     return _loss(x, target, weight, ignore_index, reduction)
 
 
@@ -65,6 +65,6 @@ def softmax_cross_entropy_loss_12(
     ignore_index: int | None = None,
     reduction: str = "mean",
 ) -> tuple[Array, Array]:
-    """The same of log-softmax of `scores`, which is the second output."""
+    """Return the same of log-softmax of `scores`, which is the second output."""
     log_prob = log_softmax_13(scores, axis=1)
     return _loss(log_prob, labels, weights, ignore_index, reduction), log_prob

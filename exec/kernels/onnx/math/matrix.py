@@ -118,13 +118,13 @@ def _integer_product(a: Array, b: Array) -> Array:
 
 
 def _largest(x: Array) -> int:
-    """The largest magnitude as a Python int."""
+    """Return the largest magnitude as a Python int."""
     return max(abs(int(x.min())), abs(int(x.max())))
 
 
 @kernel("MatMul", since=1)
 def matmul_1(a: Array, b: Array) -> Array:
-    """The matrix product with numpy's rules for vectors and stacks."""
+    """Return the matrix product with numpy's rules for vectors and stacks."""
     check_one_type(a, b)
     if a.dtype.kind in "iu":
         return _integer_product(a, b)
@@ -322,7 +322,7 @@ def _along(value: Array, rows: bool) -> Array:
 def matmul_integer_10(
     a: Array, b: Array, a_zero_point: Array | None = None, b_zero_point: Array | None = None
 ) -> Array:
-    """The product of 8-bit integers less their zero points, in int32."""
+    """Return the product of 8-bit integers less their zero points, in int32."""
     return _to_int32(integer_product(centred(a, a_zero_point, rows=True), centred(b, b_zero_point)))
 
 
@@ -371,7 +371,7 @@ def qlinear_matmul_10(
     y_scale: Array,
     y_zero_point: Array,
 ) -> Array:
-    """The product of two quantized matrices, quantized: rounded half to even, saturated."""
+    """Return the product of two quantized matrices, quantized: rounded half to even, saturated."""
     total = integer_product(centred(a, a_zero_point, rows=True), centred(b, b_zero_point))
     return _requantized(total, a_scale, b_scale, y_scale, y_zero_point)
 
@@ -413,7 +413,7 @@ def _requantized(total: Array, a_scale: Array, b_scale: Array, y_scale: Array, y
 
 @kernel("Einsum", since=12)
 def einsum_12(*inputs: Array, equation: str) -> Array:
-    """The sum of products an equation such as ``bij,bjk->bik`` describes."""
+    """Return the sum of products an equation such as ``bij,bjk->bik`` describes."""
     dtype = inputs[0].dtype if inputs else FLOAT32
     check_size(_einsum_shape(equation, inputs), dtype)
     try:
@@ -454,7 +454,7 @@ def _einsum_shape(equation: str, inputs: tuple[Array, ...]) -> tuple[int, ...]:
 
 @kernel("Det", since=11)
 def det_11(x: Array) -> Array:
-    """The determinants of the matrices in the last two axes."""
+    """Return the determinants of the matrices in the last two axes."""
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         msg = f"input has shape {list(x.shape)}; expected square matrices in the last two axes"
         raise KernelError(msg)

@@ -20,7 +20,7 @@ _FEW = 8
 
 @kernel("TopK", since=1)
 def top_k_1(x: Array, *, axis: int = -1, k: int) -> tuple[Array, Array]:
-    """The k largest elements along an axis and their positions."""
+    """Return the k largest elements along an axis and their positions."""
     return _top_k(x, k, axis, largest=True)
 
 
@@ -39,7 +39,7 @@ def top_k_11(
     largest: int = 1,
     _sorted: int = 1,  # sorted is one of the orders sorted=0 allows
 ) -> tuple[Array, Array]:
-    """The k largest or smallest elements in order, ties by position; NaN is largest."""
+    """Return the k largest or smallest elements in order, ties by position; NaN is largest."""
     return _top_k(x, scalar_int(k, "K"), axis, largest=bool(largest))
 
 
@@ -100,7 +100,7 @@ def _smallest(keys: Array, k: int) -> Array:
 
 
 def _smallest_of_pairs(keys: Array, k: int) -> Array:
-    """The same with key and position packed into one number, which makes ties impossible."""
+    """Return the same with key and position packed into one number, which makes ties impossible."""
     pairs = keys.astype(np.uint64)
     np.left_shift(pairs, 32, out=pairs)
     np.bitwise_or(pairs, np.arange(keys.shape[-1], dtype=np.uint64), out=pairs)

@@ -69,7 +69,7 @@ def _dft(x: Array, dft_length: Array | None, axis: int, inverse: int, onesided: 
 
 @kernel("DFT", since=17)
 def dft_17(x: Array, dft_length: Array | None = None, *, axis: int = 1, inverse: int = 0, onesided: int = 0) -> Array:
-    """The discrete Fourier transform along an axis; `axis` is an attribute."""
+    """Return the discrete Fourier transform along an axis; `axis` is an attribute."""
     return _dft(x, dft_length, axis, inverse, onesided)
 
 
@@ -129,7 +129,7 @@ def stft_17(
 
 
 def _cosine_window(size: Array, output_datatype: int, periodic: int, weights: tuple[float, ...]) -> Array:
-    """The sum of weights[k]·cos(2πkn/N), N one less than the size for a symmetric window."""
+    """Return the sum of weights[k]·cos(2πkn/N), N one less than the size for a symmetric window."""
     count = scalar_int(size, "size")
     if count < 0:
         msg = f"size is {count}; expected at least 0"
@@ -148,19 +148,19 @@ def _cosine_window(size: Array, output_datatype: int, periodic: int, weights: tu
 
 @kernel("HannWindow", since=17)
 def hann_window_17(size: Array, *, output_datatype: int = 1, periodic: int = 1) -> Array:
-    """The Hann window."""
+    """Return the Hann window."""
     return _cosine_window(size, output_datatype, periodic, (0.5, -0.5))
 
 
 @kernel("HammingWindow", since=17)
 def hamming_window_17(size: Array, *, output_datatype: int = 1, periodic: int = 1) -> Array:
-    """The Hamming window, with the exact weights 25/46 and 21/46."""
+    """Return the Hamming window, with the exact weights 25/46 and 21/46."""
     return _cosine_window(size, output_datatype, periodic, (25 / 46, -21 / 46))
 
 
 @kernel("BlackmanWindow", since=17)
 def blackman_window_17(size: Array, *, output_datatype: int = 1, periodic: int = 1) -> Array:
-    """The Blackman window."""
+    """Return the Blackman window."""
     return _cosine_window(size, output_datatype, periodic, (0.42, -0.5, 0.08))
 
 

@@ -159,7 +159,7 @@ def _places(tap: Tap) -> tuple[Array, Array]:
 
 
 def candidates(w: Array, window: Window) -> list[str]:
-    """The name of the quickest way for these weights and this window."""
+    """Return the name of the quickest way for these weights and this window."""
     small = max(*window.sizes, *window.reach) <= _SMALL and max(window.output) <= _SMALL_OUTPUT
     return ["two_sided"] if small and prod(w.shape[2:]) > 1 else ["bands"]
 

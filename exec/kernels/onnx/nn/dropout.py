@@ -68,7 +68,7 @@ def _drop(ctx: Context, data: Array, ratio: float, seed: int | None) -> tuple[Ar
 
 @kernel("Flatten", since=1)
 def flatten_1(x: Array, *, axis: int = 1) -> Array:
-    """A matrix: the axes before `axis` as rows, the others as columns. A view where memory allows."""
+    """Return a matrix: the axes before `axis` as rows, the others as columns. A view where memory allows."""
     rank = x.ndim
     if not -rank <= axis <= rank:
         msg = f"axis is {axis}, expected {-rank} to {rank}"

@@ -37,7 +37,7 @@ def max_pool_1(
     pads: tuple[int, ...] | None = None,
     strides: tuple[int, ...] | None = None,
 ) -> Array:
-    """The largest value of each window over (N, C, spatial…)."""
+    """Return the largest value of each window over (N, C, spatial…)."""
     return _max_pool(x, _window(x, kernel_shape, strides, None, pads, auto_pad, 0))
 
 
@@ -75,7 +75,7 @@ def average_pool_19(
     pads: tuple[int, ...] | None = None,
     strides: tuple[int, ...] | None = None,
 ) -> Array:
-    """The mean of each window over (N, C, spatial…); padding counts as zeros only with count_include_pad.
+    """Return the mean of each window over (N, C, spatial…); padding counts as zeros only with count_include_pad.
 
     What a window covers beyond the declared padding never counts.
     """
@@ -93,7 +93,7 @@ def lp_pool_1(
     pads: tuple[int, ...] | None = None,
     strides: tuple[int, ...] | None = None,
 ) -> Array:
-    """The p-norm of each window over (N, C, spatial…)."""
+    """Return the p-norm of each window over (N, C, spatial…)."""
     if kernel_shape is None:
         msg = "kernel_shape is missing; expected a size for each spatial axis, as LpPool-1 gives no default"
         raise KernelError(msg)
@@ -119,7 +119,7 @@ def lp_pool_18(
 
 @kernel("GlobalAveragePool", since=1)
 def global_average_pool_1(x: Array) -> Array:
-    """The mean over all spatial axes, which stay with size 1."""
+    """Return the mean over all spatial axes, which stay with size 1."""
     rows, shape = _rows_per_channel(x)
     source = widen(rows)
     count = rows.shape[1]
@@ -130,7 +130,7 @@ def global_average_pool_1(x: Array) -> Array:
 
 @kernel("GlobalMaxPool", since=1)
 def global_max_pool_1(x: Array) -> Array:
-    """The largest value over all spatial axes, which stay with size 1."""
+    """Return the largest value over all spatial axes, which stay with size 1."""
     rows, shape = _rows_per_channel(x)
     largest: Array = np.max(rows, axis=1, initial=_lowest(x.dtype)).reshape(shape)
     return largest
@@ -138,7 +138,7 @@ def global_max_pool_1(x: Array) -> Array:
 
 @kernel("GlobalLpPool", since=1)
 def global_lp_pool_1(x: Array, *, p: float = 2.0) -> Array:
-    """The p-norm over all spatial axes, which stay with size 1."""
+    """Return the p-norm over all spatial axes, which stay with size 1."""
     rows, shape = _rows_per_channel(x)
     return narrow(_root(_power(widen(rows), p).sum(axis=1), p).reshape(shape), x.dtype)
 

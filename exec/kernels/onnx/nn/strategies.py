@@ -245,7 +245,7 @@ def _fill_phases(x: Array, window: Window, phases: Array, height: int, width: in
 
 
 def _as_grid(flat: Array, shape: tuple[int, ...]) -> Array:
-    """The (N, C, L) part of a longer buffer seen as (N, C, H, W)."""
+    """Return the (N, C, L) part of a longer buffer seen as (N, C, H, W)."""
     strides = (*flat.strides[:2], shape[3] * flat.itemsize, flat.itemsize)
     return np.lib.stride_tricks.as_strided(flat, shape, strides)
 

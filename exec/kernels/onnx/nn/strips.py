@@ -30,7 +30,7 @@ _LEAST_WIDTH = 48
 
 
 def strips(w: Array, bias: Array | None, window: Window) -> _Runner:
-    """A runner for weights (M, C, kh, kw) whose rows are not dilated; see `strategies`."""
+    """Return a runner for weights (M, C, kh, kw) whose rows are not dilated; see `strategies`."""
     outputs, channels, kh, kw = w.shape
     rows, width = window.output
     columns = _columns(width) or width
@@ -60,7 +60,7 @@ def strips(w: Array, bias: Array | None, window: Window) -> _Runner:
 
 
 def fits(w: Array, window: Window) -> bool:
-    """Whether this way may be quickest for float32 weights: it may for few channels on wide maps."""
+    """Return whether this way may be quickest for float32 weights: it may for few channels on wide maps."""
     columns = _columns(window.output[1])
     if window.dilations[0] > 1 or window.output[1] < _LEAST_WIDTH or not columns or w.dtype != np.float32:
         return False

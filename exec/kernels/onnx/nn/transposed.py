@@ -33,7 +33,7 @@ def conv_transpose_1(
     pads: tuple[int, ...] | None = None,
     strides: tuple[int, ...] | None = None,
 ) -> Array:
-    """The gradient of a convolution: each input (N, C, …) adds its kernel (C, M/group, …) to the output."""
+    """Return the gradient of a convolution: each input (N, C, …) adds its kernel (C, M/group, …) to the output."""
     view = _transposed_window(
         x, w, group, kernel_shape, auto_pad, dilations, output_padding, output_shape, pads, strides
     )

@@ -53,7 +53,7 @@ def _out_of_range(low: int, high: int, length: int, what: str) -> KernelError:
 
 
 def _within(indices: Array, length: int, what: str) -> Array:
-    """The indices as int64 counted from the front; KernelError when one is out of range."""
+    """Return the indices as int64 counted from the front; KernelError when one is out of range."""
     if indices.dtype.kind not in "iu":
         msg = f"indices are {describe(indices)}; expected integers"
         raise KernelError(msg)
@@ -166,7 +166,7 @@ def _write(data: Array, offsets: Array, updates: Array, reduction: str) -> Array
 
 @kernel("Scatter", since=9)
 def scatter_9(data: Array, indices: Array, updates: Array, *, axis: int = 0) -> Array:
-    """The older name of ScatterElements."""
+    """Return the older name of ScatterElements."""
     return scatter_elements(data, indices, updates, axis, "none")
 
 
@@ -295,7 +295,7 @@ def _one_hot(indices: Array, depth: int, values: Array, axis: int) -> Array:
 
 @kernel("Compress", since=9)
 def compress_9(x: Array, condition: Array, *, axis: int | None = None) -> Array:
-    """The slices along `axis`, or elements of the flattened input, where the condition holds.
+    """Return the slices along `axis`, or elements of the flattened input, where the condition holds.
 
     The condition may be shorter; where it is longer, which the specification excludes, its tail is ignored as in ONNX
     Runtime.

@@ -67,13 +67,13 @@ def non_zero_9(x: Array) -> Array:
 
 @kernel("IsNaN", since=9)
 def is_nan_9(x: Array) -> Array:
-    """Whether each element is NaN."""
+    """Return whether each element is NaN."""
     return np.asarray(np.isnan(widen(x)))
 
 
 @kernel("IsInf", since=10)
 def is_inf_10(x: Array, *, detect_negative: int = 1, detect_positive: int = 1) -> Array:
-    """Whether each element is an infinity of a requested sign."""
+    """Return whether each element is an infinity of a requested sign."""
     wide = widen(x)
     if detect_negative and detect_positive:
         return np.asarray(np.isinf(wide))

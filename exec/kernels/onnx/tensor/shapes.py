@@ -18,7 +18,7 @@ from onnx_workbench.exec.kernels.shared.axes import integers, normal_axes
 
 @kernel("Identity", since=1)
 def identity_1(x: RuntimeValue) -> RuntimeValue:
-    """The input itself: a tensor, sequence or optional."""
+    """Return the input itself: a tensor, sequence or optional."""
     return x
 
 
@@ -97,7 +97,7 @@ def squeeze_13(data: Array, axes: Array | None = None) -> Array:
 
 
 def squeeze(data: Array, axes: Sequence[int] | None) -> Array:
-    """A view without the given axes, which must have length 1; None stands for all of that length."""
+    """Return a view without the given axes, which must have length 1; None stands for all of that length."""
     shape = data.shape
     if axes is None:
         return data.reshape([d for d in shape if d != 1])
@@ -122,7 +122,7 @@ def unsqueeze_13(data: Array, axes: Array) -> Array:
 
 
 def unsqueeze(data: Array, axes: Sequence[int]) -> Array:
-    """A view with axes of length 1 inserted; the axes are those of the result."""
+    """Return a view with axes of length 1 inserted; the axes are those of the result."""
     rank = data.ndim + len(axes)
     new = normal_axes(axes, rank)
     old = iter(data.shape)
@@ -163,13 +163,13 @@ def expand_8(x: Array, shape: Array) -> Array:
 
 @kernel("Shape", since=1)
 def shape_1(data: Array) -> Array:
-    """The dimensions as int64."""
+    """Return the dimensions as int64."""
     return np.array(data.shape, np.int64)
 
 
 @kernel("Shape", since=15)
 def shape_15(data: Array, *, end: int | None = None, start: int = 0) -> Array:
-    """The dimensions from `start` to `end`, both clamped to the rank."""
+    """Return the dimensions from `start` to `end`, both clamped to the rank."""
     rank = len(data.shape)
     first = max(start + rank, 0) if start < 0 else start
     last = rank if end is None else max(end + rank, 0) if end < 0 else end
@@ -178,5 +178,5 @@ def shape_15(data: Array, *, end: int | None = None, start: int = 0) -> Array:
 
 @kernel("Size", since=1)
 def size_1(data: Array) -> Array:
-    """The number of elements as an int64 scalar."""
+    """Return the number of elements as an int64 scalar."""
     return np.array(data.size, np.int64)

@@ -16,7 +16,7 @@ from onnx_workbench.exec.kernels.shared.axes import integers, normal_axes, norma
 
 @kernel("Slice", since=1)
 def slice_1(data: Array, *, axes: Sequence[int] | None = None, ends: Sequence[int], starts: Sequence[int]) -> Array:
-    """A view of the elements from `starts` to `ends` of the axes."""
+    """Return a view of the elements from `starts` to `ends` of the axes."""
     return slice_axes(data, starts, ends, axes, None)
 
 
