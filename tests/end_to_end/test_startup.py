@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -179,15 +180,21 @@ def look():
 """
 
 
-def test_a_second_start_hands_its_file_to_the_window_that_is_open(tmp_path_factory):
-    tmp_path = tmp_path_factory.mktemp("two")  # short: a socket's path has its limit
-    copy = tmp_path / "second.onnx"
+@pytest.fixture
+def short_path():
+    """A folder whose path leaves room for a socket's name; the temporary folder of the tests may be deep."""
+    with tempfile.TemporaryDirectory(dir=None if sys.platform == "win32" else "/tmp") as folder:
+        yield Path(folder)
+
+
+def test_a_second_start_hands_its_file_to_the_window_that_is_open(short_path):
+    copy = short_path / "second.onnx"
     copy.write_bytes((REPOSITORY / "resources" / "sample" / "digits.onnx").read_bytes())
     begin, end = WHOLE_SESSION.index("def look"), WHOLE_SESSION.index("original =")
     code = (WHOLE_SESSION[:begin] + TAKES_OVER.lstrip() + WHOLE_SESSION[end:]).format(names=[])
     environment = {
         **os.environ, "QT_QPA_PLATFORM": "offscreen",
-        "ONNX_WORKBENCH_STATE": str(tmp_path / "state"),
+        "ONNX_WORKBENCH_STATE": str(short_path / "state"),
     }  # fmt: skip
     first = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment)
     try:
@@ -195,7 +202,7 @@ def test_a_second_start_hands_its_file_to_the_window_that_is_open(tmp_path_facto
         assert first.stdout.readline() == "listening\n"
         second = subprocess.run(
             [sys.executable, "-m", "onnx_workbench", copy.name],
-            capture_output=True, text=True, timeout=60, check=False, env=environment, cwd=tmp_path,
+            capture_output=True, text=True, timeout=60, check=False, env=environment, cwd=short_path,
         )  # fmt: skip
         assert (second.returncode, second.stdout.split(";")[0]) == (0, "Opened in the running program")
         assert first.communicate(timeout=60)[0] == "second.onnx\n"

@@ -9,18 +9,24 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-import re2  # type: ignore[import-untyped]  # it ships no types
-
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.context import checkpoint
+
+try:
+    import re2  # type: ignore[import-untyped]  # it ships no types
+except ModuleNotFoundError:  # there are no wheels of it for Python 3.15 yet
+    re2 = None
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Pattern:
-    """A compiled pattern. KernelError when it is not valid or too large."""
+    """A compiled pattern. KernelError when it is not valid or too large, or google-re2 is not installed."""
 
     def __init__(self, pattern: str) -> None:
+        if re2 is None:
+            msg = "needs the package google-re2, which is not installed; Python up to 3.14 has it"
+            raise KernelError(msg)
         options = re2.Options()
         options.longest_match = True
         options.never_capture = True  # groups are not asked for, and cost time
