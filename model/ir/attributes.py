@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class AttributeKind(enum.IntEnum):
-    """AttributeProto.AttributeType."""
+    """Kind of an attribute: AttributeProto.AttributeType."""
 
     UNDEFINED = 0
     FLOAT = 1
@@ -57,7 +57,7 @@ class AttributeKind(enum.IntEnum):
 
     @property
     def element(self) -> AttributeKind:
-        """The kind of one element of a list; the kind itself otherwise."""
+        """The kind of one element of a list; for other kinds the kind itself."""
         return _LISTS.get(self, self)
 
 
@@ -71,7 +71,7 @@ _LISTS = {
     AttributeKind.TYPE_PROTOS: AttributeKind.TYPE_PROTO,
 }
 
-_GRAPH, _GRAPHS = AttributeKind.GRAPH, AttributeKind.GRAPHS  # to look them up takes most of the time of `graphs`
+_GRAPH, _GRAPHS = AttributeKind.GRAPH, AttributeKind.GRAPHS  # looking them up takes most of the time of `graphs`
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Attribute:
         """The bodies this attribute holds; empty for other kinds."""
         kind = self.kind
         if kind is _GRAPH and self.value is not None:
-            return (cast("Graph", self.value),)  # the kind says so, and of lists below as well
+            return (cast("Graph", self.value),)  # the kind determines the type, also of lists
         if kind is _GRAPHS:
             return cast("tuple[Graph, ...]", self.value or ())
         return ()
@@ -110,7 +110,7 @@ def _holds_zero(value: AttributeValue) -> bool:
 
 
 def make_attribute(name: str, value: Any, kind: AttributeKind | None = None) -> Attribute:
-    """An attribute from a Python value, its kind guessed when not given; ValueError when the value does not fit.
+    """Create an attribute from a Python value; without a kind it is guessed. ValueError when the value does not fit.
 
     Integers have 64 bits and floats 32, to which they are rounded.
     """
@@ -120,12 +120,12 @@ def make_attribute(name: str, value: Any, kind: AttributeKind | None = None) -> 
         return Attribute(name, kind, _element(value, kind))
     if not isinstance(value, (list, tuple)):
         msg = f"{value!r} is not a list, which {kind.name} needs"
-        raise ValueError(msg)  # noqa: TRY004 # callers catch one kind of error for every unfit value
+        raise ValueError(msg)  # noqa: TRY004 # callers catch one type of error for every unfit value
     return Attribute(name, kind, tuple(_element(v, kind.element) for v in value))
 
 
 def _element(value: Any, kind: AttributeKind) -> Any:
-    """Convert one value to its kind; an int may become a float, never the other way round."""
+    """Convert one value to its kind; an int may become a float, but not vice versa."""
     if kind is AttributeKind.FLOAT and isinstance(value, (int, float)):
         return round_float(value)
     if kind is AttributeKind.INT and isinstance(value, (int, float)) and math.isfinite(value) and value == int(value):
@@ -140,7 +140,7 @@ def _element(value: Any, kind: AttributeKind) -> Any:
 
 
 def round_float(value: float) -> float:
-    """A number rounded to the 32 bits that a file keeps of it; ValueError when that would make it infinite."""
+    """Round a number to 32 bits, as a file stores it; ValueError when that would make it infinite."""
     try:
         return float(struct.unpack("<f", struct.pack("<f", value))[0])
     except OverflowError:
@@ -167,7 +167,7 @@ def guess_kind(value: Any) -> AttributeKind:
         for plural, single in _LISTS.items():
             if single is element:
                 return plural
-    from onnx_workbench.model.ir.graph import Graph  # not before: of a long list each element would pay for it
+    from onnx_workbench.model.ir.graph import Graph  # checked last, as it would be done for each element of a long list
     from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
     from onnx_workbench.model.ir.types import Type
 

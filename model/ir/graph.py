@@ -1,9 +1,9 @@
 """The editable IR: Model, Graph, Function, Node and Value as linked objects.
 
-Nodes refer to Value objects, not to names; definition and use are kept on every change, never recomputed. Everything
-here is read freely and changed only by model.history.steps, so that undo, the journal and live views see every change.
-Each object has an `id` that it keeps. Objects are lean (slots; what a message says is decoded on first use), since a
-model may have 100,000 nodes.
+Nodes refer to Value objects, not to names; definitions and uses are updated on every change, never recomputed. Any
+code may read these objects; only model.history.steps changes them, so that undo, the journal and views see every
+change. Each object has a permanent `id`. Objects are small (slots; rare fields are decoded from the message on first
+use), since a model may have 100,000 nodes.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from onnx_workbench.model.ir.types import Type
     from onnx_workbench.model.ir.unknown_fields import UnknownChange
 
-#: Who uses a value and where: a node and the index of its input, or a graph and the index of its output.
+#: A use of a value: a node and the index of its input, or a graph and the index of its output.
 Use = tuple["Node | Graph", int]
 
 _EMPTY: Mapping[str, str] = {}
 
-#: Gives the next `id` of a model, graph, function, node or value: unique in the process and never given out again.
-#: A copy made for background work keeps the ids of its originals; journals, snapshots and such copies rest on them.
+#: Returns the next `id` for a model, graph, function, node or value: unique in the process and never reused.
+# A copy made for background work keeps the ids of its originals; journals, snapshots and such copies rely on them.
 next_id: Final = count(1).__next__
 
 
@@ -57,10 +57,10 @@ class Value:
         self.index = 0
         self.initializer: Tensor | SparseTensor | None = None
         self._uses: dict[Use, None] | None = None
-        self._returns = 0  # how many of the uses are by graphs; see is_output
+        self._returns = 0  # number of uses by graphs; see is_output
         self._type = type
         self._source: Any = None
-        self._decoder: DetailsDecoder | None = None  # set: the type is still in the message
+        self._decoder: DetailsDecoder | None = None  # if set, the type is not decoded yet
         self._details: Details | None = NO_DETAILS
 
     @property
@@ -82,7 +82,7 @@ class Value:
 
     @property
     def unknown_changes(self) -> tuple[UnknownChange, ...]:
-        """Changes of the unknown fields in the messages its graph has for it."""
+        """Changes of unknown fields in the messages that its graph has for the value."""
         return self.details.unknown_changes
 
     @property
@@ -99,7 +99,7 @@ class Value:
 
     @property
     def uses(self) -> Collection[Use]:
-        """Every (node, input index) and (graph, output index) that refers to this value."""
+        """All uses: every (node, input index) and (graph, output index) that refers to this value."""
         return self._uses.keys() if self._uses else ()
 
     @property
@@ -109,21 +109,21 @@ class Value:
 
     @property
     def is_input(self) -> bool:
-        """Return whether it is an input of its graph."""
-        return self.graph is not None and self in self.graph.inputs  # quick: see Values
+        """Return whether the value is an input of its graph."""
+        return self.graph is not None and self in self.graph.inputs  # constant time: see Values
 
     @property
     def is_output(self) -> bool:
-        """Return whether its own graph or a body returns it."""
+        """Return whether its own graph or a body returns the value."""
         return self._returns > 0
 
     @property
     def is_defined(self) -> bool:
-        """Return whether anything gives it a value; False for a name that nothing in the file produces."""
+        """Return whether anything defines the value; False for a name that nothing in the file produces."""
         return self.producer is not None or self.initializer is not None or self.is_input
 
     def _used_by(self, user: Node | Graph, index: int) -> None:
-        """A node or graph uses it from now on."""
+        """Add a use by a node or graph."""
         uses, use = self._uses, (user, index)
         if uses is None:
             uses = self._uses = {}
@@ -132,14 +132,14 @@ class Value:
             self._returns += isinstance(user, Graph)
 
     def _not_used_by(self, user: Node | Graph, index: int) -> None:
-        """A node or graph no longer uses it."""
+        """Remove a use by a node or graph."""
         uses, use = self._uses, (user, index)
         if uses is not None and use in uses:
             del uses[use]
             self._returns -= isinstance(user, Graph)
 
     def _take_uses_of(self, other: Value, uses: Collection[Use], order: Collection[Use] | None) -> None:
-        """Have some uses of another value; `order` is how all stand then, the new ones last when it is not given."""
+        """Take over uses of another value; `order` is the order of all uses afterwards, by default new ones last."""
         mine, theirs, moving = self._uses or {}, other._uses or {}, dict.fromkeys(uses)
         if not (len(uses) == len(moving) and moving.keys() <= theirs.keys()):
             msg = f"not all of these are uses of {other!r}"
@@ -160,12 +160,12 @@ class Value:
 
 
 class Values(tuple[Value, ...]):
-    """Values that a graph lists. The first membership test costs a pass over them, later ones nothing."""
+    """The values that a graph lists. The first membership test takes linear time, later ones constant time."""
 
     _members: frozenset[Value] | None = None
 
     def __new__(cls, values: Iterable[Value] = ()) -> Values:
-        """The values in order; a list of this kind stays itself, with what is known of it, as tuples do."""
+        """Return a list of the values; an argument of this class is returned itself, with its cached set."""
         return values if isinstance(values, Values) else super().__new__(cls, values)
 
     def __contains__(self, value: object) -> bool:
@@ -177,8 +177,8 @@ class Values(tuple[Value, ...]):
 class Node:
     """One operator call. `inputs` and `outputs` hold None where an optional one is left out.
 
-    `domain` is normalised (``""`` for ai.onnx). `graph` is None while the node is not in a graph, and only in one
-    is it the producer of its outputs.
+    `domain` is normalised (``""`` for ai.onnx). While the node is not in a graph, `graph` is None and the node is not
+    the producer of its outputs.
     """
 
     __slots__ = (
@@ -186,7 +186,7 @@ class Node:
         "inputs", "name", "op_type", "outputs", "overload",
     )  # fmt: skip
 
-    _place: int  # set by a NodeList that is numbered
+    _place: int  # set when the NodeList is numbered
 
     def __init__(
         self,
@@ -260,7 +260,7 @@ class Node:
 
     @property
     def unknown_changes(self) -> tuple[UnknownChange, ...]:
-        """Changes of the unknown fields in its message."""
+        """Changes of unknown fields in the node's message."""
         return self.details.unknown_changes
 
     @property
@@ -282,7 +282,7 @@ class Node:
 
     @property
     def qualified_op_type(self) -> str:
-        """The operator type, after its domain where that is not the default one: ``Relu``, ``com.acme.Foo``."""
+        """The operator type, with the domain as prefix unless it is the default one: ``Relu``, ``com.acme.Foo``."""
         return f"{self.domain}.{self.op_type}" if self.domain else self.op_type
 
     @property
@@ -292,7 +292,7 @@ class Node:
 
     @property
     def operator(self) -> tuple[str, str, str]:
-        """Operator that it calls: domain, operator type, overload. A function of the model has it as its `key`."""
+        """The operator that the node calls: domain, operator type, overload. It is the `key` of a called function."""
         return self.domain, self.op_type, self.overload
 
     def __repr__(self) -> str:
@@ -309,10 +309,10 @@ class QuantizationAnnotation:
 
 
 class Graph:
-    """A main graph, a body of If/Loop/Scan, a function's body, or a training graph: all alike.
+    """A main graph, a body of If/Loop/Scan, a function's body, or a training graph.
 
     `owner` is the Model, Function, TrainingInfo or Node (for a body) it belongs to. `declared` lists values in
-    the order the file declares their types (value_info), unresolved ones included.
+    the order in which the file declares their types (value_info), undefined ones included.
     """
 
     __slots__ = (
@@ -331,12 +331,12 @@ class Graph:
         self.quantization_annotations: tuple[QuantizationAnnotation, ...] = ()
         self.owner: Owner | None = None
         self._source: Any = None
-        self._places: dict[Value, int] = {}  # of initializers, each known up to a few places; see steps
-        self._lookup: NameIndex | None = None  # of the whole tree; only an outermost graph keeps one
+        self._places: dict[Value, int] = {}  # approximate indices of initializers; see steps
+        self._lookup: NameIndex | None = None  # name index of the whole tree, stored at its root graph
 
     @property
     def parent(self) -> Graph | None:
-        """The graph around a body; None for the outermost ones."""
+        """The graph around a body; None for a root graph."""
         return self.owner.graph if isinstance(self.owner, Node) else None
 
     @property
@@ -349,7 +349,7 @@ class Graph:
 
     @property
     def model(self) -> Model | None:
-        """The model it is in; None while its owner is not in one."""
+        """The model that contains the graph; None while its owner is in no model."""
         owner = self.root.owner
         if isinstance(owner, (Function, TrainingInfo)):
             return owner.model
@@ -357,23 +357,23 @@ class Graph:
 
     @property
     def required_inputs(self) -> list[Value]:
-        """Inputs without an initializer, which must be given; up to IR version 3 every initializer is an input too."""
+        """Inputs without an initializer, which a caller must give; up to IR version 3 initializers are inputs too."""
         return [value for value in self.inputs if value.initializer is None]
 
     @property
     def opset_imports(self) -> Mapping[str, int]:
-        """Operator sets in force here."""
+        """Operator sets that apply to its nodes."""
         importer = self.importer
         return importer.opset_imports if importer is not None else {}
 
     @property
     def importer(self) -> Model | Function | None:
-        """Owner of the operator-set imports in force here: the function it belongs to, else the model."""
+        """The object whose opset imports apply: the function the graph belongs to, else the model."""
         owner = self.root.owner
         return owner if isinstance(owner, Function) else self.model
 
     def values(self, progress: Progress = SILENT) -> Iterator[Value]:
-        """Inputs, initializers, node outputs, then names that are used or declared but undefined; each once."""
+        """Yield inputs, initializers, node outputs, then names that are used or declared but undefined; each once."""
         seen: set[Value] = set()
         for value in self._all_values(progress):
             if value not in seen:
@@ -397,7 +397,7 @@ class Graph:
         yield from self.declared
 
     def walk(self, progress: Progress = SILENT) -> Iterator[Graph]:
-        """This graph and every body inside it, outer before inner, without recursion."""
+        """Yield this graph and every body inside it, outer ones before inner, without recursion."""
         pending = [self]
         while pending:
             graph = pending.pop()
@@ -429,7 +429,7 @@ class Function:
         self.domain = domain
         self.overload = overload
         self.doc_string = ""
-        self.attributes: tuple[str, ...] = ()  # without a default
+        self.attributes: tuple[str, ...] = ()  # names of attributes without a default
         self.attribute_defaults: tuple[Attribute, ...] = ()
         self.opset_imports: Mapping[str, int] = {}
         self.metadata: Mapping[str, str] = _EMPTY
@@ -446,7 +446,7 @@ class Function:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Key by which a node calls it: domain, name, overload."""
+        """The key by which a node calls it: domain, name, overload."""
         return self.domain, self.name, self.overload
 
     def __repr__(self) -> str:
@@ -475,7 +475,7 @@ class TrainingInfo:
 
 
 class Model:
-    """A whole ONNX model. `opset_imports` maps normalised domains to versions; `source` is where it came from."""
+    """A whole ONNX model. `opset_imports` maps normalised domains to versions; `source` is its origin."""
 
     __slots__ = (
         "_callable", "_source", "configurations", "doc_string", "domain", "functions", "graph", "id", "ir_version",
@@ -504,19 +504,19 @@ class Model:
         self._source: Any = None
 
     def function(self, domain: str, name: str, overload: str = "") -> Function | None:
-        """The function a node of this domain, operator type and overload calls, if the model has it."""
+        """Return the function that a node of this domain, operator type and overload calls, or None."""
         listed, known = self._callable
         if listed is not self.functions:
-            known = {function.key: function for function in reversed(self.functions)}  # of equal ones the first
+            known = {function.key: function for function in reversed(self.functions)}  # of duplicate keys the first
             self._callable = self.functions, known
         return known.get((domain, name, overload))
 
     def forget_keys(self) -> None:
-        """A function is called by something else now."""
+        """Discard the cached lookup of functions, after a function's key changed."""
         self._callable = (), {}
 
     def root_graphs(self) -> Iterator[Graph]:
-        """The main graph, function bodies and training graphs, without the bodies inside them."""
+        """Yield the main graph, function bodies and training graphs, without the bodies inside them."""
         yield self.graph
         for function in self.functions:
             yield function.body
@@ -526,7 +526,7 @@ class Model:
                     yield graph
 
     def graphs(self, progress: Progress = SILENT) -> Iterator[Graph]:
-        """Every graph there is, bodies included."""
+        """Yield every graph, bodies included."""
         for root in self.root_graphs():
             yield from root.walk(progress)
 

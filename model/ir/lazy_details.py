@@ -37,21 +37,21 @@ class Details:
 
 NO_DETAILS = Details()
 
-#: Held while something is decoded: of two threads that read the same node, both get the same objects.
+#: Held while something is decoded, so that two threads that read the same node get the same objects.
 DECODING = threading.RLock()
 
 
 class DetailsDecoder(Protocol):
-    """Decodes on first use what opening a file left in the messages. One per file, in model.io."""
+    """Decoder, on first use, of what opening a file left in its messages. One per file, in model.io."""
 
     def attributes(self, source: Any) -> dict[str, Attribute]:
-        """Attributes of a NodeProto that has no bodies, in file order."""
+        """Return the attributes of a NodeProto without bodies, in file order."""
 
     def node_details(self, source: Any) -> Details:
-        """Texts and device configurations of a NodeProto."""
+        """Return texts and device configurations of a NodeProto."""
 
     def value_type(self, source: Any) -> Type | None:
-        """The declared type in a ValueInfoProto."""
+        """Return the declared type of a ValueInfoProto."""
 
     def value_details(self, source: Any) -> Details:
-        """Texts of a ValueInfoProto."""
+        """Return the texts of a ValueInfoProto."""

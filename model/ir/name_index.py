@@ -1,9 +1,9 @@
-"""Index of a tree of graphs: names, and whether it is topologically sorted, so that an edit need not search it.
+"""Index of a tree of graphs: names, and whether nodes are topologically sorted, so that an edit need not search it.
 
-Built on first use and stored at the outermost graph; from then on steps report additions. Names are only ever added:
-whether one is still in use is checked with its holder on lookup. So removals need no report, and an undone edit leaves
-at most a name without holder. What is new, renamed, or may have become unsorted is only queued: it is
-examined on lookup, or incrementally before that.
+Built on first use and stored at the root graph; from then on steps report additions. Names are only ever added:
+a lookup checks whether a name's holder still has it. So removals need no report, and an undone edit leaves at most a
+name without a holder. Objects that are new, renamed, or may have become unsorted are queued and examined by the next
+lookup, or incrementally before it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import TypeVar
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 
 _Thing = TypeVar("_Thing", Node, Value)
-_Holders = dict[str, _Thing | dict[_Thing, None]]  # a name may have many: nodes need not have one
+_Holders = dict[str, _Thing | dict[_Thing, None]]  # usually one holder, but nodes may be unnamed and so have many
 
 _BREATH = 256
-_SETTLING = threading.RLock()  # held for one node at a time: a background reader may query beside the owner's thread
-_MANY = 64  # values of one name
-_FEW = 2000  # added nodes, so that an edit of hundreds may still process them at once
+_SETTLING = threading.RLock()  # held for one node at a time: a background reader may query concurrently
+_MANY = 64  # number of values of one name
+_FEW = 2000  # added nodes, so that an edit of hundreds may process them at once
 
 
 class NameIndex:
@@ -35,17 +35,17 @@ class NameIndex:
         self._root = root
         self._values: _Holders[Value] = {}
         self._nodes: _Holders[Node] = {}
-        self._sorted: bool | None = None  # None: not known
+        self._sorted: bool | None = None  # None: unknown
         self._came: dict[Node, None] = {}  # nodes whose names are not indexed yet
-        self._renamed: dict[Node | Value, None] = {}  # whose present names may not be indexed yet
-        self._takers: dict[Node, None] = {}  # nodes that may precede their producers, where all was sorted before
-        self._makers: dict[Node, None] = {}  # nodes that may follow their users, likewise
+        self._renamed: dict[Node | Value, None] = {}  # whose current names may not be indexed yet
+        self._takers: dict[Node, None] = {}  # nodes that may come before their producers, in a tree that was sorted
+        self._makers: dict[Node, None] = {}  # nodes that may come after their users, likewise
         if not empty:
             self._graph_came(root)
 
     @classmethod
     def of(cls, graph: Graph) -> NameIndex:
-        """Return the index of the tree that contains `graph`."""
+        """Return the index of the tree that contains `graph`, building it on first use."""
         root = graph.root
         if root._lookup is None:
             root._lookup = cls(root)
@@ -53,12 +53,12 @@ class NameIndex:
 
     @classmethod
     def made(cls, graph: Graph) -> NameIndex | None:
-        """Return what `of` returns if it was built already."""
+        """Return the index of the tree if it was built already, else None."""
         return graph.root._lookup
 
     @classmethod
     def prepare(cls, graph: Graph) -> Iterator[None]:
-        """Build what `of` returns incrementally, so that later lookups are cheap. No edit may happen in between."""
+        """Build the index incrementally, so that a later `of` is cheap. No edit may happen meanwhile."""
         root = graph.root
         if root._lookup is not None:
             yield from root._lookup._settle()
@@ -75,7 +75,7 @@ class NameIndex:
                 break
         root._lookup = made
 
-    # -- asking ----------------------------------------------------------------------------------------------------
+    # -- queries ---------------------------------------------------------------------------------------------------
 
     def value(self, name: str) -> Value | None:
         """Return a value of this name that the tree defines or refers to; None when the name is free."""
@@ -87,7 +87,7 @@ class NameIndex:
         return (v for v in list(_holders_of(self._values, name)) if v.name == name and _is_in(v, self._root))
 
     def is_common(self, name: str) -> bool:
-        """Return whether many values have this name, so that it takes long to look through them."""
+        """Return whether so many values have this name that examining them takes long."""
         self._settle_all()
         found = self._values.get(name)
         return isinstance(found, dict) and len(found) > _MANY
@@ -113,7 +113,7 @@ class NameIndex:
 
     @property
     def is_sorted(self) -> bool:
-        """Return whether every node comes after its producers. Walks over the tree when that is not known."""
+        """Return whether every node comes after its producers. Walks over the tree when that is unknown."""
         self._settle_all()
         if self._sorted is None:
             self._sorted = all(map(_is_in_place, _nodes_of(self._root)))
@@ -133,7 +133,7 @@ class NameIndex:
             count += 1
 
     def _settle_one(self) -> bool:
-        """Index one new node or name, or check the order of one node; False when there is none."""
+        """Index one new node or name, or check the order of one node; return False when the queues are empty."""
         with _SETTLING:
             if self._came:
                 node, _ = self._came.popitem()
@@ -164,20 +164,20 @@ class NameIndex:
         self._takers.clear()
         self._makers.clear()
 
-    # -- hearing, from the steps -----------------------------------------------------------------------------------
+    # -- reports from steps ----------------------------------------------------------------------------------------
 
     def named(self, target: Node | Value) -> None:
-        """A node or value has another name."""
+        """Report that a node or value was renamed."""
         self._renamed[target] = None
 
     def used(self, *values: Value | None) -> None:
-        """Values are mentioned that were not before."""
+        """Report values that the tree may not have referred to before."""
         for value in values:
             if value is not None:
                 _add_holder(self._values, value)
 
     def node_came(self, node: Node) -> None:
-        """A node with all that is in it is in the tree."""
+        """Report that a node was added, with its bodies."""
         self._came[node] = None
         bodies = node.bodies
         for body in bodies:
@@ -188,20 +188,20 @@ class NameIndex:
             self._order_is(None)
 
     def bodies_came(self, *graphs: Graph) -> None:
-        """Bodies of a node came or went."""
+        """Report that bodies of a node were added or removed."""
         for graph in graphs:
             self._graph_came(graph)
         self._order_is(None)
 
     def wired(self, node: Node) -> None:
-        """Values became inputs of a node, or results of a body of it."""
+        """Report that inputs of a node, or outputs of one of its bodies, changed."""
         if self._sorted and not node.bodies:
             self._takers[node] = None
         else:
             self._order_is(None)
 
     def value_used(self, value: Value) -> None:
-        """A value is what others take, or graphs return, from now on."""
+        """Report that uses were moved to a value."""
         self.used(value)
         if not self._sorted:
             self._order_is(None)
@@ -209,14 +209,14 @@ class NameIndex:
             self._makers[value.producer] = None
 
     def moved(self, node: Node) -> None:
-        """A node stands elsewhere in its list, or has other outputs."""
+        """Report that a node was moved in its list, or has other outputs."""
         if self._sorted and not node.bodies:
             self._makers[node] = None
         else:
             self._order_is(None)
 
     def use_removed(self) -> None:
-        """Something was taken away: what was sorted still is."""
+        """Report a removal, after which a sorted tree is still sorted."""
         if not self._sorted:
             self._order_is(None)
 
@@ -225,7 +225,7 @@ class NameIndex:
             pass
 
     def _take_up(self, root: Graph) -> Iterator[None]:
-        """Every name below a graph, with chances to go on with something else."""
+        """Index all names in a graph and its bodies, yielding regularly."""
         values, nodes = self._values, self._nodes
         for graph in root.walk():
             for value in (*graph.inputs, *graph.initializers, *graph.outputs, *graph.declared):
@@ -258,7 +258,7 @@ def _holders_of(holders: _Holders[_Thing], name: str) -> Iterable[_Thing]:
 
 
 def _is_in(value: Value, root: Graph) -> bool:
-    """Return whether a tree of graphs defines or mentions a value."""
+    """Return whether a tree of graphs defines or refers to a value."""
     producer, graph = value.producer, value.graph
     if producer is not None and producer.graph is not None and producer.graph.root is root:
         return True
@@ -277,7 +277,7 @@ def _nodes_of(root: Graph) -> Iterator[Node]:
 
 
 def _is_in_place(node: Node) -> bool:
-    """Return whether a node comes after the producers of its inputs; captures of bodies count where they are used."""
+    """Return whether a node comes after the producers of its inputs. Captured values are checked at their users."""
     returned = (value for body in node.bodies for value in body.outputs if value.graph is not body)
     return _has_before((*node.inputs, *returned), node)
 
@@ -317,7 +317,7 @@ def comes_before(first: Node, second: Node) -> bool:
 
 
 def ancestor_in(node: Node, graph: Graph) -> Node | None:
-    """The node of `graph` that is `node` or holds it in a body; None when `graph` is not around it."""
+    """Return the node of `graph` that is `node` or contains it in a body; None when `graph` does not enclose it."""
     current: Node | None = node
     while current is not None and current.graph is not graph:
         owner = current.graph.owner if current.graph is not None else None

@@ -64,7 +64,7 @@ class NodeList:
         if not self._is_numbered:
             for number, each in enumerate(self):
                 each._place = number * _PLACES_APART
-            self._is_numbered = True  # last: several threads may number them, all alike
+            self._is_numbered = True  # assigned last: several threads may number the list at once, with equal results
         return node._place
 
     def _number(self, node: Node) -> None:

@@ -20,7 +20,7 @@ _NUMPY_DIMENSIONS = 64
 
 
 def element_count(shape: Iterable[int]) -> int:
-    """Return the number of elements of a shape; 0 with a negative dimension. Above 2^128 some number above that."""
+    """Return the number of elements of a shape; 0 with a negative dimension. Above 2^128 an arbitrary larger number."""
     count = 1
     for dimension in shape:
         if dimension <= 0:
@@ -63,7 +63,7 @@ class Tensor(ABC):
 
     @property
     def type(self) -> TensorType:
-        """The type of a value that holds it: element type and shape."""
+        """The type of a value that holds the tensor: element type and shape."""
         return TensorType(self.element_type, Shape(tuple(self.shape)))
 
     @property
@@ -84,20 +84,20 @@ class Tensor(ABC):
 
     @abstractmethod
     def numpy(self) -> NDArray[Any]:
-        """The values, shaped; sub-byte types one element per byte, strings as an object array of str.
+        """Return the values, shaped; sub-byte types one element per byte, strings as an object array of str.
 
-        Reads the file where they are in one, so not on the GUI thread for more than 1 MiB. Do not write into the
-        result. ModelError when `problem` is set or the file changed since it was opened.
+        Reads the file if they are in one, so not for more than 1 MiB on the GUI thread. Do not write into the result.
+        ModelError when `problem` is set or the file changed since it was opened.
         """
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
-        """Elements start to stop in row-major order, flat, reading no more than these where possible."""
+        """Return elements start to stop in row-major order, flat, reading no more than these where possible."""
         return self.numpy().reshape(-1)[start:stop]
 
     def with_texts(
         self, *, name: str | None = None, doc_string: str | None = None, metadata: Mapping[str, str] | None = None
     ) -> Self:
-        """Return the same values under other texts; None leaves one as it is. Reads and copies no values."""
+        """Return the same values with other texts; None keeps a text. Reads and copies no values."""
         made = copy(self)
         made.name = self.name if name is None else name
         made.doc_string = self.doc_string if doc_string is None else doc_string
@@ -116,7 +116,7 @@ class Tensor(ABC):
 
 
 class ArrayTensor(Tensor):
-    """A tensor held in memory: made by an edit, a pass or a script. The array must not be changed later."""
+    """A tensor in memory, created by an edit, a pass or a script. The array must not be changed later."""
 
     __slots__ = ("_array",)
 
@@ -169,7 +169,7 @@ class SparseTensor:
 
     @property
     def type(self) -> TensorType:
-        """The type of a value that holds it: that of the dense tensor."""
+        """The type of a value that holds the tensor: that of the dense tensor."""
         return TensorType(self.element_type, Shape(tuple(self.shape)))
 
     @property

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ElementType(enum.IntEnum):
-    """TensorProto.DataType, with what each type means in memory."""
+    """TensorProto.DataType, with the representation of each type in memory."""
 
     UNDEFINED = 0
     FLOAT = 1
@@ -56,7 +56,7 @@ class ElementType(enum.IntEnum):
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
-        """The numpy (or ml_dtypes) dtype; sub-byte types take one byte each, strings are objects."""
+        """The numpy (or ml_dtypes) dtype; sub-byte types take one byte per element, strings are objects."""
         return _numpy_dtype(self)
 
     @property
@@ -81,7 +81,7 @@ class ElementType(enum.IntEnum):
 
     @classmethod
     def from_numpy(cls, dtype: np.dtype[Any]) -> ElementType:
-        """The element type of an array; objects and unicode are STRING. ValueError for the rest."""
+        """Return the element type of an array; objects and unicode are STRING. ValueError for other dtypes."""
         import numpy as np
 
         dtype = np.dtype(dtype)
@@ -149,8 +149,8 @@ def _from_name() -> dict[str, ElementType]:
 Dimension = int | str | None
 
 
-#: Dimensions of a shape that are read from a file; no runtime takes more than 64. Each costs time in all that works on
-#: shapes, and the product of millions of large ones takes minutes.
+#: Maximum number of dimensions read from a file; no runtime takes more than 64. Each costs time in all code that works
+# on shapes, and the product of millions of large ones takes minutes.
 MOST_DIMENSIONS: Final = 1024
 
 
@@ -172,7 +172,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """A dense tensor; `element_type` may be a number that no known type has, `shape` None when unknown."""
+    """A dense tensor; `element_type` may be an undefined number, `shape` is None when unknown."""
 
     element_type: ElementType | int
     shape: Shape | None = None
@@ -243,12 +243,12 @@ class OpaqueType:
 Type = TensorType | SparseTensorType | SequenceType | MapType | OptionalType | OpaqueType
 
 
-#: What some exporters call every size they do not know. It is no name: two of them need not be equal.
+#: Written by some exporters for every unknown size. Not a symbol: two of them need not be equal.
 UNNAMED = "?"
 
 
 def with_sizes(kind: Type, size: Callable[[Dimension], Dimension]) -> Type:
-    """A type with each dimension replaced, those of elements of sequences, maps and optionals too."""
+    """Return a type with each dimension replaced, those of elements of sequences, maps and optionals too."""
     if isinstance(kind, (TensorType, SparseTensorType)):
         if kind.shape is None:
             return kind
@@ -267,7 +267,7 @@ def element_type_text(element_type: ElementType | int) -> str:
 
 
 def element_type(number: int) -> ElementType | int:
-    """The ElementType of a number in a file, or the number itself when no known type has it."""
+    """Return the ElementType of a number in a file, or the number itself when it is undefined."""
     try:
         return ElementType(number)
     except ValueError:

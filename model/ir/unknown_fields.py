@@ -1,4 +1,4 @@
-"""Changes of fields that onnx.proto does not define. The protobuf runtime keeps them but changes none."""
+"""Changes of fields that onnx.proto does not define. The protobuf runtime preserves them but cannot change them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class UnknownChange:
-    """A message whose unknown fields are replaced as a whole when it is written.
+    """Replacement of all unknown fields of one message, applied when it is written.
 
-    `path` leads there from the message of the object that keeps this, by fields with the index and what the message
-    there goes by: its name or key, or what it held where nothing names it, empty where there is but one. Of a value it
-    begins with the field of its graph that lists it. `old` and `new` are the fields as on the wire: a message that has
-    other unknown fields than `old` is not the one meant.
+    `path` leads to the message from the message of the object that stores this change. Its steps are a field, an index,
+    and a key: the name or key of the message there; if it has none, its content; empty for a singular field. The path
+    of
+    a value begins with the field of its graph that lists it. `old` and `new` are the fields in wire format: a message
+    whose unknown fields are not `old` is not the one meant.
     """
 
     path: tuple[tuple[str, int, str], ...]

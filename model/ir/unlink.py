@@ -1,4 +1,4 @@
-"""Freeing of a model that is not used any more, in small portions."""
+"""Freeing of a model in small slices."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from onnx_workbench.model.ir.node_list import NodeList
 
 
 def unlink(model: Model) -> Iterator[None]:
-    """Break the reference cycles of a model, which is useless then; yields after each node and value.
+    """Break the reference cycles of a model, which is unusable afterwards; yield after each node and value.
 
-    Nodes and values refer to each other both ways, so they are freed by the garbage collector alone, all at once: that
-    takes seconds at 200,000 nodes. Afterwards each goes with the last reference to it. Linear.
+    Nodes and values refer to each other, so only the garbage collector would free them, all at once, which takes
+    seconds
+    for 200,000 nodes. Afterwards each is freed with the last reference to it. Linear.
     """
     pending = list(model.root_graphs())
     while pending:

@@ -1,1 +1,1 @@
-"""Edit scripts: what was done to one export of a model, as JSON lines that fit the next export."""
+"""Edit scripts: edits made to one export of a model, as JSON lines that can be replayed on the next export."""

@@ -1,4 +1,4 @@
-"""Edit scripts: edits of a model as JSON lines, by names, to be repeated on its next export."""
+"""Edit scripts: edits of a model as JSON lines with names instead of ids, to be replayed on its next export."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _VERSION = 1
 
 
 def export(document: Document) -> str:
-    """The edits that lead from the model as opened to its state now, one a line after a header.
+    """Return the edits from the opened state of the model to the current one, one per line after a header.
 
-    Takes the model back and forward through its history on the way, so it costs about as much as the edits did;
-    on the thread that owns the model, with listeners hearing of it only as undo and redo.
+    Goes back and forward through the history, so it costs about as much as the edits did. Runs on the thread that owns
+    the model; listeners are notified of undo and redo.
     """
     path = _path(document.current)
     here = document.current
@@ -55,7 +55,7 @@ def _steps(document: Document, entry: HistoryEntry, names: ObjectNames) -> list[
 
 
 def _path(entry: HistoryEntry) -> list[tuple[HistoryEntry, HistoryEntry]]:
-    """The way from the root, each entry with the one before it."""
+    """Return the history entries from the root to this one, each with its parent."""
     path = []
     while entry.parent is not None:
         path.append((entry.parent, entry))
@@ -64,7 +64,7 @@ def _path(entry: HistoryEntry) -> list[tuple[HistoryEntry, HistoryEntry]]:
 
 
 def text_of(content: bytes) -> str:
-    """The text of a script's file; ModelError for a file of another kind."""
+    """Decode the content of a script file; raise ModelError for a file of another kind."""
     try:
         return content.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
@@ -76,7 +76,7 @@ def _no_script() -> ModelError:
 
 
 def parse(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The edits of a script with their line numbers; ModelError says which line is wrong and why."""
+    """Yield the edits of a script with their line numbers; ModelError names the invalid line and the reason."""
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     for position, (number, line) in enumerate(lines):
         try:
@@ -99,9 +99,9 @@ def parse(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def replay(document: Document, text: str) -> int:
-    """Do the edits of a script to a model, each as one history entry; returns how many.
+    """Apply the edits of a script to a model, each as one history entry; return their number.
 
-    All or nothing: when a line does not fit the model, what was done is taken back and ModelError names the line.
+    All or nothing: when a line does not fit the model, the applied edits are undone and ModelError names the line.
     """
     return _replay_all(document, parse(text))
 

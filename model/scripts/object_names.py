@@ -1,4 +1,4 @@
-"""Names for the objects an edit script speaks of, so that what was done to one export of a model fits the next."""
+"""Names that edit scripts use for objects, so that edits of one export of a model fit the next export."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from onnx_workbench.model.ir.tensors import Tensor
 
 
 class ObjectNames:
-    """Refers to what is in the model by the name it has when an edit begins, and by ``new 1`` to what comes with it.
+    """Refers to objects by the names they have when an edit begins, and to objects added by the edit as ``new 1`` ….
 
-    So the steps of an edit may take anything away, rename it, wire it elsewhere and bring it back: it goes by one name
-    until the edit is complete. A value is its name, a node its name or, unnamed, ``=> name of its first output``;
-    inside a body or function the path of the graph stands before it: ``main/If_3.then_branch: Relu_1``. Where names
-    are not unique, ``#2`` says which one. An edit costs a walk over the model when the one before it named or moved
-    something.
+    So the steps of an edit may remove, rename, rewire and restore an object: it has one reference until the edit is
+    complete. A value is referred to by its name, a node by its name or, if unnamed, by ``=> name of its first output``;
+    objects in a body or function are prefixed by the path of their graph: ``main/If_3.then_branch: Relu_1``. Duplicate
+    names get ``#2`` …. An edit costs a walk over the model if the previous one renamed, added or removed something.
     """
 
     def __init__(self, model: Model) -> None:
@@ -39,12 +38,12 @@ class ObjectNames:
         self._is_same = True
 
     def before(self, step: Step) -> None:
-        """A step is about to be applied: the names of the next edit may be others than now."""
+        """Handle a step that is about to be applied: if it may change names, the next edit needs a new index."""
         if not _leaves_names(step):
             self._is_same = False
 
     def settled(self) -> None:
-        """An edit is complete: what it brought is in the model and goes by its own name."""
+        """Handle the end of an edit: the objects it added are referred to by their own names from now on."""
         self._made_names.clear()
         self._made.clear()
         self._count = 0
@@ -53,7 +52,7 @@ class ObjectNames:
 
     @property
     def _names_before(self) -> _Index:
-        """The names when the edit began: every step is written, or read, before it is applied."""
+        """The names when the edit began: each step is encoded or decoded before it is applied."""
         if self._index is None:
             self._index, self._is_same = _Index(self._model), True
         return self._index
@@ -64,11 +63,11 @@ class ObjectNames:
         """Return the name of an object; None for one that was not in the model when the edit began and was not added
         since.
         """
-        known = self._names_before.references.get(target)  # first, so that it is looked up while the edit begins
+        known = self._names_before.references.get(target)  # always, so that the index is built in time
         return self._made_names.get(target, known)
 
     def new(self, made: Any) -> str:
-        """A name for what a step brings along, until it is in the model."""
+        """Return a reference for an object that a step adds, valid until the end of the edit."""
         self._count += 1
         while self._names_before.is_taken(reference := f"new {self._count}"):
             self._count += 1
@@ -76,32 +75,32 @@ class ObjectNames:
         return reference
 
     def tensor(self, tensor: Tensor) -> Any:
-        """The initializer of the main graph that held it when the script begins."""
+        """Return the name of the main graph's initializer that held the tensor at the beginning, or None."""
         return self._holders.get(id(tensor))
 
     def store(self, _piece: Payload) -> Any:
-        """A script stands alone: the values are in it."""
+        """Return None: a script contains its values."""
         return None
 
     # -- reading -------------------------------------------------------------------------------------------------
 
     def get(self, reference: Any) -> bytes:
-        """There is nothing beside a script."""
+        """Raise ModelError: a script refers to no bytes outside it."""
         raise ModelError("The script is damaged", f"{reference!r} is not in it.")
 
     @property
     def files(self) -> TensorFiles:
-        """File access of tensors with values in other files: none."""
+        """Access to external files of tensors: none."""
         return TensorFiles(None, None)
 
     def add(self, made: Any, reference: Any) -> None:
-        """Add the objects that a step adds."""
+        """Register an object that a step adds."""
         self._made[reference] = made
-        self._made_names[made] = reference  # lists of what is there now are written while reading, see `merging`
+        self._made_names[made] = reference  # `three_way_merge` encodes current lists while decoding
         self._count += 1
 
     def find(self, reference: Any, kind: type[Any]) -> Any:
-        """The object that had a name when the edit began, or came with it."""
+        """Return the object that had a name when the edit began, or that the edit added."""
         known = self._names_before.found[kind].get(reference)
         found = self._made.get(reference, known)
         if not isinstance(found, kind):
@@ -109,7 +108,7 @@ class ObjectNames:
         return found
 
     def find_tensor(self, reference: Any) -> Tensor:
-        """The tensor of an initializer of the main graph as it was at the start."""
+        """Return the tensor that an initializer of the main graph held at the beginning."""
         found = self._tensors.get(reference)
         if found is None:
             raise ModelError(f"There is no initializer {reference!r}", "The script does not fit the model.")
@@ -117,7 +116,7 @@ class ObjectNames:
 
 
 class _Index:
-    """Current names of everything in a model."""
+    """Names of all objects of a model at one moment."""
 
     def __init__(self, model: Model) -> None:
         self.references: dict[Any, Any] = {}
@@ -146,7 +145,7 @@ class _Index:
                     yield f"training {number} {field}", graph
 
     def _take_in(self, path: str, root: Graph) -> None:
-        """A graph and its bodies, without recursion."""
+        """Add a graph and its bodies, without recursion."""
         pending = [(path, root)]
         while pending:
             path, graph = pending.pop()
@@ -163,7 +162,7 @@ class _Index:
             pending.extend(reversed(bodies))
 
     def _take_in_undefined(self, model: Model) -> None:
-        """Names that nothing defines: they are the same in a graph and all its bodies."""
+        """Add undefined names, which are shared by a graph and all its bodies."""
         for graph in model.graphs():
             used = chain.from_iterable(node.inputs for node in graph.nodes)
             annotated = (v for a in graph.quantization_annotations for v in (a.value, *(v for _, v in a.parameters)))
@@ -180,7 +179,7 @@ class _Index:
         found = self.found[kind]
         for name, target in named.items():
             reference = prefix + name if prefix else name
-            if reference in found:  # something else is called so in full
+            if reference in found:  # the full reference of another object
                 reference = _free(reference, found)
             found[reference] = target
             self.references[target] = reference
@@ -206,7 +205,7 @@ _NAMING = frozenset({
 
 
 def _defined(graph: Graph) -> Iterable[Value]:
-    """Return the objects defined in a graph, each once; not by `Value.graph`, which undefined ones keep from before."""
+    """Return the values defined in a graph, each once. `Value.graph` is not used, as undefined values keep theirs."""
     given = (value for node in graph.nodes for value in node.outputs if value is not None)
     return dict.fromkeys(chain(graph.inputs, graph.initializers, given))
 
@@ -225,7 +224,7 @@ def _node_name(node: Node) -> str:
 
 
 def _told_apart(named: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Names with what they mean: the first of several goes by its own, the others by numbers behind it."""
+    """Map unique names to objects: the first of several with one name keeps it, the others get a number appended."""
     apart: dict[str, Any] = {}
     others = []
     for name, target in named:

@@ -1,4 +1,4 @@
-"""Lists and tables that a script replaces as wholes: in those of another model only what the edit changed changes."""
+"""Three-way merge of lists and mappings that a script replaces as a whole: only the edit's own changes are applied."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _WAS = "was"
 
 
 def noted(step: Step, references: References) -> dict[str, Any]:
-    """A step that is about to be applied, with the list or table it replaces."""
+    """Encode a step that is about to be applied, together with the list or mapping it replaces."""
     before = _unchanged(step)
     was = {} if before is None else {_WAS: encode(before, references)["to"]}
     return {**encode(step, references), **was}
 
 
 def adapted(entry: Mapping[str, Any], references: References) -> Mapping[str, Any]:
-    """Merge an entry of `noted` into the current model: what that has in addition stays, what it lacks stays out."""
+    """Merge an entry of `noted` into the current model: its additional items stay, items it lacks are not added."""
     if _WAS not in entry:
         return entry
     step = _step_of(entry, references)
@@ -41,7 +41,7 @@ def adapted(entry: Mapping[str, Any], references: References) -> Mapping[str, An
 
 
 def _unchanged(step: Step) -> Step | None:
-    """The step that sets the same list or table to what it is; None for a step that replaces something else."""
+    """Return the step that sets the same list or mapping to its current value; None for other steps."""
     match step:
         case SetGraphInputs(graph=graph):
             return SetGraphInputs(graph, graph.inputs)
@@ -62,7 +62,7 @@ def _takes_any_number(node: Node) -> bool:
 
 
 def _step_of(entry: Mapping[str, Any], references: References) -> Step | None:
-    """Return a step that sets what an entry does; None for an invalid entry."""
+    """Return a step that sets the same field as an entry, to be given to `_unchanged`; None for an invalid entry."""
     match entry["do"]:
         case "set graph inputs":
             return SetGraphInputs(references.find(entry["graph"], Graph), ())
@@ -84,7 +84,7 @@ def _merged_table(was: dict[str, Any], to: dict[str, Any], now: dict[str, Any]) 
 
 
 def _merged_list(was: list[Any], to: list[Any], now: list[Any]) -> list[Any]:
-    """In the order of the edit; what only the model has stays behind what stood before it."""
+    """Merge in the order of the edit; items that only the model has stay behind their predecessors."""
     old, held = ({_key(item) for item in items} for items in (was, now))
     merged = {key: item for item in to if (key := _key(item)) in held or key not in old}
     following: dict[str | None, list[Any]] = {}
@@ -107,7 +107,7 @@ def _merged_wires(was: list[Any], to: list[Any], now: list[Any]) -> list[Any]:
 
 
 def _numbered(items: list[Any]) -> list[Any]:
-    """Each item with how often it stood before."""
+    """Pair each item with its number of earlier occurrences."""
     seen: Counter[str] = Counter()
     result = []
     for item in items:
