@@ -72,6 +72,18 @@ _MAGICS: Final = (
     (0, b"MZ\x90\x00", "a program or library (Windows)", ""),
 )  # fmt: skip
 
+_LENGTH = rb"[\x80-\xff]*[\x00-\x7f]"
+_TEXT = _LENGTH + rb"[ -~]+"
+#: GraphDef: its first node has a name, an operator, perhaps inputs and a device, then an attribute of key and message.
+#: In ONNX a name of an attribute is never followed by a message of number 2.
+_TENSORFLOW_GRAPH = re.compile(
+    rb"\x0a%(n)b\x0a%(t)b\x12%(t)b(?:\x1a%(t)b)*(?:\x22%(t)b)?\x2a%(n)b\x0a%(t)b\x12" % {b"n": _LENGTH, b"t": _TEXT},
+    re.DOTALL,
+)
+#: A version, then a message in a message: MetaInfoDef in MetaGraphDef, or FeatureDescription, which begins with its
+#: name, in ModelDescription. A producer, which ONNX has there, begins with no line break.
+_SAVED_MODEL_OR_CORE_ML = re.compile(rb"\x08[\x01-\x7f]\x12%(n)b\x0a%(n)b(.)" % {b"n": _LENGTH}, re.DOTALL)
+
 
 def sniff(head: bytes, size: int) -> FileFormat:
     """Return the format of a file from its first HEAD_BYTES and its size; ModelError says what else it is.
@@ -120,6 +132,12 @@ def _refuse_other_kinds(head: bytes, size: int) -> None:
         _refuse("a program text", "Run it to export the model, then open what it writes.")
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) and b"\x00" in head[:64]:
         _refuse("text in UTF-16", "Save it as UTF-8, then open it again.")
+    if _TENSORFLOW_GRAPH.match(head):
+        _refuse("a TensorFlow graph", "Convert it with tf2onnx (`--graphdef`), then open the result.")
+    if found := _SAVED_MODEL_OR_CORE_ML.match(head):
+        if found[1] == b"\x0a":
+            _refuse("a Core ML model", "Convert it with onnxmltools, or export the model it was made from to ONNX.")
+        _refuse("a TensorFlow SavedModel", "Convert its folder with tf2onnx (`--saved-model`), then open the result.")
     if not head.strip(b"\x00"):
         _refuse("a file of zero bytes only", "It was probably never written completely. Fetch or export it again.")
 
@@ -127,7 +145,7 @@ def _refuse_other_kinds(head: bytes, size: int) -> None:
 def _zip_kind(head: bytes) -> tuple[str, str]:
     if b"data.pkl" in head or b"/byteorder" in head or b"archive/" in head:
         return "a PyTorch file (zip)", "Export the model with torch.onnx.export, then open the result."
-    if b"config.json" in head and b".h5" in head:
+    if head.startswith(b"metadata.json", 30) or (b"config.json" in head and b".h5" in head):
         return "a Keras file (zip)", "Convert it with tf2onnx, then open the result."
     if b".npy" in head[:256]:
         return "a NumPy archive (.npz)", "Import its arrays into tensors of an open model instead."

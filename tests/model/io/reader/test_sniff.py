@@ -154,6 +154,17 @@ def zipped(*names):
         (zipped("model.onnx"), "zip archive"),
         (pickle.dumps([1.0, 2.0]), "pickle"),
         (b"\x1c\0\0\0TFL3\x14\0\0\0", "TensorFlow Lite"),
+        (
+            b"\x0a\x2b\x0a\x05input\x12\x0bPlaceholder*\x0b\x0a\x05dtype\x12\x020\x01*\x08\x0a\x05shape\x12",
+            "a TensorFlow graph",
+        ),
+        (
+            b"\x0a\x28\x0a\x01y\x12\x06MatMul\x1a\x01x\x1a\x01w\x22\x04/cpu*\x07\x0a\x01T\x12\x020\x01",
+            "a TensorFlow graph",
+        ),
+        (b"\x08\x01\x12\xb0\x10\x0a\x90\x08\x12\x80\x08\x0a\x30\x0a\x03Add\x12", "SavedModel"),
+        (b"\x08\x04\x12\x14\x0a\x0e\x0a\x05image\x1a\x05\x22\x03\x08\x01\x10\x02", "Core ML"),
+        (b"PK\x03\x04" + bytes(26) + b"metadata.json{}", "Keras"),
         ((50).to_bytes(8, "little") + b'{"w":{"dtype":"F32"}}' + bytes(40), "safetensors"),
         (b"GGUF\x03\0\0\0", "GGUF"),
         (b"\x89HDF\r\n\x1a\n\0\0", "HDF5"),
