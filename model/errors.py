@@ -1,4 +1,4 @@
-"""ModelError, the only error that a user can cause; any other exception is a bug, which process borders report."""
+"""ModelError, the only error that a user can cause; any other exception is a bug, reported at process boundaries."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-#: Exceptions of a rule about operators for an invalid node, which checks report, or of a faulty rule.
+#: Exceptions of a rule about operators: for an invalid node, which checks report, or from a bug in the rule.
 RULE_ERRORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 class ModelError(ValueError):
-    """Something about a model or file that the user can cause and should know.
+    """An error in a model, a file or an input that the user can cause and should see.
 
-    `title` is a short sentence for a heading, `detail` says what was found and what was expected,
-    `place` is where: a model object (Node, Value, Graph …) or a text such as ``byte 123 in model.graph.node[4]``.
+    `title` is a short sentence for a heading, `detail` says what was found and what was expected, `place` is the
+    location: a model object (Node, Value, Graph …) or a text such as ``byte 123 in model.graph.node[4]``.
     """
 
     def __init__(self, title: str, detail: str = "", place: Any = None) -> None:
@@ -27,16 +27,16 @@ class ModelError(ValueError):
 def errors_to(
     answer: Callable[[Any], object], kind: type[BaseException] = Exception
 ) -> AbstractContextManager[None, bool]:
-    """Pass any exception raised in the block to `answer`, and continue behind it.
+    """Pass any exception raised in the block to `answer`, and continue after the block.
 
-    For borders where any error at all must become a message: the end of a job, another process, a kernel in a run.
-    Elsewhere say which errors. `kind` is BaseException for a thread that must not end without a word.
+    For boundaries where every error must become a message: the end of a job, another process, a kernel in a run.
+    Elsewhere catch specific errors. `kind` is BaseException for a thread that must not end silently.
     """
     return _ErrorsTo(answer, kind)
 
 
 class _ErrorsTo:
-    """A class, as on Python 3.13 a generator keeps the exception it handled, and with it the frame that raised it."""
+    """Context manager of `errors_to`; a generator would keep the exception and its frames alive on Python 3.13."""
 
     def __init__(self, answer: Callable[[Any], object], kind: type[BaseException]) -> None:
         self._answer = answer

@@ -1,9 +1,9 @@
-"""Extensions: Python files and installed packages that the user names, which add operators, checks, passes and more.
+"""Extensions: Python files and installed packages, named by the user, that add operators, checks, passes and more.
 
     extension = extensions.load("/home/me/my_ops.py")      # or "entry:NAME" of the group onnx_workbench.extensions
 
 Nothing is loaded because a model names it. What a file registers while it is loaded belongs to its extension, and is
-taken back by `unload` or when loading fails. Other processes of the program follow with `load_exactly(state())`.
+unregistered by `unload` or when loading fails. Other processes of the program follow with `load_exactly(state())`.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ Kind = Literal["operator", "check", "pass", "action", "reader", "view"]
 
 _Result = TypeVar("_Result")
 
-#: Sources and the numbers that their extensions have in the process of the program.
+#: Sources of the loaded extensions, with their numbers in the main process.
 State = tuple[tuple[str, int], ...]
 
 
 @dataclass(slots=True, eq=False)
 class Extension:
-    """A loaded extension. `source` is an absolute path or ``entry:NAME``; `contents` is what it added, by kind."""
+    """A loaded extension. `source` is an absolute path or ``entry:NAME``; `contents` is what it registered, by kind."""
 
     source: str
     contents: list[tuple[Kind, str]] = field(default_factory=list)
-    needs_inference: bool = False  # it has rules that the process of inference must load
-    number: int = field(default_factory=itertools.count(1).__next__)  # a file that is loaded again has another
+    needs_inference: bool = False  # it has rules that the inference process must load
+    number: int = field(default_factory=itertools.count(1).__next__)  # a file that is loaded again gets another number
     _undo: list[Callable[[], object]] = field(default_factory=list)
 
     @property
@@ -52,11 +52,11 @@ class Extension:
 
 
 _loaded: dict[str, Extension] = {}
-_loading: list[Extension] = []  # the one being loaded, if any
+_loading: list[Extension] = []  # the extension being loaded, innermost last
 
 
 def name_of(source: str) -> str:
-    """Return what a source is called in messages: the name of the file, or of the entry point."""
+    """Return the name of a source for messages: the name of the file, or of the entry point."""
     return source.removeprefix(ENTRY) if source.startswith(ENTRY) else Path(source).name
 
 
@@ -66,17 +66,17 @@ def loaded() -> list[Extension]:
 
 
 def state(*, for_inference: bool = False) -> State:
-    """Return what other processes have to load; `for_inference`: only what has rules for types."""
+    """Return the extensions that other processes must load; `for_inference`: only those with rules for types."""
     return tuple((one.source, one.number) for one in loaded() if one.needs_inference or not for_inference)
 
 
 def entry_points() -> list[str]:
-    """Return the sources that installed packages offer. Nothing of them is imported."""
+    """Return the sources that installed packages offer, without importing them."""
     return sorted({f"{ENTRY}{entry.name}" for entry in metadata.entry_points(group=GROUP)})
 
 
 def register(kind: Kind, name: str, undo: Callable[[], object], *, needs_inference: bool = False) -> None:
-    """Note what is registered while an extension is loaded, and how it is taken back; else nothing."""
+    """Record a registration by the extension that is being loaded, with its undo function; otherwise do nothing."""
     if _loading:
         extension = _loading[-1]
         extension.contents.append((kind, name))
@@ -85,7 +85,7 @@ def register(kind: Kind, name: str, undo: Callable[[], object], *, needs_inferen
 
 
 def add(kind: Kind, name: str, registry: dict[str, Any], thing: object) -> None:
-    """Enter a thing in a registry by its name; what a later loaded extension replaced is not taken back with it."""
+    """Add an object to a registry by name; unloading removes it unless another extension replaced it since."""
     registry[name] = thing
 
     def take_back() -> None:
@@ -96,9 +96,9 @@ def add(kind: Kind, name: str, registry: dict[str, Any], thing: object) -> None:
 
 
 def load(named: str | Path) -> Extension:
-    """Execute a file, or import an entry point; one that is loaded already is returned as it is.
+    """Execute a file, or import an entry point; return an extension that is loaded already as it is.
 
-    ModelError names the extension, with the traceback as detail; what it had registered is taken back then.
+    ModelError names the extension, with the traceback as detail; its registrations are undone then.
     """
     source = str(named) if str(named).startswith(ENTRY) else str(Path(named).absolute())
     known = _loaded.get(source)
@@ -121,7 +121,7 @@ def load(named: str | Path) -> Extension:
 
 
 def load_all(wanted: Iterable[str]) -> list[ModelError]:
-    """Load several extensions; returns the errors of those that cannot be loaded."""
+    """Load several extensions; return the errors of those that cannot be loaded."""
     errors: list[ModelError] = []
     for source in wanted:
         with errors_to(errors.append, ModelError):
@@ -130,7 +130,7 @@ def load_all(wanted: Iterable[str]) -> list[ModelError]:
 
 
 def load_exactly(wanted: State) -> list[ModelError]:
-    """Unload what is not wanted, or was loaded again since, and load the rest; returns errors as `load_all` does."""
+    """Unload extensions that are not wanted or were reloaded since, and load the rest; return the errors."""
     for extension in loaded():
         if (extension.source, extension.number) not in wanted:
             unload(extension.source)
@@ -142,7 +142,7 @@ def load_exactly(wanted: State) -> list[ModelError]:
 
 
 def unload(source: str) -> None:
-    """Take back what an extension registered; nothing if it is not loaded. Its module stays imported."""
+    """Undo the registrations of an extension; do nothing if it is not loaded. Its module stays imported."""
     extension = _loaded.pop(source, None)
     if extension is not None:
         _take_back(extension)
@@ -171,7 +171,7 @@ def _execute(source: str) -> None:
     if spec is None or spec.loader is None:
         raise ModelError("It is not a Python file", "Its name must end with .py.")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module  # where dataclasses and pickle look for it
+    sys.modules[module_name] = module  # dataclasses and pickle look it up there
     try:
         spec.loader.exec_module(module)
     except BaseException:
@@ -180,7 +180,7 @@ def _execute(source: str) -> None:
 
 
 def _report(error: BaseException, source: str) -> str:
-    """The error with its traceback, from the extension's own frames on."""
+    """Return the error with its traceback, starting at the extension's own frames."""
     if isinstance(error, ModelError):
         return str(error)
     frames = traceback.extract_tb(error.__traceback__)
@@ -190,10 +190,10 @@ def _report(error: BaseException, source: str) -> str:
 
 
 def call(title: str, owner: Callable[..., Any], function: Callable[..., _Result], *given: Any) -> _Result:
-    """Call a function that an extension gave, or one that goes on with what `owner` returned.
+    """Call a function of an extension, or one that processes what the extension's function `owner` returned.
 
-    ModelError with this title and what `blame` says for an error of it, `sys.exit` included; those that it raised on
-    purpose pass.
+    An error in it, `sys.exit` included, becomes a ModelError with this title and `blame` as detail; ModelError,
+    Cancelled and MemoryError pass.
     """
     try:
         return function(*given)
@@ -204,7 +204,7 @@ def call(title: str, owner: Callable[..., Any], function: Callable[..., _Result]
 
 
 def file_of(function: Callable[..., Any]) -> str:
-    """Return the path of the file that defines a function; of something else that can be called "<unknown>"."""
+    """Return the path of the file that defines a function; "<unknown>" for other callables."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return "<unknown>" if code is None else str(code.co_filename)
 
@@ -215,7 +215,7 @@ def about(function: Callable[..., Any]) -> str:
 
 
 def blame(error: BaseException, path: str) -> str:
-    """One line about an error in a function of a file: the last line of that file that led to it, and the error."""
+    """Describe an error in a function of a file in one line: the file's last line in the traceback, and the error."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     where = f", line {frames[-1].lineno}" if frames else ""
     return f"{Path(path).name}{where}: {type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""Python's garbage collection, put off where very many objects are made and none of them is garbage."""
+"""Suspension of Python's garbage collection while very many objects are created and none of them is garbage."""
 
 from __future__ import annotations
 

@@ -19,10 +19,10 @@ class Cancelled(Exception):
 
 
 class Progress:
-    """Handed to long work, which calls `report` now and then and `check` often.
+    """Progress of long work, which calls `report` now and then and `check` often.
 
-    Both are cheap and may be called from any thread. `listener(done, total, text)` is called at most
-    ten times a second, on the thread that reports.
+    Both are cheap and may be called from any thread. `listener(done, total, text)` is called at most ten times a
+    second, on the thread that reports.
     """
 
     def __init__(self, listener: Report | None = None) -> None:
@@ -31,7 +31,7 @@ class Progress:
         self._cancelled = False
 
     def report(self, done: float, total: float, text: str = "") -> None:
-        """Tell how far the work is, in any unit; also checks for cancellation."""
+        """Report how much is done, in any unit; also check for cancellation."""
         self.check()
         if self._listener is not None:
             now = time.monotonic()
@@ -47,7 +47,7 @@ class Progress:
     def paced(self, things: Iterable[_Thing], every: int = _BETWEEN_CHECKS, *, of: int = 0) -> Iterator[_Thing]:
         """Iterate with a `check` before the first item and after every few hundred, or `every`.
 
-        With the total `of` it also reports progress.
+        With the total `of`, progress is reported too.
         """
         for number, thing in enumerate(things):
             if number % every == 0:
@@ -65,14 +65,14 @@ class Progress:
 
 
 class Deadline(Progress):
-    """Progress of work that may take so many seconds from now: then `check` raises `Cancelled`. None: any time."""
+    """Progress with a time limit in seconds from now, after which `check` raises `Cancelled`; None: no limit."""
 
     def __init__(self, seconds: float | None, listener: Report | None = None) -> None:
         super().__init__(listener)
         self._end = None if seconds is None else time.monotonic() + seconds
 
     def check(self) -> None:
-        """Raise `Cancelled` after `cancel`, or when the time is over."""
+        """Raise `Cancelled` after `cancel`, or when the time limit is exceeded."""
         if self._end is not None and time.monotonic() > self._end:
             self.cancel()
         super().check()

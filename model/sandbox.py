@@ -1,9 +1,9 @@
 """Run code that may crash, hang or exhaust memory in a child process with limits (sandbox).
 
-onnx's C++ helpers (checker, shape inference, version converter, inliner, text parser) do all three on small
-hostile files, so none of them ever runs in the program's own process. The child gets bytes and returns bytes through
-its standard input and output, and ends when its input does, hence with the program. Starting one takes a quarter of a
-second of processor time, so one that has answered is kept for later calls.
+onnx's C++ helpers (checker, shape inference, version converter, inliner, text parser) do all three on small hostile
+files, so none of them ever runs in the program's own process. The child receives and returns bytes through its standard
+input and output, and ends when its input is closed, hence with the program. Starting one takes a quarter of a second of
+processor time, so a child that has answered is kept for later calls.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.sandbox_child import IDLE_SECONDS, read_message, write_message
 
 GIB = 1 << 30
-#: Names of temporary folders begin with it, and with the number of the process they belong to.
+#: Prefix of the names of temporary folders; the number of the owning process follows.
 PREFIX = "onnx-workbench-"
 
 _NICENESS = 10  # added for background children, see nice(2): lower priority than a run of a model
-_POLL = 0.02  # seconds until a child that is no longer wanted is stopped
-_MOST_CALLS = 200  # of one child, in case a library in it leaks memory
-_LARGE = 256 << 20  # bytes of memory: a child that holds more is not kept
+_POLL = 0.02  # seconds between cancellation checks
+_MOST_CALLS = 200  # per child, in case a library leaks memory
+_LARGE = 256 << 20  # bytes of memory above which a child is not kept
 
 
 def run_isolated(
@@ -50,9 +50,9 @@ def run_isolated(
 ) -> bytes:
     """Call ``module:function`` with bytes in a child process and return its bytes.
 
-    `what` begins the message when it fails: ModelError for a crash, a limit, or a ModelError raised inside.
-    `memory` limits its address space, `seconds` its wall time and the processor time of each of so many `threads`.
-    `in_background`: the user does not wait for it, so the window and runs come first. Blocks; not on the GUI thread.
+    `what` is the subject of error messages: ModelError for a crash, a limit, or a ModelError raised inside. `memory`
+    limits its address space, `seconds` its wall time and the processor time of each of `threads` threads.
+    `in_background` lowers its priority below the window and runs. Blocks; not on the GUI thread.
     """
     header = {"function": function, "memory": memory, "seconds": seconds, "threads": threads}
     key = (*child_command(), function, str(in_background))
@@ -74,7 +74,7 @@ class _Child:
 
     def __init__(self, key: tuple[str, ...], *, in_background: bool) -> None:
         self._key = key
-        self._folder = make_own_folder()  # to work in, where a model's relative paths find nothing
+        self._folder = make_own_folder()  # its working folder, where relative paths of a model find nothing
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `kill`
         self._process = subprocess.Popen(
             child_command(),
@@ -85,8 +85,8 @@ class _Child:
             start_new_session=True,
         )
         if in_background and hasattr(os, "setpriority"):
-            with suppress(OSError):  # it has ended
-                os.setpriority(os.PRIO_PROCESS, self._process.pid, os.nice(0) + _NICENESS)  # at most 19 counts
+            with suppress(OSError):  # the child has ended
+                os.setpriority(os.PRIO_PROCESS, self._process.pid, os.nice(0) + _NICENESS)  # capped at 19 by the system
         self._calls = 0
         self._idle_until = 0.0
         self.is_kept = False
@@ -95,7 +95,7 @@ class _Child:
     def call(
         self, header: dict[str, Any], payload: bytes, seconds: int, what: str, progress: Progress
     ) -> tuple[dict[str, Any], bytes]:
-        """Exchange one call for its answer; ModelError when the child ends or the time is over."""
+        """Send one call and return its answer; ModelError when the child ends or the time limit is exceeded."""
         answers: queue.SimpleQueue[tuple[dict[str, Any], bytes] | None] = queue.SimpleQueue()
         threading.Thread(target=self._exchange, args=(header, payload, answers), daemon=True).start()
         self._calls += 1
@@ -123,7 +123,7 @@ class _Child:
             answers.put(None)
 
     def _failure(self, what: str) -> ModelError:
-        """Describe the end of the process."""
+        """Return the error that describes how the process ended."""
         code = self._process.wait()
         if code < 0:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
@@ -135,7 +135,7 @@ class _Child:
         return ModelError(f"{what} failed on this model", (lines or [f"exit code {code}"])[-1][:500])
 
     def keep(self) -> None:
-        """Leave the child to the next call, unless another waits for that already."""
+        """Keep the child for the next call, unless another idle child of its kind is kept already."""
         self._idle_until = time.monotonic() + IDLE_SECONDS - 5
         with _lock:
             if self._calls < _MOST_CALLS and self._key not in _idle:
@@ -143,7 +143,7 @@ class _Child:
                 self.is_kept = True
 
     def can_be_used(self) -> bool:
-        """Return whether an idle child will take one more call."""
+        """Return whether an idle child can take one more call."""
         return time.monotonic() < self._idle_until and self._process.poll() is None
 
     def kill(self) -> None:
@@ -153,7 +153,7 @@ class _Child:
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout, self._stderr):
             if pipe is not None:
-                with suppress(OSError):  # what was left to be written
+                with suppress(OSError):  # unsent data in the buffer
                     pipe.close()
         with suppress(OSError):
             self._folder.rmdir()
@@ -162,13 +162,13 @@ class _Child:
 
 _started: set[_Child] = set()
 _idle: dict[tuple[str, ...], _Child] = {}  # by command, function and priority
-_lock = threading.Lock()  # for both
+_lock = threading.Lock()  # for both sets
 
 
 def _take_idle(key: tuple[str, ...]) -> _Child | None:
-    """Take the child that waits for a call of the same kind, if there is one.
+    """Return an idle child for a call of the same kind, if there is one.
 
-    Other functions have other limits, below which what a child has mapped may not fit.
+    Children are not shared between functions: memory that one has mapped may exceed the limit of another.
     """
     with _lock:
         child = _idle.pop(key, None)
@@ -182,7 +182,8 @@ def _take_idle(key: tuple[str, ...]) -> _Child | None:
 
 
 def make_own_folder(base: Path | None = None) -> Path:
-    """A private folder for temporary files with the number of this process in its name; in the temporary folder.
+    """Create a private folder for temporary files, with this process's number in its name, in `base` or the default
+    one.
 
     Folders of processes that were killed are removed.
     """
@@ -210,13 +211,13 @@ def child_command() -> list[str]:
     if getattr(sys, "frozen", False):
         return [sys.executable, "--child"]
     start = "from onnx_workbench.model.sandbox_child import child_main; child_main()"
-    return [sys.executable, "-P", "-c", start]  # -P: a module in the working folder cannot take the place of ours
+    return [sys.executable, "-P", "-c", start]  # -P: a module in the working folder cannot shadow ours
 
 
 def is_running(process: int, started: str = "") -> bool:
     """Return whether a process of this number exists on this computer; True where that is unknown.
 
-    `started`: its result of `start_of`, to detect reuse of the number.
+    `started` is its earlier result of `start_of`, to detect reuse of the number.
     """
     exists = process == os.getpid() or _exists(process)
     return exists and (not started or start_of(process) in ("", started))
@@ -232,7 +233,7 @@ def start_of(process: int) -> str:
     return f"{boot}-{int(ticks)}"
 
 
-if sys.platform == "win32":  # where os.kill would end it
+if sys.platform == "win32":  # where os.kill would terminate it
 
     def _exists(process: int) -> bool:
         import ctypes
@@ -260,9 +261,9 @@ else:
         return not _is_dead(process)
 
     def _is_dead(process: int) -> bool:
-        """Return whether it is a zombie process; determined where there is /proc."""
+        """Return whether it is a zombie process; False without /proc."""
         try:
             status = Path(f"/proc/{process}/stat").read_bytes()
         except OSError:
             return False
-        return status.rpartition(b")")[2].split()[:1] == [b"Z"]  # behind its name, which may hold anything
+        return status.rpartition(b")")[2].split()[:1] == [b"Z"]  # after the process name, which may contain anything

@@ -1,4 +1,4 @@
-"""Child-process side of model.sandbox. Imports little, as every child pays for it."""
+"""Child-process side of model.sandbox. Imports little, as every child takes the time."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from typing import IO, Any
 
 from onnx_workbench.model.errors import ModelError
 
-IDLE_SECONDS = 60  # until a child without a call ends
+IDLE_SECONDS = 60  # seconds after which an idle child ends
 _GIB = 1 << 30
 _LENGTH_BYTES = 8
-_PARENT_SECONDS = 1.0  # between looks whether the program is there
+_PARENT_SECONDS = 1.0  # seconds between checks that the program is running
 
-#: Only functions of this package run in a child, whatever a caller passes.
+#: Prefix of the modules whose functions may run in a child, whatever the caller passes.
 _PACKAGE = "onnx_workbench."
 
 
 def write_message(pipe: IO[bytes], header: dict[str, Any], content: bytes) -> None:
-    """Write a header and bytes, each behind its length."""
+    """Write a header and bytes, each preceded by its length."""
     for part in (json.dumps(header).encode(), content):
         pipe.write(len(part).to_bytes(_LENGTH_BYTES, "little"))
         pipe.write(part)
@@ -34,7 +34,7 @@ def write_message(pipe: IO[bytes], header: dict[str, Any], content: bytes) -> No
 
 
 def read_message(pipe: IO[bytes]) -> tuple[dict[str, Any], bytes]:
-    """Read what `write_message` wrote; EOFError where that ends early, ValueError where it is no header."""
+    """Read what `write_message` wrote; EOFError where it ends early, ValueError for an invalid header."""
     header = json.loads(_read_part(pipe))
     return header, _read_part(pipe)
 
@@ -47,7 +47,7 @@ def _read_part(pipe: IO[bytes]) -> bytes:
 def _read(pipe: IO[bytes], length: int) -> bytes:
     parts = []
     while length:
-        part = pipe.read(min(length, 1 << 24))  # nothing is allocated by a length that was only claimed
+        part = pipe.read(min(length, 1 << 24))  # never allocate a length that is only claimed
         if not part:
             raise EOFError
         parts.append(part)
@@ -56,13 +56,13 @@ def _read(pipe: IO[bytes], length: int) -> bytes:
 
 
 def child_main() -> None:
-    """Entry of the child: answers calls until its input ends, or none came for a minute."""
+    """Entry point of the child: answer calls until its input ends, or none arrives for a minute."""
     calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)  # a library that prints does not disturb the answers
+    os.dup2(2, 1)  # output of libraries must not mix with the answers
     threading.Thread(target=_end_with_parent, name="watch", daemon=True).start()
-    with suppress(OSError):  # Windows keeps it until this process has ended
-        Path.cwd().rmdir()  # an interpreter that starts would not without it
+    with suppress(OSError):  # Windows keeps the folder until this process has ended
+        Path.cwd().rmdir()  # without its folder, no other interpreter can start there
     while True:
         idle = threading.Timer(IDLE_SECONDS, os._exit, (0,))
         idle.daemon = True
@@ -73,7 +73,7 @@ def child_main() -> None:
             return
         idle.cancel()
         _limit(header["memory"], header["seconds"] * header["threads"])
-        faulthandler.dump_traceback_later(header["seconds"] + 1, exit=True)  # even while C++ code holds the GIL
+        faulthandler.dump_traceback_later(header["seconds"] + 1, exit=True)  # works even while C++ code holds the GIL
         _end_with_input(calls, is_on=True)
         answer, content = _answer(header, payload)
         _end_with_input(calls, is_on=False)
@@ -84,7 +84,7 @@ def child_main() -> None:
 
 
 def _answer(header: dict[str, Any], payload: bytes) -> tuple[dict[str, Any], bytes]:
-    """Return the memory held and the result of the function, or a header with what went wrong."""
+    """Return the memory used and the result of the function, or a header with the error."""
     try:
         result = _find(header["function"])(payload)
         return {"memory": _memory()}, result
@@ -105,7 +105,7 @@ def _find(function: str) -> Callable[[bytes], bytes]:
 
 
 def _memory() -> int:
-    """Return the bytes of memory that this process holds, 0 where there is no /proc."""
+    """Return the memory used by this process in bytes, 0 without /proc."""
     try:
         pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
     except (OSError, ValueError, IndexError):
@@ -114,10 +114,10 @@ def _memory() -> int:
 
 
 def _limit(memory: int, seconds: int) -> None:
-    """Set the limits of one call; those of processor time count from now."""
+    """Set the limits of one call; processor time is counted from now."""
     try:
         import resource
-    except ImportError:  # Windows has no rlimits; the wall-clock limit of the parent still holds
+    except ImportError:  # Windows has no rlimits; the parent's wall-clock limit still applies
         return
     for what, amount in (
         (resource.RLIMIT_AS, memory),
@@ -133,7 +133,7 @@ def _limit(memory: int, seconds: int) -> None:
 if sys.platform == "win32":
 
     def _end_with_parent() -> None:
-        """End this process when the program is gone; while a library holds the interpreter, its time limit does."""
+        """End this process when the program ends; while a library holds the GIL, only the call's time limit does."""
         import ctypes
 
         synchronize, for_ever = 0x0010_0000, 0xFFFF_FFFF
@@ -147,7 +147,7 @@ if sys.platform == "win32":
 else:
 
     def _end_with_parent() -> None:
-        """End this process when the program is gone, unless a library holds the interpreter: see `_end_with_input`."""
+        """End this process when the program ends, unless a library holds the GIL: see `_end_with_input`."""
         parent = os.getppid()
         while os.getppid() == parent:
             time.sleep(_PARENT_SECONDS)
@@ -155,10 +155,10 @@ else:
 
 
 def _end_with_input(calls: IO[bytes], *, is_on: bool) -> None:
-    """Have the system end this process when the other end of its input closes, as when the program is killed.
+    """Make the system end this process when the other end of its input closes, as when the program is killed.
 
-    A signal does that while a library holds the interpreter too. Without such signals, as on Windows, the time limit
-    of the call does. The program sends nothing while it waits for an answer.
+    The signal works while a library holds the GIL too. Where it is unavailable, as on Windows, the call's time limit
+    ends the process. The program sends nothing while it waits for an answer.
     """
     try:
         import fcntl

@@ -1,6 +1,6 @@
-"""Edit single protobuf messages field by field, for parts of a model with their own message: tensors, types, devices.
+"""Edit single protobuf messages by field, for parts of a model that have their own message: tensors, types, devices.
 
-A path is the fields from the message down, each with its index among those of its name.
+A path is the sequence of fields from the message down, each with its index among the fields of that name.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DATA = frozenset({"raw_data", "float_data", "int32_data", "int64_data", "double
 
 
 def integer(text: str, bits: int = 64, *, signed: bool = True) -> int:
-    """Parse an integer of so many bits, in any notation of Python."""
+    """Parse an integer of `bits` bits, in any notation of Python."""
     try:
         found = int(text.strip(), 0)
     except ValueError:
@@ -87,7 +87,7 @@ def _double(text: str) -> float:
 
 
 def field_of(message: Message, name: str) -> Any:
-    """Return the descriptor of a field; ModelError where the message has none of the name."""
+    """Return the descriptor of a field; raise ModelError if the message has no such field."""
     field = message.DESCRIPTOR.fields_by_name.get(name)
     if field is None:
         raise ModelError(f"{message.DESCRIPTOR.name} has no field {name}", "It is not part of onnx.proto.")
@@ -140,7 +140,7 @@ def set_field(message: Message, path: Path, text: str) -> None:
 
 
 def remove_field(message: Message, path: Path) -> None:
-    """Remove the field at a path, of a repeated one the entry."""
+    """Remove the field at a path; of a repeated field only the entry."""
     holder, (name, index) = inner(message, path[:-1]), path[-1]
     if _is_repeated(field_of(holder, name)):
         _item(getattr(holder, name), name, index)
@@ -150,9 +150,9 @@ def remove_field(message: Message, path: Path) -> None:
 
 
 def add_field(message: Message, path: Path, name: str, text: str) -> None:
-    """Add a field to the message at a path, to a repeated one an entry at its end.
+    """Add a field to the message at a path; to a repeated field, append an entry.
 
-    Messages are added empty, but for pairs of a key and a value.
+    Messages are added empty, except for key-value pairs.
     """
     holder = inner(message, path)
     field = field_of(holder, name)
@@ -184,7 +184,7 @@ def parse_pair(text: str) -> tuple[str, str]:
 
 
 def missing_fields(message: Message, path: Path = ()) -> dict[str, str]:
-    """Return the fields that can be added to the message at a path, and what to ask for: "" for nothing."""
+    """Return the fields that can be added to the message at a path, and the prompt for each: "" if it takes no text."""
     holder = inner(message, path)
     found: dict[str, str] = {}
     for field in holder.DESCRIPTOR.fields if isinstance(holder, Message) else ():
@@ -196,13 +196,13 @@ def missing_fields(message: Message, path: Path = ()) -> dict[str, str]:
 
 
 def message_pieces(tensor: ProtoTensor) -> Pieces:
-    """Return the message of a tensor as it is written, with values in a file as pieces."""
+    """Return the message of a tensor in serialized form, with values in a file as pieces."""
     table = tensor.files.table
     return restore(tensor.source.SerializeToString(), schemas()["TensorProto"], [] if table is None else [table])
 
 
 def read_message(data: bytes) -> TensorProto:
-    """Parse a message from bytes; ModelError when they are none."""
+    """Parse a TensorProto; raise ModelError when the bytes are not one."""
     try:
         return TensorProto.FromString(data)
     except DecodeError as error:
@@ -212,7 +212,7 @@ def read_message(data: bytes) -> TensorProto:
 class TensorMessage:
     """A mutable copy of a tensor's message; `tensor` is the result.
 
-    Values in a file stay there until a field of them is changed; that reads them, 64 MiB at most.
+    Values in a file stay there until one of their fields is changed; that reads them, up to 64 MiB.
     """
 
     def __init__(self, tensor: Tensor) -> None:
@@ -227,7 +227,7 @@ class TensorMessage:
 
     @property
     def tensor(self) -> ProtoTensor:
-        """The tensor of the message; its `problem` says what is inconsistent."""
+        """The tensor of the message; its `problem` describes inconsistencies."""
         return ProtoTensor(self.message, self._files)
 
     def set(self, path: Path, text: str) -> None:
@@ -266,7 +266,7 @@ class TensorMessage:
     # -- data ------------------------------------------------------------------------------------------------
 
     def _content(self, name: str) -> bytes:
-        """Return the data of a field, read from the file if it is there."""
+        """Return the data of a field, read from the file if stored there."""
         held = getattr(self.message, name)
         if name == "raw_data":
             content = held

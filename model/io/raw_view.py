@@ -41,13 +41,13 @@ PAGE, ELEMENT, BYTES = "page", "element", "bytes"
 _WINDOW = 1 << 16
 _PAGE = 1000  # numbers in a page
 _PAGE_BYTES = 256 * LINE
-_FEW, _OVERVIEW = 8, 80  # numbers shown in the row of a packed field, and their bytes at most
+_FEW, _OVERVIEW = 8, 80  # numbers shown in the row of a packed field, and maximum number of their bytes
 _PREVIEW = 64  # bytes shown of a text or of data
-_LONG_RUN = 1000  # most fields of one name in a row that are listed singly
-_STRETCH = 500  # fields per group of more of them
+_LONG_RUN = 1000  # maximum number of consecutive fields of one name that are listed singly
+_STRETCH = 500  # fields per group in longer runs
 # fields with many entries in most models
 _HOLDERS = frozenset({"ModelProto", "GraphProto", "FunctionProto", "TrainingInfoProto"})
-_LONGEST = 20_000  # most bytes of a text that is edited in place
+_LONGEST = 20_000  # maximum number of bytes of a text that is edited in place
 _HEADER = 20  # upper bound for tag and length
 
 
@@ -82,7 +82,7 @@ class RawContents:
 
 
 def contents_of(model: Model, progress: Progress = SILENT) -> RawContents:
-    """Return what saving the model now would write. On the thread that owns the model; reads no weights."""
+    """Return the bytes that saving the model now would write. On the thread that owns the model; reads no weights."""
     return RawContents(prepare(model, "unsaved.onnx", progress=progress).pieces)
 
 

@@ -1,4 +1,4 @@
-"""Edit unknown fields of messages, which the protobuf runtime preserves but does not expose, on their bytes."""
+"""Edit unknown fields of messages in serialized form: the protobuf runtime preserves but does not expose them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def has_unknown(message: Any) -> bool:
 
 
 def unknown_number(message: Any, number: int) -> int | None:
-    """Return the number in an unknown field, such as a value that an enumeration lacks; None where there is none."""
+    """Return the number in an unknown field, such as a value that an enumeration lacks, or None."""
     if not isinstance(message, Message):
         return None
     fields: Iterable[Any] = UnknownFieldSet(message)  # type: ignore[assignment] # it has __getitem__ and __len__ alone
@@ -62,11 +62,11 @@ def change_unknown(message: Any, changes: Sequence[UnknownChange]) -> None:
 
 
 def _holder(message: Any, change: UnknownChange) -> Any:
-    """Find the message whose unknown fields are meant, wherever in its lists it is now.
+    """Find the message whose unknown fields are meant, at its current position in its list.
 
-    It is the one with the same key and, among several, at the same position. An unnamed one may have other content by
-    now; then it is the one at its position if none was added or removed. If none is found, it may be renamed: it is
-    identified by its unknown fields if they are unique.
+    It is the one with the same key and, among several, at the same position. An unnamed one may have changed; then it
+    is the one at its position if none was added or removed. If none is found, it may have been renamed: then its
+    unknown fields identify it, if they are unique.
     """
     same, others = [], []
     for steps, held in _at(message, [name for name, _, _ in change.path]):
@@ -128,7 +128,7 @@ def unnamed(
 ) -> str:
     """Return the key of an unnamed message in a list: the length of the list, and the content of its known fields.
 
-    `parts` are number, begin and end of the content of its fields, and `read` returns bytes from a position; of long
+    `parts` are number, start and end of the content of its fields, and `read` returns bytes at a position; of long
     fields only the length is used.
     """
     held = []

@@ -18,7 +18,7 @@ START_GROUP: Final = 3
 END_GROUP: Final = 4
 FIXED32: Final = 5
 
-#: How deep messages and groups may nest, as in the protobuf runtime.
+#: Maximum nesting of messages and groups, as in the protobuf runtime.
 DEPTH_LIMIT: Final = 100
 
 _WIRE_TYPES = {
@@ -43,7 +43,7 @@ class DataEndsError(WireError):
 
 
 class FieldOverrunError(WireError):
-    """The data ends before a field does, whose number is `number` and whose content begins at `content`."""
+    """The data ends before a field does; `number` is the field's number, `content` the position of its content."""
 
     def __init__(self, position: int, number: int, content: int, end: int, size: int) -> None:
         self.number = number

@@ -12,8 +12,7 @@ def unlink(model: Model) -> Iterator[None]:
     """Break the reference cycles of a model, which is unusable afterwards; yield after each node and value.
 
     Nodes and values refer to each other, so only the garbage collector would free them, all at once, which takes
-    seconds
-    for 200,000 nodes. Afterwards each is freed with the last reference to it. Linear.
+    seconds for 200,000 nodes. Afterwards each is freed with the last reference to it. Linear.
     """
     pending = list(model.root_graphs())
     while pending:

@@ -63,9 +63,7 @@ GraphReader = Callable[[GraphProto], Graph]
 
 
 class MessageDecoder:
-    """The `model.ir.lazy_details.Decoder` of one file. Reads only messages, except for long strings left in the
-    file.
-    """
+    """Implementation of `DetailsDecoder` for one file. Reads only messages, and long strings left in the file."""
 
     def __init__(self, files: TensorFiles) -> None:
         self.files = files
@@ -153,16 +151,16 @@ class MessageDecoder:
         )
 
     def value_type(self, source: ValueInfoProto) -> Type | None:
-        """The declared type of a value."""
+        """Return the declared type of a value, or None."""
         return read_type(source.type) if source.HasField("type") else None
 
     def value_details(self, source: ValueInfoProto) -> Details:
-        """Texts of a value."""
+        """Return the texts of a value."""
         return read_value_details(source)
 
 
 def read_value_details(proto: ValueInfoProto) -> Details:
-    """Texts of a value."""
+    """Return the texts of a value."""
     if not (proto.doc_string or proto.metadata_props):
         return NO_DETAILS
     return Details(text(proto.doc_string), read_entries(proto.metadata_props))
@@ -200,7 +198,7 @@ def has_graphs(proto: NodeProto) -> bool:
 def bodies(proto: NodeProto) -> list[GraphProto]:
     """Return the subgraph messages of a node in the order in which `MessageDecoder.read_attributes` creates graphs.
 
-    A graph in a field other than the one the attribute's type names is none, nor is one in a duplicate attribute.
+    A graph in another field than the one for the attribute's type is ignored, as is one in a duplicate attribute.
     """
     if not has_graphs(proto):
         return []

@@ -1,8 +1,8 @@
-"""Reader of ONNX Runtime's own format (.ort): a FlatBuffer of a model, turned into a ModelProto.
+"""Reader of ONNX Runtime's own format (.ort): a FlatBuffer of a model, converted to a ModelProto.
 
-Tables and fields: onnxruntime/core/flatbuffers/schema/ort.fbs; how they lie in a file: the FlatBuffers internals page,
-https://flatbuffers.dev/internals. Every offset is checked against the file. A field is known by its place among the
-fields of its table, and may be absent: then it has its default.
+Tables and fields: onnxruntime/core/flatbuffers/schema/ort.fbs; their encoding: the FlatBuffers internals page,
+https://flatbuffers.dev/internals. Every offset is checked against the file size. A field is identified by its index in
+its table; an absent field has its default.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from onnx_workbench.model.io.protobuf import (
 )
 from onnx_workbench.model.progress import Progress
 
-#: Graphs inside graphs.
+#: Maximum nesting of graphs.
 _DEEPEST: Final = 100
-#: A FlatBuffer may refer to one thing many times: how often its size may be read in entries, and in text.
+#: A FlatBuffer may refer to one object many times: limits on entries and text read, as multiples of the file size.
 _MOST_ENTRIES, _MOST_TEXT = 4, 64
 _SPARE = 1 << 20
 _STRING = 8  # TensorProto.STRING
-_LEAST_IR = 4  # before it, initializers had to be inputs too, which the format does not keep
-_NO_VERSION = (1 << 63) - 1  # what ONNX Runtime writes where a model gives no version
+_LEAST_IR = 4  # older versions required initializers to be inputs, which the format does not store
+_NO_VERSION = (1 << 63) - 1  # written by ONNX Runtime for a model without a version
 
 
 class _Damaged(Exception):
-    """What is wrong with the buffer, for the detail of a ModelError."""
+    """Damage in the buffer; the message becomes the detail of a ModelError."""
 
 
 def parse_ort(data: bytes, progress: Progress) -> ModelProto:
-    """Return the model of a .ort file. ModelError says what is wrong with it. Copies weights; any thread."""
+    """Return the model of a .ort file; ModelError describes damage. Copies weights; any thread."""
     try:
         return _OrtReader(data, progress).model()
     except (_Damaged, struct.error, ValueError) as error:
@@ -46,7 +46,7 @@ def parse_ort(data: bytes, progress: Progress) -> ModelProto:
 
 
 class _Table:
-    """A table of the buffer: fields by their place."""
+    """A table of the buffer: fields by index."""
 
     __slots__ = ("_at", "_buffer", "_fields")
 
@@ -58,7 +58,7 @@ class _Table:
         self._fields = buffer.unpack_many("H", start + 4, max(size // 2 - 2, 0))
 
     def _field(self, place: int) -> int:
-        """Return where a field lies; 0 when it is absent."""
+        """Return the offset of a field; 0 when it is absent."""
         offset = self._fields[place] if place < len(self._fields) else 0
         return self._at + offset if offset else 0
 
@@ -94,7 +94,7 @@ class _Table:
         return self._buffer.bytes(start, count)
 
     def _vector(self, place: int) -> tuple[int, int]:
-        """Return where the entries of a vector begin, and their number."""
+        """Return the offset of a vector's first entry, and the number of entries."""
         at = self._field(place)
         if not at:
             return 0, 0
@@ -103,7 +103,7 @@ class _Table:
 
 
 class _Buffer:
-    """The bytes of a file, and how much more may be read of them in all."""
+    """The bytes of a file, with limits on how much may be read from them in total."""
 
     def __init__(self, data: bytes, progress: Progress) -> None:
         self._data, self._progress = data, progress
@@ -129,7 +129,7 @@ class _Buffer:
         return struct.unpack_from(f"<{count}{form}", self._data, at)
 
     def follow(self, at: int) -> int:
-        """Return where the offset at a place leads to."""
+        """Return the target of the offset stored at a position."""
         target: int = at + self.unpack("<I", at)
         return target
 
@@ -157,7 +157,7 @@ class _Buffer:
 
 
 class _OrtReader:
-    """Turns tables into messages; the numbers of fields are their places in ort.fbs."""
+    """Converts tables to messages; fields are numbered as in ort.fbs."""
 
     def __init__(self, data: bytes, progress: Progress) -> None:
         self._buffer = _Buffer(data, progress)
@@ -296,9 +296,9 @@ def _with(table: _Table | None, read: Callable[[_Table], object]) -> None:
 
 
 def _sorted(nodes: list[NodeProto]) -> list[NodeProto]:
-    """Order nodes by what they need, as ONNX demands; ONNX Runtime keeps them in the order they were made.
+    """Sort nodes topologically, as ONNX requires; ONNX Runtime stores them in order of creation.
 
-    The first one first among those that are ready; what lies on a cycle stays as it is, at the end.
+    Of several ready nodes the earlier one comes first; nodes on cycles and after them keep their order, at the end.
     """
     producer = {name: number for number, node in enumerate(nodes) for name in node.output if name}
     users: list[list[int]] = [[] for _ in nodes]

@@ -47,7 +47,7 @@ Opened = str | os.PathLike[str] | bytes | BinaryIO
 class ModelSource:
     """Origin of a model: `Model.source` of every model that was read.
 
-    `problems` are the broken rules found while reading; `truncation` says what is missing of a truncated file. `data`
+    `problems` are the broken rules found while reading; `truncation` describes what a truncated file lacks. `data`
     stays open, and large tensors are read from it lazily.
     """
 
@@ -113,10 +113,9 @@ _GRAPH_MARKS = (b"\xa0\x01\x05", b"\xa0\x01\x0a")
 def load(opened: Opened, progress: Progress = SILENT) -> Model:
     """Open a model from a path (``-`` is standard input), bytes or a binary stream. Reads no weights.
 
-    A lone graph, function, node or tensor becomes a model around it. Broken rules do not keep a file from
-    opening: they are in `Model.source.problems`. Readers that extensions add go by suffix. ModelError says what a file
-    is when it is not ONNX, and byte and field path when it is damaged. Any thread; `Cancelled` when the progress is
-    cancelled.
+    A lone graph, function, node or tensor becomes a model around it. Files that break rules are opened too: see
+    `Model.source.problems`. Readers added by extensions are chosen by suffix. ModelError names the format of a file
+    that is not ONNX, and byte and field path of damage. Any thread; `Cancelled` when the progress is cancelled.
     """
     if isinstance(opened, (str, os.PathLike)) and opened != "-":
         made = read_with_extension(Path(opened))
@@ -167,7 +166,7 @@ def load_operator_set(opened: Opened, progress: Progress = SILENT) -> OperatorSe
 
 
 def identify(opened: Opened) -> FileFormat:
-    """Detect the format of a file from its first bytes; ModelError says what else it is."""
+    """Detect the format of a file from its first bytes; ModelError names the format if it is not ONNX."""
     source, _ = _open(opened, SILENT)
     return sniff(source.read(0, min(HEAD_BYTES, source.size)), source.size)
 
@@ -193,7 +192,7 @@ def _parse(source: Source, found: FileFormat, progress: Progress) -> _Parsed:
             raise ModelError(
                 "The text is too long", f"It has {source.size:,} bytes; at most {TEXT_LIMIT:,} can be read."
             )
-        from onnx_workbench.model.io import text_formats  # its parsers take longer to import than most files to read
+        from onnx_workbench.model.io import text_formats  # importing the parsers takes longer than reading most files
 
         proto = text_formats.parse(source.read(0, source.size), found, progress)
         return _Parsed(proto)
@@ -204,7 +203,7 @@ def _parse(source: Source, found: FileFormat, progress: Progress) -> _Parsed:
             try:
                 return _Parsed(cls.FromString(data), may_have_graphs=_may_have_graphs(data))
             except DecodeError:
-                pass  # the scan below locates the damage, or what is left of a truncated file
+                pass  # the scan below locates the damage, or keeps what is left of a truncated file
     schema = message_schema(found.message)
     skeleton = scan(source, schema, progress)
     try:
@@ -219,7 +218,7 @@ def _parse(source: Source, found: FileFormat, progress: Progress) -> _Parsed:
 
 
 def _folders(path: Path | None) -> tuple[Path | None, Path | None]:
-    """Return the folder a file was opened in, and its real one if a link led there."""
+    """Return the folder a file was opened in, and the folder of the file itself if it was opened through a link."""
     if path is None:
         return None, None
     return path.absolute().parent, Path(os.path.realpath(path)).parent if path.is_symlink() else None

@@ -54,7 +54,7 @@ _KEPT_WHEN_CUT = frozenset({"graph", "training_info", "initialization", "algorit
 class Skeleton(NamedTuple):
     """Result of a scan: a small message, and the payloads that were left out.
 
-    `truncation` says what is missing of a truncated file; else empty.
+    `truncation` describes what a truncated file lacks; else empty.
     """
 
     data: bytes

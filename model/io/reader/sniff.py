@@ -218,7 +218,7 @@ def _field_score(content: bytes, number: int, wire_type: int, schema: MessageSch
 
 
 def _text_score(content: bytes) -> float:
-    """Score a text; one with control characters, such as colours of a terminal in a name, says nothing."""
+    """Score a text; 0 for one with control characters, such as terminal colours in a name, which is not evidence."""
     if not any(byte < 0x20 and byte not in b"\t\n\r" for byte in content):
         return 1
     try:
@@ -275,7 +275,7 @@ def _message_with(names: set[str]) -> str | None:
     best: tuple[int, str] | None = None
     for message in MESSAGES:
         if message == "OperatorSetProto" and not names & {"magic", "operator"}:
-            continue  # its schema needs the onnx package, which opening does without
+            continue  # its schema needs the onnx package, whose import opening avoids
         schema = operator_set_schema() if message == "OperatorSetProto" else schemas()[message]
         known = len(names & {field.name for field in schema.fields.values()})
         if known and known * 2 > len(names) and (best is None or known > best[0]):

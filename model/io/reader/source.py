@@ -210,7 +210,7 @@ def readers_of(path: Path) -> list[FileSource]:
 
 
 def require_regular(path: Path) -> None:
-    """Raise ModelError for a folder, a device or a pipe, which might be read for ever. What is missing passes."""
+    """Raise ModelError for a folder, a device or a pipe, which might be read for ever. A missing file passes."""
     with suppress(FileNotFoundError, NotADirectoryError):
         if not stat.S_ISREG(path.stat().st_mode):
             raise ModelError("This is not a regular file", f"{path} is a folder, a device or a pipe.", str(path))
@@ -227,7 +227,7 @@ def open_file(path: str | os.PathLike[str], progress: Progress = SILENT) -> File
     except FileNotFoundError as error:
         raise ModelError("The file does not exist", name) from error
     except PermissionError as error:
-        if Path(name).is_dir():  # Windows says so for a folder
+        if Path(name).is_dir():  # Windows reports this for a folder
             raise ModelError("This is a folder, not a model file", name) from error
         raise ModelError("The file may not be read", f"{name}: {error.strerror}") from error
     except (OSError, ValueError) as error:
@@ -270,7 +270,7 @@ def read_stream(stream: BinaryIO, name: str, progress: Progress = SILENT) -> Fil
 
 
 def standard_input(progress: Progress = SILENT) -> FileSource:
-    """Standard input, read to its end, as a source."""
+    """Return standard input, read to its end, as a source."""
     stream = sys.stdin
     if stream is None:
         raise ModelError("There is no standard input", "This program was started without one.")

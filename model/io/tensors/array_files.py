@@ -50,7 +50,7 @@ def storage_mark(*, external: bool) -> TensorProto:
 
 
 def is_stored_outside(tensor: Tensor) -> bool:
-    """Return whether saving will store the values in a data file, because they came from one or are marked so."""
+    """Return whether saving will store the values in a data file, because they came from one or are marked for it."""
     return isinstance(tensor.source, TensorProto) and tensor.source.data_location == TensorProto.EXTERNAL
 
 
@@ -61,8 +61,8 @@ def read_tensor(path: str | os.PathLike[str], like: Tensor | None = None, member
     """Read the tensor in a file, by its suffix. Raw bytes and CSV take element type and shape from `like`.
 
     An image gets the axes of `like` if that has as many pixels; CSV gives a matrix unless it has as many cells as
-    `like`. `member` names the array of an .npz with several. ModelError says what is wrong with the file. Blocks; any
-    thread.
+    `like`. `member` names the array of an .npz with several. ModelError describes what is wrong with the file. Blocks;
+    any thread.
     """
     file = Path(path)
     suffix = file.suffix.lower()
@@ -115,7 +115,7 @@ def _tensor(array: NDArray[Any], like: Tensor | None) -> ArrayTensor:
         array = texts
     kind = like.element_type if like is not None else None
     if isinstance(kind, ElementType) and kind.bits and array.dtype.kind == "V" and array.dtype.names is None:
-        # numpy writes the types it does not know as void bytes
+        # numpy writes types it lacks as void bytes
         array = array.view(kind.numpy_dtype) if array.dtype.itemsize == kind.numpy_dtype.itemsize else array
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     try:
@@ -228,7 +228,7 @@ def _read_csv(file: Path, like: Tensor | None) -> Tensor:
     titles = _has_titles(rows, kind, like)
     rows = rows[titles:]
     values = np.empty((len(rows), len(rows[0]) if rows else 0), kind.numpy_dtype)
-    is_free = mark != "," and kind is not ElementType.STRING  # for decimal commas, as in tables of many countries
+    is_free = mark != "," and kind is not ElementType.STRING  # for decimal commas, as used in many countries
     for r, row in enumerate(with_points(rows) if is_free else rows):
         for c, cell in enumerate(row):
             try:
@@ -271,7 +271,7 @@ def _read_png(file: Path) -> NDArray[Any]:
 
 
 def _laid_like(picture: NDArray[Any], like: Tensor | None) -> NDArray[Any]:
-    """Arrange an image as the tensor it may have been drawn from: channels first, and axes of size 1."""
+    """Arrange an image like the tensor it may have been exported from: channels first, and axes of size 1."""
     sizes = [size for size in like.shape if size != 1] if like is not None else []
     for laid in (picture, np.moveaxis(picture, -1, 0)):
         if like is not None and [size for size in laid.shape if size != 1] == sizes:
@@ -322,7 +322,7 @@ def _encoded(tensor: Tensor, suffix: str) -> bytes:
     if suffix == ".npy":
         np.lib.format.write_array(stream, np.asarray(array), allow_pickle=False)
         return stream.getvalue()
-    text = tensor.name[:_LONGEST_NAME].encode("utf-8", "replace").decode()  # which names in files need not be
+    text = tensor.name[:_LONGEST_NAME].encode("utf-8", "replace").decode()  # tensor names need not be
     text = text.replace("\0", "?")  # which terminates a name in an archive
     name = f"{text or 'arr_0'}.npy"  # numpy's name for an unnamed array
     deflated = zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED)

@@ -23,8 +23,8 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.source import FileSource
 
 _LONGEST_NAME = 4096
-_MOST_ENTRIES = 1000  # of a tensor, where the specification knows five keys; half a million take a second at each look
-_MANY_FILES = (1 << 16, 10_240)  # the latter is all that macOS gives
+_MOST_ENTRIES = 1000  # per tensor; the specification has five keys, and half a million take a second per parse
+_MANY_FILES = (1 << 16, 10_240)  # the latter is the maximum on macOS
 _NUMBER = re.compile(r"[0-9]{1,19}", re.ASCII)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _RESERVED = frozenset(
@@ -110,7 +110,7 @@ def _location_problem(location: str) -> str:
 
 
 def check_range(data: ExternalData, needed: int, size: int) -> None:
-    """Raise Refused unless offset and length are within a file of `size` bytes and are exactly the `needed` bytes."""
+    """Raise Refused unless offset and length lie within a file of `size` bytes and cover exactly the `needed` bytes."""
     length = needed if data.length is None else data.length
     if length != needed:
         raise ExternalDataRefused(f"length is {length:,} bytes, but the type and shape need {needed:,}")

@@ -52,7 +52,7 @@ class TensorFiles:
 
     @property
     def folders(self) -> list[Path]:
-        """Where external data is looked for: the folder the model was opened in, and the one its file really is in."""
+        """Folders of external data: the one the model was opened in, and the one of the file itself."""
         return [Path(folder) for folder in (self.folder, self._real_folder) if folder is not None]
 
     def opened(self) -> list[str]:
@@ -61,7 +61,7 @@ class TensorFiles:
             return list(self._external)
 
     def close(self) -> None:
-        """Close the external files; what is still in them can no longer be read."""
+        """Close the external files; their tensors can no longer be read."""
         with self._lock:
             for source in self._external.values():
                 source.close()
@@ -98,7 +98,7 @@ class ProtoTensor(Tensor):
     def with_texts(
         self, *, name: str | None = None, doc_string: str | None = None, metadata: Mapping[str, str] | None = None
     ) -> Self:
-        """Return the same values with other texts, in a new message. Copies no payload that is left in the file."""
+        """Return the same values with other texts, in a new message. Copies no payloads in files."""
         from onnx_workbench.model.io.writer.encode import set_entries, set_text
 
         made = super().with_texts(name=name, doc_string=doc_string, metadata=metadata)
@@ -118,10 +118,10 @@ class ProtoTensor(Tensor):
 
     @property
     def files(self) -> TensorFiles:
-        """The sources of its values."""
+        """The data sources of its values."""
         return self._files
 
-    # -- where the values are --------------------------------------------------------------------------------
+    # -- location of values ----------------------------------------------------------------------------------
 
     @property
     def storage(self) -> str:
@@ -140,7 +140,7 @@ class ProtoTensor(Tensor):
 
     @property
     def location(self) -> str:
-        """The external file as the model names it; empty for other storage."""
+        """The external file as named by the model; empty for other storage."""
         if self.storage != "external":
             return ""
         return next((text(e.value) for e in self.source.external_data if e.key == "location"), "")
@@ -157,7 +157,7 @@ class ProtoTensor(Tensor):
     def raw_pieces(self) -> Pieces | None:
         """Return the values as raw little-endian pieces that can be copied; None when they have another form.
 
-        ModelError when they are not available. Reads no payload.
+        ModelError when they are unavailable. Reads no payload.
         """
         self._check()
         return self._raw_pieces()
@@ -245,7 +245,7 @@ class ProtoTensor(Tensor):
                 self._refuse(f"{found:,} values are stored in {name}, but its shape needs {needed:,}")
 
     def _stored_bytes(self, name: str) -> int:
-        if name in _FIXED_WIDTH and not self._has_payloads:  # counted, not converted: there may be millions
+        if name in _FIXED_WIDTH and not self._has_payloads:  # counted without conversion, as there may be millions
             return len(getattr(self.source, name)) * _FIXED_WIDTH[name]
         pieces = self._field_pieces()
         return 0 if pieces is None else total_length(pieces)

@@ -1,8 +1,8 @@
-"""Named arrays of weight files: .safetensors, .gguf and .npz. A file's header is read at once, arrays when asked for.
+"""Named arrays of weight files: .safetensors, .gguf and .npz. The header is read at once, arrays on demand.
 
 Offsets, counts and sizes that a header claims are checked against the file before anything is read or allocated.
-Formats: https://github.com/huggingface/safetensors#format and
-https://github.com/ggml-org/ggml/blob/master/docs/gguf.md (versions 2 and 3, little-endian).
+Formats: https://github.com/huggingface/safetensors#format and https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+(versions 2 and 3, little-endian).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from onnx_workbench.model.ir.types import MOST_DIMENSIONS, ElementType
 #: Formats that are read, by suffix.
 SUFFIXES: Final = (".safetensors", ".gguf", ".npz")
 
-_LONGEST_HEADER = 100 << 20  # bytes, as safetensors' own reader has it
+_LONGEST_HEADER = 100 << 20  # bytes, as in safetensors' own reader
 _MOST_ARRAYS = 1_000_000
 _LONGEST_TEXT = 1 << 20  # bytes
 _GGUF_ALIGNMENT = 32
@@ -51,7 +51,7 @@ _GGUF_TEXT, _GGUF_ARRAY, _GGUF_UINT32 = 8, 9, 4
 
 @dataclass(frozen=True, slots=True)
 class StoredArray:
-    """One array of a weight file. `problem` says why it cannot be read: a quantized type, a wrong size."""
+    """One array of a weight file. `problem` is the reason why it cannot be read: a quantized type, a wrong size."""
 
     name: str
     type_name: str
@@ -68,7 +68,7 @@ class WeightFile:
 
     path: Path
     arrays: dict[str, StoredArray]
-    _source: FileSource | None = field(repr=False)  # None: an .npz, whose arrays are packed each by itself
+    _source: FileSource | None = field(repr=False)  # None for an .npz, whose arrays are compressed one by one
 
     def read(self, name: str) -> Tensor:
         """Read one array. ModelError when it cannot be read, or the file changed meanwhile. Blocks; any thread."""
@@ -84,7 +84,7 @@ class WeightFile:
 
 
 def open_weights(path: Path) -> WeightFile:
-    """Read the header of a weight file. ModelError says what is wrong with it, and where. Blocks; any thread."""
+    """Read the header of a weight file. ModelError describes and locates damage. Blocks; any thread."""
     suffix = path.suffix.lower()
     if suffix == ".npz":
         return WeightFile(path, _read_npz(path), None)
@@ -106,7 +106,7 @@ def _damaged(path: Path, found: str) -> ModelError:
 
 
 def _array(name: str, kind: ElementType, shape: tuple[int, ...], offset: int, size: int) -> StoredArray:
-    """Describe an array at an offset of a file of `size` bytes, with what is wrong with its range if anything is."""
+    """Describe an array at an offset of a file of `size` bytes, with the problem of its range if there is one."""
     length = (element_count(shape) * kind.bits + 7) // 8
     problem = ""
     if len(shape) > MOST_DIMENSIONS or any(dimension < 0 for dimension in shape):
@@ -255,7 +255,7 @@ class _GgufHeader:
         return found
 
     def _within(self, count: int, least: int) -> int:
-        """Return a count of things of at least so many bytes each, if the file has room for them."""
+        """Return a count of items of at least `least` bytes each, if the file has room for them."""
         if count * least > self._source.size - self._at:
             raise _damaged(self._path, f"The list at byte {self._at:,} claims {count:,} entries.")
         return count

@@ -1,6 +1,6 @@
-"""Atomic file replacement: at any moment the old file or the new one, whole.
+"""Atomic file replacement: at any moment a reader sees either the old or the new file, complete.
 
-The new content goes to a temporary file beside the target, which is renamed over it once it is on the disk. Parts of
+The new content is written to a temporary file in the same folder, synced to disk and renamed over the target. Parts of
 other files are copied by the kernel where possible.
 """
 
@@ -62,8 +62,8 @@ def save_error(path: Path, error: OSError, *, untouched: bool = True) -> ModelEr
 class AtomicFile:
     """A file written under a temporary name; `commit` renames it, `discard` removes it.
 
-    It gets the permissions, owner and extended attributes of the file it replaces; if there is none, no more
-    permissions than the one that it is made from, `like`.
+    It gets the permissions, owner and extended attributes of the file it replaces; if there is none, at most the
+    permissions of `like`, the file it is derived from.
     """
 
     def __init__(self, path: Path, like: Path | None = None) -> None:
@@ -126,9 +126,9 @@ class AtomicFile:
         self.write(bytes(count))
 
     def finish(self, *, durable: bool = True) -> None:
-        """Sync everything to the disk, with the attributes of the replaced file.
+        """Sync the file to disk, with the attributes of the replaced file.
 
-        If not `durable`, without fsync: a power failure may truncate it.
+        Without `durable`, fsync is omitted: a power failure may truncate it.
         """
         self.flush()
         if self._attributes is not None:
@@ -143,7 +143,7 @@ class AtomicFile:
         return identity_of(self._temporary.stat())
 
     def commit(self) -> None:
-        """Rename over the file at `path`. Its readers continue to read the old content."""
+        """Rename the file to `path`. Readers of the replaced file continue to read the old content."""
         readers = readers_of(self.path)
         if readers:
             _replace_while_read(self._temporary, self.path, readers)
@@ -161,9 +161,9 @@ class AtomicFile:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file for what can be made again, such as a picture or a table, that replaces `path` when all went well.
+    """Write a reproducible file, such as a picture or a table, that replaces `path` on success.
 
-    The old file stays when not. Links are followed, and nothing is forced to the disk. ModelError when it cannot be
+    On failure the old file stays. Links are followed, and nothing is synced to disk. ModelError when it cannot be
     written.
     """
     target = Path(os.path.realpath(path))
@@ -215,7 +215,7 @@ def _through_memory(source: FileSource, out: int, offset: int, length: int) -> i
     return os.write(out, source.read(offset, min(length, _SMALL_STEP)))
 
 
-#: Each copies bytes from an offset of a source to the end of a descriptor and returns how many.
+#: Functions that copy bytes from an offset of a source to the end of a descriptor and return the number copied.
 _Copier = Callable[[FileSource, int, int, int], int]
 _COPIERS: Final[list[_Copier]] = [_through_memory]
 if hasattr(os, "sendfile"):
@@ -240,7 +240,7 @@ def write_pieces(file: AtomicFile, pieces: Pieces, progress: Progress = SILENT) 
 def target_of(path: Path) -> Path:
     """Return the file to be replaced: links are resolved, so that a link stays a link.
 
-    ModelError when there is something other than a file, or it is not writable.
+    ModelError when the target is not a regular file or not writable.
     """
     real = Path(os.path.realpath(path))
     try:
@@ -276,7 +276,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove temporary files for this path that a killed process of this computer left."""
+    """Remove temporary files for this path left by killed processes on this computer."""
     start = f".{path.name[:40]}."
     with contextlib.suppress(OSError):
         for entry in os.scandir(path.parent):

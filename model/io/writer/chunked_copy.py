@@ -1,7 +1,7 @@
 """Copy and serialise very large messages in chunks, with cancellation checks in between.
 
-The protobuf runtime does either in one uninterruptible call, which is too long for a hundred thousand nodes. Without a
-progress to check, one call is made.
+The protobuf runtime does either in one uninterruptible call, which takes too long for a hundred thousand nodes. Without
+a progress to check, one call is made.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _parts(message: Message, progress: Progress) -> Iterator[bytes]:
 def _is_large(message: Message) -> bool:
     """Return whether a message is processed in chunks.
 
-    Not with unknown fields: their bytes are only available together with all others.
+    Messages with unknown fields are not: their bytes are only available all together.
     """
     if not isinstance(message, _HOLDERS) or len(UnknownFieldSet(message)):
         return False

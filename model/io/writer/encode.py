@@ -1,7 +1,7 @@
-"""Encode immutable parts of the IR into messages: types, texts, details. Sets only differences.
+"""Encode immutable parts of the IR into messages: types, texts, details. Only differences are set.
 
-Every function gets a copy of the message the object was read from, or an empty one for a new object. Unchanged fields
-are not touched, so unknown fields and odd spellings survive beside an edit.
+Every function gets a copy of the message that the object was read from, or an empty one for a new object. Unchanged
+fields are not touched, so unknown fields and unusual encodings survive an edit.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def set_node_devices(message: Any, configurations: Sequence[NodeDeviceConfigurat
 
 
 def write_node_device(out: NodeDeviceConfigurationProto, configuration: NodeDeviceConfiguration) -> None:
-    """Set how a node takes part in a device configuration."""
+    """Set a node's part in a device configuration."""
     if configuration.source is not None:
         out.CopyFrom(configuration.source)
         if read_node_device_configuration(out) == configuration:

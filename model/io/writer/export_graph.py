@@ -1,7 +1,7 @@
-"""Build the message of a Model: every part starts as a copy of what it was read from, and only differences are set.
+"""Build the message of a Model: every part starts as a copy of its source message, and only differences are set.
 
-So unedited content is preserved, unknown fields and odd spellings included, and a model back in the state it was opened
-in gives the very message of its file.
+So unedited content is preserved, including unknown fields and unusual encodings, and a model that is back in its opened
+state gives the same message as its file.
 """
 
 from __future__ import annotations
@@ -70,28 +70,28 @@ def write_model(model: Model, placement: StoragePlan, progress: Progress = SILEN
 
 
 def write_graph(graph: Graph, placement: StoragePlan, progress: Progress = SILENT) -> GraphProto:
-    """The message of a graph on its own."""
+    """Return the message of a single graph."""
     out = _copy(GraphProto(), graph._source, progress)
     _Writer(placement, progress).graph(graph, out)
     return out
 
 
 def write_function(function: Function, placement: StoragePlan, progress: Progress = SILENT) -> FunctionProto:
-    """The message of a function on its own."""
+    """Return the message of a single function."""
     out = _copy(FunctionProto(), function._source, progress)
     _Writer(placement, progress).function(function, out)
     return out
 
 
 def write_tensor(tensor: Tensor, placement: StoragePlan) -> TensorProto:
-    """The message of a tensor on its own."""
+    """Return the message of a single tensor."""
     out = TensorProto()
     _Writer(placement, SILENT).tensor(tensor, out, None, tensor.name)
     return out
 
 
 def write_plain_attribute(attribute: Attribute) -> AttributeProto:
-    """The message of an attribute on its own, without tensors and graphs in it."""
+    """Return the message of a single attribute, without its tensors and graphs."""
     out = AttributeProto()
     set_text(out, "name", attribute.name)
     set_text(out, "doc_string", attribute.doc_string)
@@ -171,8 +171,8 @@ class _Writer:
     # -- model, functions, training --------------------------------------------------------------------------
 
     def model(self, model: Model, out: ModelProto) -> None:
-        """Set what differs in a copy of the model's message."""
-        self._progress.check()  # the copy took a while
+        """Set the differences in a copy of the model's message."""
+        self._progress.check()  # copying took a while
         original = model._source
         if model.source is not None:
             self._placement.use(model.source.files.table)
@@ -205,7 +205,7 @@ class _Writer:
         self.graph(graph, out)
 
     def function(self, function: Function, out: FunctionProto) -> None:
-        """Set what differs in a copy of the function's message."""
+        """Set the differences in a copy of the function's message."""
         original, body = function._source, function.body
         for name in ("name", "overload", "doc_string"):
             set_text(out, name, getattr(function, name))
@@ -237,7 +237,7 @@ class _Writer:
     # -- graphs ----------------------------------------------------------------------------------------------
 
     def graph(self, graph: Graph, out: GraphProto) -> None:
-        """Set what differs in a copy of the graph's message."""
+        """Set the differences in a copy of the graph's message."""
         original = graph._source
         set_text(out, "name", graph.name)
         set_text(out, "doc_string", graph.doc_string)
@@ -274,14 +274,14 @@ class _Writer:
             _change_unknown_of(value, "sparse_initializer", message)
 
     def tensor(self, tensor: Tensor, out: TensorProto, copied: Any, name: str) -> None:
-        """Set what differs in a message that is a copy of `copied`."""
+        """Set the differences in a message that is a copy of `copied`."""
         source = _message(tensor.source, TensorProto)
         if source is not None and source is not copied:
             out.CopyFrom(source)
         self._placement.write(tensor, out, name)
 
     def sparse_tensor(self, tensor: SparseTensor, out: SparseTensorProto, name: str) -> None:
-        """Set what differs in a copy of the sparse tensor's message."""
+        """Set the differences in a copy of the sparse tensor's message."""
         source = _message(tensor.source, SparseTensorProto)
         self.tensor(tensor.values, out.values, None if source is None else source.values, name)
         copied = None if source is None else source.indices
@@ -296,7 +296,7 @@ class _Writer:
         """Write value_info: what the file declared and still exists, then new ones."""
         listed = set(graph.declared)
         of_function = isinstance(graph.owner, Function)
-        if not of_function:  # whose inputs and outputs are names alone
+        if not of_function:  # a function stores these as names only
             listed.update(graph.inputs, graph.outputs)
         kept = kept_declarations(graph)
         own = (*graph.inputs, *graph.outputs) if of_function else ()
@@ -332,8 +332,8 @@ class _Writer:
         read = value._source
         if read is None:
             if value.graph is not graph and (out.HasField("type") or out.doc_string or out.metadata_props):
-                return  # what a subgraph declares for an outer value, which itself may be undeclared
-            read = out  # declared for another value that had this name
+                return  # a subgraph may declare an outer value that its own graph does not declare
+            read = out  # declaration of another value that had this name
         declared = value._type
         if declared != (read_type(read.type) if read.HasField("type") else None):
             if declared is None:
@@ -390,7 +390,7 @@ class _Writer:
             self._attribute(attribute, message)
 
     def _attribute(self, attribute: Attribute, out: AttributeProto) -> None:
-        """Set what differs in a copy of the attribute's message."""
+        """Set the differences in a copy of the attribute's message."""
         set_text(out, "name", attribute.name)
         set_text(out, "doc_string", attribute.doc_string)
         origin = attribute.source if isinstance(attribute.source, MessageOrigin) else None
@@ -474,9 +474,9 @@ def _change_unknown_of(value: Value, field: str, out: Any) -> None:
 
 
 def _says_something(value: Value) -> bool:
-    """Return whether a value has anything to write but its name."""
+    """Return whether a value has anything to write besides its name."""
     if value._decoder is None and value._type is None and value._details is NO_DETAILS:
-        return False  # the usual case
+        return False  # the common case
     return value.type is not None or _is_described(value)
 
 
@@ -499,7 +499,7 @@ def _read_name(value: Value) -> str:
 def _strangers(graph: Graph, values: Sequence[Value], infos: Sequence[Any], original: Any) -> set[Value]:
     """Return values read from another graph, which may share names with this file's values by coincidence."""
     if len(values) == len(infos) and all(v._source is info for v, info in zip(values, infos, strict=True)):
-        return set()  # the usual case
+        return set()  # the common case
     fields = ("value_info",) if isinstance(graph.owner, Function) else ("input", "output", "value_info")
     own = {id(info) for field in fields for info in getattr(original, field, ())}
     return {v for v in values if v.graph is graph and v._source is not None and id(v._source) not in own}
@@ -523,5 +523,5 @@ def _never_defined(values: set[Value], original: Any) -> set[Value]:
     defined = {text(name) for node in original.node for name in node.output}
     defined.update(text(tensor.name) for tensor in getattr(original, "initializer", ()))
     defined.update(text(getattr(info, "name", info)) for info in original.input)
-    defined.discard("")  # an omitted one is no value
+    defined.discard("")  # an omitted input or output
     return {value for value in values if value._source is not None and _read_name(value) not in defined}

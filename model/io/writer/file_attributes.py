@@ -1,4 +1,4 @@
-"""Permissions, owner and extended attributes of a file, kept when it is replaced."""
+"""Permissions, owner and extended attributes of a file, preserved when it is replaced."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _READ_AND_WRITE = 0o666
 
 @dataclass(frozen=True, slots=True)
 class FileAttributes:
-    """What a new file takes over from the one it replaces."""
+    """Attributes that a new file inherits from the file it replaces."""
 
     mode: int
     owner: int
     group: int
-    extended: Mapping[str, bytes]  # by name; empty where the system or Python has none
+    extended: Mapping[str, bytes]  # by name; empty where the system or Python does not support them
 
     @classmethod
     def of(cls, path: Path) -> FileAttributes | None:
-        """Those of the file at a path; None when there is none."""
+        """Return the attributes of the file at a path; None when it does not exist."""
         try:
             status = path.stat()
         except OSError:
@@ -32,24 +32,24 @@ class FileAttributes:
         return cls(stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, _extended(path))
 
     def apply(self, descriptor: int) -> None:
-        """Give them to an open file, as far as the system lets this user do so. OSError when the mode cannot be set."""
+        """Set the attributes of an open file, as far as the user may. OSError when the mode cannot be set."""
         if hasattr(os, "fchown"):
             new = os.fstat(descriptor)
             if (new.st_uid, new.st_gid) != (self.owner, self.group):
-                for owner in (self.owner, -1):  # the group alone can be given by its members
+                for owner in (self.owner, -1):  # members of the group may set the group alone
                     with contextlib.suppress(OSError):
                         os.fchown(descriptor, owner, self.group)
                         break
         if sys.platform == "linux":
             for name, value in self.extended.items():
-                with contextlib.suppress(OSError):  # of another kind of disk, or for the administrator alone
+                with contextlib.suppress(OSError):  # unsupported by the file system, or reserved for the administrator
                     os.setxattr(descriptor, name, value)
         if hasattr(os, "fchmod"):
             os.fchmod(descriptor, self.mode)
 
 
 def creation_mode(like: Path | None) -> int:
-    """Permissions to create a file with: no others may read or write it than the one it is made from."""
+    """Return the permissions for creating a file: at most those of the file it is derived from, plus owner access."""
     attributes = None if like is None else FileAttributes.of(like)
     return _READ_AND_WRITE if attributes is None else attributes.mode & _READ_AND_WRITE | stat.S_IRUSR | stat.S_IWUSR
 

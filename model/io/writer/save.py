@@ -1,4 +1,4 @@
-"""Save a model to a file in any format, with its weights inside or beside it.
+"""Save a model to a file in any format, with its weights in the file or in data files next to it.
 
 `prepare` reads the model (on the thread that owns it) and keeps only file ranges; the `Saving` it returns may then run
 on any thread while the model is edited.
@@ -47,7 +47,7 @@ from onnx_workbench.model.io.writer.targets import check_target
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.progress import SILENT, Progress
 
-#: Above this many bytes of weights a text format is refused: the result could not be opened.
+#: Maximum bytes of weights for a text format: a larger result could not be opened.
 TEXT_LIMIT: Final = 256 << 20
 
 _FORMS = {
@@ -69,9 +69,9 @@ Placing = Callable[[Path, Identity], object]  # called with the finished file an
 class Saved:
     """Result of a save. `identity` is that of the new file, to detect changes by other programs.
 
-    `warnings` are for the person: tensors whose values could not be had and were left as they are. `left_out` tells
-    what of the model the file does not hold, as its form has no words for it. `unused` are data files that earlier
-    saves of this model made and it no longer names; they stay, since a copy may name them.
+    `warnings` for the user name tensors whose values were unavailable and left as they are. `left_out` names the parts
+    of the model that the format cannot store. `unused` are data files of earlier saves that the model no longer refers
+    to; they are kept, since a copy of the model may refer to them.
     """
 
     path: Path
@@ -84,7 +84,7 @@ class Saved:
 
 @dataclass(slots=True)
 class Saving:
-    """A save that is ready to run, independent of the model from here on."""
+    """A prepared save, independent of later edits of the model."""
 
     path: Path
     pieces: Pieces
@@ -105,17 +105,16 @@ class Saving:
     def run(
         self, progress: Progress = SILENT, *, durable: bool = True, placing: Placing = lambda _path, _identity: None
     ) -> Saved:
-        """Write everything; on ModelError the old files remain and no new ones.
+        """Write everything; on ModelError and `Cancelled` the old files remain and no new ones.
 
-        Blocks for as long as the disk needs; without `durable` the data need only survive the end of the program, which
-        is much faster. Any thread; the same for `Cancelled`. `placing` is called when all is written and nothing
-        replaced yet.
+        Blocks until the disk has finished; without `durable` the data need only survive the end of the program, which
+        is much faster. Any thread. `placing` is called when everything is written and nothing replaced yet.
         """
         with _reporting_errors(self.path):
             target = target_of(self.path)
             self._check_expected(target)
             remove_leftovers(target)
-            folder = self.path.absolute().parent  # also of a link: readers look for data files there
+            folder = self.path.absolute().parent  # of the link, if it is one: readers look for data files there
             unused = tuple(self._unused(target, folder))
             like = target if target.exists() else self.origin
         made: list[Path] = []
@@ -124,7 +123,7 @@ class Saving:
         def place(path: Path, identity: Identity) -> None:
             placing(path, identity)
             written.append(identity)
-            self._check_expected(path)  # once more: to write it may have taken long
+            self._check_expected(path)  # checked again, as writing may have taken long
 
         try:
             with _reporting_errors(self.path):
@@ -146,7 +145,7 @@ class Saving:
                 sync_folder(target.parent)
         except OSError as error:
             warnings.append(f"The file is saved, but may not survive a power failure: {error.strerror}")
-        with suppress(OSError):  # it is saved all the same
+        with suppress(OSError):  # saved all the same
             written.append(identity_of(target.stat()))
         return Saved(self.path, written[-1], tuple(made), tuple(warnings), self.left_out, unused)
 
@@ -156,7 +155,7 @@ class Saving:
         try:
             found = identity_of(target.stat())
         except FileNotFoundError:
-            return  # moved away: nothing that could be lost
+            return  # if moved, nothing is lost
         if found != self.expected:
             raise ModelError(
                 "The file was changed by another program",
@@ -202,10 +201,10 @@ def prepare(
 ) -> Saving:
     """Collect everything a save needs. Reads no weights, except for text formats.
 
-    `form` None takes that of the extension or of the file the model came from. Data files are beside the model and get
-    new names. An unmodified model is written as the very bytes of its file. `expected`: refuse when the file at `path`
-    has another identity. ModelError when the format cannot hold the model, or the file must not be replaced (see
-    `check_target`): by what the model or the `others` read.
+    `form` None takes the format of the extension or of the model's file. Data files are in the folder of the model and
+    get new names. An unmodified model is written as the exact bytes of its file. With `expected`, ModelError is raised
+    if the file at `path` has another identity; also if the format cannot hold the model, or the file must not be
+    replaced because the model or the `others` read from it (see `check_target`).
     """
     target = Path(path)
     check_target(target, "model", own=model, others=others, progress=progress)
@@ -288,7 +287,7 @@ def form_for(path: Path, source: ModelSource | None) -> FileForm:
 
 
 def names_form(path: Path) -> bool:
-    """Return whether the extension determines the format; others are binary, or as the model's own file."""
+    """Return whether the extension determines the format; others are binary, or in the model's own format."""
     return path.suffix.lower() in _FORMS or path.suffix.lower() in _BINARY
 
 
@@ -316,13 +315,13 @@ def _message(model: Model, message: str, placement: StoragePlan, progress: Progr
 
 
 def _is_unmodified(source: ModelSource, found: FileFormat, data: bytes, progress: Progress) -> bool:
-    """Return whether a message equals the file's: then the file's own bytes are written, whatever their encoding."""
+    """Return whether a message equals the file's; then the file's bytes are written, whatever their encoding."""
     return source.format == found and not source.truncation and serialized(source.proto, progress) == data
 
 
 @contextmanager
 def _reporting_misfits() -> Iterator[None]:
-    """Report values that no file can store, such as an int that exceeds its field, as a script may set."""
+    """Report values that no file can store, such as an int beyond its field's range, which a script may set."""
     try:
         yield
     except ModelError:
@@ -357,7 +356,7 @@ def _as_text(proto: Any, message: str, pieces: Pieces, form: FileForm, progress:
 
 
 def _is_moved(target: Path, source: ModelSource | None) -> bool:
-    """Return whether the model moves to another folder than its external data."""
+    """Return whether the model moves to another folder than that of its external data."""
     if source is None or source.files.folder is None:
         return False
     return os.path.realpath(target.absolute().parent) != os.path.realpath(source.files.folder)

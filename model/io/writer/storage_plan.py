@@ -23,7 +23,7 @@ from onnx_workbench.model.ir.types import ElementType
 #: Alignment of tensors in data files, so that they can be memory-mapped.
 ALIGNMENT: Final = 4096
 
-#: Elements of the longest list of integers that may be a shape, and their types.
+#: Longest list of integers that may be a shape, and the element types of such lists.
 _LONGEST_SHAPE = 64
 _OF_SHAPES = frozenset({ElementType.INT32, ElementType.INT64})
 
@@ -42,17 +42,17 @@ class DataLayout(enum.Enum):
     INLINE = "inline"
     ONE_FILE = "one data file"
     FILE_PER_TENSOR = "one data file per tensor"
-    STRIPPED = "stripped"  # large values left out: for tools that need only types and shapes
+    STRIPPED = "stripped"  # large values omitted: for tools that need only types and shapes
 
 
 @dataclass(frozen=True)
 class Storage:
     """Storage options of a save.
 
-    With a layout of data files, tensors of at least `threshold` bytes go there, but for lists of a few integers: shapes
-    and axes, which programs need before they read data files. With STRIPPED they are left out.
-    `among`: the tensors that the layout applies to, if not all; the others keep their location. `apart`: use new names
-    for data files, so that the old ones may be removed.
+    With a layout of data files, tensors of at least `threshold` bytes are stored there, except short lists of integers:
+    shapes and axes, which programs need before they read data files. With STRIPPED such tensors are omitted. `among`
+    restricts the layout to some tensors; the others keep their location. `apart`: use new names for data files, so that
+    the old ones may be removed.
     """
 
     layout: DataLayout = DataLayout.KEEP
@@ -62,7 +62,7 @@ class Storage:
 
 
 def may_be_external(tensor: Tensor) -> bool:
-    """Return whether a tensor may go to a data file: no text, nor an integer or a list of a few, which may be a shape.
+    """Return whether a tensor may be stored in a data file: not strings, nor a short list of integers, maybe a shape.
 
     ONNX Runtime infers no shapes from data files.
     """
@@ -101,7 +101,7 @@ Part = tuple[object, int, int]
 
 
 def _part(tensor: Tensor) -> Part | None:
-    """Return what holds the values of a tensor: a file range, or else the tensor; None where they are unavailable."""
+    """Return the location of a tensor's values: a file range, or else the tensor; None where they are unavailable."""
     if isinstance(tensor, ProtoTensor):
         if tensor.problem:
             return None
@@ -113,10 +113,10 @@ def _part(tensor: Tensor) -> Part | None:
 
 
 class Copies:
-    """Locations of values after saves to a path: which file ranges are in which data file beside it.
+    """Locations of values after saves to a path: which file ranges are in which data file next to it.
 
-    A model keeps reading from where it was opened, or holds new values in memory, while its saved file has them
-    elsewhere: the next save there leaves them in place. Written when a save ends, read when the next begins.
+    A model continues to read from where it was opened, or holds new values in memory, while its saved file has them
+    elsewhere: the next save there leaves them in place. Updated when a save ends, read when the next begins.
     """
 
     def __init__(self) -> None:
@@ -125,11 +125,11 @@ class Copies:
         self._inlined: dict[Path, frozenset[Part]] = {}
 
     def layout(self, model: Path) -> DataLayout:
-        """Return the layout that keeping the values of a model at this path amounts to."""
+        """Return the layout that keeps the values of a model at this path where they are."""
         return DataLayout.INLINE if model in self._inline else DataLayout.KEEP
 
     def inlined(self, model: Path) -> frozenset[Part]:
-        """Return what a save at this path inlined from data files, if not all of it."""
+        """Return the file ranges that a save at this path inlined from data files, if not all of them."""
         return self._inlined.get(model, frozenset())
 
     def saved(self, model: Path, layout: DataLayout, data_files: Iterable[DataFile], inlined: Collection[Part]) -> None:
@@ -147,7 +147,7 @@ class Copies:
                 files[data_file.name] = identity, data_file.known
 
     def names(self, model: Path) -> list[str]:
-        """Return the data files that saves of this model wrote beside a path. Reads none of them."""
+        """Return the data files that saves of this model wrote next to a path. Reads none of them."""
         return list(self._files.get(model, {}))
 
     def beside(self, model: Path) -> dict[Part, tuple[str, int]]:
@@ -163,10 +163,10 @@ class Copies:
 class StoragePlan:
     """Decides the storage of each tensor of one save and writes its message.
 
-    `data_name` begins the names of new data files. `moved` says that the model goes to another folder, so that
-    external data must come along; `beside` tells which parts are in data files of earlier saves already, `inlined`
-    which are in the model though their tensors come from data files. Where the layout is for some tensors, `rest` is
-    that of the others. `unavailable` collects tensors whose values could not be had.
+    `data_name` is the prefix of the names of new data files. `moved`: the model goes to another folder, so external
+    data must be copied; `beside` gives the locations of values in data files of earlier saves, `inlined` the values
+    that are in the model file though their tensors come from data files. Where the layout is for some tensors, `rest`
+    is the layout of the others. `unavailable` collects tensors whose values could not be read.
     """
 
     def __init__(
@@ -231,7 +231,7 @@ class StoragePlan:
                 self.unavailable.append(f"{name}: {error.detail}")
 
     def _layout_of(self, tensor: Tensor) -> DataLayout:
-        """Return the layout for all, or that for this tensor; values inlined by an earlier save stay inlined."""
+        """Return the layout of this tensor; values inlined by an earlier save stay inlined."""
         if self._among is not None and tensor in self._among:
             part = _part(tensor)
             if part is not None:
@@ -276,7 +276,7 @@ class StoragePlan:
         _refer(out, file.name, file.add(pieces, _part(tensor)), total_length(pieces))
 
     def _keep_beside(self, tensor: Tensor, out: TensorProto) -> bool:
-        """Refer to the data file of an earlier save that holds the values, if there is one."""
+        """Refer to the data file of an earlier save that has the values, if there is one."""
         part = _part(tensor)
         if part is None or part not in self._beside:
             return False

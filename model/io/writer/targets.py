@@ -1,4 +1,4 @@
-"""Whether a file may be written: never over what an open model reads from, nor over a file of another kind."""
+"""Checks before a file is written: never replace a file that an open model reads, nor a file of another kind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor
 from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.model.progress import SILENT, Progress
 
-#: What is to be written: a model, values of a run or a tensor, a picture of a graph or plot, a page, a table, edits.
+#: Kinds of files: a model, values of a run or a tensor, a picture of a graph or plot, a page, a table, an edit script.
 Kind = Literal["model", "run", "values", "picture", "plot", "page", "table", "script"]
 
 _SUFFIXES: Final[dict[Kind, frozenset[str]]] = {
@@ -36,7 +36,7 @@ _NAMES: Final[dict[Kind, str]] = {
     "plot": "a .png picture", "page": "a web page", "table": "a table", "script": "an edit script",
 }  # fmt: skip
 
-#: What may be anything.
+#: Suffixes that say nothing about the content.
 _AMBIGUOUS: Final = frozenset({".txt", ".raw", ".json"})
 
 _EXTERNAL: Final = 1
@@ -47,11 +47,10 @@ def check_target(
 ) -> None:
     """Raise ModelError when writing a file of this kind would destroy something else.
 
-    Refused are a name that says another kind (``run -o model.onnx``), a file that holds tensors of a model, the file
-    of one of the `others` that are open, and a file that is there under a name that says nothing and holds something
-    else. `own` is the model to write, which may replace its own file unless that is where it says its tensors are.
-    Reads the head of a file that is there, and goes through the nodes of `own`, and of the `others` if the file is not
-    that of `own`.
+    Refused are a suffix of another kind (``run -o model.onnx``), a file that holds tensors of a model, the file of one
+    of the `others` that are open, and an existing file of other content under an ambiguous suffix. `own` is the model
+    to write, which may replace its own file unless its tensors are in it. Reads the head of an existing file, and walks
+    over the nodes of `own`, and of the `others` if the file is not that of `own`.
     """
     suffix = path.suffix.lower()
     if suffix not in _SUFFIXES[kind]:
@@ -114,23 +113,23 @@ def _is_file_of(model: Model, path: Path) -> bool:
 
 
 def is_same_file(path: Path, other: Path) -> bool:
-    """Return whether both names lead to one file that is there."""
-    with suppress(OSError, ValueError):  # missing, or a name that no system takes
+    """Return whether both paths lead to the same existing file."""
+    with suppress(OSError, ValueError):  # missing, or an invalid name
         return path.samefile(other)
     return False
 
 
 def _message_in(path: Path) -> str:
-    """Return the message of ONNX that the head of a file is of, in whatever form; "" if it is something else."""
+    """Return the ONNX message type that the head of a file has, in any format; "" if it is something else."""
     with suppress(OSError, ModelError), path.open("rb") as file:
         return sniff(file.read(HEAD_BYTES), path.stat().st_size).message
     return ""
 
 
 def data_files(model: Model, progress: Progress = SILENT) -> set[Path]:
-    """The files beside a model in which it says its tensors are, whether they are there or not.
+    """Return the external data files that a model refers to, existing or not.
 
-    Cost: all nodes of the message that was read, about 1 µs each, and the initializers of the model.
+    Takes about 1 µs per node of the message that was read, and per initializer of the model.
     """
     found: set[Path] = set()
     source = model.source if isinstance(model.source, ModelSource) else None
@@ -138,7 +137,7 @@ def data_files(model: Model, progress: Progress = SILENT) -> set[Path]:
         folders = source.files.folders
         found |= {folder / name for name in set(_locations(source.proto, progress)) for folder in folders}
     for graph in model.graphs(progress):
-        for value in progress.paced(graph.initializers):  # a model that was merged into this one has others
+        for value in progress.paced(graph.initializers):  # a model that was merged into this one has its own folder
             tensor = value.initializer
             if isinstance(tensor, ProtoTensor) and tensor.source.data_location == _EXTERNAL:
                 found |= {folder / name for name in _location(tensor.source) for folder in tensor.files.folders}
@@ -146,7 +145,7 @@ def data_files(model: Model, progress: Progress = SILENT) -> set[Path]:
 
 
 def _locations(root: Any, progress: Progress) -> Iterator[str]:
-    """The locations of all external tensors in a message of ONNX, however deep."""
+    """Yield the locations of all external tensors in an ONNX message, at any depth."""
     waiting = [root]
     while waiting:
         progress.check()
@@ -172,7 +171,7 @@ def _locations(root: Any, progress: Progress) -> Iterator[str]:
                 yield from _location(message)
 
 
-#: Types of attributes that hold neither tensors nor graphs: numbers, texts, types.
+#: Attribute types that contain neither tensors nor graphs: numbers, texts, types.
 _PLAIN: Final = frozenset({1, 2, 3, 6, 7, 8, 13, 14})
 
 
