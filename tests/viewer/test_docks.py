@@ -225,7 +225,7 @@ def test_a_narrow_run_panel_can_be_scrolled_to_all_of_its_rows(make_window, qtbo
     font.setPointSizeF(font.pointSizeF() * 1.8)
     panel.setFont(font)
     qtbot.waitUntil(lambda: area.widget().width() > area.viewport().width())
-    assert area.horizontalScrollBar().isVisible()
+    qtbot.waitUntil(area.horizontalScrollBar().isVisible)
 
 
 @pytest.mark.parametrize("points", [10, 15])

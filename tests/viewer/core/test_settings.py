@@ -1,6 +1,7 @@
 import pytest
 
-from onnx_workbench.viewer.core.settings import PREFERENCES, RECENT_LIMIT, SHOW_NAMES, THEME, Option, Settings
+from onnx_workbench.viewer.core.settings import LANGUAGE, PREFERENCES, RECENT_LIMIT, SHOW_NAMES, THEME, Option, Settings
+from onnx_workbench.viewer.style.choices import choice_title
 
 
 def test_an_option_is_its_default_until_set_and_survives_a_restart(settings):
@@ -67,3 +68,10 @@ def test_the_state_folder_can_be_moved(monkeypatch, tmp_path, state_folder):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(folders.sys, "platform", "linux")
     assert folders.state_folder() == tmp_path / "onnx-workbench"
+
+
+@pytest.mark.parametrize(
+    "option", [one for one in PREFERENCES if one.choices and one is not LANGUAGE], ids=lambda option: option.key
+)
+def test_every_choice_in_the_preferences_has_a_title(option):
+    assert [choice for choice in option.choices if choice.islower() and choice_title(choice) == choice] == []
