@@ -99,7 +99,7 @@ def _check_repeated(node: Node, protos: Any) -> Iterator[Problem]:
     held = [_message_of(attribute) for attribute in node.attributes.values()]
     first = dict(zip(reversed(names), reversed(protos), strict=True))
     if len(held) != len(first) or any(all(proto is not other for other in first.values()) for proto in held):
-        return  # they were edited, and will be written from scratch
+        return  # edited attributes, which are written from scratch
     for name, count in Counter(names).items():
         if count > 1 and (attribute := node.attributes.get(name)) is not None:
             yield error(
@@ -124,7 +124,7 @@ def _short(attribute: Attribute) -> str:
 
 
 def _write_anew(edit: Transaction, node: Node, name: str) -> None:
-    """Set an attribute from itself without its message, which drops all else that the file stores for it."""
+    """Return the fix that stores an attribute without its source message, dropping all else that the file has."""
     if name not in node.attributes:
         return  # removed in the meantime
     attribute, index = node.attributes[name], list(node.attributes).index(name)

@@ -28,15 +28,15 @@ from onnx_workbench.model.history.steps import (
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo
 from onnx_workbench.model.ir.name_index import NameIndex
 
-#: Steps that no rule depends on.
+#: Fields that no rule depends on.
 _DESCRIPTIONS = frozenset({
     "doc_string", "metadata", "producer_name", "producer_version", "model_version", "unknown_changes",
 })  # fmt: skip
 
 #: Most nodes, values and names that are checked immediately after an edit, one in under 1 ms; beyond that their graphs
-#: wait for `work`, which takes 0.2 s for 5,000 nodes and 4 s for 100,000, so that it alone does not serve small edits.
+# are left to `work`, which takes 0.2 s for 5,000 nodes and 4 s for 100,000, too long for small edits.
 _AT_ONCE = 400
-#: Most steps of an edit that are examined one by one; beyond that everything waits for `work`.
+#: Most steps of an edit that are examined one by one; with more, everything is left to `work`.
 _MOST_STEPS = 5_000
 
 
@@ -64,14 +64,14 @@ class Checker:
         self._end = document.subscribe(self._changed)
 
     def close(self) -> None:
-        """Stop listening to the document, and give free what is known of it."""
+        """Stop listening to the document, and release the collected problems."""
         self._end()
         self._standing, self._pending = {}, {}
         self._stop_running()
 
     @property
     def problems(self) -> list[Problem]:
-        """The problems known now, errors first."""
+        """The problems found so far, errors first."""
         standing = (s for s in self._standing.values() if s is not None)
         found = chain(self._properties, *(s.problems() for s in standing))
         return errors_first(concerning(self._document.model, found))
@@ -85,14 +85,14 @@ class Checker:
         self._standing = {graph: self._standing.get(graph) for graph in self._document.model.graphs()}
 
     def work(self, seconds: float = 0.004) -> bool:
-        """Check for about this long; True when there is nothing left to do."""
+        """Check for about this many seconds; return True when nothing is left to do."""
         deadline = time.perf_counter() + seconds
         if self._check_all:
             self._check_all, self._check_properties = False, True
             before = self._standing
             self._find_graphs()
             self._pending = dict.fromkeys(self._standing)
-            self.revision += self._standing.keys() != before.keys()  # else known problems stay until it is checked
+            self.revision += self._standing.keys() != before.keys()  # else the old problems stay until then
         if self._check_properties and not self._advance_properties(deadline):
             return False
         while time.perf_counter() < deadline:
@@ -147,7 +147,7 @@ class Checker:
     # -- after an edit ---------------------------------------------------------------------------------------
 
     def _changed(self, change: Change) -> None:
-        self._checking_properties = None  # it iterates over what may have moved
+        self._checking_properties = None  # this iterates over nodes that may have moved
         if self._check_all or len(change.steps) > _MOST_STEPS:
             self._check_all = True
             self._stop_running()
@@ -175,7 +175,7 @@ class Checker:
         nodes = found.concerned(_AT_ONCE) if size <= _AT_ONCE else None
         affected = self._affected(found, nodes)
         roots = {graph.root for graph in affected}
-        if self._filling is not None and self._filling.graph.root in roots:  # it has read an older state
+        if self._filling is not None and self._filling.graph.root in roots:  # it works on an older state
             self._pending[self._filling.graph] = None
             self._stop_running()
         bodies = {b for s in (*change.steps, *change.inverses) for b in _bodies_that_move(s)}

@@ -1,4 +1,4 @@
-"""`node_check`, the decorator by which scripts and extensions add rules of their own about nodes."""
+"""`node_check`, the decorator by which scripts and extensions add their own rules about nodes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx_workbench.model.checks.problem import Problem, warning
 from onnx_workbench.model.errors import errors_to
 from onnx_workbench.model.ir.graph import Node
 
-#: Gives the messages about a node, none where all is well.
+#: Returns the messages about a node, none if it is valid.
 NodeCheck = Callable[[Node], Iterable[str]]
 F = TypeVar("F", bound=NodeCheck)
 
@@ -45,7 +45,7 @@ def node_check(rule: str) -> Callable[[F], F]:
 
 
 def check_custom(node: Node) -> Iterator[Problem]:
-    """The problems of a node by the rules that were added; a mistake in a rule is one of its file."""
+    """Yield the problems of a node found by added rules; an exception in a rule is reported as an error in its file."""
     for rule, function in _checks.items():
         messages: list[str] = []
         failed: list[BaseException] = []

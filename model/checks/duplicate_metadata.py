@@ -16,7 +16,7 @@ from onnx_workbench.model.ir.tensors import Tensor
 
 
 def check_keys(place: Model | Function | Graph | Node | Value, what: str) -> Iterator[Problem]:
-    """Report duplicate metadata keys in the message of an object, which `what` names. An edit writes each key once."""
+    """Report duplicate metadata keys in the message of an object, described by `what`. An edit writes each key once."""
     yield from _repeated(place, what, place._source, place)
 
 
@@ -26,7 +26,7 @@ def check_tensor_keys(value: Value, tensor: Tensor) -> Iterator[Problem]:
 
 
 def _repeated(place: Any, what: str, source: Any, holder: Any) -> Iterator[Problem]:
-    entries = getattr(source, "metadata_props", ())  # none where it was made here
+    entries = getattr(source, "metadata_props", ())  # none for a new object
     if len(entries) < 2 or len(entries) == len(holder.metadata):  # each has a key of its own
         return
     counts = Counter(entry.key for entry in entries)

@@ -50,7 +50,7 @@ OTHER_NAMES = "The specification allows letters, digits and underscores; most pr
 
 _MOST_LISTED = 8  # names in one message
 
-#: Nodes or values between two yields, at which the caller may do something else.
+#: Nodes or values between two yields, so that the caller may do other work.
 BREATH = 64
 
 
@@ -96,7 +96,7 @@ def _place(graph: Graph, value: Value) -> tuple[int, int, int]:
 
 
 class _NamesAround:
-    """Whether a name is one of the graphs around a body."""
+    """Lookup of names in the graphs around a body."""
 
     def __init__(self, graph: Graph) -> None:
         self._outer = set(enclosing(graph)) - {graph}
@@ -109,7 +109,7 @@ class _NamesAround:
             return False
         if not self._known.is_common(name):
             return any(value.graph in self._outer for value in self._known.values(name))
-        if self._names is None:  # looking through thousands of values for each of as many would take minutes
+        if self._names is None:  # examining thousands of values for each of as many would take minutes
             self._names = [{v.name for v in graph.values() if v.graph is graph} for graph in self._outer]
         return any(name in names for names in self._names)
 

@@ -112,7 +112,7 @@ class TouchedObjects:
         return found
 
     def graphs_concerned(self) -> set[Graph]:
-        """Return the graphs of everything `concerned` would look at, whatever its number."""
+        """Return the graphs of all nodes that `concerned` would return without a limit."""
         users = (user for value in self.values for user, _ in value.uses)
         levels = (user if isinstance(user, Graph) else user.graph for user in chain(self.nodes, users))
         return {graph for graph in levels if graph is not None}

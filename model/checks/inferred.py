@@ -36,7 +36,7 @@ def beside(known: Collection[Problem], found: Iterable[Problem]) -> Iterator[Pro
 
 
 def _constant_problem(node: Node) -> Problem:
-    """Before version 9 a Constant holds floating-point numbers, but exporters wrote others and runtimes take them."""
+    """Report a Constant before opset 9 of another than a floating-point type, as exporters wrote them."""
     version = node.graph.opset_imports.get("", 1) if node.graph is not None else 1
     return warning(
         "type",

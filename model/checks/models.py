@@ -161,7 +161,7 @@ def _unused_domains(model: Model) -> Generator[None, None, Iterable[str]]:
 
 
 def _import_fix(title: str, domain: str, version: int | None) -> Fix:
-    """Return the fix that imports a domain or (None) removes the import, leaving the imports of that time alone."""
+    """Return the fix that imports a domain or (None) removes the import, keeping other imports as they are then."""
 
     def apply(edit: Transaction) -> None:
         imports = {d: v for d, v in edit.model.opset_imports.items() if d != domain}

@@ -1,4 +1,4 @@
-"""Filter for files that hold a lone graph, function, node or tensor, which cannot store everything the rules demand."""
+"""Filter for files with a lone graph, function, node or tensor, which cannot store all that the rules require."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ _DATA = frozenset({
 })  # fmt: skip
 _DATA_LOCATION = 14  # number of the field
 _MOST_ELEMENTS = (1 << 63) - 1
-_MOST_NUMBERS = 1 << 16  # that are looked at
-#: Fields of wider numbers by element type, with the least and largest that fit; bits of floats may have been signed.
+_MOST_NUMBERS = 1 << 16  # maximum number of numbers checked
+#: Fields with a wider type than the elements, and the range that fits; bits of floats may have been stored signed.
 _NARROW = {
     ElementType.INT8: ("int32_data", -(1 << 7), (1 << 7) - 1),
     ElementType.UINT8: ("int32_data", 0, (1 << 8) - 1),
@@ -38,7 +38,7 @@ _MOST_INDICES = 1 << 18
 
 
 def check_tensor(tensor: Tensor | SparseTensor, what: str, place: Any) -> Iterator[Problem]:
-    """Check a tensor, which messages call `what`. Reads no values, only few indices of sparse tensors."""
+    """Check a tensor, described by `what` in messages. Reads no values, only few indices of sparse tensors."""
     if tensor.problem:
         yield error("tensor", f"The values of {what} are not available", place, tensor.problem)
     elif isinstance(tensor, SparseTensor):
@@ -71,7 +71,7 @@ def _check_fields(tensor: Tensor, what: str, place: Any) -> Iterator[Problem]:
 
 
 def _check_range(tensor: Tensor, what: str, place: Any) -> Iterator[Problem]:
-    """Check numbers that stand in a field of a wider type, in tensors of not too many."""
+    """Check the range of numbers in a field of a wider type; large tensors are skipped."""
     kind = tensor.element_type
     if not isinstance(kind, ElementType) or kind not in _NARROW:
         return

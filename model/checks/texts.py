@@ -8,11 +8,11 @@ from typing import Any
 
 from onnx_workbench.model.checks.problem import Problem, error
 
-_BYTES = re.compile("[\udc80-\udcff]")  # what bytes that are no UTF-8 are read as
+_BYTES = re.compile("[\udc80-\udcff]")  # surrogates that represent bytes of invalid UTF-8
 
 
 def check_texts(place: Any, of: str, texts: Iterable[tuple[str, str]]) -> Iterator[Problem]:
-    """Report texts of an object, each with what it is, that the file does not have in UTF-8. `of` names the object."""
+    """Report texts that are not UTF-8 in the file, given as (description, text). `of` names the object."""
     for what, text in texts:
         wrong = None if text.isascii() else _BYTES.search(text)
         if wrong is not None:

@@ -42,7 +42,7 @@ def check_type(value: Value) -> Iterator[Problem]:
         sizes = (("size", dim) for dim in declared.shape.dims if isinstance(dim, str))
         yield from check_texts(value, f"the type of {value.name}", sizes)
     if isinstance(declared, TensorType) and type(declared.element_type) is ElementType and declared.element_type:
-        return  # the usual case
+        return  # the common case
     reason = "" if declared is None else _reason(declared)
     if reason:
         yield error("value-type", f"{value.name} is declared {declared}", value, reason)

@@ -26,11 +26,11 @@ _MOST_SHOWN = 16  # elements of a list attribute in a text
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One difference. `old` and `new` are the objects it concerns; one of them is None if it exists on one side only.
+    """One difference. `old` and `new` are the objects concerned; one of them is None if it exists on one side only.
 
     `aspect` is the part that differs: empty for the whole object, ``attribute axis``, ``input 1``, ``type``,
-    ``values``, ``metadata key`` …; `before` and `after` describe it as text. `numbers` measure how far constants are
-    apart.
+    ``values``, ``metadata key`` …; `before` and `after` describe it as text. `numbers` measure the distance of
+    constants.
     """
 
     kind: Kind
@@ -68,8 +68,8 @@ class Comparison:
 def compare(old: Model, new: Model, progress: Progress = SILENT, *, weights: bool = True) -> Comparison:
     """Return all differences between `old` and `new`; empty for equal models, whatever files they came from.
 
-    `weights` False compares constants by type and shape alone. Any thread, while the models do not change. Linear in
-    nodes and edges; reads constants unless they are the same range of the same file.
+    Without `weights` constants are compared by type and shape only. Any thread, while the models do not change. Linear
+    in nodes and edges; reads constants unless they are the same range of the same file.
     """
     return _Work(old, new, progress, weights=weights).run()
 
@@ -217,7 +217,7 @@ class _Work:
             self._add("changed", "graph", old, new, "quantization annotations", *names)
 
     def _plain_name(self, old: Graph, new: Graph) -> None:
-        if old.name != new.name and not isinstance(new.owner, Function):  # whose name it is
+        if old.name != new.name and not isinstance(new.owner, Function):  # it has the function's name
             self._add("renamed", "graph", old, new, "name", old.name, new.name)
 
     def _annotation(self, annotation: QuantizationAnnotation, *, translate: bool) -> Hashable:

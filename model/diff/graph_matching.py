@@ -1,6 +1,6 @@
 """Match nodes and values of two graphs: by names, then by operator, attributes and edges.
 
-Two strategies are tried: names first, and structure first, which is right where an exporter renumbered its names. The
+Two strategies are tried: names first, and structure first, which succeeds where an exporter renumbered its names. The
 one that leaves fewer differences wins. Cost: nodes + edges, times a small constant.
 """
 
@@ -178,7 +178,7 @@ class _Attempt:
     def _all_nodes_paired(self) -> bool:
         return all(n in self.found.new_of for n in self.old.nodes) and len(self.old.nodes) == len(self.new.nodes)
 
-    # -- beginnings ----------------------------------------------------------------------------------------------
+    # -- initial matches -----------------------------------------------------------------------------------------
 
     def _pair_interface(self) -> None:
         """Match inputs by name, then the rest by position."""
@@ -227,7 +227,7 @@ class _Attempt:
         for old, new in list(_by_keys(*free, ours.__getitem__, theirs.__getitem__)):
             self._pair_nodes(old, new)
 
-    # -- spreading along wires -----------------------------------------------------------------------------------
+    # -- propagation along edges ---------------------------------------------------------------------------------
 
     def _pair_nodes(self, old: Node, new: Node) -> None:
         if self.found.pair(old, new):
@@ -325,7 +325,7 @@ class _Attempt:
                 users[index, side.labels[user]].append(user)
         return users
 
-    # -- what is left --------------------------------------------------------------------------------------------
+    # -- remaining nodes and values ------------------------------------------------------------------------------
 
     def _pair_leftovers(self) -> None:
         """Match remaining nodes of one operator by common edges or name; then those of other operators at the same

@@ -24,7 +24,7 @@ _PIECE = 1 << 20  # elements read at a time
 
 @dataclass(frozen=True, slots=True)
 class TensorDifference:
-    """Distance of two constants of one shape. `cosine` is nan if one is all zeros; `unequal` counts elements.
+    """Distance of two constants of one shape. `cosine` is NaN if one is all zeros; `unequal` counts elements.
 
     `problem` is the reason why there are no numbers: another shape, or unavailable values.
     """

@@ -1,4 +1,4 @@
-"""Union of two compared models: common objects once, objects of one side beside them.
+"""Union of two compared models: common objects once, objects of only one side in addition.
 
 For display only. Node names and values may occur twice, a node with different inputs has the old ones as additional
 inputs, and a node whose operator changed has the old operator as an attribute.
@@ -33,7 +33,7 @@ Sides = tuple[Any, Any]
 class Union:
     """The union model, and the origin of its objects.
 
-    `sides` maps an object to the old and the new object that it stands for, None where a side has none; `of` is the
+    `sides` maps an object to the old and the new object that it represents, None where a side has none; `of` is the
     inverse. `added` and `removed` are edges, inputs and outputs that only one side has.
     """
 
@@ -87,7 +87,7 @@ class _Work:
         old_of, new_of = self._matching.old_of, self._matching.new_of
         return [(old_of.get(b), b) for b in theirs] + [(a, None) for a in ours if a not in new_of]
 
-    # -- what holds graphs ---------------------------------------------------------------------------------------
+    # -- owners of graphs ----------------------------------------------------------------------------------------
 
     def _graph(self, old: Graph | None, new: Graph | None) -> Graph:
         """Return the graph of a pair; it is filled later."""
@@ -135,7 +135,7 @@ class _Work:
             self.result.removed += [v for v in made.inputs if self.result.sides[v][1] is None] + _beyond(after, before)
 
     def _leaves(self, old: Sequence[Value] | None, new: Sequence[Value] | None) -> tuple[Value, ...]:
-        """Add inputs or initializers of both; an object that the new side has elsewhere is placed as there."""
+        """Add inputs or initializers of both; an object of another kind on the new side is added as that kind."""
         of, sides = self.result.of, self.result.sides
         return (*(of[v] for v in new or ()), *(of[v] for v in old or () if sides[of[v]][1] is None))
 
@@ -242,7 +242,7 @@ class _Work:
         return "" if is_same else ".".join(filter(None, (old.domain, old.op_type)))
 
     def _partners(self, body: Graph, new: Node | None) -> tuple[Graph | None, Graph | None]:
-        """Return the old and the new subgraph of a shown one."""
+        """Return the old and the new subgraph of one in the union."""
         if new is None:
             return body, None
         partner = self._matching.old_of.get(body)

@@ -30,7 +30,7 @@ Side = Literal["old", "new"]
 
 
 def apply_difference(edit: Transaction, comparison: Comparison, difference: Difference, into: Side) -> None:
-    """Make one side like the other in this one respect; `edit` must be of the model of side `into`.
+    """Copy one difference into a side; `edit` must be of the model of side `into`.
 
     ModelError names the difference that must be applied first. Cost: as the edit it makes.
     """
@@ -83,7 +83,7 @@ class _TakeOver:
         old, new = difference.old, difference.new
         return (old, new) if self._into == "old" else (new, old)
 
-    # -- who is who ----------------------------------------------------------------------------------------------
+    # -- counterparts --------------------------------------------------------------------------------------------
 
     def _here(self, item: Any) -> Any:
         """Return the counterpart of an object of the other side; None if there is none."""

@@ -32,7 +32,7 @@ _WRITTEN = re.compile(r"\s*[^\s=:][^=]*?(=\s*\S|:\s*[a-z])")
 _TYPED = re.compile(r"\s*([a-z]\w*\s*(?:\[[^\]=]*\])?)\s*=(.*)", re.DOTALL)
 
 _LITERAL = re.compile(r"\s*(\[|[-−]?\.?[0-9])")
-_POINT = re.compile(r"(?<=[0-9])\.(?![0-9])")  # "1." is no number of JSON
+_POINT = re.compile(r"(?<=[0-9])\.(?![0-9])")  # "1." is not a JSON number
 
 _KINDS = {
     AttributeKind.INT: ElementType.INT64,

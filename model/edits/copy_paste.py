@@ -1,4 +1,4 @@
-"""Copy and paste of nodes, and merging another model in. `extract` makes models out of parts."""
+"""Copy and paste of nodes, and merging of another model. `extract` makes models out of parts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Fragment:
-    """Nodes on the clipboard, as a graph whose inputs are the values that came from outside.
+    """Nodes on the clipboard, as a graph whose inputs are the values captured from outside.
 
     `along` are Constant nodes that were copied with them although not selected, like initializers.
     """
@@ -415,7 +415,7 @@ def _feed(edit: Transaction, graph: Graph, name: str, value: Value | None, outpu
     for node in users:
         ensure_order(edit, value, node)
     edit.do(SetGraphInputs(graph, tuple(v for v in graph.inputs if v is not old)))
-    if output == name:  # which was taken while the input had it
+    if output == name:  # the name was taken while the input had it
         rename_value(edit, value, name)
     return value
 

@@ -40,8 +40,8 @@ def is_shapeless(declared: Type | None) -> bool:
 def declarable(found: Type, declared: Type | None, names: Collection[str]) -> Type:
     """Return the declarable part of an inferred type: numbers and `names` of the model; other sizes stay open.
 
-    Formulas and made-up names are left out: other programs would read each as an independent symbol, as would this one
-    when a symbol is replaced by a number. The declaration stays where the inferred type says no more.
+    Formulas and generated names are left out: other programs would read each as an independent symbol, as would this
+    one when a symbol is replaced by a number. The existing declaration stays if the inferred type adds nothing.
     """
     written = with_sizes(found, lambda size: size if not isinstance(size, str) or size in names else None)
     if not isinstance(written, TensorType) or not isinstance(declared, TensorType) or declared.shape is None:
@@ -68,10 +68,10 @@ def declare(edit: Transaction, value: Value, found: Type) -> None:
 def declare_all(
     edit: Transaction, inferred: InferredTypes, among: Collection[Node] | None = None, progress: Progress = SILENT
 ) -> int:
-    """Write inferred types into the model where they say more or otherwise; returns how many values changed.
+    """Declare inferred types where they add to or differ from the declared ones; return the number of changed values.
 
-    Sizes are written as numbers and as names that the model has; see `declarable`. With `among` types of what these
-    nodes make are written, and no others.
+    Sizes are written as numbers and as symbols that the model has; see `declarable`. `among` restricts this to values
+    that these nodes produce.
     """
     from onnx_workbench.model.analysis.node_subset import is_made
 

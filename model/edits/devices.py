@@ -66,7 +66,7 @@ def put_sharding(
 ) -> None:
     """Replace, add (`place` past the end) or (None) remove the sharding of one value in a node's configuration.
 
-    ModelError for a value that the node neither takes nor gives, a duplicate, devices outside the configuration, and
+    ModelError for a value that is no input or output of the node, a duplicate, devices outside the configuration, and
     axes outside the value's rank; `type_of` may know inferred types.
     """
     configuration = node.device_configurations[index]

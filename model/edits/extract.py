@@ -157,7 +157,7 @@ def cut_out(
 def require_types(part: Model, cut: Extraction) -> None:
     """Check that inputs and outputs of an extracted model have types and shapes, as those of a model must.
 
-    What the model it comes from lacks as well is left as it is. ModelError names the others.
+    Those that the original model lacks too are ignored. ModelError names the others.
     """
     known = (*cut.graph.inputs, *cut.graph.outputs) if cut.graph.parent is None else ()
     ends = zip((*part.graph.inputs, *part.graph.outputs), (*cut.inputs, *cut.outputs), strict=False)

@@ -86,9 +86,7 @@ def in_graph_order(nodes: Collection[Node]) -> tuple[Graph, list[Node]]:
 
 
 def refuse_detour(nodes: Collection[Node]) -> None:
-    """Raise ModelError for a node set that is not convex: a path leaves it and comes back, so it cannot become one
-    node.
-    """
+    """Raise ModelError if the nodes are not convex: if a path leaves and re-enters the set, they cannot become one."""
     inside = set(nodes)
     between = (nodes_upstream(inside) & nodes_downstream(inside)) - inside
     graph = next(iter(inside)).graph
@@ -356,7 +354,7 @@ def replace_by_body(edit: Transaction, graph: Graph, call: Node, function: Funct
     """Replace a node by the nodes of an equivalent function; the caller reconciles the opset imports."""
     outputs = call.outputs
     before = call.next
-    # An output that nothing uses is in no graph once the call has gone, though its name stays taken.
+    # An unused output belongs to no graph once the call is removed, though its name stays taken.
     names = FreshNames()
     names.reserve(graph, (value.name for value in outputs if value is not None))
     edit.do(RemoveNode(call))
@@ -380,7 +378,7 @@ def replace_by_body(edit: Transaction, graph: Graph, call: Node, function: Funct
     )
     for value in function.body.values():
         if value not in values and not value.is_defined:
-            cloner.value(value)  # an undefined name stays one, of its own
+            cloner.value(value)  # an undefined name becomes a new undefined value
     copies = cloner.nodes(function.body.nodes)
     if passed_through:
         import_operators(edit, graph)
@@ -444,7 +442,7 @@ def inline_all(edit: Transaction, progress: Progress = SILENT) -> int:
     return inlined.total()
 
 
-_MOST_INLINED, _MOST_MADE = 100_000, 2_000_000  # calls, and nodes that come of them
+_MOST_INLINED, _MOST_MADE = 100_000, 2_000_000  # calls, and nodes that inlining creates
 
 
 def _inline(edit: Transaction, calls: Iterable[Node], progress: Progress) -> Counter[Operator]:
@@ -467,9 +465,13 @@ def _inline(edit: Transaction, calls: Iterable[Node], progress: Progress) -> Cou
 
 
 def _inlined_sizes(model: Model) -> dict[Operator, tuple[int, int]]:
-    """Calls that inlining one of a function takes, with those inside, and nodes it makes. ModelError for recursion."""
+    """Return, for each function, the number of calls and of new nodes when one call of it is inlined, nested ones
+    included.
+
+    ModelError for recursion.
+    """
     nodes = {f.key: Counter(n.operator for g in f.body.walk() for n in g.nodes) for f in model.functions}
-    waiting = {key: len(found.keys() & nodes.keys()) for key, found in nodes.items()}  # for sizes of so many functions
+    waiting = {key: len(found.keys() & nodes.keys()) for key, found in nodes.items()}  # callees of unknown size
     callers: dict[Operator, list[Operator]] = {key: [] for key in nodes}
     for key, found in nodes.items():
         for callee in found.keys() & nodes.keys():

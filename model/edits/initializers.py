@@ -42,7 +42,7 @@ def add_initializer(edit: Transaction, graph: Graph, tensor: Tensor, name: str =
 def put_constant(edit: Transaction, graph: Graph, value: Value, tensor: Tensor | SparseTensor) -> None:
     """Make a new value of a graph constant: an initializer, or in a function, which has none, a Constant node.
 
-    Before IR version 4, where initializers had to be inputs, it becomes one too.
+    Before IR version 4, where initializers had to be inputs, it becomes an input too.
     """
     if isinstance(graph.owner, Function):
         edit.do(InsertNode(graph, _constant_node(graph, value, tensor), graph.nodes.first))
@@ -131,9 +131,9 @@ def _report(old: NDArray[Any], new: NDArray[Any], kind: ElementType) -> Rounding
     finite = np.isfinite(error)
     overflowed = int(np.count_nonzero(np.isfinite(before) & ~np.isfinite(after)))
     if kind is ElementType.BOOL:
-        ends = np.zeros_like(same)  # which takes every number
+        ends = np.zeros_like(same)  # every number converts to bool
     elif kind.is_int:
-        ends = finite & (error >= 1)  # the truncated part is less
+        ends = finite & (error >= 1)  # smaller errors are truncated fractions
     else:
         ends = np.isfinite(after) & (np.abs(before) > 1) & (np.abs(after) < np.abs(before) / 2)
     return RoundingReport(

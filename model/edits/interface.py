@@ -58,7 +58,7 @@ def remove_inputs(edit: Transaction, graph: Graph, values: Sequence[Value], prog
         _set_inputs(edit, graph, tuple(v for v in graph.inputs if v not in leaving))
     for value in progress.paced(values, of=len(values)):
         if value.initializer is not None and value.type == value.initializer.type:
-            edit.do(SetField(value, "type", None))  # an input must declare its type; a constant has its own
+            edit.do(SetField(value, "type", None))  # only an input must declare its type
 
 
 def remove_unused_inputs(edit: Transaction, graph: Graph, progress: Progress = SILENT) -> int:
@@ -226,9 +226,9 @@ def set_batch(edit: Transaction, graph: Graph, batch: Dimension) -> int:
 
 
 def substitute_dimensions(edit: Transaction, graph: Graph, values: Mapping[str, Dimension]) -> int:
-    """Substitute symbols in all declared shapes of the graph and its subgraphs; returns the number of changed values.
+    """Substitute symbols in all declared shapes of the graph and its subgraphs; return the number of changed values.
 
-    `UNNAMED` is no symbol, and stays.
+    `UNNAMED` is not a symbol and stays.
     """
     changed: dict[Value, Type | None] = {}
     for level in graph.walk():

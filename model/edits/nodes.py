@@ -31,7 +31,7 @@ from onnx_workbench.model.ir.types import TensorType
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.schemas.defaults import schema_of
 
-#: The version of ai.onnx that a model gets which imports none: recent programs and those of years ago read it.
+#: The version of ai.onnx imported by a model that imports none: supported by current programs and those of years ago.
 _WIDELY_READ = 13
 
 
@@ -138,8 +138,8 @@ def is_constant(value: Value) -> bool:
 def delete_and_bridge(edit: Transaction, nodes: Collection[Node]) -> None:
     """Remove nodes, connecting the first data input of each to the users of its first output.
 
-    Where a body would return a value of a graph around it then, which ONNX Runtime refuses, the node becomes Identity.
-    ModelError where another output of one is used afterwards.
+    Where a body would then return an outer value, which ONNX Runtime refuses, the node becomes Identity instead.
+    ModelError if another output of a node is still used.
     """
     for node in nodes:
         source = bridge_source(node)
@@ -174,8 +174,7 @@ def bridge(edit: Transaction, node: Node, source: Value) -> None:
 def bridge_source(node: Node) -> Value | None:
     """Return the input that replaces the output of a removed node: the first non-constant one of the same type.
 
-    None where there is none, and of operators with bodies where none is by the operator's schema: an If's condition is
-    no data.
+    None if there is none. For an operator with bodies the schema must relate the types: an If's condition is no data.
     """
     schema = schema_of(node) if node.bodies else None
     formal = None if schema is None else schema.output(0)
@@ -218,7 +217,7 @@ def replace_uses(edit: Transaction, old: Value, new: Value) -> None:
 
 
 def duplicate(edit: Transaction, nodes: Collection[Node]) -> list[Node]:
-    """Copy nodes beside themselves: same outer inputs, new outputs, same connections among each other."""
+    """Duplicate nodes behind the last one: same outer inputs, new outputs, same connections among each other."""
     if not nodes:
         return []
     graph = next(iter(nodes)).graph
@@ -284,7 +283,7 @@ def _fit_outputs(edit: Transaction, node: Node, schema: schemas.Schema) -> None:
 def output_limits(model: Model, node: Node) -> tuple[int, int]:
     """Return the least and the largest number of outputs of a node by its operator, function or bodies."""
     function = model.function(*node.operator)
-    if node.bodies or function is not None:  # they decide it
+    if node.bodies or function is not None:  # its bodies decide it
         count = len(node.outputs) if function is None else len(function.body.outputs)
         return (count if node.bodies else 0), count
     schema = schema_of(node)
@@ -404,7 +403,7 @@ def sort_nodes(edit: Transaction, graph: Graph, progress: Progress = SILENT) -> 
         here = inner.nodes.first
         for node in progress.paced(order, of=len(order)):
             if here is not None and here is not node and here.next is node:
-                here = node  # the one that stood here comes later
+                here = node  # the node formerly at this position comes later
             if node is here:
                 here = node.next
             else:

@@ -89,7 +89,7 @@ def rename_metadata(edit: Transaction, target: Model | Graph | Function | Node |
 
 
 def _require_place(target: object) -> None:
-    """Raise ModelError for what no file can store: a function body is a list of nodes, not a GraphProto."""
+    """Raise ModelError for metadata of a function body, which no file can store as it is not a GraphProto."""
     if isinstance(target, Graph) and isinstance(target.owner, Function):
         raise ModelError(
             "The body of a function has no properties",

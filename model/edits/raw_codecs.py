@@ -1,4 +1,4 @@
-"""Copies of messages to be edited by their descriptors, and how entries are written to such copies and read from them.
+"""Copies of messages that can be edited by field descriptors, and conversion of entries to such copies and back.
 
 For `raw_entries`: attributes, types, tensors, pairs, imports, devices and annotations.
 """
@@ -162,9 +162,9 @@ def spliced(items: Sequence[Any], index: int, item: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """How an entry is written to a message that can be edited, and read from it.
+    """Conversion of an entry to an editable message, and back.
 
-    `key` is a field it must have. `can_set` and `can_remove` tell of which fields in an entry that can be done.
+    `key` is a field it must have. `can_set` and `can_remove` return whether a field of an entry can be set or removed.
     """
 
     open: Callable[[Any], Editable]

@@ -1,7 +1,7 @@
-"""How model objects hold the fields of their messages, for `raw_fields`: one table of fields for each kind of object.
+"""Storage of message fields in model objects, for `raw_fields`: one table of fields for each kind of object.
 
-A field holds entries: texts or numbers, or parts that are messages of their own. Of those a copy of the message is
-edited by its descriptor, read again, and put back by the edit that other editors use, with its checks.
+A field holds entries: texts, numbers, or messages. To edit a message, a copy of it is changed by its descriptors,
+decoded, and stored by the same edit, with the same checks, that other editors use.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ MESSAGES: Mapping[type, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of an object's message. What its functions refuse is a ModelError.
+    """A field of an object's message. Its functions raise ModelError for values they refuse.
 
-    items    its entries in the object; of a singular field one, or none where it is unset
+    items    its entries in the object; of a singular field one, or none if unset
     add      append an entry to a repeated field, or set a singular one
     change   replace the entry at an index; None where entries are objects of the model
-    remove   remove the entry at an index; None where the message needs it
+    remove   remove the entry at an index; None for required fields
     codec    for entries that are edited as messages
-    prompt   asks for the text that `new` makes an entry of; "" where it takes none
+    prompt   prompt for the text from which `new` creates an entry; "" if it takes none
     """
 
     items: Callable[[Any], Sequence[Any]]
@@ -183,7 +183,7 @@ def _bindings(field: str) -> Field:
         edit.do(SetField(training, field, spliced(getattr(training, field), index, None)))
 
     stored = _list(lambda training: getattr(training, field), store, PAIR_CODEC, "initializer = output", parse_pair)
-    return replace(stored, remove=remove)  # also where others are wrong
+    return replace(stored, remove=remove)  # works while other entries are invalid
 
 
 def _connect(edit: Transaction, node: Node, index: int, name: str) -> None:

@@ -1,6 +1,6 @@
 """Set, add and remove fields of the protobuf messages of a model by their path, for the raw view.
 
-What a path means is in `raw_paths`, how objects hold the fields of their messages in `raw_entries`.
+Paths are defined in `raw_paths`; `raw_entries` maps fields of messages to fields of objects.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class FieldPath:
 
     @property
     def stored(self) -> Field | None:
-        """The field of the object's message that the path leads to, if it is one that the object distinguishes."""
+        """The field of the object's message that the path leads to, if the object stores it as a separate entry."""
         is_tensor = isinstance(self.target, Value) and self.field.endswith("initializer")
         if len(self.rest) != 1 or is_tensor:
             return None
@@ -93,7 +93,7 @@ class FieldPath:
 
 
 def place_of(model: Model, path: Path) -> FieldPath | None:
-    """Resolve a path of the raw view; None for what the model does not distinguish."""
+    """Resolve a path of the raw view; None for fields that the model does not store separately."""
     plain = plain_path(path)
     if plain is None:
         return None

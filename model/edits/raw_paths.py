@@ -1,8 +1,8 @@
-"""Paths in the protobuf messages of a model: which object a path leads to, and which path leads to an object.
+"""Paths in the protobuf messages of a model, mapped to objects and back.
 
-A path is the fields from ModelProto down with their index among fields of the same name: ``(("graph", 0), ("node", 3),
-("op_type", 0))``. The numbers in a packed field and the bytes of data come in pages: ``(…, ("float_data", 0), ("page",
-2), ("element", 2017))``, ``(…, ("raw_data", 0), ("page", 0), ("bytes", 32))``.
+A path is the sequence of fields from ModelProto down, each with its index among fields of the same name: ``(("graph",
+0), ("node", 3), ("op_type", 0))``. The numbers in a packed field and the bytes of data are divided into pages: ``(…,
+("float_data", 0), ("page", 2), ("element", 2017))``, ``(…, ("raw_data", 0), ("page", 0), ("bytes", 32))``.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class RewriteObserver:
-    """Called after each change of a GraphRewriter, to keep facts about the graph up to date; this one does nothing."""
+    """Callbacks after each change of a GraphRewriter, to update facts about the graph; these do nothing."""
 
     def node_added(self, node: Node) -> None:
         """A node was inserted, with its subgraphs."""
@@ -47,10 +47,10 @@ class RewriteObserver:
 
 
 class GraphRewriter:
-    """Changes of the graphs of a model within one edit. Call `finish` when nothing more is removed.
+    """Changes of the graphs of a model within one edit. Call `finish` after the last removal.
 
-    New names are free ones. Where an array stands for an input it becomes a constant. What loses its last use is
-    removed, unless it is protected or assigned to devices.
+    New names are free ones. An array given as an input becomes a constant. Objects that lose their last use are
+    removed, unless they are protected or assigned to devices.
     """
 
     def __init__(
@@ -135,9 +135,9 @@ class GraphRewriter:
         self.collect([node])
 
     def cast(self, value: Value, element_type: ElementType, graph: Graph) -> Value:
-        """Return a value in another element type: that of a new Cast behind its producer.
+        """Return a value cast to another element type, by a new Cast behind its producer.
 
-        `graph` is where a value without a producer is cast that no graph defines.
+        `graph` gets the Cast if the value belongs to no graph.
         """
         home = value.graph if value.graph is not None else graph
         title = f"{value.name}_{element_type.text}"
@@ -190,7 +190,7 @@ class GraphRewriter:
         for value, tensor in zip(outputs, tensors, strict=False):
             if value is None or tensor is None or not value.uses:
                 continue
-            if value.is_output:  # a graph returns no initializer
+            if value.is_output:  # a graph cannot return an initializer
                 self._add_constant_node(graph, value, tensor, node.name or "Constant", following)
             else:
                 self.put_constant(graph, value, tensor, following)

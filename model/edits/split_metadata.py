@@ -1,7 +1,7 @@
 """Metadata of a part split from a model, so that merging the parts restores the original order and types.
 
-Neither the order of nodes, inputs and outputs across parts nor which types only the split declared can be derived from
-the parts. Each part stores it in one metadata entry, which merging removes once everything is back.
+The parts do not determine the order of nodes, inputs and outputs across parts, nor which types only the split declared.
+Each part stores this in one metadata entry, which merging removes once everything is restored.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SplitOrigin:
     # position of the first node of each run of neighbours, and the name of its output
     runs: tuple[tuple[int, str], ...]
     functions: tuple[str, ...] = ()  # labels of all functions, in order
-    apart: str = ""  # what no part contains: see `split_remainder`
+    apart: str = ""  # content in no part: see `split_remainder`
     shapeless: tuple[str, ...] = ()  # values declared without a shape in the original, where a part needs one
 
     def is_that_of(self, other: SplitOrigin | None) -> bool:
@@ -125,7 +125,8 @@ def part_metadata(
 
 
 def lost_by_split(model: Model, parts: Sequence[Model]) -> list[str]:
-    """Return what of a model is lost by splitting it: in no part, and too large or unreadable for the metadata.
+    """Return the content of a model that is lost by splitting it: in no part, and too large or unreadable for the
+    metadata.
 
     Names, "training graphs" first; empty for parts of subgraphs and functions.
     """

@@ -1,8 +1,8 @@
 """Elementwise arithmetic on tensors from a typed expression: ``x*0.5``, ``clip(x, 0, 1)``, ``where(x < 0, 0, x)``.
 
 The text is parsed with Python's parser and its AST interpreted; only the functions and operators listed here are
-accepted, and nothing is evaluated as code. Numbers become numpy scalars at once, so that no power of integer constants
-explodes.
+accepted, and nothing is evaluated as code. Numbers become numpy scalars at once, so that powers of integer constants
+cannot exhaust memory.
 """
 
 from __future__ import annotations

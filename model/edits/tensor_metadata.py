@@ -12,7 +12,7 @@ from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.ir.graph import Value
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 
-#: Which of the two tensors of a sparse one (values, indices); a dense one is its values.
+#: The part of a sparse tensor (values, indices) to edit; a dense tensor is its values.
 Part = Literal["values", "indices"]
 
 

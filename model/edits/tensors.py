@@ -154,8 +154,8 @@ def read_block(text: str, room: int | None = None, *, cells: bool = False) -> li
     """Parse a block of numbers in spreadsheet clipboard format: separated by tabs, else semicolons, commas or blanks.
 
     1,500.25 stays one cell, which is then refused, rather than becoming 1 and 500.25. Between tabs or semicolons 0,5 is
-    a half if all numbers are written so; 1,500 alone is ambiguous and refused. The same holds in a single column: where
-    `room` has one column only, or only some lines have a comma. `cells` is True for text known to come from a
+    a half if all numbers are written so; 1,500 alone is ambiguous and refused. The same rules apply to a single column:
+    if `room` has only one column, or only some lines have a comma. `cells` is True for text that came from a
     spreadsheet, which separates by tabs only.
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n").split("\n")
@@ -265,7 +265,7 @@ def _changed(tensor: Tensor, change: Callable[[NDArray[Any]], object]) -> ArrayT
 
 
 def remade(tensor: Tensor, array: NDArray[Any], kind: ElementType | None = None, *, source: Any = None) -> ArrayTensor:
-    """Return a tensor of other values with the same name and texts, stored externally if it was before."""
+    """Return a tensor of other values with the same name and texts, stored externally if the old one was."""
     return ArrayTensor(
         array,
         kind_of(tensor) if kind is None else kind,
@@ -280,7 +280,7 @@ def remade(tensor: Tensor, array: NDArray[Any], kind: ElementType | None = None,
 
 
 def reshape(tensor: Tensor, shape: tuple[int, ...]) -> ArrayTensor:
-    """The same elements in another shape; one dimension may be -1."""
+    """Return the same elements in another shape; one dimension may be -1."""
     if sum(d == -1 for d in shape) > 1 or any(d < -1 for d in shape):
         raise ModelError("Not a shape", "Dimensions are 0 or more; one may be -1 for what is left.")
     known = prod(d for d in shape if d != -1)

@@ -1,7 +1,7 @@
 """Add, change and remove protobuf fields that onnx.proto does not define, by their path in the message.
 
-The protobuf runtime keeps such fields as they are, so a change is kept beside the object whose message they are in, as
-`model.graph.UnknownChange`, and made when the model is written.
+The protobuf runtime preserves such fields unchanged, so a change is stored with the object whose message they are in,
+as `UnknownChange`, and applied when the model is written.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Arrays of a weight file for the initializers of a model: matched by name, then compared by shape and type."""
+"""Match initializers of a model with arrays of a weight file: by name, then by shape and type."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from onnx_workbench.model.ir.types import ElementType
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: How an initializer and an array of its name go together: `fits` as it is, `transposed` with the two axes swapped.
+#: Compatibility of an array with its initializer; `transposed`: it fits with its two axes swapped.
 Fit = Literal["fits", "transposed", "other shape", "other type", "unreadable"]
 
-#: What training frameworks put before the names of a model's parameters.
+#: Prefixes that training frameworks add to the names of a model's parameters.
 _PREFIXES: Final = ("module.", "_orig_mod.", "model.", "base_model.", "transformer.")
 
 
@@ -40,7 +40,7 @@ class WeightMatch:
 
 @dataclass(frozen=True, slots=True)
 class WeightMatches:
-    """What a model and a weight file have in common; `missing` initializers and `unused` arrays have no partner."""
+    """Result of matching a model with a weight file; `missing` initializers and `unused` arrays have no match."""
 
     matches: Sequence[WeightMatch]
     missing: Sequence[Value]
@@ -48,9 +48,9 @@ class WeightMatches:
 
 
 def match_weights(model: Model, arrays: Mapping[str, StoredArray]) -> WeightMatches:
-    """Match the initializers of all graphs with arrays of their names, else of their names without usual prefixes.
+    """Match the initializers of all graphs with arrays of the same name, else of the same name without usual prefixes.
 
-    A shorter name counts only where it is unique on both sides. Reads no values.
+    A shorter name is used only if it is unique on both sides. Reads no values.
     """
     values = [value for graph in model.graphs() for value in graph.initializers]
     found: dict[Value, StoredArray] = {v: arrays[v.name] for v in values if v.name in arrays}
