@@ -1,4 +1,4 @@
-"""Groups for graphs without name scopes: repeated blocks, and inside large blocks the blocks these repeat.
+"""Groups for graphs without name scopes: repeated blocks, and inside large blocks the blocks they repeat.
 
 The result is stored by node, so that groups are stable while the graph is edited.
 """
@@ -27,10 +27,10 @@ _Kind = tuple[tuple[Node, ...], ...]  # all occurrences of one block
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Block names around each node when blocks were searched, outermost first.
+    """Block names around each node at the time of the search, outermost first.
 
-    `outermost` counts the boxes while all blocks are collapsed, `drawn` those while all are open: nodes but Constants
-    and folded ones.
+    `outermost` is the number of boxes with all blocks collapsed, `drawn` with all blocks open; Constants and folded
+    nodes are not counted.
     """
 
     paths: dict[Node, Path]

@@ -1,4 +1,4 @@
-"""Graphs, nodes and values by the names that users give; what is missing is reported with similar names."""
+"""Lookup of graphs, nodes and values by names from the user; errors list similar names."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ _MOST_LISTED = 20  # names in a message
 
 
 def graph_named(model: Model, name: str) -> Graph:
-    """The main graph for "", else the first graph that is called so.
+    """Return the main graph for "", else the first graph of this name.
 
-    A graph goes by its own name, that of its function (``domain::name`` or ``name``), that of the attribute that holds
-    it (``then_branch``), or, of a training graph, ``initialization`` or ``algorithm``. ModelError lists what there is.
+    A graph is found by its own name, by that of its function (``domain::name`` or ``name``), by that of the attribute
+    that holds it (``then_branch``), or, for a training graph, by ``initialization`` or ``algorithm``. ModelError lists
+    the graphs.
     """
     if not name:
         return model.graph
@@ -31,7 +32,7 @@ def graph_named(model: Model, name: str) -> Graph:
 
 
 def _names_of(graph: Graph) -> list[str]:
-    """What a graph goes by; the last one tells most."""
+    """Return the names by which a graph is found, the most specific one last."""
     owner = graph.owner
     match owner:
         case Function():
@@ -46,12 +47,12 @@ def _names_of(graph: Graph) -> list[str]:
 
 
 def nodes_named(nodes: Iterable[Node], names: Sequence[str]) -> list[Node]:
-    """Those of the nodes that have these names; ModelError with names like one that is missing."""
+    """Return the nodes of these names among `nodes`; ModelError with similar names for a missing one."""
     return named_in({node.name: node for node in nodes if node.name}, names, "node")
 
 
 def all_nodes_named(models: Iterable[Model], names: Sequence[str]) -> list[Node]:
-    """All nodes of these names in whatever graph of the models; ModelError for a name that no node has."""
+    """Return all nodes of these names in any graph of the models; ModelError for a name that no node has."""
     nodes = [node for model in models for graph in model.graphs() for node in graph.nodes]
     nodes_named(nodes, names)
     wanted = set(names)
@@ -59,9 +60,9 @@ def all_nodes_named(models: Iterable[Model], names: Sequence[str]) -> list[Node]
 
 
 def node_or_value_named(model: Model, name: str) -> Node | Value:
-    """The first node of a name in any graph of a model, else the node that computes a value of that name, or the value.
+    """Return the first node of a name in any graph, else the producer of the value of that name, or the value itself.
 
-    ModelError with names like it when there is neither.
+    ModelError with similar names when there is neither.
     """
     nodes = {node.name: node for graph in model.graphs() for node in reversed(graph.nodes) if node.name}
     if name in nodes:
@@ -74,12 +75,12 @@ def node_or_value_named(model: Model, name: str) -> Node | Value:
 
 
 def values_named(graph: Graph, names: Sequence[str]) -> list[Value]:
-    """The values of a graph that have these names; ModelError with names like one that is missing."""
+    """Return the values of a graph of these names; ModelError with similar names for a missing one."""
     return named_in({value.name: value for value in graph.values()}, names, "value")
 
 
 def named_in(known: Mapping[str, Named], names: Sequence[str], word: str) -> list[Named]:
-    """The objects of these names; ModelError with names like one that is missing. `word` is what they are."""
+    """Return the objects of these names; ModelError with similar names for a missing one. `word` is their kind."""
     missing = [name for name in names if name not in known]
     if missing:
         import difflib

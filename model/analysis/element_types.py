@@ -18,9 +18,9 @@ _LOOP_INPUTS = (ElementType.INT64, ElementType.BOOL)
 
 
 def element_type_of(value: Value) -> ElementType | None:
-    """Return the element type of a tensor: declared, fixed by what makes it, or that of a value of the same type.
+    """Return the element type of a tensor: declared, fixed by its producer, or that of a value of the same type.
 
-    Looks at values that must be of the same type until one is known, at most a thousand.
+    Examines values that must have the same type until one is known, at most a thousand.
     """
     pending, seen = [value], {value}
     while pending and len(seen) < _MOST_VISITED:

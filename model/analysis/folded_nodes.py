@@ -16,7 +16,7 @@ from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.schemas import traits
 from onnx_workbench.model.schemas.traits import OperatorTraits
 
-#: What the nodes behind an input are for.
+#: Purpose of the nodes behind an input.
 Purpose = Literal["sizes", "weights"]
 
 _CHEAP = frozenset({"tensor", "constant", "quantization"})
@@ -26,7 +26,7 @@ _CHEAP = frozenset({"tensor", "constant", "quantization"})
 class FoldedNodes:
     """Nodes of one graph that only compute sizes or prepare constants.
 
-    `users` maps each to one node that is not among them and uses its results, directly or through others of them.
+    `users` maps each to one other node that uses its results, directly or through folded nodes.
     """
 
     users: Mapping[Node, Node]
@@ -60,7 +60,7 @@ class FoldedNodes:
         return value is not None and value.producer in self.users
 
 
-#: Of a graph of which nothing is folded.
+#: The result for a graph without folded nodes.
 NOTHING_FOLDED = FoldedNodes({})
 
 
@@ -82,7 +82,7 @@ def find_folded_nodes(graph: Graph, progress: Progress = SILENT) -> FoldedNodes:
 
 
 def may_fold(node: Node, folded: FoldedNodes) -> bool:
-    """Return whether a node may be among the folded ones, of which some are known: a test without a search."""
+    """Return whether a node may be folded, given some folded nodes: a test without a search."""
     if not _is_cheap(node):
         return False
     if all(
@@ -110,7 +110,7 @@ def _is_constant(value: Value, constant: Collection[Node]) -> bool:
 
 
 def _is_cheap(node: Node) -> bool:
-    """Return whether a node may be part of size arithmetic: deterministic, and not what a network is made of."""
+    """Return whether a node may be part of size arithmetic: deterministic and cheap."""
     if node.op_type == "Constant" or node.bodies:
         return False
     known = traits.of(node)
@@ -126,7 +126,7 @@ def _user_of(
     constant: Collection[Node],
     functions: Collection[tuple[str, str, str]],
 ) -> Node | None:
-    """Return the node that a node is folded into; None where any of its results is data that is computed with."""
+    """Return the node that a node is folded into; None where any of its results is used as data."""
     is_constant = node in constant
     found: Node | None = None
     for user, index in _uses(node):
@@ -135,10 +135,10 @@ def _user_of(
         known = traits.of(user)
         if user in users:
             if known.is_about_shapes and index not in known.sizes:
-                return None  # data, of which only the shape is used
+                return None  # data of which only the shape is used
             found = found or users[user]
         elif user.bodies or user.operator in functions:
-            return None  # may be open, and has no room for a tag then
+            return None  # may be collapsed or open, and has no room for a tag when open
         elif index in known.sizes or (is_constant and user not in constant):
             found = found or user
         else:

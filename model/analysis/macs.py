@@ -22,7 +22,7 @@ def multiply_adds(node: Node, shape_of: ShapeOf) -> AnySize | None:
     elif node.domain in ("", *_ARITHMETIC_FREE):
         rule = None if node.domain else _RULES.get(node.op_type)
     else:
-        return None  # nobody here knows what it does
+        return None  # unknown semantics
     if rule is None:
         return None if traits.of(node).work == "product" else 0
     return rule(node, shape_of)
@@ -75,7 +75,7 @@ def _product(node: Node, shape_of: ShapeOf) -> AnySize | None:
 
 
 def _plainer(one: AnySize | None, other: AnySize | None) -> AnySize | None:
-    """Return the simpler of two descriptions of one size: a number, a formula, or None."""
+    """Return the simpler of two expressions of one size: a number, a formula, or None."""
     return other if one is None or (isinstance(other, int) and not isinstance(one, int)) else one
 
 

@@ -1,7 +1,7 @@
-"""Groups of nodes by the scopes they were exported from, so that a transformer reads as its blocks.
+"""Groups of nodes by the scopes they were exported from, so that a transformer is shown as blocks.
 
-A scope comes from the metadata exporters write (``namespace``, ``pkg.torch.onnx.name_scopes``), else from slashes
-in the node's name, else from dots. Scopes of a single node, or of nothing but one other scope, are collapsed.
+A scope comes from the metadata that exporters write (``namespace``, ``pkg.torch.onnx.name_scopes``), else from slashes
+in the node's name, else from dots. Scopes of a single node, or of only one other scope, are collapsed.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def is_made(value: Value, nodes: Collection[Node]) -> bool:
 
 
 def is_used(value: Value, nodes: Collection[Node]) -> bool:
-    """Return whether one of the nodes takes a value."""
+    """Return whether one of the nodes uses a value."""
     return any(user in nodes for user, _ in value.uses)
 
 

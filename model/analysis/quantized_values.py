@@ -1,8 +1,9 @@
-"""Match the values of a float graph with those of a graph that static quantization made of it.
+"""Match the values of a float graph with those of a graph that static quantization produced from it.
 
-In a quantized graph the value named X is often not what replaces X: consumers read DequantizeLinear(QuantizeLinear(X)),
-and a Relu or Clip whose bounds are those of the quantized type is gone, with its producer under either name. Integer
-operators (QLinearConv, ...) leave only integers, which are dequantized by the scale that their consumers are given.
+In a quantized graph the value named X is often not the replacement of X: consumers read
+DequantizeLinear(QuantizeLinear(X)), and a Relu or Clip with the bounds of the quantized type is merged into its
+producer, under either name. Integer operators (QLinearConv, ...) produce only integers, which are dequantized with the
+scale that their consumers get.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ from dataclasses import dataclass
 
 from onnx_workbench.model.ir.graph import Graph, Node, Value
 
-#: Operators that pass integers on unchanged, with their scale.
+#: Operators that pass integers through unchanged, with their scale.
 _PASSING = {"Flatten", "Gather", "Identity", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
 _ACTIVATIONS = {"Relu", "Clip"}
-_SUFFIX = "_quantized"  # of ONNX Runtime's tools, for the integers of a value
+_SUFFIX = "_quantized"  # appended by ONNX Runtime's tools to the name of a value, for its integers
 
 
 @dataclass(frozen=True, slots=True)
 class Counterpart:
-    """A value that stands for one of another graph; integers are (value − zero_point) · scale."""
+    """A value that corresponds to one of another graph; integers mean (value − zero_point) · scale."""
 
     value: Value
     scale: Value | None = None
@@ -32,7 +33,7 @@ def is_quantized(graph: Graph) -> bool:
 
 
 def counterparts(precise: Graph, quantized: Graph) -> dict[Value, Counterpart]:
-    """Return what stands for each value of a float graph in a quantized one, by names and structure."""
+    """Return the counterpart of each value of a float graph in a quantized one, by names and structure."""
     theirs = {value.name: value for value in quantized.values() if value.is_defined}
     found: dict[Value, Counterpart] = {}
     for value in precise.values():
@@ -49,7 +50,7 @@ def counterparts(precise: Graph, quantized: Graph) -> dict[Value, Counterpart]:
             found[value] = replacement
             is_before_gone = before is not None and not _is_there(theirs, before.name)
             if raw is not None and before is not None and is_before_gone and _operator(raw) == _operator(before):
-                found[before] = Counterpart(raw)  # its operator is said to make the result of the activation
+                found[before] = Counterpart(raw)  # it lacks the activation: same operator as `before`
         elif raw is not None:
             found[value] = Counterpart(raw)
     return found
@@ -71,13 +72,13 @@ def _folded_activation(value: Value) -> Value | None:
 
 
 def _activated(value: Value) -> Value | None:
-    """Return what a value is the activation of."""
+    """Return the input of the activation that produces a value."""
     node = value.producer
     return node.inputs[0] if node is not None and node.op_type in _ACTIVATIONS and node.inputs else None
 
 
 def _replacement(values: dict[str, Value], name: str) -> Counterpart | None:
-    """Return what the users of the value of this name read instead of it, if anything."""
+    """Return the value that users read instead of the value of this name, if there is one."""
     raw = values.get(name)
     integers = values.get(name + _SUFFIX)
     for node, index in raw.uses if raw is not None else ():
@@ -93,7 +94,7 @@ def _replacement(values: dict[str, Value], name: str) -> Counterpart | None:
 
 
 def _parameters(integers: Value) -> tuple[Value | None, Value | None] | None:
-    """Return scale and zero point of integers, as the first operator that needs them is given them."""
+    """Return scale and zero point of integers, from the first operator that gets them."""
     pending, seen = [integers], {integers}
     while pending:
         for node, index in pending.pop().uses:

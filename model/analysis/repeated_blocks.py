@@ -1,7 +1,7 @@
 """Find repeated blocks of a graph: equal operators, attributes and edges, whatever the weights and names.
 
-Nodes with equal neighbourhood hashes are seeds. All of them grow at once, node by node, as long as every one can grow
-in the same way and none takes a node of another. The blocks that save most are kept.
+Nodes with equal neighbourhood hashes are seeds. All seeds grow simultaneously, node by node, as long as each can grow
+in the same way without taking a node of another. The blocks that save most are kept.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def _places(size: AnySize, around: tuple[int, int], reach: int, stride: int, *, 
     """Return the number of window positions; with `is_up` including a partial last one, unless it is all padding."""
     before, after = around
     if isinstance(size, int) and size + before + after < reach:
-        return None  # which runtimes round in their own ways
+        return None  # which runtimes round differently
     if is_up:
         return symbolic.rounded_up(size + (before + min(after - reach + stride, 0)), stride)
     steps = symbolic.dimension(size + (before + after - reach), stride)

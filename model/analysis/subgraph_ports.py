@@ -16,7 +16,7 @@ def argument(node: Node, graph: Graph, position: int) -> Value | None:
     first = traits.of(node).first_argument
     if first is None or position < first:
         return None
-    # Until version 9 a Scan had an input before those of its subgraph.
+    # Until version 9 a Scan had one more input, before those of its subgraph.
     older = node.op_type == "Scan" and len(node.inputs) > len(graph.inputs)
     return _at(node.inputs, position + older)
 

@@ -27,10 +27,10 @@ _FORMULA = re.compile(r"[*]| [-+] |(div|mod|max|min|floor)\(|^-")
 Monomial = tuple[str, ...]  # sorted symbols, repeated for powers; empty for the constant term
 
 _LONGEST_FORMULA = 120
-_MOST_TERMS, _MOST_FACTORS = 32, 32  # what grows beyond becomes a symbol
-_LONGEST_SYMBOL = 1000  # characters; operations on symbols double them
+_MOST_TERMS, _MOST_FACTORS = 32, 32  # beyond these a size becomes a symbol
+_LONGEST_SYMBOL = 1000  # maximum number of characters; operations on symbols double them
 _LARGEST_FACTOR = 1e30
-_LARGEST_DIMENSION = 1 << 24  # of a single axis: what is larger is not expected to be counted in 32 bits
+_LARGEST_DIMENSION = 1 << 24  # of a single axis: larger counts need not fit 32 bits
 _LARGEST_INT32 = (1 << 31) - 1
 _EXACT_DIVISOR = 1024  # factors with such divisors do not round sizes of any possible tensor
 
@@ -100,7 +100,7 @@ def _term_text(monomial: Monomial, factor: int) -> str:
 
 
 def symbol(name: str) -> Size:
-    """Return the size of a symbol; one of very much text gets a short name that is as unique."""
+    """Return the size of a symbol; a very long one gets a short unique name."""
     if len(name) > _LONGEST_SYMBOL:
         digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
         name = f"{'!' if name.startswith('!') else ''}long?{digest}"
@@ -362,7 +362,7 @@ def _made(terms: dict[Monomial, int]) -> AnySize:
 
 
 def is_too_long(size: AnySize) -> bool:
-    """Return whether a size has grown beyond what is followed, so that only a symbol stands for it."""
+    """Return whether a size exceeds the limit of terms, so that a symbol must replace it."""
     return isinstance(size, Size) and any(name.startswith(("!sum(", "!long?")) for name in size.symbols)
 
 

@@ -1,7 +1,7 @@
 """Known facts about values: element type, dimensions, and the contents of small integer tensors.
 
-Facts stay true while passes rewrite the graph, since rewriting changes how a value is computed and not what it is.
-Declared types of inner values are ignored: only what follows from inputs and constants counts.
+Facts stay valid while passes rewrite the graph, since rewriting changes how a value is computed, not its contents.
+Declared types of inner values are ignored: only conclusions from inputs and constants count.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class KnownValues:
         self._dims: dict[Value, Dims] = {}
         self.contents: dict[Value, NDArray[Any]] = {}  # object arrays of sizes and bools
         self.factors: dict[Value, tuple[float, ...]] = {}  # contents of floating-point numbers and small vectors
-        self.differences: set[AnySize] = set()  # such as T - 2: used as dimensions, so not negative, and taken as not 0
+        self.differences: set[AnySize] = set()  # such as T - 2: dimensions, so not negative; assumed not 0
         self._fresh = 0
 
     def start(self, graph: Graph, constants: Mapping[Value, Tensor], *, declared: bool) -> None:
@@ -56,7 +56,7 @@ class KnownValues:
                 self.seed(value, declared=declared)
 
     def seed(self, value: Value, *, declared: bool = False) -> None:
-        """Add what the type of a value says, where nothing is known of it; `declared`: its declared type."""
+        """Add facts from the type of a value, if nothing is known of it; `declared`: use its declared type."""
         kind = value.type if declared else self._types.get(value)
         if not isinstance(kind, TensorType):
             return
@@ -128,11 +128,11 @@ class KnownValues:
         self.contents[value] = array
 
     def unknown_size(self) -> AnySize:
-        """Return a new symbol for a dimension of which nothing is known."""
+        """Return a new symbol for an unknown dimension."""
         return symbol(self._unique("?"))
 
     def forget(self, values: Iterable[Value]) -> None:
-        """Drop all facts about values."""
+        """Remove all facts about values."""
         for value in values:
             for facts in (self._elements, self._dims, self.contents, self.factors):
                 facts.pop(value, None)
@@ -153,7 +153,7 @@ class KnownValues:
         if dims is not None:
             self._dims[value] = dims
 
-    # -- asking --------------------------------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------------------------
 
     def element_type(self, value: Value | None) -> ElementType | None:
         """Return the element type of a tensor, or None."""
@@ -203,7 +203,7 @@ class KnownValues:
 
 
 class ModelValues(KnownValues):
-    """Facts about the values of all graphs and functions of a model but those for training, from inferred `types`."""
+    """Facts about the values of all graphs and functions except training graphs, from inferred `types`."""
 
     def __init__(self, model: Model, types: Mapping[Value, Type], constants: Constants | None = None) -> None:
         main = {value: kind for value, kind in types.items() if value.graph and value.graph.root is model.graph}

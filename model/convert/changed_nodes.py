@@ -1,4 +1,4 @@
-"""Nodes whose meaning another number of an opset import changes."""
+"""Nodes whose meaning changes with the version of an opset import."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from onnx_workbench.model.schemas import AttributeSchema, Parameter, Schema
 
 
 def nodes_changed_by_opset(target: Model | Function, domain: str, version: int) -> list[Node]:
-    """Return the nodes that another version of an imported domain defines differently. Calls of functions are not.
+    """Return the nodes that another version of an imported domain defines differently, without calls of functions.
 
     A later version that only allows more types, inputs or attributes defines nothing differently.
     """

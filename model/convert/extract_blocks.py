@@ -58,7 +58,7 @@ def extract_blocks(
 
 
 class _Contents:
-    """Hash digests of constants by all their elements. Each is read once."""
+    """Hash digests of all elements of constants. Each constant is read once."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress

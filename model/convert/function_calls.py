@@ -20,7 +20,7 @@ _MOST_NAMED = 3
 
 
 def is_told_by_calls(node: Node) -> bool:
-    """Return whether a node's output type is an attribute that each call of its function gives."""
+    """Return whether a node's output type is determined by an attribute that each call of its function gives."""
     if not node.attributes:
         return False
     known = traits.of(node)

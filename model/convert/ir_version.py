@@ -1,4 +1,4 @@
-"""Set the IR version, and find the features that are newer."""
+"""Set the IR version, and find features that need a newer one."""
 
 from __future__ import annotations
 

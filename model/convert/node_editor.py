@@ -44,8 +44,8 @@ def number_constant(node: Node) -> NDArray[Any] | None:
 class OpsetConversion:
     """State shared by the conversion of all nodes.
 
-    `version` is that converted to. `contents` holds small integer values as before the conversion: numbers, and symbols
-    where unknown.
+    `version` is the target version. `contents` holds small integer values as before the conversion: numbers, and
+    symbols where unknown.
     """
 
     rewriter: GraphRewriter

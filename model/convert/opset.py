@@ -138,16 +138,16 @@ def _write_out_missing(conversion: OpsetConversion, version: int, progress: Prog
 
 
 def _keep_empty(edit: Transaction, node: Node) -> None:
-    """Let a Reshape of a function body take sizes of 0 as they are, where it gives the shape of a tensor."""
+    """Make a Reshape in a function body use sizes of 0 literally where its shape input is the shape of a tensor."""
     shape = node.inputs[1] if node.op_type == "Reshape" and len(node.inputs) > 1 else None
     if shape is not None and shape.producer is not None and shape.producer.op_type == "Shape":
         edit.do(SetAttribute(node, "allowzero", make_attribute("allowzero", 1)))
 
 
 def _declare_bodies(edit: Transaction, type_of: TypeOf) -> None:
-    """Declare what bodies take and give where it is left open, as in function bodies of the specification.
+    """Declare inputs and outputs of subgraphs that lack a type, as those in function bodies of the specification do.
 
-    A body that never runs says by it of which type its outputs are.
+    The declared types determine the types of a node's outputs if the subgraph never runs.
     """
     for root in edit.model.root_graphs():
         for graph in root.walk():
@@ -165,13 +165,13 @@ def _is_missing(op_type: str, current: int, version: int) -> bool:
 
 
 class _Tried(NotConvertible):
-    """Ends a trial conversion."""
+    """Raised to roll back a successful trial conversion."""
 
 
 class _Ways:
-    """The order of converters: the one that the user chose first, the other where it fails.
+    """Order of converters: the one that the user chose first, the other where it fails.
 
-    What adapters know to be inexpressible is refused: onnx's converter writes some of it all the same.
+    A node that adapters know to be inexpressible is refused: onnx's converter would convert some of these wrongly.
     """
 
     def __init__(self, conversion: OpsetConversion, version: int, converter: Converter, onnx: OnnxConverter) -> None:
@@ -185,7 +185,7 @@ class _Ways:
         if self._converter == "onnx":  # in one batch
             changing = (NodeEditor(self._conversion, node) for node in nodes if self._is_other(node, current))
             self._onnx.prepare(changing, current)
-        # Constants last: those that become attributes are gone by then.
+        # Constants last: those that became attributes are removed by then.
         for node in sorted(nodes, key=lambda node: node.op_type == "Constant"):
             progress.check()
             if node.graph is not None:
@@ -249,7 +249,7 @@ class _Ways:
 
 @contextmanager
 def _adapter_errors(node: Node) -> Iterator[None]:
-    """An adapter that fails by a mistake of its own is one that cannot convert the node."""
+    """Turn an unexpected exception in an adapter into NotConvertible, so that another converter is tried."""
     try:
         yield
     except ModelError:
@@ -375,7 +375,7 @@ def _require_fit(editor: NodeEditor, schema: Schema) -> None:
 
 
 def _require_kinds(editor: NodeEditor, schema: Schema | None) -> None:
-    """Raise ModelError for attributes of another kind than in the version that the node has, such as texts."""
+    """Raise ModelError for attributes of another kind than in the node's version, such as strings."""
     for name, attribute in editor.node.attributes.items():
         formal = None if schema is None else schema.attributes.get(name)
         if formal is not None and attribute.kind not in (formal.kind, AttributeKind.UNDEFINED):
@@ -383,7 +383,7 @@ def _require_kinds(editor: NodeEditor, schema: Schema | None) -> None:
 
 
 def _require_types(editor: NodeEditor, schema: Schema, before: Schema | None = None) -> None:
-    """Raise ModelError for types that the version does not take, those aside that the one `before` did not either."""
+    """Raise ModelError for types that the version does not accept, unless the version `before` did not either."""
     for values, formal, was, word in (
         (editor.node.inputs, schema.input, before.input if before else None, "input"),
         (editor.node.outputs, schema.output, before.output if before else None, "output"),

@@ -362,7 +362,7 @@ class _Conversion:
         return None
 
     def _say_type(self, node: Node) -> None:
-        """Set the attribute that holds the type or the value of the output, where it is float32 without."""
+        """Set the attribute for the output's type or value where its absence means float32."""
         import numpy as np
 
         known, target = traits.of(node), self._options.target
@@ -467,7 +467,7 @@ class _Conversion:
                     self._edit.do(SetField(value, "type", turned))
                     self._report.changed(f"declared types changed to {kind.text}", value)
 
-    # -- what is not needed any more -----------------------------------------------------------------------------
+    # -- cleanup -------------------------------------------------------------------------------------------------
 
     def _drop_idle_casts(self, roots: Collection[Graph]) -> None:
         """Remove redundant Casts between the two precisions, as left by a conversion in the other direction."""
@@ -493,7 +493,7 @@ class _Conversion:
 
 
 def _is_stashed(node: Node, index: int) -> bool:
-    """Whether an output has the type that an attribute says, whatever the input's is."""
+    """Return whether an output has the type given by an attribute, whatever the input's type."""
     first = traits.of(node).stashed_from
     return first is not None and index >= first
 

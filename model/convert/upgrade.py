@@ -106,7 +106,7 @@ def _dropout_to_10(editor: NodeEditor) -> None:
 
 
 def _dropout_to_12(editor: NodeEditor) -> None:
-    """In inference, all that version knew, the ratio has no effect; it is kept."""
+    """The ratio is kept; in inference, the only mode of earlier versions, it has no effect."""
     import numpy as np
 
     ratio = editor.attribute("ratio")
@@ -192,7 +192,7 @@ def _coerced_axis(editor: NodeEditor) -> None:
 
 
 def _may_copy_wrong_size(dims: Sequence[Dimension] | None, axis: int) -> bool:
-    """Return whether a size of 0, with which Reshape copies one, may stand where the flattened tensor has another.
+    """Return whether a 0 in the new shape, which makes Reshape copy an input size, could copy a wrong size.
 
     Flattened at `axis`, sizes of 0 are at 0 if one is before the axis, and at 1 if one is behind.
     """
@@ -315,7 +315,7 @@ def _scan_to_9(editor: NodeEditor) -> None:
 
 
 def _mean_variance_to_13(editor: NodeEditor) -> None:
-    """From version 13 on onnx defines it by a body that, in a function, needs the axes to be written out."""
+    """From version 13 on onnx defines it by a function body, which needs explicit axes inside a function."""
     if "axes" not in editor.node.attributes:
         editor.set("axes", (0, 2, 3))
 

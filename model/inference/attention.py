@@ -95,7 +95,7 @@ def _unpacked(call: NodeCall) -> _Dims:
 
 
 def _group_query_attention(call: NodeCall) -> Sequence[Type | None]:
-    """Like the queries; and the caches, whose growth is known at run time only."""
+    """Shaped like the queries; then the caches, whose growth is only known at run time."""
     query, dims, past = call.tensor(0), _unpacked(call), call.tensor(3)
     if query is None:
         return ()
@@ -146,7 +146,7 @@ def _relative_position_bias(call: NodeCall) -> Sequence[Type | None]:
 
 
 def _remove_padding(call: NodeCall) -> Sequence[Type | None]:
-    """The number of remaining tokens is known at run time only."""
+    """The number of remaining tokens is only known at run time."""
     data, dims = call.tensor(0), call.dims(0)
     if data is None or dims is None or len(dims) != 3:
         return ()
@@ -214,7 +214,7 @@ def _packed_sparse_indexer(call: NodeCall) -> Sequence[Type | None]:
     return (chosen, counts, *states, lengths, tensor(query.element_type, news))
 
 
-#: By the names of operators.
+#: Rules by operator name.
 ATTENTION = {
     "Attention": _attention,
     "QAttention": _attention,

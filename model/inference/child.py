@@ -144,7 +144,7 @@ class Inference:
                 self._sweep(graph, dict(self._types(self._model.graph)), self._imports, 0)
 
     def _larger_slopes(self) -> Iterator[Any]:
-        """The nodes of the main graph whose result may be larger than the first input, as onnx's inference has it."""
+        """Yield the PRelu nodes of the main graph whose result may be larger than the first input, unlike in onnx."""
         visible: dict[str, Type] = {}
         for graph in self._main:
             for tensor in graph.initializer:
@@ -233,8 +233,8 @@ class Inference:
     def _infer_whole(self) -> None:
         """Run onnx's inference over the main graph; a model it cannot process is left to the sweep.
 
-        Nodes of which it is known to be wrong are hidden from it. It goes into every call anew, so functions are
-        left out where calls in calls become too many.
+        Nodes for which it is wrong are hidden from it. It infers every call separately, so functions are omitted where
+        nested calls become too many.
         """
         names = [node.op_type for node in self._doubtful]
         for node in self._doubtful:
@@ -510,7 +510,7 @@ class Inference:
 
 
 def _versions(imports: Iterable[Any]) -> dict[str, int]:
-    """Operator set versions by domain."""
+    """Return the opset versions by domain."""
     return {("" if o.domain == "ai.onnx" else o.domain): o.version for o in imports}
 
 

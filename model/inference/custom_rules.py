@@ -1,4 +1,4 @@
-"""Rules for the types of operators that scripts and extensions add, by ``domain::Operator``."""
+"""Type rules for operators added by scripts and extensions, by ``domain::Operator``."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 _TYPES = (TensorType, SequenceType, OptionalType, MapType, SparseTensorType, OpaqueType)
 
-#: As text, which is passed to the process of inference, or a function, for which that loads the extension.
+#: A text, which is passed to the inference process, or a function, for which that process loads the extension.
 Rule = str | Callable[..., Sequence[Type | None]]
 
 _rules: dict[str, Rule] = {}
 
 
 def add(operator: str, rule: Any) -> None:
-    """Set the rule of an operator; ValueError for a text that says nothing."""
+    """Set the rule of an operator; ValueError for an invalid text."""
     if isinstance(rule, str):
         from onnx_workbench.model.inference.rules import user_rule
 
@@ -40,17 +40,17 @@ def add(operator: str, rule: Any) -> None:
 
 
 def remove(operator: str) -> None:
-    """Forget the rule of an operator."""
+    """Remove the rule of an operator."""
     _rules.pop(operator, None)
 
 
 def texts() -> dict[str, str]:
-    """Return the rules that are texts."""
+    """Return the rules given as texts."""
     return {operator: rule for operator, rule in _rules.items() if isinstance(rule, str)}
 
 
 def functions() -> dict[tuple[str, ...], Callable[..., Sequence[Type | None]]]:
-    """Return the rules that are functions, by domain and operator. Where one fails, the types are unknown."""
+    """Return the rules given as functions, by domain and operator. Where one fails, the types are unknown."""
     return {
         tuple(operator.split("::", 1)): partial(_types, rule)
         for operator, rule in _rules.items()

@@ -1,4 +1,4 @@
-"""Operators of which onnx's own inference tells wrong types in some versions or crashes, and what is asked instead.
+"""Operators for which onnx's own inference is wrong in some versions or crashes, and workarounds.
 
 Each entry is a test in tests/model/inference/test_doubtful.py, which fails when onnx's inference becomes right.
 """
@@ -11,21 +11,21 @@ from typing import Any
 from onnx_workbench.model.io.reader.decode import bodies
 from onnx_workbench.model.schemas import traits
 
-_SORTS_AXES_SINCE = 11  # Squeeze takes its axes for sorted before
-_CUTS_SYMBOLS_SINCE = 11  # Slice keeps the name of an axis that it cuts before
-_BEARS_INDICES_SINCE = 11  # OneHot refuses negative indices before, which only stand for no value then
-#: Of these onnx's inference crashes where the type of the first input is not known.
+_SORTS_AXES_SINCE = 11  # earlier, Squeeze assumes sorted axes
+_CUTS_SYMBOLS_SINCE = 11  # earlier, Slice keeps the symbol of an axis that it cuts
+_BEARS_INDICES_SINCE = 11  # earlier, OneHot refuses negative indices, which just select nothing
+#: Operators for which onnx's inference crashes where the type of the first input is unknown.
 CRASH_UNTYPED = frozenset(
     {("", "EyeLike"), ("", "RegexFullMatch"), ("ai.onnx.ml", "DictVectorizer"), ("ai.onnx.ml", "LabelEncoder")}
 )
-_CUTS_WINDOWS_SINCE = 22  # pooling with ceil_mode counts windows that begin in the padding at the end before
+_CUTS_WINDOWS_SINCE = 22  # earlier, pooling with ceil_mode counts windows that begin in the end padding
 
 
 def doubtful_nodes(root: Any, imports: Mapping[str, int]) -> Iterator[Any]:
-    """The nodes of a graph or function, bodies included, that are to be hidden from inference of a whole model.
+    """Yield the nodes of a graph or function, bodies included, to be hidden from inference of a whole model.
 
-    The axes of a Squeeze are sorted instead, as their order means nothing, and the default of
-    STFT's onesided is written, which inference takes for 0.
+    The axes of a Squeeze are sorted instead, as their order is irrelevant, and the default of STFT's onesided is
+    written, which inference takes for 0.
     """
     version = imports.get("", 1)
     for graph in walk(root):
@@ -39,7 +39,7 @@ def doubtful_nodes(root: Any, imports: Mapping[str, int]) -> Iterator[Any]:
 
 
 def imports_for(node: Any, imports: Mapping[str, int]) -> Mapping[str, int]:
-    """The imports with which onnx tells the right types of a node: its version, or a later one that means the same."""
+    """Return the imports with which onnx infers a node correctly: its version, or a later one of equal meaning."""
     version = imports.get("", 1)
     asked = _asked_as(node, version)
     return imports if asked == version else {**imports, "": asked}
@@ -76,7 +76,7 @@ def _write_default(node: Any) -> None:
 
 
 def walk(root: Any) -> Iterator[Any]:
-    """A graph or function and the bodies inside, in the order of model.graph.Graph.walk."""
+    """Yield a graph or function and the bodies inside, in the order of model.graph.Graph.walk."""
     pending = [root]
     while pending:
         graph = pending.pop()

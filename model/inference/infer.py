@@ -24,15 +24,15 @@ if TYPE_CHECKING:  # the child process imports this package too, and needs none 
     from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 
 
-#: Larger tensors are left out: inference reads only sizes and small constants.
+#: Size above which tensors are left out: inference reads only sizes and small constants.
 _STRIP_FROM = 1024
 _BETWEEN_CHECKS = 1024
-_OF_PAYLOAD = 64  # bytes of memory for each of a model's, beside those that any needs
+_OF_PAYLOAD = 64  # bytes of memory per byte of a model, in addition to a fixed amount
 
 
 @dataclass(frozen=True, slots=True)
 class InferenceRequest:
-    """A stripped model for the child, made on the thread that owns the model; and the values, in the same order."""
+    """A stripped model for the child, made on the thread that owns the model, and the values in the same order."""
 
     payload: bytes
     values: tuple[dict[str, Value], ...]
@@ -51,16 +51,15 @@ class TypeMismatch:
     is_type: bool
     is_sure: bool
     types: tuple[Type | None, ...]
-    is_computed: bool = False  # by runtimes, though the specification excludes it
+    is_computed: bool = False  # runtimes compute it, though the specification excludes it
 
 
 @dataclass(frozen=True, slots=True)
 class InferredTypes:
-    """Inference result. `types` holds only what is known; `problem` is the reason why there is nothing at all.
+    """Inference result. `types` holds only known types; `problem` is the reason why there is no result at all.
 
-    `digest` is that of the child's reply about the values `asked` for, to detect an unchanged result without
-    comparing.
-    `written` is how many values got another declared type, where types were declared too.
+    `digest` is the hash of the child's reply about the values `asked` for, to detect an unchanged result without
+    comparing. `written` is the number of values whose declared type changed, where types were declared too.
     """
 
     types: dict[Value, Type] = field(default_factory=dict)

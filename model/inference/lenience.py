@@ -1,4 +1,4 @@
-"""What the specification excludes though runtimes compute it: how a result is inferred, and the reason to report."""
+"""Inputs that the specification excludes though runtimes compute them: inferred results, and reasons to report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BROADCASTS_SINCE = 7  # PRelu
 
 
 def acceptable(op_type: str, inputs: Sequence[Type | None], attributes: Mapping[str, Any]) -> Sequence[Type | None]:
-    """Return the input types with which onnx's inference tells the result that runtimes give."""
+    """Return input types with which onnx's inference gives the result of the runtimes."""
     call = NodeCall(inputs, attributes, 1)
     if op_type == "STFT" and _is_flat(call):
         return [_with_dims(inputs[0], (*(call.dims(0) or ()), 1)), *inputs[1:]]
@@ -29,7 +29,7 @@ def acceptable(op_type: str, inputs: Sequence[Type | None], attributes: Mapping[
 
 
 def is_larger_slope(op_type: str, opset: int) -> bool:
-    """Return whether onnx's inference takes a result for as large as the first input, which it need not be."""
+    """Return whether onnx's inference gives the result the shape of the first input, though it may be larger."""
     return op_type == "PRelu" and opset >= _BROADCASTS_SINCE
 
 
@@ -44,7 +44,7 @@ def with_slope(x: Type | None, slope: Type | None) -> Type | None:
 
 
 def excess(call: NodeCall, op_type: str) -> str:
-    """Return what a node of the standard operators gets that the specification excludes and runtimes compute, or ""."""
+    """Return which inputs of a standard node the specification excludes though runtimes compute them; "" if none."""
     rule = _RULES.get(op_type)
     return rule(call) if rule is not None else ""
 
@@ -58,7 +58,7 @@ def _is_flat(call: NodeCall) -> bool:
 
 
 def _left_out(call: NodeCall) -> tuple[int, int, set[int]] | None:
-    """Return the input of Concat that tells the sizes, the axis, and the inputs without elements of other sizes."""
+    """Return the input of Concat that determines the sizes, the axis, and the empty inputs with other sizes."""
     shapes = [call.dims(number) for number in range(len(call.inputs))]
     axis = call.attribute("axis", 1)
     known = [dims for dims in shapes if dims is not None]
@@ -144,5 +144,5 @@ _RULES: dict[str, Callable[[NodeCall], str]] = {
     "Compress": _of_compress,
     **dict.fromkeys(traits.names(lambda t: t.work == "window"), _of_pool),
 }
-#: Operators of which `excess` may have something to say.
+#: Operators that `excess` examines.
 LENIENT = frozenset(_RULES)

@@ -31,7 +31,7 @@ class NodeCall:
         return found.shape.dims if found is not None and found.shape is not None else None
 
     def content(self, index: int) -> Sequence[Dimension] | None:
-        """Return what a small integer input holds, None where it is not known."""
+        """Return the contents of a small integer input, None where unknown."""
         return self.values[index] if index < len(self.values) else None
 
     def attribute(self, name: str, default: Any = None) -> Any:

@@ -22,7 +22,7 @@ _IR_VERSION = 10  # for functions in a model, unknown to single nodes
 
 def infer_model(model: ModelProto) -> ModelProto | None:
     """Infer the types of inner values and outputs of a model; None where onnx cannot process it as a whole."""
-    with suppress(Exception):  # errors of its own and plain RuntimeErrors
+    with suppress(Exception):  # its own errors and plain RuntimeErrors
         found = library().shape_inference.infer_shapes(model.SerializeToString())  # without data propagation
         return ModelProto.FromString(found)
     return None
@@ -69,7 +69,7 @@ def infer_node(
             )
         except inference.InferenceError as error:
             refused = _TAG.sub("", str(error)).strip(), False
-        except checker.ValidationError as error:  # a lookup of the schema tells most of these as well
+        except checker.ValidationError as error:  # looking up the schema finds most of these errors as well
             if any(words in str(error) for words in _ABOUT_TYPES):
                 refused = str(error), True
     if refused is not None:

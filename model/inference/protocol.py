@@ -10,7 +10,7 @@ from typing import Any
 
 from onnx_workbench.model.ir.types import Shape, TensorType, Type, element_type
 
-#: A graph by the id of its message, and a node in it by its first output, which has a name.
+#: A graph by the number of its message, and a node in it by its first output, which has a name.
 Spot = tuple[Any, str]
 
 
@@ -21,10 +21,10 @@ class TypeFault:
     spot: Spot
     calls: tuple[Spot, ...]
     reason: str
-    is_type: bool  # else sizes do not fit
-    is_sure: bool  # else it may be in a branch that is never taken
+    is_type: bool  # False: a mismatch of sizes
+    is_sure: bool  # False: it may be in a branch that is never taken
     types: tuple[Type | None, ...]
-    is_computed: bool = False  # by runtimes all the same
+    is_computed: bool = False  # runtimes compute it all the same
 
 
 def encode(graphs: Sequence[Mapping[str, Type]], faults: Iterable[TypeFault] = ()) -> bytes:

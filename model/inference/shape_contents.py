@@ -1,6 +1,6 @@
 """Contents of small integer tensors while inference visits a graph: sizes that flow from Shape to Reshape.
 
-They are computed by `analysis`, on the IR of the same model, only where a node needs them.
+`analysis` computes them on the IR of the same model, only where a node needs them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ModelIR:
 
     @cached_property
     def constants(self) -> Constants:
-        """Its constants."""
+        """The constants of the model."""
         from onnx_workbench.model.analysis.constants import Constants
 
         return Constants(self.model)
@@ -86,7 +86,7 @@ class ShapeContents:
         self._outer = outer
         self._attributes = attributes
         self._types: dict[Value, Type] = {} if outer is None else outer._types
-        self._opened: set[Value] = set()  # whose contents were asked for
+        self._opened: set[Value] = set()  # values whose contents were requested
         self._learned: set[Value] = set()
         self._tensors: dict[str, Any] = {t.name: t for t in getattr(message, "initializer", ())}
 
@@ -97,7 +97,7 @@ class ShapeContents:
         if self._outer is None:
             return KnownValues(self._types)
         facts = self._outer._facts
-        facts.forget(self._values.values())  # known from another visit, as of a loop, with other types
+        facts.forget(self._values.values())  # known from another visit, as of a loop body, with other types
         return facts
 
     @cached_property

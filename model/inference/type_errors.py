@@ -56,13 +56,13 @@ class TypeErrors:
         key = (id(graph), _name(node)), self._calls
         if refused is None:
             self.found.pop(key, None)
-        # else an argument that no call gives is missing
+        # False: an argument that no call gives is missing
         elif key[0][1] and not any(a.ref_attr_name for a in node.attribute):
             types = tuple(visible.get(name) for name in node.input)
             self.found[key] = TypeFault(*key, refused.reason, refused.is_type, self._is_sure, types)
 
     def note_excess(self, graph: Any, node: Any, visible: Mapping[str, Type], reason: str) -> None:
-        """Record what runtimes compute though the specification excludes it, unless the node is refused."""
+        """Record excluded inputs that runtimes compute, unless the node is refused."""
         key = (id(graph), _name(node)), self._calls
         if reason and key[0][1] and key not in self.found:
             types = tuple(visible.get(name) for name in node.input)
@@ -99,5 +99,5 @@ def _name(node: Any) -> str:
 
 
 def _kind(kind: Type | None) -> Any:
-    """Return a key of what a schema demands of a type, for fast comparison."""
+    """Return a key of a type's properties that schemas constrain, for fast comparison."""
     return kind.element_type if isinstance(kind, TensorType) else kind

@@ -1,7 +1,7 @@
 """The compiled library of the onnx package without the rest of that package.
 
-`import onnx` costs more than all else that a child process does for a small model, most of it for numpy and unused
-helpers. So the library is loaded by its path, as `model.io.protobuf` does with the message classes; a later
+`import onnx` takes longer than everything else that a child process does for a small model, most of it for numpy and
+unused helpers. So the library is loaded by its path, as `model.io.protobuf` does with the message classes; a later
 `import onnx` reuses both.
 """
 
@@ -18,11 +18,11 @@ _NAME = "onnx_cpp2py_export"
 _MODULE = f"onnx.{_NAME}"
 
 
-_lock = threading.Lock()  # else a second thread would be given the module while it is being loaded
+_lock = threading.Lock()  # else a second thread could get the partly loaded module
 
 
 def library() -> Any:
-    """Return the compiled library; by the ordinary import where it is no file beside `onnx/__init__.py`. Any thread."""
+    """Return the compiled library; by the ordinary import if it is no file next to `onnx/__init__.py`. Any thread."""
     with _lock:
         return _load()
 

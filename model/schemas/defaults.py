@@ -1,4 +1,4 @@
-"""Values of a node's attributes, those left out as the schema of the node's operator version defines them."""
+"""Values of a node's attributes, with the defaults of the operator version's schema."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _UNLIMITED = 1 << 30
 
 
 def schemas_of(document: OperatorSet) -> Iterator[Schema]:
-    """Return a schema for each operator; one that no function defines has a name only."""
+    """Return a schema for each operator; one that no function defines has only a name."""
     functions = {function.name: function for function in document.functions}
     origin = document.domain or "ai.onnx"
     for operator in document.operators:

@@ -43,7 +43,7 @@ class MatchContext(RewriteObserver):
         self.progress = progress
         self.refusals: dict[tuple[str, str, Node | Value], PassRefusal] = {}
         self.growth = 0  # bytes by which folding has enlarged the constants so far
-        self.made: set[Node] = set()  # nodes created by passes
+        self.made: set[Node] = set()  # bytes by which folding has enlarged the constants so far
         self._waiting = {identifier: list(chosen) for identifier, chosen in self.options.only.items()}
         self.constants = Constants(model)
         self.protected = self.constants.protected
@@ -140,7 +140,7 @@ class MatchContext(RewriteObserver):
             self._index.setdefault(node.op_type, {})[node] = None
 
     def node_added(self, node: Node) -> None:
-        """Index a node that a pass made, and compute facts about its outputs unless they are known."""
+        """Index a node created by a pass, and compute facts about its outputs unless they are known."""
         self.made.add(node)
         self._add_to_index(node)
         for body in node.bodies:
@@ -154,11 +154,11 @@ class MatchContext(RewriteObserver):
             self._index.get(removed.op_type, {}).pop(removed, None)
 
     def constant_added(self, value: Value, tensor: Tensor) -> None:
-        """Note the contents of a new constant."""
+        """Record the contents of a new constant."""
         self.facts.learn_constant(value, tensor)
 
     def value_replaced(self, old: Value, new: Value) -> None:
-        """Let a value of unknown shape have the facts of the one that it replaces."""
+        """Give a replacement the facts of the replaced value if its own shape is unknown."""
         if self.facts.dims(new) is None:
             self.facts.same(new, old)
 
@@ -211,7 +211,7 @@ class MatchContext(RewriteObserver):
         """Return whether training or quantization annotations refer to a value."""
         return value in self.protected
 
-    # -- wires ---------------------------------------------------------------------------------------------------
+    # -- edges ---------------------------------------------------------------------------------------------------
 
     def users(self, value: Value | None) -> list[Node]:
         """Return the nodes that use a value, all in its graph; empty when it is used otherwise, returned or
@@ -276,7 +276,7 @@ class MatchContext(RewriteObserver):
         return self.facts.element_type(value)
 
     def can_hold(self, node: Node, results: Sequence[Tensor | None]) -> bool:
-        """Return whether Constants may hold what a graph returns of these results: before version 9, floats alone."""
+        """Return whether Constants can hold the results that a graph returns: before version 9 only floats."""
         version = _ANY_CONSTANT if node.graph is None else node.graph.opset_imports.get("", _ANY_CONSTANT)
         pairs = [(v, t) for v, t in zip(node.outputs, results, strict=False) if v is not None and t is not None]
         return version >= _ANY_CONSTANT or all(t.element_type in _EARLY_CONSTANTS for v, t in pairs if v.is_output)

@@ -62,12 +62,12 @@ def simplify_pass(identifier: str, *, title: str = "", default: bool = True) -> 
 
 
 def custom_passes() -> tuple[Pass, ...]:
-    """Return the passes that were added."""
+    """Return the passes added by scripts and extensions."""
     return tuple(_passes.values())
 
 
 def _find(identifier: str, function: FindMatches, context: MatchContext) -> Iterator[Match]:
-    """Return the matches among the chosen nodes; a mistake in finding or applying them is one of its file."""
+    """Yield the matches among the chosen nodes; an exception in a pass is reported as an error in its file."""
     title = f"The pass {identifier} failed"
     matches = iter(extensions.call(title, function, function, context))
     while True:

@@ -1,4 +1,4 @@
-"""The passes of the program, in the order they run, and behind them those that were added."""
+"""All passes in the order they run: those of the program, then those added by scripts and extensions."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Evaluate, Match, Pass, PassRefusal, SimplifyOptions, is_there
 
-TITLE = "Simplify: "  # and that of the pass: the title of a history entry
+TITLE = "Simplify: "  # prefix of a history entry's title; the pass's title follows
 _ROUNDS = 40  # each round applies what the previous one made possible; real models need three or four
 
 
@@ -46,7 +46,7 @@ class ModelFigures:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What passes would do first: matches by pass id, what passes had to reject, and the error of each that raised."""
+    """Matches of each pass on the unchanged model, by pass id, with rejections, and the errors of passes."""
 
     found: dict[str, list[Match]]
     refusals: list[PassRefusal]
@@ -100,7 +100,7 @@ def simplify(
             with _skipping(one, report.failed):
                 count = _run(document, context, names, one)
             if one.id in report.failed:
-                context.index_graphs()  # what the pass did was taken back
+                context.index_graphs()  # the pass was rolled back
             if count:
                 report.applied[one.id] = report.applied.get(one.id, 0) + count
                 changed = True
@@ -115,7 +115,7 @@ def simplify(
 
 @contextmanager
 def _skipping(one: Pass, failed: dict[str, str]) -> Iterator[None]:
-    """Note an error of a pass and go on behind the block: a rule that raises costs that rule, not the command."""
+    """Record an exception of a pass in the block and continue: a failing pass is skipped, the command goes on."""
 
     def note(error: BaseException) -> None:
         if isinstance(error, (Cancelled, MemoryError)):

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from onnx_workbench.model.errors import ModelError
 
-MAX_DIGITS = 18  # what surely fits 64 bits
+MAX_DIGITS = 18  # always fits 64 bits
 
 
 def sizes(given: Sequence[str]) -> dict[str, int]:
-    """What ``name=size`` texts say; ModelError for one that says nothing of the kind."""
+    """Parse ``name=size`` texts to sizes by name; ModelError for a malformed one."""
     found = {}
     for text in given:
         name, _, size = text.rpartition("=")

@@ -1,4 +1,4 @@
-"""Traits of the operators of ai.onnx, those of former versions and those that runtimes write into it included."""
+"""Traits of the operators of ai.onnx, including those of former versions and those that runtimes add to it."""
 
 from __future__ import annotations
 

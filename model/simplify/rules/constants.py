@@ -117,7 +117,7 @@ def _is_foldable(context: MatchContext, node: Node) -> bool:
         return False
     if any(v is not None and (context.is_protected(v) or is_returned_elsewhere(v)) for v in node.outputs):
         return False
-    if node.op_type == "Optional" and not node.domain:  # what it makes is no tensor, whatever it holds
+    if node.op_type == "Optional" and not node.domain:  # its output is no tensor, whatever it contains
         return False
     if not context.is_deterministic(node):
         if not node.inputs or any(v is not None for v in node.inputs):
@@ -154,7 +154,7 @@ def compute(context: MatchContext, node: Node) -> list[Tensor | None] | None:
     most = freed + min(options.tensor_limit, max(options.growth_limit - context.growth, 0))
     dims = [context.facts.shape(v) for v in node.outputs if v is not None]
     expected = sum(int(np.prod(shape, dtype=object)) for shape in dims if shape is not None)
-    if expected > max(most, 1024):  # one byte an element at least
+    if expected > max(most, 1024):  # at least one byte per element
         _refuse_size(context, node, freed)
         return None
     arrays = [None if v is None else context.array(v) for v in node.inputs]

@@ -44,7 +44,7 @@ def _product(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
         return None
     try:
         size = int(np.prod(np.broadcast_shapes(a.shape, b.shape), dtype=object))
-    except ValueError:  # it cannot run; checks report it
+    except ValueError:  # invalid shapes; checks report them
         return None
     if size > max(a.size, b.size):
         return None

@@ -138,7 +138,7 @@ def _consecutive_axes(context: MatchContext, op_type: str) -> Iterator[Match]:
         if rank is None or first is None or second is None:
             continue
         if op_type == "Squeeze" and len(first) + len(second) > rank:
-            continue  # it cannot run
+            continue  # invalid; it cannot run
         axes = _joined_axes(rank, first, second, adds=op_type == "Unsqueeze")
         yield Match(f"{describe(before)} and {describe(node)} become one", (before, node),
                     partial(_set_axes, context, node, before, axes))  # fmt: skip

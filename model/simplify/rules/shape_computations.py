@@ -99,7 +99,7 @@ def reshape_entries(dims: Dims | None, wanted: list[AnySize], *, allow_zero: boo
 
 
 def _may_copy_another(dims: Dims | None, wanted: list[AnySize]) -> bool:
-    """Return whether a size may be 0 at run time and copy one that is not, so that -1 becomes another size too."""
+    """Return whether a 0 at run time could copy a non-zero size, so that the -1 would be inferred differently."""
     return any(
         not isinstance(size, int) and not symbolic.least(size) and not _vanishes_with(copied, size)
         for size, copied in zip(wanted, dims or (), strict=False)
