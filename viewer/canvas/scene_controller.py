@@ -40,7 +40,7 @@ _GROUPS = {"large": None, "always": True, "never": False}
 
 @dataclass
 class _Pending:
-    """What is done when the requested scene is ready. `fit`: show its beginning if the whole is not readable."""
+    """Position to show when the requested scene is ready. `fit`: show its beginning if the whole is not readable."""
 
     anchor: Anchor | None = None
     fit: bool = False

@@ -100,7 +100,7 @@ class NodeTableModel(SortedRowModel[Node, AttributeColumn]):
         return not isinstance(attribute.value, tuple) or len(attribute.value) <= _MOST_TEXT
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """What is not written in the node, such as defaults, is muted."""
+        """Mutes values that are not written in the node, such as defaults."""
         node, column = self.rows[index.row()], self.columns[index.column()]
         match role:
             case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.AccessibleTextRole:

@@ -84,7 +84,7 @@ Prepare = Callable[[RunRecord, Progress], Work]
 
 @dataclass(frozen=True)
 class ComparisonReference:
-    """What to compare with: its title, and a function that makes the work."""
+    """A reference to compare with: its title, and a function that makes the work."""
 
     title: str
     prepare: Prepare

@@ -53,7 +53,7 @@ _AT_ONCE = 5000
 
 @dataclass(eq=False)
 class ReferenceRun:
-    """What a run was compared with, by its title; `read` are the values that were shown, by our keys."""
+    """The values a run was compared with, by title; `read` are those that were shown, by our keys."""
 
     record: RunRecord
     title: str

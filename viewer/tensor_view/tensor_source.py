@@ -38,7 +38,7 @@ _KINDS: dict[str, Kind] = {"tensor": "tensor", "sparse": "sparse", "none": "none
 
 @dataclass(frozen=True, eq=False)
 class TensorCandidate:
-    """What can be shown: a tensor of the model at a location, or a value of a run."""
+    """A tensor of the model at a location, or a value of a run, that can be shown."""
 
     title: str
     location: TensorLocation | None = None

@@ -44,7 +44,7 @@ Fact = list[str]  # label and text
 
 @dataclass(slots=True)
 class PageNotes:
-    """What a run and a comparison add to a page; nothing, unless given.
+    """Facts of a run and of a comparison to add to a page; empty, unless given.
 
     `note_of` gives the note beside an edge and `summaries` the numbers of a value of a run. `kinds` says how a node
     differs ("added", "removed", "changed", "moved", "renamed"), `differences` in which words, and `edges` which edges
