@@ -14,6 +14,7 @@ from onnx_workbench.exec.errors import KernelError, LimitError
 from onnx_workbench.exec.kernels.context import Limits, set_limits
 from onnx_workbench.exec.kernels.onnx.nn import depthwise, strategies, strips
 from onnx_workbench.exec.kernels.onnx.nn.convolution import conv_1, conv_integer_10, prepare_conv, prepare_conv_integer
+from onnx_workbench.exec.kernels.onnx.nn.strategy_costs import quickest
 from onnx_workbench.exec.kernels.registry import find
 from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.scratch import scratch
@@ -185,6 +186,17 @@ def test_a_kernel_of_many_columns_is_copied_in_bands(monkeypatch: pytest.MonkeyP
     assert max(asked) < 6 << 20
     strategies.im2col(w, None, view)(x, expected)
     np.testing.assert_allclose(out, expected, atol=2e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("shape", [(8, 4, 3, 39), (4, 2, 3, 99)])
+def test_strips_are_not_for_kernels_of_many_columns(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...]) -> None:
+    """Their thousands of small copies take several times as long as the product."""
+    monkeypatch.setattr(blas, "multiplies_unpacked", lambda: True)
+    across = shape[3] // 2
+    view = window((172, 264), shape[2:], pads=(1, across, 1, across))
+    names = strategies.candidates(np.zeros(shape, np.float32), view)
+    assert "strips" in names
+    assert quickest(names, shape, view) != "strips"
 
 
 @pytest.mark.parametrize("has_avx512", [False, True])

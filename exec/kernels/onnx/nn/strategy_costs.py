@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import NamedTuple
 
+from onnx_workbench.exec.kernels.onnx.nn import strips
 from onnx_workbench.exec.kernels.shared import blas
 from onnx_workbench.exec.kernels.shared.windows import Window
 
@@ -70,7 +71,8 @@ def _kw_stack(work: _Work, multiply: float) -> float:
 def _strips(work: _Work, multiply: float) -> float:
     rows, width = work.window.output
     copied = work.channels * work.kernel[1] * work.frame[0] * width
-    return work.weights * rows * width * multiply * 1.25 + 0.67 * copied + _read(work, 0.0, 20 + 0.5 * rows)
+    calls = 20 + 2 * strips.copies(work.channels, work.kernel[1], work.window)
+    return work.weights * rows * width * multiply * 1.25 + 0.67 * copied + _read(work, 0.0, calls)
 
 
 def _shifted(work: _Work, multiply: float) -> float:

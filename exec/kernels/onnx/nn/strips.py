@@ -36,8 +36,7 @@ def strips(w: Array, bias: Array | None, window: Window) -> _Runner:
     columns = _columns(width) or width
     matrix = np.ascontiguousarray(w.transpose(0, 2, 3, 1)).reshape(outputs, -1)
     stride, work = window.strides[0], w.size * rows * width
-    most = max(1, _BAND_BYTES // (kw * channels * width * stride * w.itemsize))
-    bands = max(-(-rows // most), min(rows, pieces(work)))
+    bands = max(_bands(channels, kw, window), min(rows, pieces(work)))
     band = -(-rows // bands)
     bands = -(-rows // band)
 
@@ -65,6 +64,19 @@ def fits(w: Array, window: Window) -> bool:
     if window.dilations[0] > 1 or window.output[1] < _LEAST_WIDTH or not columns or w.dtype != np.float32:
         return False
     return rows_unpacked(w[0].size, columns) > 0 and blas.multiplies_unpacked()
+
+
+def copies(channels: int, kw: int, window: Window) -> int:
+    """Return the number of copies into strips: one for each kernel column, strip and band."""
+    width = window.output[1]
+    return kw * (width // (_columns(width) or width)) * _bands(channels, kw, window)
+
+
+def _bands(channels: int, kw: int, window: Window) -> int:
+    """Return the number of bands of rows whose strips stay in the L2 cache."""
+    rows, width = window.output
+    most = max(1, _BAND_BYTES // (kw * channels * width * window.strides[0] * np.dtype(np.float32).itemsize))
+    return -(-rows // most)
 
 
 def _columns(width: int) -> int:
