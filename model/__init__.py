@@ -1,1 +1,1 @@
-"""The editable ONNX model: what it is, how it is read, changed and written. Knows no Qt and no kernels."""
+"""The editable ONNX model: its objects, and how they are read, changed and written. Imports neither Qt nor kernels."""

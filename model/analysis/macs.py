@@ -60,13 +60,13 @@ def _convolution(node: Node, shape_of: ShapeOf, weight: int = 1) -> AnySize | No
 
 
 def _transposed(node: Node, shape_of: ShapeOf) -> AnySize | None:
-    """Each element of the input meets each element of one filter of the weights [C, M/group, kernel…]."""
+    """Count each element of the input times one filter of the weights [C, M/group, kernel…]."""
     kernel = _input(node, 1, shape_of)
     return None if kernel is None or len(kernel) < 2 else _times(all_of(_input(node, 0, shape_of)), *kernel[1:])
 
 
 def _product(node: Node, shape_of: ShapeOf) -> AnySize | None:
-    """Each output element sums along the last dimension of the first factor, the last but one of the second."""
+    """Count output elements times the length of each sum: the first factor's last size, the second's last but one."""
     first, second = _input(node, 0, shape_of), _input(node, 1, shape_of)
     inner = first[-2 if number(node, "transA") and len(first) > 1 else -1] if first else None
     if second and node.op_type == "MatMul":
@@ -88,7 +88,7 @@ def _gemm(node: Node, shape_of: ShapeOf) -> AnySize | None:
 
 
 def _recurrent(node: Node, shape_of: ShapeOf) -> AnySize | None:
-    """Each step multiplies the weights [directions, gates·hidden, input or hidden] with one vector per sample."""
+    """Count each step as the weights [directions, gates·hidden, input or hidden] times one vector per sample."""
     x, w, r = (_input(node, index, shape_of) for index in range(3))
     if x is None or len(x) != 3:
         return None
@@ -97,9 +97,9 @@ def _recurrent(node: Node, shape_of: ShapeOf) -> AnySize | None:
 
 
 def _attention(node: Node, shape_of: ShapeOf) -> AnySize | None:
-    """Scores and their products with the values: [batch, heads, queries, keys] times the head sizes of both.
+    """Count scores and their products with the values: [batch, heads, queries, keys] times the head sizes of both.
 
-    With three dimensions the heads are side by side in the last one, and several queries may share a head of values.
+    With three dimensions the heads are concatenated in the last one, and several queries may share a head of values.
     """
     q, k, v, past = (_input(node, index, shape_of) for index in (0, 1, 2, 4))
     if q is None or k is None or v is None or not len(q) == len(k) == len(v):
@@ -116,7 +116,7 @@ def _attention(node: Node, shape_of: ShapeOf) -> AnySize | None:
 
 
 def _projected_attention(node: Node, shape_of: ShapeOf) -> AnySize | None:
-    """com.microsoft's Attention: [batch, length, size] times weights for queries, keys and values, then attention."""
+    """Count com.microsoft's Attention: [batch, length, size] times weights of queries, keys, values; and attention."""
     x, w = _input(node, 0, shape_of), _input(node, 1, shape_of)
     if x is None or w is None or len(x) != 3 or len(w) != 2:
         return None
@@ -132,7 +132,7 @@ def _projected_attention(node: Node, shape_of: ShapeOf) -> AnySize | None:
 
 
 def _multi_head_attention(node: Node, shape_of: ShapeOf) -> AnySize | None:
-    """Queries [batch, length, size], keys and values of any length; heads are concatenated."""
+    """Count queries [batch, length, size] with keys and values of any length; heads are concatenated."""
     q, k, v = (_input(node, index, shape_of) for index in range(3))
     if q is None or k is None or v is None or not len(q) == len(k) == len(v) == 3:
         return None
@@ -140,7 +140,7 @@ def _multi_head_attention(node: Node, shape_of: ShapeOf) -> AnySize | None:
 
 
 def _group_query_attention(node: Node, shape_of: ShapeOf) -> AnySize | None:
-    """Each head of the queries meets all keys: cached and new ones."""
+    """Count each head of the queries times all keys, cached and new ones."""
     q, k, past = (_input(node, index, shape_of) for index in (0, 1, 3))
     if q is None or k is None or len(q) != 3 or len(k) != 3:
         return None
@@ -154,7 +154,7 @@ def _sum(*parts: AnySize | None) -> AnySize | None:
 
 
 def _einsum(node: Node, shape_of: ShapeOf) -> AnySize | None:
-    """The product of the sizes of all letters, and of the dimensions of an ellipsis."""
+    """Return the product of the sizes of all letters and of the dimensions of an ellipsis."""
     equation = node.attributes.get("equation")
     if equation is None or equation.kind is not AttributeKind.STRING:
         return None

@@ -20,25 +20,25 @@ def plain(node: Node, name: str) -> Any:
 
 
 def number(node: Node, name: str, otherwise: int = 0) -> int:
-    """An INT attribute or its default; `otherwise` where the operator's version has neither."""
+    """Return an INT attribute or its default; `otherwise` where the operator's version has neither."""
     value = attribute(node, name)
     return value if isinstance(value, int) else otherwise
 
 
 def real(node: Node, name: str, otherwise: float = 0.0) -> float:
-    """A FLOAT attribute or its default; `otherwise` where the operator's version has neither."""
+    """Return a FLOAT attribute or its default; `otherwise` where the operator's version has neither."""
     value = attribute(node, name)
     return float(value) if isinstance(value, (int, float)) else otherwise
 
 
 def ints(node: Node, name: str) -> tuple[int, ...] | None:
-    """An INTS attribute or its default; None without either."""
+    """Return an INTS attribute or its default; None without either."""
     value = attribute(node, name)
     return tuple(value) if isinstance(value, tuple) and all(isinstance(v, int) for v in value) else None
 
 
 def text(node: Node, name: str, otherwise: str = "") -> str:
-    """A STRING attribute or its default; `otherwise` where the operator's version has neither."""
+    """Return a STRING attribute or its default; `otherwise` where the operator's version has neither."""
     value = attribute(node, name)
     return value if isinstance(value, str) else otherwise
 

@@ -120,7 +120,7 @@ def unique_name(wanted: str, taken: Container[str]) -> str:
     assert match is not None
     stem, number = match[1] or "value", int(match[2] or 0)
     step = 1
-    while f"{stem}_{number + step}" in taken:  # growing strides: a model may have 100,000 names of one stem
+    while f"{stem}_{number + step}" in taken:  # growing strides: a model may have 100,000 names with one stem
         number += step
         step = step * 2 if step > 1 or number % _SINGLE_STEPS == 0 else 1
     while step > 1:
@@ -157,7 +157,7 @@ def dependencies(node: Node) -> Iterator[Value]:
 def nodes_upstream(nodes: Iterable[Node], graph: Graph | None = None, *, start: Node | None = None) -> set[Node]:
     """Return the nodes and everything they depend on, in their own graphs, or within one graph. Linear in the result.
 
-    With `start`, a node of that graph, it goes no further back in its list.
+    With `start`, a node of that graph, nodes before it in the list are not visited.
     """
     found = set(nodes)
     pending = list(found)
@@ -200,7 +200,7 @@ def nodes_downstream(nodes: Iterable[Node]) -> set[Node]:
 def makes_cycle(node: Node, value: Value) -> bool:
     """Return whether connecting `value` to an input of `node` would create a cycle.
 
-    In a topologically sorted graph it only examines what lies between the two.
+    In a topologically sorted graph it only examines the nodes between the two.
     """
     if value.producer is None or value.graph is None:
         return False

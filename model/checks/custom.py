@@ -22,11 +22,11 @@ _checks: dict[str, NodeCheck] = {}
 
 
 def node_check(rule: str) -> Callable[[F], F]:
-    """Register a function that finds what is wrong with a node: it yields a message for each problem, as text.
+    """Register a function that checks a node: it yields a message for each problem, as text.
 
-    `rule` is the short name of the rule. Problems are warnings, in the Problems panel and from ``check``. It is called
-    for every node when a model is checked and after each edit of a node, on the GUI thread, so it should take some
-    microseconds; it must change nothing. Registered again, a rule is replaced.
+    `rule` is the short name of the rule. Problems are warnings, in the Problems panel and from ``check``. The function
+    is called for every node when a model is checked and after each edit of a node, on the GUI thread, so it should take
+    only microseconds; it must change nothing. Registering a rule again replaces it.
 
     >>> import onnx_workbench as ow
     >>> @ow.node_check("no-relu")

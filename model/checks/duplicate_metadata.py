@@ -27,7 +27,7 @@ def check_tensor_keys(value: Value, tensor: Tensor) -> Iterator[Problem]:
 
 def _repeated(place: Any, what: str, source: Any, holder: Any) -> Iterator[Problem]:
     entries = getattr(source, "metadata_props", ())  # none for a new object
-    if len(entries) < 2 or len(entries) == len(holder.metadata):  # each has a key of its own
+    if len(entries) < 2 or len(entries) == len(holder.metadata):  # each has its own key
         return
     counts = Counter(entry.key for entry in entries)
     last = {entry.key: entry.value for entry in entries}

@@ -33,7 +33,7 @@ def _axes_back(editor: NodeEditor) -> None:
 
 
 def _split_from_18(editor: NodeEditor) -> None:
-    """Since 18 a number of parts may stand for sizes of which the last is smaller; before, all had to be equal."""
+    """Write out unequal sizes where a number of parts does not divide the axis, which opset 18 introduced."""
     import numpy as np
 
     count = len(editor.node.outputs)
@@ -102,7 +102,7 @@ def _dropout_from_12(editor: NodeEditor) -> None:
 
 
 def _single_axis(editor: NodeEditor) -> None:
-    """Both versions agree along the last axis; another axis is transposed to the end."""
+    """Transpose the axis to the end, where both versions agree."""
     rank = editor.known_rank(0)
     axis = editor.attribute("axis", -1) % max(rank, 1)
     editor.set("axis", max(rank - 1, 0))
@@ -113,7 +113,7 @@ def _single_axis(editor: NodeEditor) -> None:
 
 
 def _resize_from_13(editor: NodeEditor) -> None:
-    """Inputs that may be left out since then were empty tensors before."""
+    """Give omitted inputs as empty tensors, which were required before."""
     import numpy as np
 
     for index, word in ((1, "roi"), (2, "scales")):
@@ -165,7 +165,7 @@ def _dft_from_20(editor: NodeEditor) -> None:
 
 
 def _reshape_from_14(editor: NodeEditor) -> None:
-    """Before, a 0 in the shape always copied the input's dimension, as without allowzero."""
+    """Refuse a literal 0 in the shape: before opset 14 a 0 always copied the input's dimension."""
     if editor.attribute("allowzero", 0):
         shape = editor.constant_or_none(1)
         if shape is not None and not shape.all():
@@ -190,7 +190,7 @@ def _shape_from_15(editor: NodeEditor) -> None:
 
 
 def _constant_from_12(editor: NodeEditor) -> None:
-    """Before, a Constant held a tensor."""
+    """Store the value as a tensor, the only form before opset 12."""
     if "value" in editor.node.attributes or "sparse_value" in editor.node.attributes:
         return
     numbers = number_constant(editor.node)
@@ -201,7 +201,7 @@ def _constant_from_12(editor: NodeEditor) -> None:
 
 
 def _constant_from_9(editor: NodeEditor) -> None:
-    """Before, a Constant held floats: other types are cast from them, unless they are too large."""
+    """Cast constants of other types from floats, the only types before opset 9, unless they are too large."""
     import numpy as np
 
     attribute = editor.node.attributes.get("value")
@@ -222,7 +222,7 @@ _EXACT = 1 << 53  # integers up to here are exact in double precision
 
 
 def _counted_from_start(editor: NodeEditor) -> None:
-    """Before version 11 axes could not be negative."""
+    """Make negative axes non-negative, as required before opset 11."""
     for name in ("axis", "axes"):
         given = editor.attribute(name)
         axes = given if isinstance(given, tuple) else () if given is None else (given,)
@@ -235,7 +235,7 @@ def _counted_from_start(editor: NodeEditor) -> None:
 
 
 def _one_hot_from_11(editor: NodeEditor) -> None:
-    """Indices count from the end where they are negative; before version 11 they could not be."""
+    """Handle negative indices, which count from the end and were not allowed before opset 11."""
     import numpy as np
 
     _counted_from_start(editor)
@@ -270,13 +270,13 @@ def _scatter_from_16(editor: NodeEditor) -> None:
 
 
 def _roi_align_from_16(editor: NodeEditor) -> None:
-    """Coordinates had no half-pixel shift."""
+    """Refuse a half-pixel shift of coordinates, which was not possible before."""
     _only("coordinate_transformation_mode", "half_pixel", "output_half_pixel")(editor)
     editor.drop("coordinate_transformation_mode")
 
 
 def _per_tensor(editor: NodeEditor) -> None:
-    """Quantization had a single scale per tensor."""
+    """Require a single scale per tensor, as before opset 13."""
     dims = editor.dims(1)
     if dims is None or any(size != 1 for size in dims):
         raise editor.refuse("its scale is not known to be a single number, which it was before version 13")
@@ -284,14 +284,14 @@ def _per_tensor(editor: NodeEditor) -> None:
 
 
 def _same_shapes(editor: NodeEditor) -> None:
-    """Sum, Max, Min and Mean did not broadcast."""
+    """Require equal shapes: Sum, Max, Min and Mean did not broadcast before opset 8."""
     shapes = [editor.dims(index) for index in range(len(editor.node.inputs))]
     if len(shapes) > 1 and (None in shapes or len(set(shapes)) > 1 or any(d is None for d in shapes[0] or ())):
         raise editor.refuse("its inputs are not known to have the same shape, which they needed before version 8")
 
 
 def _broadcast_from_7(editor: NodeEditor) -> None:
-    """The second shape had to be a scalar or a suffix of the first, and broadcasting was an attribute."""
+    """Broadcast by attributes, as before opset 7: the second shape must be a scalar or a suffix of the first."""
     first, second = editor.dims(0), editor.dims(1)
     if first is None or second is None or None in (*first, *second):
         raise editor.refuse("its shapes are not known, and before version 7 it had to be stated how they are aligned")
@@ -327,7 +327,7 @@ _AXES_FROM_START = (
 
 
 def _equal_branches(editor: NodeEditor) -> None:
-    """Branches of If had to give the same shapes."""
+    """Require equal shapes from the branches of If, as before opset 11."""
     for first, second in zip(*(body.outputs for body in editor.node.bodies), strict=False):
         dims = [_dims_of(editor, value) for value in (first, second)]
         if None in dims or dims[0] != dims[1] or None in (dims[0] or ()):

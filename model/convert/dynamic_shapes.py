@@ -213,7 +213,7 @@ class _Freeing:
                 return [*numbers[:index], size, *numbers[index + 1 :]]
         return None
 
-    # -- what is declared --------------------------------------------------------------------------------------------
+    # -- declared types ----------------------------------------------------------------------------------------------
 
     def declare(self) -> None:
         """Update declared types; numbers that depend on a symbolic dimension are removed."""

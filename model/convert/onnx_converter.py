@@ -1,7 +1,7 @@
 """Opset conversion node by node with onnx's version converter.
 
-Each node is converted in a model of its own with the types of its inputs and small constants, so that neither weights
-nor the rest of the model pass through it. The result replaces the node.
+Each node is converted in a separate model with the types of its inputs and small constants, so that neither weights nor
+the rest of the model pass through it. The result replaces the node.
 """
 
 from __future__ import annotations

@@ -273,7 +273,7 @@ def _require_known(editor: NodeEditor, version: int) -> None:
 
 
 def _convert_node(editor: NodeEditor, current: int, version: int) -> None:
-    """Convert through one changed version after the other; an adapter may change the operator on the way."""
+    """Convert through one changed version after the other; an adapter may change the operator in between."""
     node = editor.node
     before = schemas.find(node.op_type, current) if version > current else None
     while current != version:

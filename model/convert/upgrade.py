@@ -129,7 +129,7 @@ def _cast_to_6(editor: NodeEditor) -> None:
 
 
 def _broadcast_to_7(editor: NodeEditor) -> None:
-    """Before, the second input was aligned to `axis` of the first; now shapes broadcast from their ends."""
+    """Unsqueeze a second input aligned to `axis` of the first; now shapes broadcast from their ends."""
     axis = editor.attribute("axis")
     is_broadcast = editor.attribute("broadcast", 0)
     editor.drop("axis", "broadcast")
@@ -143,7 +143,7 @@ def _broadcast_to_7(editor: NodeEditor) -> None:
 
 
 def _slope_to_7(editor: NodeEditor) -> None:
-    """One slope per channel was aligned to axis 1; now shapes broadcast from their ends."""
+    """Unsqueeze a slope per channel, which was aligned to axis 1; now shapes broadcast from their ends."""
     if editor.rank(1) == 1 and editor.known_rank(0) > 2:
         axes = tuple(range(1, editor.known_rank(0) - 1))
         editor.set_inputs([editor.input(0), editor.before("Unsqueeze", [editor.input(1)], axes=axes)])
@@ -266,7 +266,7 @@ def _one_hot_to_11(editor: NodeEditor) -> None:
 
 
 def _roi_align_to_16(editor: NodeEditor) -> None:
-    """Coordinates had no half-pixel shift, which is now an explicit attribute."""
+    """Write the attribute for coordinates without a half-pixel shift, the only kind before."""
     editor.set("coordinate_transformation_mode", "output_half_pixel")
 
 

@@ -387,7 +387,7 @@ def _name(value: Value) -> str:
 
 
 def _origin_too(value: Value) -> str:
-    """Describe the producer of a value beside another one of the same name."""
+    """Describe a value and its producer, to distinguish it from another one of the same name."""
     return f"{value.name} {_origin(value)}" if value.producer is not None else f"{value.name}, {_origin(value)}"
 
 

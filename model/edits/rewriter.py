@@ -34,16 +34,16 @@ class RewriteObserver:
     """Callbacks after each change of a GraphRewriter, to update facts about the graph; these do nothing."""
 
     def node_added(self, node: Node) -> None:
-        """A node was inserted, with its subgraphs."""
+        """Handle the insertion of a node, with its subgraphs."""
 
     def node_removed(self, node: Node) -> None:
-        """A node is about to be removed, with its subgraphs."""
+        """Handle a node that is about to be removed, with its subgraphs."""
 
     def constant_added(self, value: Value, tensor: Tensor) -> None:
-        """A value became constant."""
+        """Handle a value that became constant."""
 
     def value_replaced(self, old: Value, new: Value) -> None:
-        """Uses of a value became uses of another one with the same contents."""
+        """Handle uses of a value that became uses of another one with the same contents."""
 
 
 class GraphRewriter:

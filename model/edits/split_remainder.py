@@ -89,7 +89,7 @@ def _add(do: Callable[[Step], object], graph: Graph, values: Iterable[Value]) ->
 
 
 def label_of(key: tuple[str, str, str]) -> str:
-    """A function's domain, name and overload as one text."""
+    """Return a function's domain, name and overload as one text."""
     return "\n".join(key)
 
 

@@ -1,6 +1,6 @@
 """Express sizes that onnx's inference leaves open as formulas of symbols: ``4*batch``, ``div(T - 1, 2) + 1``.
 
-Runs in the child, on a model of its own.
+Runs in the child, on a separate model.
 """
 
 from __future__ import annotations

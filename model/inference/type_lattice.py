@@ -1,4 +1,4 @@
-"""Partial order of types by information: which one says more, and their join."""
+"""Partial order of types by information: which one is more specific, and their join."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def weight(dim: Dimension) -> int:
 
 
 def is_better(new: Type | None, old: Type | None) -> bool:
-    """Return whether a type says more than the known one."""
+    """Return whether a type is more specific than the known one."""
     if new is None or new is old:
         return False
     if old is None or (not is_full(old) and is_full(new)):

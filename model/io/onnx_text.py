@@ -51,7 +51,7 @@ def print_text(payload: bytes) -> bytes:
         written = _encoded(_with_defaults(message, printer.to_text))
         try:
             again = parse(name + b"\n" + written)
-        except ModelError:  # of a default that the syntax does not have
+        except ModelError:  # a default that the syntax cannot express
             written = _encoded(printer.to_text(message))
             again = parse(name + b"\n" + written)
     except UnicodeError as error:

@@ -1,8 +1,8 @@
 """The ONNX message classes, obtained without importing the `onnx` package.
 
-`import onnx` costs a fifth of a second (numpy, ml_dtypes and its C++ library); the generated module needs
-only the protobuf runtime. It is loaded by path, so the first graph is on screen before `onnx` is needed.
-A later `import onnx` meets the same descriptors in protobuf's pool and hands out these same classes.
+`import onnx` takes a fifth of a second (numpy, ml_dtypes and its C++ library); the generated module needs only the
+protobuf runtime. It is loaded by path, so the first graph is displayed before `onnx` is needed. A later `import onnx`
+finds the same descriptors in protobuf's pool and returns these same classes.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def package_folders() -> list[Path]:
 
 
 def _generated_module() -> Any:
-    """Return the generated module: the imported one, or the file beside `onnx/__init__.py` loaded on its own."""
+    """Return the generated module: the imported one, or the file next to `onnx/__init__.py`, loaded separately."""
     if _MODULE in sys.modules:
         return sys.modules[_MODULE]
     for folder in package_folders():

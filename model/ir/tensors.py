@@ -141,7 +141,7 @@ class ArrayTensor(Tensor):
         self._array = array
 
     def numpy(self) -> NDArray[Any]:
-        """The array itself."""
+        """Return the array itself."""
         return self._array
 
     def shares_values(self, other: Tensor) -> bool:

@@ -20,18 +20,18 @@ _passes: dict[str, Pass] = {}
 
 
 def simplify_pass(identifier: str, *, title: str = "", default: bool = True) -> Callable[[F], F]:
-    """Register a function that finds what can be simplified: it yields a `Match` for each place.
+    """Register a function that finds possible simplifications: it yields a `Match` for each.
 
-    The function gets the facts of a model: `context.all_nodes()` and `context.nodes("Relu")` to search,
+    The function gets a context with facts about a model: `context.all_nodes()` and `context.nodes("Relu")` to search,
     `context.array(value)` for a constant, `context.users(value)`. A match has a description, the nodes that it replaces
-    and a function that does so when it is called with a rewriter: `rewriter.replace_node(node, "Add", (x, x))`, and
-    `replace_value`, `add_node`, `set_inputs`, `set_attribute`. It may be called before the next match is asked for, or
-    never. Matches outside the chosen nodes are left out. Passes run off the GUI thread, on a copy of the model whose
+    and a function that replaces them, called with a rewriter: `rewriter.replace_node(node, "Add", (x, x))`, and
+    `replace_value`, `add_node`, `set_inputs`, `set_attribute`. It may be called before the next match is requested, or
+    never. Matches outside the chosen nodes are ignored. Passes run off the GUI thread, on a copy of the model whose
     outputs are compared with those of the original.
 
-    `identifier` is the name for ``simplify --only``, `title` that in the Simplify dialog; the docstring says what it
-    does. With `default` false it runs only where it is asked for. It runs after the program's own passes, as often as
-    it finds something. Registered again, a pass is replaced. ValueError: the program has a pass of this name.
+    `identifier` is the name for ``simplify --only``, `title` the label in the Simplify dialog; the docstring describes
+    the pass there. With `default` false it runs only on request. It runs after the program's own passes, repeatedly as
+    long as it finds matches. Registering a pass again replaces it. ValueError: the program has a pass of this name.
 
     >>> import onnx_workbench as ow
     >>> @ow.simplify_pass("double_negation")

@@ -24,14 +24,14 @@ from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Evaluate, Match, Pass, PassRefusal, SimplifyOptions, is_there
 
 TITLE = "Simplify: "  # prefix of a history entry's title; the pass's title follows
-_ROUNDS = 40  # each round applies what the previous one made possible; real models need three or four
+_ROUNDS = 40  # each round applies matches that the previous one made possible; real models need three or four
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFigures:
     """Size of a model: op nodes by operator, parameters and their bytes.
 
-    Counts what is simplified: subgraphs and functions, each function once; of Constant nodes only the data.
+    Counts the graphs that are simplified: subgraphs and functions, each function once; of Constant nodes only the data.
     """
 
     operators: Mapping[str, int]

@@ -23,11 +23,11 @@ _readers: dict[str, ReadFile] = {}
 
 
 def reader(suffix: str) -> Callable[[F], F]:
-    """Register a function that makes a model of a file whose name ends with `suffix`, such as ``".net"``.
+    """Register a function that reads files whose names end with `suffix`, such as ``".net"``.
 
     It gets the path and returns a Model, or the bytes of an ONNX file, which must not refer to other files. The window
-    opens such a file as a new model, which Save puts into a file of its own; `load` and every command read it too. It
-    runs off the GUI thread. What the file lacks is best raised as a `ModelError`. Registered again, it is replaced.
+    opens such a file as a new model, which Save writes to a separate file; `load` and every command read it too. It
+    runs off the GUI thread. Raise a `ModelError` for an invalid file. Registering a suffix again replaces its reader.
     ValueError: no suffix, or one of the program's own formats.
 
     >>> import onnx_workbench as ow
@@ -54,19 +54,19 @@ def reader(suffix: str) -> Callable[[F], F]:
 
 
 def suffixes() -> list[str]:
-    """Return the suffixes of files that were added."""
+    """Return the suffixes of files that extensions read."""
     return sorted(_readers)
 
 
 def is_read_by_extension(path: Path) -> bool:
-    """Return whether a reader that was added opens this file."""
+    """Return whether a reader of an extension opens this file."""
     return path.suffix.lower() in _readers
 
 
 def read_with_extension(path: Path) -> Model | bytes | None:
-    """Return what the reader for a file's suffix makes of it; None where there is no such reader.
+    """Return the result of the extension's reader for a file's suffix; None where there is no such reader.
 
-    ModelError where the reader fails, reported as a mistake of its file.
+    An exception in the reader becomes a ModelError that names its file.
     """
     function = _readers.get(path.suffix.lower())
     if function is None:

@@ -43,7 +43,7 @@ from onnx_workbench.model.ir.graph import (
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.progress import SILENT, Progress
 
-#: More nodes and tensors are taken for an attack: their objects would exhaust the memory.
+#: Limit on nodes and tensors: the objects of a hostile file would exhaust the memory.
 MOST_ELEMENTS: Final = 1_000_000
 _MOST_PROBLEMS = 200
 _MOST_PORTS, _MOST_ATTRIBUTES = 100_000, 2_000  # inputs and outputs, also of a graph, and attributes, of one node
@@ -72,7 +72,7 @@ class _Scope:
         return None
 
     def unresolved(self, name: str) -> Value:
-        """Return an undefined value, kept in the outermost graph so that all subgraphs share it."""
+        """Return an undefined value, stored in the outermost scope so that all subgraphs share it."""
         scope = self
         while scope.outer is not None:
             scope = scope.outer
@@ -100,7 +100,7 @@ class ModelBuilder:
 
     def model(self, proto: ModelProto) -> Model:
         """Build the whole model."""
-        self._may_have_graphs |= proto.ir_version < 2  # which did not say the kind of attributes
+        self._may_have_graphs |= proto.ir_version < 2  # older versions did not store the kind of attributes
         with no_collection():
             model = Model(Graph(), ir_version=proto.ir_version)
             model._source = proto
@@ -133,7 +133,7 @@ class ModelBuilder:
     def node(self, proto: NodeProto) -> Model:
         """Build a model around a lone node: its inputs and outputs become those of the graph."""
         model = self.graph(GraphProto(node=[proto]))
-        self.problems.clear()  # undefined inputs are no problem here
+        self.problems.clear()  # undefined inputs are expected here
         graph = model.graph
         node = graph.nodes.first
         assert node is not None
@@ -196,7 +196,7 @@ class ModelBuilder:
         value = Value(name, None, scope.graph)
         if info is not None:
             self._attach(value, info)
-        if not name:  # an omitted name is empty too, and must not find this
+        if not name:  # an omitted name is empty too, and must not refer to this value
             self._problem(f"{what[0].upper()}{what[1:]} of graph {scope.graph.name!r} has no name")
         elif name in scope.names:
             self._problem(f"{what} {name!r} of graph {scope.graph.name!r} is defined a second time")

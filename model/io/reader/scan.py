@@ -89,7 +89,7 @@ class _Frame:
         self.content = content
         self.end = end
         self.cut = False  # the file ends before the message does
-        self.copied = content  # start of what is not yet in the skeleton
+        self.copied = content  # start of the bytes that are not yet in the skeleton
         self.size = 0  # bytes in the skeleton so far
         self.tag = b""
         self.header = 0  # the piece for tag and length, filled in once the size is known
@@ -265,7 +265,7 @@ class _Scanner:
             self._total = frame.size
 
     def _flush(self, frame: _Frame, end: int) -> None:
-        """Copy what is between the last jump and `end` to the skeleton unchanged."""
+        """Copy the bytes between the last jump and `end` to the skeleton unchanged."""
         start = frame.copied
         if end > start and not self._deep:
             first = start - self._base

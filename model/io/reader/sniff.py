@@ -171,7 +171,7 @@ def _sniff_binary(head: bytes, size: int) -> FileFormat | None:
 def _score(data: bytes, size: int, schema: MessageSchema, depth: int) -> float:
     """Score how well bytes parse as a message: 1 for each matching field, negative for others.
 
-    `size` may exceed what is there; the last field may then be truncated.
+    `size` may exceed the given bytes; the last field may then be truncated.
     """
     score, position = 0.0, 0
     for _ in range(200):

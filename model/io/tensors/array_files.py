@@ -43,7 +43,7 @@ _BEGINNINGS = {".npy": b"\x93NUMPY", ".npz": b"PK", ".png": b"\x89PNG"}
 
 
 def storage_mark(*, external: bool) -> TensorProto:
-    """Return the marker message that tells saving where to store a new tensor: a data file, or the model itself."""
+    """Return the marker message that determines where saving stores a new tensor: a data file, or the model itself."""
     mark = TensorProto()
     mark.data_location = TensorProto.EXTERNAL if external else TensorProto.DEFAULT
     return mark

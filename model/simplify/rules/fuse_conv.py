@@ -255,7 +255,7 @@ def _pad_into(context: MatchContext, op_types: tuple[str, ...], *, lowest: bool)
 
 
 def _below_kernel(pads: tuple[int, ...], kernel: tuple[int, ...]) -> bool:
-    """Pools refuse pads as large as their window."""
+    """Return whether the pads are smaller than the window, as pools require."""
     return all(p < k for p, k in zip(pads, kernel * 2, strict=True))
 
 
