@@ -439,6 +439,8 @@ ACTIONS = (
         section=7,
         shortcut=("Ctrl+F",),
         enabled=with_document,
+        icon="find",
+        toolbar=91,
         tip="Find nodes, values and attributes by name, operator, type or shape.",
         words="search look for",
     ),

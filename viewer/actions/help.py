@@ -140,7 +140,7 @@ ACTIONS = (
         shortcut=("Ctrl+Shift+P",),
         enabled=always,
         icon="command",
-        toolbar=91,
+        toolbar=92,
         tip="Find and run any action by a few letters.",
         words="search action run",
     ),

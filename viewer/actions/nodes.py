@@ -174,6 +174,7 @@ ACTIONS = (
         section=1,
         shortcut=("Ctrl+Shift+A",),
         icon="add",
+        toolbar=51,
         contexts=frozenset({"canvas", "node", "value", "graph"}),
         tip="Add an operator on the selected edge, after the selected node, or unconnected.",
         words="add node insert node new node create node palette",

@@ -91,8 +91,10 @@ class Navigator(QObject):
     # -- to the whole, a part, or an object ------------------------------------------------------------------
 
     def to_whole(self) -> None:
-        """Show everything."""
-        self._jump(self._surface.fit)
+        """Show everything; a graph that is then too small to read in the full width of the view first."""
+        with self._context.navigation.history.jump():
+            if not self._surface.fit_across():
+                self._surface.fit()
 
     def to_beginning(self) -> None:
         """Show where the graph starts, at the present zoom."""

@@ -75,15 +75,14 @@ def _overview(workspace: Workspace, graph: Graph) -> list[PropertyRow]:
         return []
     opsets = [f"{domain} {version}".strip() for domain, version in model.opset_imports.items()]
     made_by = f"{model.producer_name} {model.producer_version}".strip()
-    parts = [f"IR {model.ir_version}", f"opset {', '.join(opsets)}" if opsets else "", display(made_by, 60)]
+    versions = " · ".join([f"IR {model.ir_version}", *([f"opset {', '.join(opsets)}"] if opsets else [])])
     counts = Counter(map(attrgetter("op_type"), graph.nodes)).most_common()
     most = " · ".join(f"{display(operator, 30)} {count:,}" for operator, count in counts[:_MOST_OPERATORS])
     more = f" · {len(counts) - _MOST_OPERATORS} more" if len(counts) > _MOST_OPERATORS else ""
-    text = " · ".join(filter(None, parts))
-    return [
-        PropertyRow("model", "Model", text, tip=text, actions=(go(workspace, model),), common=False),
-        PropertyRow("operators", "Operators", most + more, tip=most + more, common=False),
-    ]
+    rows = [PropertyRow("model", "Model", versions, tip=versions, actions=(go(workspace, model),), common=False)]
+    if made_by:
+        rows.append(PropertyRow("producer", "Producer", display(made_by, 200), tip=display(made_by), common=False))
+    return [*rows, PropertyRow("operators", "Operators", most + more, tip=most + more, common=False)]
 
 
 def ports_section(workspace: Workspace, graph: Graph, side: Side) -> PropertyRow:

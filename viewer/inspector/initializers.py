@@ -25,7 +25,7 @@ def initializers_section(workspace: Workspace, graph: Graph) -> PropertyRow:
     row = section("initializers", "Initializers", count, rows, expanded=False, common=False)
     tensors = [value.initializer for value in graph.initializers if value.initializer is not None]
     elements, size = sum(math.prod(tensor.shape) for tensor in tensors), sum(tensor.nbytes for tensor in tensors)
-    row.text = f"{plural(count, 'constant')} · {plural(elements, 'element')} · {bytes_text(size)}" if count else ""
+    row.text = f"{count:,} · {plural(elements, 'element')} · {bytes_text(size)}" if count else ""
     return row
 
 

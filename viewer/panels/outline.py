@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QModelIndex, QObject, QPoint, Qt, QTimer
-from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QVBoxLayout, QWidget
+from PySide6.QtGui import QKeyEvent, QKeySequence, QShowEvent
+from PySide6.QtWidgets import QAbstractItemView, QTreeView, QVBoxLayout, QWidget
 
 from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.ir.graph import Graph, Node, Value
@@ -18,9 +18,10 @@ from onnx_workbench.viewer.tables.expand_all import ExpandAll
 from onnx_workbench.viewer.tables.marking_tree import MarkingTree
 from onnx_workbench.viewer.tables.outline_model import ObjectRole, OutlineModel
 from onnx_workbench.viewer.tables.outline_rows import Stretch
+from onnx_workbench.viewer.tables.two_tone import TwoToneDelegate
 
-_MEASURED = 100  # rows measured for the width of operators
-_MARGINS = 8  # px beside the text of an operator
+_MEASURED = 100  # rows measured for the width
+_MARGINS = 8  # px beside the text of a row
 #: With more selected nodes none of them is scrolled to.
 _MOST_POINTED_AT = 1000
 #: Keys with the same meaning as on the graph.
@@ -51,15 +52,19 @@ class OutlinePanel(Panel):
         self.tree.setIndentation(12)  # groups within groups leave room for names
         self.tree.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.tree.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.tree.setItemDelegate(TwoToneDelegate(self.tree))
+        self.tree.setFrameShape(QTreeView.Shape.NoFrame)
+        self.tree.setColumnHidden(1, True)  # a row has both texts
+        self.tree.setHeaderHidden(True)
         self.tree.header().setStretchLastSection(False)
-        self.tree.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         self.tree.header().setResizeContentsPrecision(_MEASURED)
-        self.tree.setTextElideMode(Qt.TextElideMode.ElideMiddle)
-        self._dividing = QTimer(self, singleShot=True, interval=0)
-        self._dividing.timeout.connect(self._divide)
-        self._room = 0  # largest measured width of operators in px
-        self.tree.expanded.connect(lambda _index: None if self.opening.running else self._dividing.start())
-        self.opening.ended.connect(self._dividing.start)  # once for thousands of rows
+        self.tree.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self._widening = QTimer(self, singleShot=True, interval=0)
+        self._widening.timeout.connect(self._widen)
+        self._room = 0  # largest measured width of a row in px
+        self.tree.expanded.connect(lambda _index: None if self.opening.running else self._widening.start())
+        self.opening.ended.connect(self._widening.start)  # once for thousands of rows
+        self.tree.verticalScrollBar().valueChanged.connect(self._widening.start)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.tree)
@@ -70,6 +75,7 @@ class OutlinePanel(Panel):
         self.model.filled.connect(self._on_filled)
 
         self.tree.installEventFilter(self)
+        self.tree.viewport().installEventFilter(self)
         self.tree.selectionModel().selectionChanged.connect(self._on_chosen)
         self.tree.activated.connect(self._on_opened)
         self.tree.doubleClicked.connect(self._on_opened)
@@ -82,20 +88,21 @@ class OutlinePanel(Panel):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
+        self._widen()
         self._follow()
 
-    def _divide(self) -> None:
-        """Give operators their largest measured width, but most of the width to names."""
-        wanted = max(self.tree.sizeHintForColumn(1), self.tree.header().sectionSizeHint(1))
-        self._room = max(self._room, wanted)
-        self.tree.header().resizeSection(1, min(self._room, self.width() * 2 // 5))
+    def _widen(self) -> None:
+        """Let every row be read whole: longer ones are scrolled to sideways."""
+        self._room = max(self._room, self.tree.sizeHintForColumn(0))
+        self._fill()
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._divide()
+    def _fill(self) -> None:
+        self.tree.header().resizeSection(0, max(self._room, self.tree.viewport().width()))
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Handle the graph's keys for the selected rows."""
+        """Handle the graph's keys for the selected rows, and follow the width of the tree."""
+        if watched is self.tree.viewport() and event.type() == QEvent.Type.Resize:
+            self._fill()
         if watched is self.tree and event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
             if event.key() == Qt.Key.Key_Asterisk:
                 self.opening.start(self.tree.currentIndex())
@@ -107,7 +114,7 @@ class OutlinePanel(Panel):
         return super().eventFilter(watched, event)
 
     def _on_filled(self) -> None:
-        self._divide()
+        self._widen()
         self._follow()
 
     def _on_nodes(self, nodes: set[Node]) -> None:
@@ -120,10 +127,11 @@ class OutlinePanel(Panel):
         self._following = False
         self._follow()
         advance = self.tree.fontMetrics().horizontalAdvance
-        needed = _MARGINS + max((advance(node.op_type) for node in islice(nodes, _MEASURED)), default=0)
+        names = (f"{node.op_type}  {node.name}" for node in islice(nodes, _MEASURED))
+        needed = _MARGINS + max(map(advance, names), default=0)
         if needed > self._room:  # measuring all rows takes longer than most edits
             self._room = needed
-            self._dividing.start()
+            self._widening.start()
 
     def _on_values(self, values: set[Value]) -> None:
         self.model.rename(v.producer for v in values if v.producer is not None and not v.producer.name)

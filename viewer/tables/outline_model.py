@@ -18,6 +18,7 @@ from onnx_workbench.viewer.style.theme import categories, node_category, theme
 from onnx_workbench.viewer.style.tooltips import for_role
 from onnx_workbench.viewer.tables.outline_rows import OutlineRow, Stretch
 from onnx_workbench.viewer.tables.tree_model import Index, TreeModel
+from onnx_workbench.viewer.tables.two_tone import TextsRole
 
 #: What a row stands for: a Graph, Scope, Stretch or Node.
 ObjectRole = int(Qt.ItemDataRole.UserRole)
@@ -421,6 +422,8 @@ class OutlineModel(TreeModel):
         if role == Qt.ItemDataRole.DisplayRole:
             row.shown_texts = row.identity()
             return row.title() if index.column() == 0 else row.texts()[1]
+        if role == TextsRole:
+            return row.parts()
         if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
             remark = "without a name, gives" if row.lacks_name() else ""
             return for_role(", ".join(part for part in (remark, *row.texts(2000)) if part), role)

@@ -124,6 +124,15 @@ class OutlineRow:
                 return _name_of(node, limit), display(node.op_type, limit)
         return "", ""
 
+    def parts(self) -> tuple[str, str]:
+        """Return both texts as they are read: the operator of a node before its name, a group before its size."""
+        match self.subject:
+            case Node() as node:
+                return display(node.op_type, 200) or "(no operator)", self.title()
+            case Scope() as scope:
+                return self.title(), plural(scope.count, "node")
+        return self.title(), self.texts()[1]
+
     def _numbers(self, stretch: Stretch) -> str:
         """Return the numbers of its contents among those of its siblings, counted from one."""
         assert self.parent is not None

@@ -447,3 +447,28 @@ def test_a_double_click_on_an_attribute_opens_its_field(window, qtbot):
     editor = window.docks.panel("inspector").tree.editor
     assert editor.field.title == "Set pads of /stem/Conv"
     assert editor.text_now() == "1, 1, 1, 1"
+
+
+def test_space_shows_a_slender_graph_in_its_readable_width_before_the_whole(show, qtbot):
+    view = show(long_chain(120).model())
+    qtbot.keyClick(view, Qt.Key.Key_Space)  # a new view shows the readable width already
+    whole = view.zoom
+    assert view.is_fitted
+    assert whole < 0.1
+    qtbot.keyClick(view, Qt.Key.Key_Space)
+    assert view.zoom == 1.0
+    area, bounds = view.viewport.area, view.scene.bounds
+    assert area[0] <= bounds[0]
+    assert area[2] >= bounds[2]
+    view.pan_by(0, 500)
+    qtbot.keyClick(view, Qt.Key.Key_Space)
+    assert view.zoom == whole
+    view.zoom_to(0.3)
+    qtbot.keyClick(view, Qt.Key.Key_Space)
+    assert view.zoom == 1.0
+
+
+def test_space_shows_a_graph_that_is_readable_whole_at_once(view, qtbot):
+    view.zoom_to(3.0)
+    qtbot.keyClick(view, Qt.Key.Key_Space)
+    assert view.is_fitted

@@ -69,13 +69,14 @@ def test_the_outline_is_drawn_anew_for_names_not_for_attributes(qtbot, workspace
     assert panel.model.index_of(relu).siblingAtColumn(1).data() == "Elu"
 
 
-def test_operators_have_the_width_they_need_once_the_panel_has_its_size(qtbot, workspace):
+def test_rows_have_the_width_they_need_once_the_panel_has_its_size(qtbot, workspace):
     panel = OutlinePanel(workspace)
     qtbot.addWidget(panel)
     panel.resize(80, 300)
     panel.show()
     panel.resize(400, 300)
-    assert panel.tree.header().sectionSize(1) >= panel.tree.sizeHintForColumn(1)
+    tree = panel.tree
+    qtbot.waitUntil(lambda: tree.columnWidth(0) == max(tree.viewport().width(), tree.sizeHintForColumn(0)))
 
 
 def test_choosing_in_the_outline_selects_and_the_other_way_round(qtbot, workspace):

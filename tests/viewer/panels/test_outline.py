@@ -5,6 +5,7 @@ import random
 import pytest
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt, QTimer
 from PySide6.QtTest import QAbstractItemModelTester
+from PySide6.QtWidgets import QStyleOptionViewItem
 
 from onnx_workbench.model.analysis.name_scopes import Scope
 from onnx_workbench.model.edits import nodes, values
@@ -20,6 +21,7 @@ from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.theme import theme
 from onnx_workbench.viewer.tables import outline_model, outline_rows
 from onnx_workbench.viewer.tables.outline_model import ObjectRole, OutlineModel
+from onnx_workbench.viewer.tables.two_tone import TextsRole
 from tests.viewer.canvas.graphs import residual
 
 
@@ -123,11 +125,11 @@ def test_nodes_without_names_are_called_after_what_they_give(blocks, heard):
 
 def test_graphs_and_operators_are_called_as_they_are_now(blocks, qtbot, heard):
     document, model, tree = blocks.workspace.document, blocks.model, blocks.tree
-    blocks.resize(400, 300)
+    blocks.resize(60, 300)
     blocks.show()
     tree.expandAll()
-    qtbot.waitUntil(lambda: tree.columnWidth(1) >= tree.sizeHintForColumn(1))
-    root, narrow = model.index(0, 0), tree.columnWidth(1)
+    qtbot.waitUntil(lambda: tree.columnWidth(0) >= tree.sizeHintForColumn(0))
+    root, narrow = model.index(0, 0), tree.columnWidth(0)
     assert root.data() == document.model.graph.name
     told = heard(model.dataChanged)
     with document.edit("Rename") as edit:
@@ -136,8 +138,26 @@ def test_graphs_and_operators_are_called_as_they_are_now(blocks, qtbot, heard):
     assert root.data() == "renamed"
     node = next(iter(document.model.graph.nodes))
     with document.edit("Change") as edit:
-        edit.do(SetField(node, "op_type", "ThresholdedRelu"))
-    qtbot.waitUntil(lambda: tree.columnWidth(1) >= tree.sizeHintForColumn(1) > narrow)
+        edit.do(SetField(node, "op_type", "ThresholdedRelu" * 9))
+    qtbot.waitUntil(lambda: tree.columnWidth(0) >= tree.sizeHintForColumn(0) > narrow)
+
+
+def test_a_row_reads_operator_then_name_and_group_then_size(blocks, qtbot):
+    blocks.resize(150, 300)
+    blocks.show()
+    blocks.tree.expandAll()
+    node = next(n for n in blocks.workspace.document.model.graph.nodes if n.name == "net/b4/n1")
+    index = blocks.model.index_of(node)
+    assert index.data(TextsRole) == (node.op_type, "n1")
+    assert index.parent().data(TextsRole) == ("b4", f"{blocks.model.rowCount(index.parent())} nodes")
+    option = QStyleOptionViewItem()
+    blocks.tree.itemDelegate().initStyleOption(option, index)
+    assert option.text == f"{node.op_type}  n1"
+    qtbot.waitUntil(lambda: blocks.tree.columnWidth(0) >= blocks.tree.sizeHintForColumn(0))
+    assert blocks.tree.visualRect(index).right() < blocks.tree.columnWidth(0)
+    with blocks.workspace.document.edit("Rename") as edit:
+        edit.do(SetField(node, "name", "net/b4/" + "long_" * 40))
+    qtbot.waitUntil(lambda: blocks.tree.horizontalScrollBar().maximum() > 500)
 
 
 def test_functions_of_one_name_are_told_apart_by_their_overloads(blocks, heard):
@@ -157,19 +177,18 @@ def test_functions_of_one_name_are_told_apart_by_their_overloads(blocks, heard):
 def test_operators_that_come_back_have_the_room_they_had(blocks, qtbot):
     """It was given up once every node was gone, and never taken again."""
     document, tree = blocks.workspace.document, blocks.tree
-    blocks.resize(400, 300)
+    blocks.resize(60, 300)
     for node in document.model.graph.nodes:
         with document.edit("Change") as edit:
             edit.do(SetField(node, "op_type", "ThresholdedRelu"))
     tree.expandAll()
-    qtbot.waitUntil(lambda: tree.columnWidth(1) >= tree.sizeHintForColumn(1))
-    wide = tree.columnWidth(1)
+    qtbot.waitUntil(lambda: tree.columnWidth(0) >= tree.sizeHintForColumn(0))
     with document.edit("Delete all") as edit:
         nodes.delete(edit, list(document.model.graph.nodes))
-    blocks.resize(401, 300)
+    blocks.resize(61, 300)
     document.undo()
     qtbot.waitUntil(lambda: not any(timer.isActive() for timer in blocks.findChildren(QTimer)))
-    assert tree.columnWidth(1) >= wide
+    assert tree.columnWidth(0) >= tree.sizeHintForColumn(0)
 
 
 def test_opening_every_row_measures_columns_once(blocks, qtbot, monkeypatch):
@@ -536,7 +555,7 @@ def test_groups_that_are_closed_tell_how_many_nodes_they_hold_now(blocks, qtbot,
     tree.expand(group.parent())
     tree.collapse(group)
     count = group.siblingAtColumn(1)
-    qtbot.waitUntil(lambda: blocks.tree.isVisible() and bool(tree.visualRect(count).height()))
+    qtbot.waitUntil(lambda: blocks.tree.isVisible() and bool(tree.visualRect(group).height()))
     tree.grab()  # it has been seen
     assert count.data() == "3"
     told = heard(blocks.model.dataChanged)

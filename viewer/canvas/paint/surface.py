@@ -25,7 +25,7 @@ from onnx_workbench.viewer.canvas.paint.highlights import SceneHighlights
 from onnx_workbench.viewer.canvas.paint.legend import LegendCard
 from onnx_workbench.viewer.canvas.paint.overlay import LEGEND_MARGIN, group_names, paint_group_names, paint_notice
 from onnx_workbench.viewer.canvas.paint.painter import ROWS_FROM, ScenePainter
-from onnx_workbench.viewer.canvas.paint.viewport import LARGEST, Viewport
+from onnx_workbench.viewer.canvas.paint.viewport import LARGEST, NATURAL, Viewport
 from onnx_workbench.viewer.canvas.scene.coloring import Coloring
 from onnx_workbench.viewer.canvas.scene.edge_labels import LABEL_REACH, MARGIN, EdgeLabels
 from onnx_workbench.viewer.canvas.scene.scene import REACH, Hit, Moved, Scene
@@ -41,6 +41,8 @@ SETTLE_SECONDS = 0.06
 NO_NODES = "This graph has no nodes."
 #: A graph that fits only smaller than this is shown from its beginning instead.
 READABLE = 0.6
+#: Smaller than this no name can be read in a box: a whole graph in that size is a picture of its outline only.
+_LEGIBLE = 0.3
 #: From this scale the ports of a box can be hit.
 _PORTS_FROM = 0.40
 
@@ -237,6 +239,26 @@ class Surface(QWidget):
             if (taken := self._taken_by_legend(self.scene)) is not None:
                 self.fit_area(self.scene.bounds, taken=taken)
             self._fitted = self.viewport.position
+
+    def fit_across(self) -> bool:
+        """Show a graph that is too long to be read as a whole in the full width of the view, around the same place.
+
+        False, and nothing moves, where the whole can be read or is as wide as the view, or the view is so already.
+        """
+        if self.scene is None:
+            return False
+        viewport, (left, top, right, bottom) = self.viewport, self.scene.bounds
+        x, y = self.middle
+        if self.scene.drawing.options.direction == "down":
+            across, at = (left, 0.0, right, 0.0), ((left + right) / 2, min(max(y, top), bottom))
+        else:
+            across, at = (0.0, top, 0.0, bottom), (min(max(x, left), right), (top + bottom) / 2)
+        whole, scale = (min(viewport.fitting(area, 24.0), NATURAL) for area in (self.scene.bounds, across))
+        if whole >= _LEGIBLE or scale < 2 * whole:
+            return False
+        before = viewport.position
+        self.centre_at(scale, *at)
+        return viewport.position != before
 
     @property
     def is_fitted(self) -> bool:
