@@ -24,7 +24,7 @@ from typing import Final
 #: Address space that libraries reserve and hardly use.
 OVERHEAD: Final = 4 << 30
 #: Maximum bytes of a tensor allocated in the window's process because a number in a file or a text claims this size:
-# the dense form of a sparse one, an array packed in an archive, a picture. See `made_limit`.
+#: the dense form of a sparse one, an array packed in an archive, a picture. See `made_limit`.
 WINDOW_TENSOR: Final = 64 << 20
 _MOST_PACKED: Final = 16
 #: Address space and seconds of a helper that runs onnx's C++ code.

@@ -51,7 +51,7 @@ class Constants:
         self._arrays: dict[Tensor, NDArray[Any]] = {}
 
     def tensor(self, value: Value | None) -> Tensor | None:
-        """Return the tensor of a constant value; None for what a caller or training may replace. Reads no file."""
+        """Return the tensor of a constant value; None if a caller or training may replace it. Reads no file."""
         if value is None:
             return None
         if value.initializer is not None:

@@ -35,7 +35,7 @@ def element_type_of(value: Value) -> ElementType | None:
 
 
 def result_type(node: Node, index: int = 0) -> ElementType | None:
-    """Return the element type that an attribute or the schema alone gives an output."""
+    """Return the element type of an output as determined by an attribute or the schema only."""
     if not index:
         constant = constant_tensor(node)
         kind = number(node, traits.of(node).type_attribute) if constant is None else constant.element_type

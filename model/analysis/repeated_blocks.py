@@ -350,7 +350,7 @@ def _going_back(pairs: Index, count: int) -> NDArray[np.bool_]:
 
 
 def _left_waiting(units: set[int], edges: set[tuple[int, int]]) -> set[int]:
-    """Return what a topological sort leaves over: the units on cycles and after them."""
+    """Return the remainder of a topological sort: the units on cycles and after them."""
     waiting = Counter(after for _, after in edges)
     followers: dict[int, list[int]] = defaultdict(list)
     for before, after in edges:

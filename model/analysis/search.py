@@ -256,7 +256,7 @@ def value_text(value: object) -> str:
 
 
 def _numbers(text: str) -> tuple[float, ...] | None:
-    """Parse a list of floats, however they are written; None when it is none."""
+    """Parse a list of floats in any notation; None when it is not one."""
     try:
         found: tuple[float, ...] = parse_attribute(text, AttributeKind.FLOATS)
     except ModelError:

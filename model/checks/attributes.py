@@ -124,7 +124,7 @@ def _short(attribute: Attribute) -> str:
 
 
 def _write_anew(edit: Transaction, node: Node, name: str) -> None:
-    """Return the fix that stores an attribute without its source message, dropping all else that the file has."""
+    """Set an attribute again without its source message, dropping all else that the file stores for it."""
     if name not in node.attributes:
         return  # removed in the meantime
     attribute, index = node.attributes[name], list(node.attributes).index(name)

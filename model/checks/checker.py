@@ -34,7 +34,7 @@ _DESCRIPTIONS = frozenset({
 })  # fmt: skip
 
 #: Most nodes, values and names that are checked immediately after an edit, one in under 1 ms; beyond that their graphs
-# are left to `work`, which takes 0.2 s for 5,000 nodes and 4 s for 100,000, too long for small edits.
+#: are left to `work`, which takes 0.2 s for 5,000 nodes and 4 s for 100,000, too long for small edits.
 _AT_ONCE = 400
 #: Most steps of an edit that are examined one by one; with more, everything is left to `work`.
 _MOST_STEPS = 5_000

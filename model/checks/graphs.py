@@ -498,7 +498,7 @@ def live_nodes(graph: Graph) -> Iterator[set[Node]]:
 
 
 def used_by_training(graph: Graph) -> Iterator[Value]:
-    """Return what the training algorithms use of the main graph. Walks over their graphs."""
+    """Return the values of the main graph that the training algorithms use. Walks over their graphs."""
     model = graph.model
     for training in model.training_info if model is not None and graph is model.graph else ():
         for inner in training.algorithm.walk() if training.algorithm is not None else ():

@@ -63,7 +63,7 @@ class TouchedObjects:
 
     @classmethod
     def by(cls, change: Change) -> TouchedObjects:
-        """Collect what the steps of a change and their inverses refer to."""
+        """Collect the objects that the steps of a change and their inverses refer to."""
         found = cls()
         for step, inverse in zip(change.steps, change.inverses, strict=True):
             found._add(step, inverse)

@@ -36,7 +36,7 @@ def beside(known: Collection[Problem], found: Iterable[Problem]) -> Iterator[Pro
 
 
 def _constant_problem(node: Node) -> Problem:
-    """Report a Constant before opset 9 of another than a floating-point type, as exporters wrote them."""
+    """Return the problem of a Constant before opset 9 that is not floating-point, as some exporters wrote."""
     version = node.graph.opset_imports.get("", 1) if node.graph is not None else 1
     return warning(
         "type",

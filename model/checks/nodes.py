@@ -275,7 +275,7 @@ def _check_bodies(node: Node) -> Iterator[Problem]:
 
 
 def _check_fed(node: Node, first: int) -> Iterator[Problem]:
-    """Check what a subgraph gets from the inputs of its node from index `first` on."""
+    """Check the types that a subgraph gets from the inputs of its node, from index `first` on."""
     for index, value in enumerate(node.inputs[first:], first):
         if value is None:
             message = f"Input {index} of {node.title} is not connected"

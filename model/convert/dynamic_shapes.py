@@ -100,7 +100,7 @@ class _Freeing:
             listed = ", ".join(f"{name} (was {'?' if was is None else was})" for name, was in renamed.items())
             self.report.changed(f"sizes that may be any number: {listed}", self._graph)
 
-    # -- what follows ----------------------------------------------------------------------------------------------
+    # -- propagation -----------------------------------------------------------------------------------------------
 
     def follow(self) -> None:
         """Go through the nodes in topological order, adapt constant shapes, and compute the new output sizes."""

@@ -13,7 +13,7 @@ from onnx_workbench.model.ir.graph import Graph, Model
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType, OptionalType, SparseTensorType, TensorType
 
-Feature = tuple[int, str, Any]  # the IR version that introduced it, what it is, and where
+Feature = tuple[int, str, Any]  # the IR version that introduced the feature, its description, and its location
 
 
 def claim_ir_version(edit: Transaction, version: int) -> ConversionReport:

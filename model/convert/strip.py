@@ -1,4 +1,4 @@
-"""Strip what a model does not need to run: descriptions, metadata, types of inner values."""
+"""Strip content that a model does not need to run: descriptions, metadata, types of inner values."""
 
 from __future__ import annotations
 

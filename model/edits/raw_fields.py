@@ -33,7 +33,7 @@ Remove = Callable[[Transaction], object]
 
 @dataclass(frozen=True, slots=True)
 class MessagePart:
-    """An entry that is a message: `path` is the path inside it, `store` stores what was read from the changed copy."""
+    """An entry that is a message: `path` is the path inside it, `store` stores the entry read from the copy."""
 
     entry: Any
     codec: Codec
@@ -57,7 +57,7 @@ class MessagePart:
 
     @property
     def can_remove(self) -> bool:
-        """Return whether the message can do without the field at the path."""
+        """Return whether the message remains valid without the field at the path."""
         names = tuple(name for name, _ in self.path)
         return bool(names) and names != (self.codec.key,) and self.codec.can_remove(self.entry, self.path)
 

@@ -71,7 +71,7 @@ def run(payload: bytes) -> bytes:
     extensions.load_exactly(tuple(map(tuple, asked["extensions"])))  # errors were reported where the user named them
     rules = {tuple(key.split("::", 1)): user_rule(text) for key, text in asked["rules"].items()}
     inference = Inference(data, custom_rules.functions() | {k: r for k, r in rules.items() if r is not None})
-    with suppress(MemoryError), no_collection():  # what was found before stays
+    with suppress(MemoryError), no_collection():  # earlier results stay
         inference.run()
         if asked["formulas"]:
             inference.find_formulas()

@@ -102,7 +102,7 @@ _HOLDERS = {"ModelProto": "the model", "ValueInfoProto": "values"}
 
 
 def _missing(message: Any, again: Any) -> dict[str, set[str]]:
-    """Return what a message has and its reparsed copy lacks or differs in: names of fields, each with its owner."""
+    """Return the fields that a reparsed copy of a message lacks or changes: names of fields, each with its owners."""
     from google.protobuf.unknown_fields import UnknownFieldSet
 
     found: dict[str, set[str]] = {}

@@ -32,7 +32,7 @@ Use = tuple["Node | Graph", int]
 _EMPTY: Mapping[str, str] = {}
 
 #: Returns the next `id` for a model, graph, function, node or value: unique in the process and never reused.
-# A copy made for background work keeps the ids of its originals; journals, snapshots and such copies rely on them.
+#: A copy made for background work keeps the ids of its originals; journals, snapshots and such copies rely on them.
 next_id: Final = count(1).__next__
 
 

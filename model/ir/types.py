@@ -150,7 +150,7 @@ Dimension = int | str | None
 
 
 #: Maximum number of dimensions read from a file; no runtime takes more than 64. Each costs time in all code that works
-# on shapes, and the product of millions of large ones takes minutes.
+#: on shapes, and the product of millions of large ones takes minutes.
 MOST_DIMENSIONS: Final = 1024
 
 

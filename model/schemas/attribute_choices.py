@@ -87,7 +87,7 @@ _BY_OPERATOR: dict[tuple[str, str], tuple[str | int, ...]] = {
 }
 
 
-#: What was allowed before a version of the operator.
+#: Values allowed before a version of the operator.
 _EARLIER: dict[tuple[str, str], tuple[int, tuple[str | int, ...]]] = {
     ("GridSample", "mode"): (20, ("bilinear", "nearest", "bicubic")),
     ("GRU", "direction"): (3, ("foward", *_DIRECTION)),  # as the default was spelled then

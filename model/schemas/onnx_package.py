@@ -92,7 +92,7 @@ def _text(doc: str) -> str:
 
 
 def _output_gaps(raw: Any) -> frozenset[int]:
-    """Return the output counts in between that are invalid: not in the package's API; only this operator has such."""
+    """Return the invalid output counts between minimum and maximum, which the package's API lacks."""
     if raw.name != "BatchNormalization" or raw.domain:
         return frozenset()
     return frozenset(range(raw.min_output + 1, raw.max_output))

@@ -21,7 +21,7 @@ from onnx_workbench.model.simplify.passes import Evaluate, Match, PassRefusal, S
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_ANY_CONSTANT = 9  # the version from which on a Constant holds any type; what it held before
+_ANY_CONSTANT = 9  # version from which a Constant holds any type; the types it held before
 _EARLY_CONSTANTS = frozenset({ElementType.FLOAT, ElementType.DOUBLE, ElementType.FLOAT16})
 
 
@@ -43,7 +43,7 @@ class MatchContext(RewriteObserver):
         self.progress = progress
         self.refusals: dict[tuple[str, str, Node | Value], PassRefusal] = {}
         self.growth = 0  # bytes by which folding has enlarged the constants so far
-        self.made: set[Node] = set()  # bytes by which folding has enlarged the constants so far
+        self.made: set[Node] = set()  # nodes created by passes
         self._waiting = {identifier: list(chosen) for identifier, chosen in self.options.only.items()}
         self.constants = Constants(model)
         self.protected = self.constants.protected
@@ -196,7 +196,7 @@ class MatchContext(RewriteObserver):
     # -- constants -----------------------------------------------------------------------------------------------
 
     def constant(self, value: Value | None) -> Tensor | None:
-        """Return the tensor of a constant value; None for what a caller or training may replace. Reads no file."""
+        """Return the tensor of a constant value; None if a caller or training may replace it. Reads no file."""
         return self.constants.tensor(value)
 
     def array(self, value: Value | None) -> NDArray[Any] | None:

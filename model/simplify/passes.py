@@ -56,7 +56,7 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class PassRefusal:
-    """A match that a pass had to reject: which, where and why."""
+    """A match that a pass had to reject: the pass, the reason and the place."""
 
     pass_id: str
     place: Node | Value
@@ -70,8 +70,8 @@ class SimplifyOptions:
     tensor_limit   bytes by which one folded tensor may exceed the constants it replaces
     growth_limit   bytes by which all of them together may
     work_limit     bytes of constants one node may read to be folded
-    nodes          only matches whose nodes are all among these; None: everywhere. Nodes made on the way belong
-    only           by pass id, the `things` of the matches that alone are applied; a pass that is not named is free
+    nodes          only matches whose nodes are all among these or were created by passes; None: everywhere
+    only           by pass id, the `things` of the only matches to apply; passes not listed are unrestricted
     """
 
     tensor_limit: int = 1 << 20

@@ -187,7 +187,7 @@ def prepare(
 
 
 def trusted_types(model: Model, progress: Progress = SILENT) -> InferredTypes:
-    """Infer types from inputs and true constants alone.
+    """Infer types from inputs and true constants only.
 
     Replaceable defaults are no constants, and declared types of subgraph inputs need not hold in every iteration: both
     are hidden from inference. For models that are not shared.

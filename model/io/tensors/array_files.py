@@ -240,7 +240,7 @@ def _read_csv(file: Path, like: Tensor | None) -> Tensor:
 
 
 def _has_titles(rows: list[list[str]], kind: ElementType, like: Tensor | None) -> bool:
-    """Return whether the first row is a header: no cell of it is an element, and it is one row too many."""
+    """Return whether the first row is a header: none of its cells is an element, and there is one row too many."""
     if len(rows) < 2 or (like is not None and like.size == len(rows) * len(rows[0])):
         return False
     for cell in rows[0]:

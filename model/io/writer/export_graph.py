@@ -103,7 +103,7 @@ def _write_plain_value(attribute: Attribute, out: AttributeProto) -> None:
     """Write the value from scratch, for kinds that hold no message."""
     for name in _VALUE_FIELDS:
         out.ClearField(name)
-    out.type = cast("AttributeProto.AttributeType", int(attribute.kind))  # numbers are what its values are
+    out.type = cast("AttributeProto.AttributeType", int(attribute.kind))  # numbers are stored as they are
     if attribute.reference:
         set_text(out, "ref_attr_name", attribute.reference)
         return
@@ -293,7 +293,7 @@ class _Writer:
     # -- values ----------------------------------------------------------------------------------------------
 
     def _declared(self, graph: Graph, out: GraphProto | FunctionProto, original: Any) -> None:
-        """Write value_info: what the file declared and still exists, then new ones."""
+        """Write value_info: declarations of the file whose values still exist, then new ones."""
         listed = set(graph.declared)
         of_function = isinstance(graph.owner, Function)
         if not of_function:  # a function stores these as names only
@@ -411,7 +411,7 @@ class _Writer:
             self._parts(attribute, out, None if anew or origin is None else origin.proto)
 
     def _parts(self, attribute: Attribute, out: AttributeProto, original: AttributeProto | None) -> None:
-        """Write tensors and graphs, each setting only differences from what it was read from."""
+        """Write tensors and graphs, each setting only the differences from its source."""
         field = _PARTS[attribute.kind]
         value: Any = attribute.value
         if attribute.kind.is_list:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Literal
 
 #: Arithmetic operations besides matrix products: none, one per element of the first input or of the output, or per
-# element of the output as many as the window has elements; or a matrix product, which is counted by its shapes.
+#: element of the output as many as the window has elements; or a matrix product, which is counted by its shapes.
 Work = Literal["none", "input", "output", "window", "product"]
 
 

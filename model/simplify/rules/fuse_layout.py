@@ -170,7 +170,7 @@ def _consecutive_slices(context: MatchContext) -> Iterator[Match]:
         if joined is None:
             continue
         before, bounds = joined
-        # Where others use the first one too, it is removed only if each of them can do without.
+        # The first one is removed only if each of its users can be joined with it.
         users = context.users(node.inputs[0])
         if users and all((found := _joined_slices(context, user)) and found[0] is before for user in users):
             yield Match(f"{describe(before)} and {describe(node)} become one", (before, node),
@@ -304,7 +304,7 @@ def _transpose_through(context: MatchContext) -> Iterator[Match]:
 
 
 def _is_elementwise(context: MatchContext, node: Node) -> bool:
-    """Return whether a node computes each element from that of its first input alone, which Transpose commutes with."""
+    """Return whether a node computes each element from one of its first input only, so Transpose commutes with it."""
     known = traits.of(node)
     return known.is_elementwise and known.shape_of == 0 and context.is_deterministic(node)
 
