@@ -53,8 +53,8 @@ class Process:
         self.is_ready = False  # to work: what comes before is the time of starting it
         receiver = threading.Thread(target=_receive, args=(weakref.ref(self), self._connection), daemon=True)
         with _starting:
+            receiver.start()  # first: Python 3.12 refuses threads from the moment that a program ends
             self.child.start()
-            receiver.start()
         theirs.close()
         self._finalizer = weakref.finalize(self, _end, self.child, self._connection, self.exchange)
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import socket
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -18,8 +19,16 @@ from onnx_workbench.viewer.files.single_instance import LARGEST, OpenMessage, ad
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="speaks to the socket itself")
 
 
+@pytest.fixture(autouse=True)
+def short_state_folder(monkeypatch):
+    """A folder whose path leaves room for a socket's name; the temporary folder of the tests may be deep."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        monkeypatch.setenv("ONNX_WORKBENCH_STATE", folder)
+        yield Path(folder)
+
+
 @pytest.fixture
-def listener(qapp):
+def listener(qapp, short_state_folder):
     listener = InstanceListener()
     listener.requests = []
     listener.received.connect(listener.requests.append)
@@ -168,9 +177,8 @@ def test_others_cannot_reach_the_socket(listener):
     assert Path(address()).stat().st_mode & 0o077 == 0
 
 
-def test_there_is_no_meeting_where_others_may_put_a_socket(state_folder, qapp):
-    state_folder.mkdir()
-    state_folder.chmod(0o777)
+def test_there_is_no_meeting_where_others_may_put_a_socket(short_state_folder, qapp):
+    short_state_folder.chmod(0o777)
     assert address() is None
     assert not hand_over(["a.onnx"])
     assert not InstanceListener().listen()
