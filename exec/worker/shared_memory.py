@@ -198,4 +198,4 @@ def _make_private(folder: Path) -> None:
     except FileExistsError:
         found = folder.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-            raise ModelError("There is no room to hand over a value", f"{folder} belongs to somebody else.") from None
+            raise ModelError("There is no room to hand over a value", f"{folder} belongs to another user.") from None

@@ -59,7 +59,7 @@ def add_constant(edit: Transaction, graph: Graph, text: str) -> Value:
     """Parse a text and add it to a graph as a constant; ModelError when it is malformed or its name is taken."""
     name, tensor = parse_constant(text)
     if name in names_taken(graph):
-        raise ModelError(f"There is a value named {name} already", "Choose another name.", graph)
+        raise ModelError(f"A value named {name} already exists", "Choose another name.", graph)
     return add_initializer(edit, graph, tensor, name)
 
 

@@ -98,7 +98,7 @@ def rename_value(edit: Transaction, value: Value, name: str) -> None:
         other = value_named(graph, name)
         if other is not None:
             raise ModelError(
-                f"There is a value named {name} already",
+                f"A value named {name} already exists",
                 f"{_where(other)} has it; a name stands for one value in a graph and its bodies.",
                 other,
             )

@@ -305,7 +305,7 @@ ACTIONS = (
         shortcut=("Ctrl+Return",),
         enabled=with_document,
         icon="info",
-        tip="Show the properties of the graph. Once more shows those of the model.",
+        tip="Show the properties of the graph; a second time, those of the model.",
         words="inspector information metadata",
     ),
     Action(

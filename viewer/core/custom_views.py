@@ -74,7 +74,7 @@ def show_value(title: str, array: NDArray[Any]) -> str | Table | NDArray[np.uint
     """
     function = _views.get(title)
     if function is None:
-        raise ModelError("There is no such view any more", "Its extension is not loaded.")
+        raise ModelError("The view no longer exists", "Its extension is not loaded.")
     failed = f"The view {title} of {Path(extensions.file_of(function)).name} failed"
     given = array.view()
     given.flags.writeable = False

@@ -168,7 +168,7 @@ class ImportWeightsDialog(QDialog):
 
         def done(read: list[tuple[WeightMatch, Tensor]]) -> None:
             if any(match.value.initializer is not match.old for match in matches):
-                self._refuse(ModelError("The model was edited meanwhile", "Open the file once more."))
+                self._refuse(ModelError("The model was edited meanwhile", "Import the file again."))
                 return
             with workspace.document.edit(title) as edit:
                 for match, tensor in read:

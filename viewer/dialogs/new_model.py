@@ -63,7 +63,7 @@ def new_model(name: str, opset: int, inputs: str, outputs: str, opsets: str = ""
     names = [name for name, _ in (*fed, *made)]
     twice = next((n for n in names if names.count(n) > 1), None)
     if twice is not None:
-        raise ModelError(f"Two are named {twice}", "Inputs and outputs have different names.")
+        raise ModelError(f"The name {twice} is used twice", "Inputs and outputs have different names.")
     if made and not fed:
         raise ModelError("Outputs need at least one input", "Add a line to Inputs.")
     graph = Graph(name or "graph")

@@ -123,7 +123,7 @@ class Closing:
             self._advance(request)
 
     def _show_keeping(self) -> None:
-        title, detail = f"{self._files.keeping[0]}: still at it", "The window closes once that is done."
+        title, detail = f"{self._files.keeping[0]}: still running", "The window closes once that is done."
         choices = (("Keep it open", partial(self._waiting.pop, None, None)),)
         self._area.show_message(Message("info", title, detail, choices=choices, topic=_CLOSING))
 
@@ -138,7 +138,7 @@ class Closing:
                 task.cancel()
 
         titles = [] if save is None else [f"{save.options.path.name} is still being saved"]
-        titles += [f"{task.title}: still at it" for task in tasks]
+        titles += [f"{task.title}: still running" for task in tasks]
         if titles:
             detail = f"The {'window' if request.tab is None else 'tab'} closes once that is done."
             choices = (("Keep it open", partial(self._waiting.pop, tab, None)), ("Stop saving", stop))

@@ -47,7 +47,9 @@ def notes_from_file(model: Model, path: Path, progress: Progress = SILENT) -> Pa
         if key is not None:
             arrays.setdefault(numbers[key[1]], array)
     if not arrays:
-        raise ModelError(f"{path.name} has no value of the model", "Its arrays are called otherwise.", str(path))
+        raise ModelError(
+            f"{path.name} has no value of the model", "None of its arrays has the name of a value.", str(path)
+        )
     return notes_of_values(arrays, progress)
 
 

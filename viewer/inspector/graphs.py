@@ -162,7 +162,7 @@ def _add_port(workspace: Workspace, graph: Graph, side: Side) -> PropertyRow:
             name = name.strip()
             if not name or name in names_taken(graph):
                 raise ModelError(
-                    f"There is a value named {display(name, 60)} already" if name else "An input needs a name",
+                    f"A value named {display(name, 60)} already exists" if name else "An input needs a name",
                     "Write name: type, for example x: float[N,3].",
                 )
             interface.add_input(edit, graph, name, parse_type(kind) if colon else None)

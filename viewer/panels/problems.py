@@ -192,7 +192,7 @@ def _mend(document: Document, title: str, problems: list[Problem], progress: Pro
                 except ModelError as error:
                     failed = error
                 except ValueError as error:
-                    failed = ModelError("A fix does not apply any more", str(error))
+                    failed = ModelError("A fix no longer applies", str(error))
     return failed
 
 

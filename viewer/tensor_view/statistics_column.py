@@ -96,7 +96,7 @@ class StatisticsPane(QScrollArea):
             if self._reader is reader:
                 self.show_distribution(found, strings=reader.element_type is ElementType.STRING)
                 if isinstance(reader, SparseReader):
-                    self.add_note("All numbers but that of zeros are of the stored entries.")
+                    self.add_note("All numbers except the count of zeros are of the stored entries.")
 
         def failed(error: BaseException) -> None:
             if self._reader is reader and isinstance(error, ModelError):

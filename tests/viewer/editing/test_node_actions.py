@@ -183,7 +183,7 @@ def test_a_taken_name_is_refused_at_the_field(desk):
     field.setText("a")
     desk.qtbot.keyClick(field, Qt.Key.Key_Return)
     assert field.isVisible()
-    assert "There is a value named a already" in field.error.text()
+    assert "A value named a already exists" in field.error.text()
     desk.qtbot.keyClick(field, Qt.Key.Key_Escape)
     assert not field.isVisible()
     assert desk.value("r").name == "r"

@@ -151,7 +151,7 @@ def test_its_files_open_as_new_documents_whose_values_have_its_view(window, qtbo
     extensions.unload(str(EXAMPLE))
     pane.choose_view("Table")
     pane.choose_view("Signs")
-    qtbot.waitUntil(lambda: "There is no such view any more" in pane.notice.text())
+    qtbot.waitUntil(lambda: "The view no longer exists" in pane.notice.text())
 
 
 def test_its_pass_is_listed_and_runs_in_the_dialog(window, qtbot, tmp_path):

@@ -213,7 +213,7 @@ def test_closing_waits_for_an_export_that_waits(qtbot, window, being_written, he
     path = tmp_path / "values.npy"
     export(qtbot, window, monkeypatch, path)
     run(window, "file.close")
-    qtbot.waitUntil(lambda: "Export values.npy: still at it" in titles(window.tab))
+    qtbot.waitUntil(lambda: "Export values.npy: still running" in titles(window.tab))
     held_up.set()
     answer(qtbot, question(qtbot, window), Button.Discard)
     assert not window.tabs()
@@ -331,7 +331,7 @@ def test_a_file_that_is_being_written_is_finished_before_the_window_closes(
     value = builders.value(tab.workspace.document, "w")
     panel_of(qtbot, window, value).pane.editing.export(value.initializer, tmp_path / "w.npy")
     window.close()
-    qtbot.waitUntil(lambda: titles(tab) == ["Export w.npy: still at it"])
+    qtbot.waitUntil(lambda: titles(tab) == ["Export w.npy: still running"])
     if stopped:
         choose(qtbot, tab, "Stop saving")
     assert window.isVisible()
