@@ -277,26 +277,35 @@ def series(reader: Reader, which: TensorSlice, progress: Progress) -> Series:
     lines = []
     step = max(1, ceil(columns / _MOST_POINTS))
     for row in shown:
-        progress.check()
-        values = numbers(reader.plane(which, range(row, row + 1), range(columns))[0], reader.element_type)
-        lines.append((f"row {row}", *_envelope(values, step)))
+
+        def read(start: int, stop: int, row: int = row) -> NDArray[Any]:
+            return np.asarray(reader.plane(which, range(row, row + 1), range(start, stop))[0])
+
+        lines.append((f"row {row}", *_line(read, columns, step, reader.element_type, progress)))
     note = f"{len(shown)} of {number_text(rows)} rows" if len(shown) < rows else ""
     return Series(range(0, columns, step), tuple(lines), note, lambda line, at: which.index(shown[line], at))
 
 
 def _vector_series(reader: Reader, progress: Progress) -> Series:
     step = max(1, ceil(reader.size / _MOST_POINTS))
-    low, high = [], []
-    stride = max(step, _READ // step * step)
-    for start in range(0, reader.size, stride):
-        progress.check()
-        values = numbers(reader.flat(start, min(start + stride, reader.size)), reader.element_type)
-        least, most = _envelope(values, step)
-        low.append(least)
-        high.append(most)
+    least, most = _line(reader.flat, reader.size, step, reader.element_type, progress)
     note = f"least and greatest of {number_text(step)} elements each" if step > 1 else ""
-    lines = (("", np.concatenate(low), np.concatenate(high)),)
-    return Series(range(0, reader.size, step), lines, note, lambda _line, at: (at,) if reader.shape else ())
+    return Series(
+        range(0, reader.size, step), (("", least, most),), note, lambda _line, at: (at,) if reader.shape else ()
+    )
+
+
+def _line(
+    read: Callable[[int, int], NDArray[Any]], count: int, step: int, kind: ElementType, progress: Progress
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the least and greatest of each interval of a line, read part by part."""
+    stride = max(step, _READ // step * step)
+    parts = []
+    for start in range(0, count, stride):
+        progress.check()
+        parts.append(_envelope(numbers(read(start, min(start + stride, count)), kind), step))
+    least, most = (np.concatenate(side) for side in zip(*parts, strict=True))
+    return least, most
 
 
 def _envelope(values: NDArray[np.float64], step: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

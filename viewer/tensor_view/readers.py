@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 KEPT_BYTES = 64 << 20
 
 _MOST_WHOLE = 1 << 31
+#: Bytes read at once of a large tensor, and elements between two that are read rather than skipped.
+_MOST_READ = 8 << 20
+_MOST_SKIPPED = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,27 +201,38 @@ class TensorReader(Reader):
         return self.whole().reshape(-1)[start:stop]
 
     def plane(self, which: TensorSlice, rows: range, columns: range) -> NDArray[Any]:
-        """Read row by row where rows are contiguous in the file, else everything."""
+        """Read only what is near these elements from a large file, in parts of at most `_MOST_READ` bytes."""
         if not self._ranges or self._array is not None:
             return _plane_of(self.whole(), which, rows, columns)
-        last = len(self.shape) - 1
-        if not which.wrap and which.columns != last:
-            return _plane_of(self.whole(), which, rows, columns)
-        parts = []
-        for row in rows:
-            start = self._position(which.index(row, columns.start))
-            stop = min(start + (columns[-1] - columns.start) + 1, self.size)
-            part = self.tensor.read(start, stop)[:: columns.step]
-            if len(part) < len(columns):
-                part = np.concatenate((part, np.repeat(part[-1:], len(columns) - len(part))))
-            parts.append(part)
-        return np.stack(parts)
+        wanted = _positions(self.shape, which, rows, columns)
+        order = np.argsort(wanted, axis=None, kind="stable")
+        positions = wanted.reshape(-1)[order]
+        result = np.empty(wanted.size, self.tensor.read(0, 0).dtype)
+        most = _MOST_READ // result.itemsize
+        far = np.flatnonzero(np.diff(positions) > _MOST_SKIPPED) + 1
+        for first, last in pairwise([0, *far.tolist(), len(positions)]):
+            while first < last:
+                start = int(positions[first])
+                stop = first + int(np.searchsorted(positions[first:last], start + most))
+                part = self.tensor.read(start, int(positions[stop - 1]) + 1)
+                result[order[first:stop]] = part[positions[first:stop] - start]
+                first = stop
+        return result.reshape(wanted.shape)
 
-    def _position(self, index: tuple[int, ...]) -> int:
-        position = 0
-        for i, d in zip(index, self.shape, strict=True):
-            position = position * d + i
-        return position
+
+def _positions(shape: tuple[int, ...], which: TensorSlice, rows: range, columns: range) -> NDArray[np.int64]:
+    """Return the row-major positions of a part of a plane; behind the end of a wrapped vector, that of its last."""
+    down, across = (np.arange(part.start, part.stop, part.step, dtype=np.int64) for part in (rows, columns))
+    if which.wrap:
+        wanted = np.add.outer(down * which.wrap, across)
+        return np.minimum(wanted, shape[0] - 1)
+    strides = [prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    base = sum(
+        i * s for a, (i, s) in enumerate(zip(which.fixed, strides, strict=True)) if a not in (which.rows, which.columns)
+    )
+    down *= strides[which.rows] if which.rows is not None else 0
+    across *= strides[which.columns] if which.columns is not None else 0
+    return np.asarray(base + np.add.outer(down, across), np.int64)
 
 
 def _reads_ranges(tensor: Tensor) -> bool:
@@ -273,18 +288,7 @@ class SparseReader(Reader):
 
     def plane(self, which: TensorSlice, rows: range, columns: range) -> NDArray[Any]:
         """Return a part of a plane, zeros filled in."""
-        strides = [prod(self.shape[axis + 1 :]) for axis in range(len(self.shape))]
-        if which.wrap:
-            wanted = np.add.outer(np.asarray(rows) * which.wrap, np.asarray(columns))
-            return self._at(np.minimum(wanted, self.size - 1).astype(np.int64))
-        base = sum(
-            i * s
-            for a, (i, s) in enumerate(zip(which.fixed, strides, strict=True))
-            if a not in (which.rows, which.columns)
-        )
-        down = np.asarray(rows, np.int64) * (strides[which.rows] if which.rows is not None else 0)
-        across = np.asarray(columns, np.int64) * (strides[which.columns] if which.columns is not None else 0)
-        return self._at(base + np.add.outer(down, across))
+        return self._at(_positions(self.shape, which, rows, columns))
 
 
 class DifferenceReader(Reader):
