@@ -1,4 +1,4 @@
-"""Running a part of a graph a second time, on other values: what Gradient differentiates."""
+"""Re-execution of a part of a graph with other input values, which the Gradient operator differentiates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RegionFinder:
-    """Finds and runs the steps between given values and a target, in the graph that the step of a node is in."""
+    """Finds and runs the steps between given values and a target, in the graph that contains the step of a node."""
 
     def __init__(self, around: Activation, step: PlanStep, library: Library) -> None:
         self._around = around
@@ -25,7 +25,7 @@ class RegionFinder:
         self._library = library
 
     def __call__(self, given: Mapping[str, RuntimeValue], target: str) -> Region:
-        """The region that makes `target` of the given values, run on them; KernelError names what is not there."""
+        """Run the region that computes `target` from the given values; KernelError names missing values."""
         state, executor = self._around.state, self._around.executor
         assert state is not None
         assert executor is not None
@@ -51,7 +51,7 @@ class RegionFinder:
         return Region(nodes, values)
 
     def _between(self, plan: Plan, slots: list[RuntimeValue], given: set[int], target: int) -> list[PlanStep]:
-        """Steps that the target depends on, up to the given slots, in run order; constants are read on the way."""
+        """Return the steps from the given slots to the target, in run order; reads the constants they need."""
         wanted: dict[int, PlanStep] = {}
         pending = [target]
         while pending:

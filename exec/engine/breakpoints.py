@@ -1,4 +1,4 @@
-"""Breakpoints of a run: before nodes, behind values, and where a condition holds."""
+"""Breakpoints of a run: before nodes, after values, and on conditions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.ir.types import TensorType, Type
 
-#: How the reason for a stop begins where a node was just computed.
+#: Prefix of the reason for a stop right after a node was computed.
 AFTER = "after"
 
 
@@ -26,9 +26,9 @@ AFTER = "after"
 class Breakpoint:
     """Breakpoint: before `node`, after `value` is computed, or, for `value` or any value, when a condition holds.
 
-    Conditions: ``non-finite``; ``above``: an element with |x| > `limit`; ``shape``: other than declared; ``iteration``,
-    for nodes too: the innermost loop around is in iteration `limit`, from 0; and, for any value that a node makes,
-    ``beginnings`` and ``nan``: NaN or an infinity, or NaN alone, begins there.
+    Conditions: ``non-finite``; ``above``: an element with |x| > `limit`; ``shape``: differs from the declared one;
+    ``iteration``, for nodes too: the innermost enclosing loop is in iteration `limit`, from 0; and, for any value that
+    a node computes, ``beginnings`` and ``nan``: NaN or an infinity, or NaN alone, first appears there.
     """
 
     node: Node | None = None
@@ -39,7 +39,7 @@ class Breakpoint:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A breakpoint in numbers, fit for another process."""
+    """Breakpoint whose node and value are ids, so that it can be sent to another process."""
 
     node: int
     value: int
@@ -49,15 +49,17 @@ class Condition:
 
     @property
     def sought(self) -> Sought | None:
-        """Return the condition if it is about a beginning."""
+        """Return the condition if it is about where non-finite values first appear."""
         return "nan" if self.condition == "nan" else "beginnings" if self.condition == "beginnings" else None
 
     def is_in(self, iterations: Sequence[int]) -> bool:
-        """Return whether it may stop in these iterations of the loops around."""
+        """Check whether it may stop in these iterations of the enclosing loops."""
         return self.condition != "iteration" or (bool(iterations) and iterations[-1] == self.limit)
 
     def before(self, step: PlanStep, previous: PlanStep | None) -> bool:
-        """Return whether to stop before a step that follows `previous`: that of the node, or the first of its call."""
+        """Check whether to stop before a step that follows `previous`: the step of the node, or the first step of its
+        call.
+        """
         if not self.node or step.node.node == self.node:
             return bool(self.node)
         call = _call(step, self.node)
@@ -76,7 +78,7 @@ class Condition:
         return ""
 
     def holds(self, number: int, value: RuntimeValue) -> str:
-        """Return how a value meets the condition; `number` is of the value that was declared."""
+        """Return how a value meets the condition, or empty; `number` is the id of the value with the declared type."""
         if self.condition in ("", "iteration"):
             return "is computed"
         if not isinstance(value, np.ndarray):
@@ -92,19 +94,19 @@ class Condition:
             numbers = np.abs(numbers.astype(np.complex128))
         limit = self.limit
         if numbers.dtype.kind == "f" and np.isfinite(limit):
-            # It is rounded to the type of the numbers, so that 0.1 is not above 0.1, but not to an infinity.
+            # Round the limit to the type of the numbers, so that 0.1 is not above 0.1, but never to an infinity.
             limit = min(limit, float(np.finfo(numbers.dtype).max))
-        above = ((numbers > limit) | (numbers < -limit)).any()  # not the largest: it may be NaN
+        above = ((numbers > limit) | (numbers < -limit)).any()  # not by the maximum, which may be NaN
         return f"has an element above {self.limit:g}" if above else ""
 
 
 def _call(step: PlanStep, node: int) -> Path:
-    """Return the call of a function by a node that a step is part of; empty when it is in none."""
+    """Return the part of a step's path that ends at a call of a function by `node`; empty if the step is in none."""
     return step.path[: step.path.index(node) + 1] if node in step.path else ()
 
 
 def compile_breakpoint(breakpoint_: Breakpoint, model: Model) -> Condition:
-    """Return a breakpoint in numbers; the declared types are read now, on the thread that owns the model."""
+    """Compile a breakpoint to ids. Reads the declared types now, on the thread that owns the model."""
     declared: dict[int, Type | None] = {}
     if breakpoint_.condition == "shape":
         declared = {v.id: v.type for graph in model.graphs() for v in graph.values()}
@@ -132,16 +134,16 @@ def shape_conflict(declared: Type | None, value: RuntimeValue) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Breakpoints:
-    """The breakpoints of a run, in its graph and in bodies; and any node of bodies no deeper than `depth`."""
+    """Breakpoints of a run, in its graph and in bodies; also stops at any node of bodies no deeper than `depth`."""
 
     conditions: Sequence[Condition]
     constant: Callable[[int], RuntimeValue]
     depth: int = 0
     _watched: dict[int, list[tuple[Condition, set[int]]]] = field(default_factory=dict)  # by id of a plan
-    _kinds: dict[tuple[int, int], int] = field(default_factory=dict)  # what is not finite, by plan and slot
+    _kinds: dict[tuple[int, int], int] = field(default_factory=dict)  # kinds of non-finite values, by plan and slot
 
     def of(self, plan: Plan) -> list[tuple[Condition, set[int]]]:
-        """Each breakpoint with the slots of its value in a plan."""
+        """Return each breakpoint with the slots of its value in a plan."""
         found = self._watched.get(id(plan))
         if found is None:
             slots = plan.slots.items()
@@ -166,7 +168,7 @@ class Breakpoints:
         return next(filter(None, found), "")
 
     def _begins(self, plan: Plan, step: PlanStep, slots: Sequence[RuntimeValue], sought: Sought) -> str:
-        """Return whether something that is not finite begins at a step; bodies are checked inside."""
+        """Return why to stop at a step where non-finite values first appear, or empty; bodies are checked inside."""
         given = gives = 0
         for slot in step.outs:
             kinds = kinds_of(slots[slot]) if slot and slots[slot] is not MISSING else 0
@@ -179,7 +181,7 @@ class Breakpoints:
                 given |= kinds_of(slots[slot])
             elif slot in plan.constants:
                 given |= kinds_of(self.constant(plan.constants[slot]))
-            else:  # let go since
+            else:  # released since
                 given |= self._kinds.get((id(plan), slot), 0)
         begins = beginning(step.node.op_type, given, gives, sought)
         what = "NaN" if begins & NAN else "an infinity"

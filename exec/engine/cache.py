@@ -10,7 +10,7 @@ from onnx_workbench.exec.inspect.statistics import Summary
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.values import distinct_bytes
 
-#: Runs whose summaries are kept of values that did not fit the budget.
+#: Number of runs for which the summaries of values that exceeded the budget are kept.
 _REMEMBERED = 64
 
 
@@ -50,7 +50,7 @@ class CacheOutline:
 class ValueCache:
     """LRU cache of values computed by earlier runs, keyed by token.
 
-    What it holds refers to no engine: a reference cycle would keep hundreds of megabytes alive until the garbage
+    Its contents must not refer to an engine: a reference cycle would keep hundreds of megabytes alive until the garbage
     collector runs.
     """
 
@@ -59,7 +59,7 @@ class ValueCache:
     outlines: dict[int, CacheOutline] = field(default_factory=dict)
     costs: dict[int, float] = field(default_factory=dict)  # seconds by Step.key
     run: int = 0
-    insides: dict[int, SubgraphRecord] = field(default_factory=dict)  # of bodies that constants alone decide
+    insides: dict[int, SubgraphRecord] = field(default_factory=dict)  # of bodies that depend on constants only
 
     def tokens(self) -> set[int]:
         """Return the tokens of all entries; evicts summaries of old runs."""
@@ -67,17 +67,17 @@ class ValueCache:
         return {*self.entries, *self.outlines}
 
     def clear(self) -> None:
-        """Evict all values; the costs of steps stay known."""
+        """Evict all values; the measured costs of steps are kept."""
         self.entries.clear()
         self.outlines.clear()
 
     def retain(self, tokens: Container[int]) -> None:
-        """Evict the bodies of constant steps that have none of these tokens."""
+        """Evict the body values of constant steps that have none of these tokens."""
         self.insides = {token: inside for token, inside in self.insides.items() if token in tokens}
 
     @property
     def old_bytes(self) -> int:
-        """Bytes of the values of older runs; views count in full."""
+        """Total size of the values of older runs in bytes; views count in full."""
         return sum(entry.held for entry in self.entries.values() if entry.run != self.run)
 
     def evict_old(self) -> None:
@@ -85,11 +85,11 @@ class ValueCache:
         self.entries = {token: entry for token, entry in self.entries.items() if entry.run == self.run}
 
     def trim(self) -> None:
-        """Let values of older runs go until the rest fits."""
+        """Evict the values of older runs until the rest fits."""
         if all(e.run == self.run for e in self.entries.values()):
             return
         if sum(e.held for e in self.entries.values()) <= self.budget:
-            return  # even if views count
+            return  # even with views counted in full
         total = distinct_bytes(v for e in self.entries.values() for v in e.all_values())
         if total <= self.budget:
             return

@@ -1,4 +1,4 @@
-"""Computes single nodes outside a run: what model.simplify folds constants with."""
+"""Evaluation of single nodes outside a run, with which model.simplify folds constants."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _SECONDS = 10.0  # for one node
 def evaluate(node: Node, inputs: Sequence[Array | None], opset: int, most_bytes: int) -> list[Array | None] | None:
     """Return the outputs of a node for these inputs, None for those it does not have.
 
-    None as a whole: no kernel, no tensors, an error, or larger than the limit. Any thread.
-    A kernel is stopped after ten seconds at its next checkpoint.
+    Returns None if there is no kernel, an output is not a tensor, the kernel fails, or the result exceeds `most_bytes`.
+    A kernel is stopped after ten seconds, at its next checkpoint. Any thread.
     """
     load()
     try:
@@ -44,7 +44,7 @@ def evaluate(node: Node, inputs: Sequence[Array | None], opset: int, most_bytes:
     set_limits(Limits(most_bytes, time.monotonic() + _SECONDS))
     found: Any = None
     try:
-        # Whatever a kernel says of nonsense inputs: the node is then left as it is.
+        # Kernels may raise anything for nonsense inputs; the node is then not folded.
         with suppress(Exception), np.errstate(all="ignore"):
             found = KernelGuard(call, node.op_type, opset, node.domain)(*kernel.arguments(inputs))
     finally:
@@ -59,7 +59,7 @@ def evaluate(node: Node, inputs: Sequence[Array | None], opset: int, most_bytes:
 
 
 def _attributes(kernel: Kernel, node: Node) -> dict[str, Any] | None:
-    """Attributes as the kernel takes them; None where one is missing or of a kind that is not folded."""
+    """Return the attributes as arguments of the kernel; None if one is missing or of a kind that is not folded."""
     given: dict[str, Any] = {}
     for name, attribute in node.attributes.items():
         if name not in kernel.attributes and not kernel.any_attributes:

@@ -1,7 +1,7 @@
-"""Runs snapshots: plans them, reuses what earlier runs computed, keeps values within a budget.
+"""Runs snapshots: plans them, reuses values of earlier runs, keeps values within a memory budget.
 
-Every value has a token that says what it is: of which operation, attributes and inputs. What has a token in the
-store is not computed again, so an edit costs the nodes downstream of it and an undo costs nothing.
+Every value has a token derived from its operation, attributes and inputs. A value whose token is in the cache is not
+computed again, so an edit costs only the nodes downstream of it and an undo costs nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 
 
 class Engine:
-    """Runs snapshots of one model, one run at a time. `budget` is how many bytes of values are kept.
+    """Runs snapshots of one model, one run at a time. `budget` is the number of bytes of values to keep.
 
     Any thread, but one at a time.
     """
@@ -51,18 +51,18 @@ class Engine:
         self._plans: dict[Any, PlanState] = {}  # the newest last
         self._newest: tuple[int, frozenset[int], ModelSnapshot, PlanState] | None = None
         self._feeds: dict[int, tuple[int, RuntimeValue]] = {}
-        self._last: tuple[Executor, list[int]] | None = None  # not yet in the cache, with the tokens of its steps
+        self._last: tuple[Executor, list[int]] | None = None  # with the tokens of its steps; not in the cache yet
 
     def forget(self) -> None:
-        """Release all values of earlier runs; constants stay."""
+        """Release all values of earlier runs; constants are kept."""
         self.cache = ValueCache(self.budget, insides=self.cache.insides)
         self._last = None
         self._feeds.clear()
         return_freed_memory()
 
     def plan(self, snapshot: ModelSnapshot, seed: int = 0, fed: frozenset[int] = frozenset()) -> PlanState:
-        """Return the plan of a snapshot and its state; those of the same content are found again."""
-        if self.library.refused:  # another limit, or a file that is there by now, may let it be read
+        """Return the plan of a snapshot and its state; cached by content."""
+        if self.library.refused:  # a higher limit, or a file that exists now, may allow reading it
             self.library.refused = False
             self._plans.clear()
             self._newest = None
@@ -104,10 +104,11 @@ class Engine:
         self.library.retain(tokens, {s.operation.number for s in steps}, tensors, known)
 
     def start(self, request: Request, *, progress: Progress = SILENT, observer: Observer | None = None) -> Stepper:
-        """Plan a run; constants are computed here, nothing else yet. ModelError when an input it needs is not given.
+        """Plan a run and compute its constants. ModelError if a required input is not given.
 
-        Inputs that this process holds are fetched, or made.
-        A run that is cancelled, or reaches its time limit, while it is planned is one of no nodes that has stopped.
+        Fetches or generates inputs whose handles this process holds. A run that is cancelled or times out during
+        planning is
+        returned as a stopped run without nodes.
         """
         if any(isinstance(feed, HeldInput) for feed in request.feeds.values()):
             from onnx_workbench.exec.inputs.recipe import value_of  # which needs sessions, and these an engine
@@ -148,7 +149,7 @@ class Engine:
         return stepper
 
     def _count_memory(self, run: Executor, input_bytes: int) -> None:
-        """Tell a run what is held already: its inputs, weights, and values of earlier runs, let go of if need be."""
+        """Count the memory in use before a run: inputs, weights, values of earlier runs; evict those if needed."""
         limits = run.limits
         limits.fixed = limits.most_fixed = 0
         limits.reserve(input_bytes + self.library.weight_bytes + self.library.folded_bytes + laid_out_bytes())
@@ -179,7 +180,7 @@ class Engine:
             set_limits(None)
 
     def _unplanned(self, request: Request, stopped: str, begun: float) -> Stepper:
-        """Return a run that was stopped while it was planned."""
+        """Return a stopped run without nodes, for a run that was stopped during planning."""
         snapshot = request.snapshot
         bare = replace(snapshot, graph=replace(snapshot.graph, initializers=(), nodes=()))
         state = PlanState(compile_model(bare, self.library, seed=request.options.seed), self.library)
@@ -190,7 +191,7 @@ class Engine:
     def _assign_feeds(
         self, state: PlanState, feeds: Mapping[int, RuntimeValue]
     ) -> tuple[list[RuntimeValue], list[int], Kinds]:
-        """Slots that hold feeds and constants, the tokens of the steps, the kind of each feed."""
+        """Return the slots filled with feeds and constants, the tokens of the steps, and the kind of each feed."""
         plan = state.plan
         given = {value: feed for value, feed in feeds.items() if ((), value) in plan.slots}
         of_steps = self._step_tokens(state, given)
@@ -200,7 +201,7 @@ class Engine:
         return slots, of_steps, tuple([(value, kind_of(feed)) for value, feed in given.items()])
 
     def _settle(self) -> None:
-        """Put what the last run computed into the cache; deferred until a run needs it."""
+        """Put the values of the last run into the cache; deferred until another run needs them."""
         if self._last is None:
             return
         (run, tokens), self._last = self._last, None
@@ -224,7 +225,7 @@ class Engine:
         cache.trim()
 
     def _step_tokens(self, state: PlanState, given: Mapping[int, RuntimeValue]) -> list[int]:
-        """Return a token per step; 0 where something is missing."""
+        """Return a token per step; 0 if one of its inputs is missing."""
         feeds = tuple((value, self._feed(value, feed)) for value, feed in given.items())
         is_stable = not self.library.volatile
         known, base = state.token_table, state.base.token_table if state.base is not None else None
@@ -245,7 +246,7 @@ class Engine:
         return found.steps
 
     def _update_tokens(self, state: PlanState, found: TokenTable) -> None:
-        """New tokens downstream of the steps that an edit changed."""
+        """Compute new tokens downstream of the steps that an edit changed."""
         changed, dirty = state.changed, set[int]()
         for step in state.plan.steps[min(changed) :]:
             if step.index in changed or not dirty.isdisjoint(step.ins) or not dirty.isdisjoint(step.captured):
@@ -256,7 +257,7 @@ class Engine:
                     dirty.discard(0)
 
     def _token(self, state: PlanState, step: PlanStep, slots: list[int]) -> int:
-        """Return the token of a step whose inputs have theirs; its outputs get one too."""
+        """Return the token of a step whose inputs have tokens; assigns tokens to its outputs, too."""
         constant = state.tokens[step.index]
         if constant:
             return constant
@@ -274,7 +275,7 @@ class Engine:
         return token
 
     def _feed(self, number: int, value: RuntimeValue) -> int:
-        """The token of a feed; it is kept, or a copy where callers may change it, and compared with the next one."""
+        """Return the token of a feed; keeps it (a copy if callers may change it) to compare it with the next."""
         known = self._feeds.get(number)
         if known is not None and (known[1] is value or same_value(known[1], value)):
             return known[0]
@@ -286,7 +287,7 @@ class Engine:
     def _needed(
         self, state: PlanState, tokens: list[int], targets: set[int] | None, slots: list[RuntimeValue], *, fresh: bool
     ) -> tuple[list[PlanStep], dict[int, CacheEntry | CacheOutline | None]]:
-        """Steps to run, and by index what is kept of those that need not (None: a folded constant)."""
+        """Return the steps to run, and by index the cached results of the others (None: a folded constant)."""
         plan, schedule = state.plan, state.schedule
         if fresh and targets is None and schedule is not None:
             return schedule.steps, dict.fromkeys(schedule.folded)
@@ -326,7 +327,9 @@ class Engine:
 
 
 def _needed_steps(plan: Plan, targets: set[int] | None) -> bytearray:
-    """Return by step whether its values are needed: those of outputs and targets, where a summary is not enough."""
+    """Return for each step whether its values are needed: those of outputs and targets, for which a summary is not
+    enough.
+    """
     wanted = bytearray(len(plan.steps))
     for slot in plan.outputs if targets is None else ():
         if slot in plan.producers:
@@ -367,7 +370,7 @@ def _refuse_missing(plan: Plan, needed: Sequence[PlanStep], slots: list[RuntimeV
 
 
 def keys_of(snapshot_slots: Mapping[ValueKey, int], names: Mapping[int, str], wanted: Iterable[str]) -> list[ValueKey]:
-    """Keys of values of the main graph by name; ModelError names those there are not."""
+    """Return the keys of values of the main graph by name; ModelError names those that do not exist."""
     by_name = {names[k[1]]: k for k in snapshot_slots if not k[0] and k[1] in names}
     missing = [name for name in wanted if name not in by_name]
     if missing:
