@@ -97,7 +97,7 @@ def kernel(
 
 
 def remove(op_type: str, *, domain: str, since: int = 1) -> None:
-    """Take back what `kernel` registered of an operator: kernel, schema and rule; nothing if it did not."""
+    """Unregister an operator that `kernel` registered: kernel, schema and rule; no effect if it did not."""
     take_back = _own.get((domain, op_type, since))
     if take_back is not None:
         take_back()

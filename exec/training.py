@@ -81,7 +81,7 @@ class Trainer:
         return replace(main, uid=-second.uid, graph=graph, input_types=self._types(self.model.graph, algorithm))
 
     def initialize(self, *, seed: int = 0, progress: Progress = SILENT) -> RunResult | None:
-        """Run the initialization and assign what it gives; None when there is none."""
+        """Run the initialization and assign its results; None if there is no initialization."""
         if self._start is None:
             return None
         return self._run(self._start, {}, self.info.initialization_binding, self.info.initialization, seed, progress)

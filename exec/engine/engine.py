@@ -107,8 +107,7 @@ class Engine:
         """Plan a run and compute its constants. ModelError if a required input is not given.
 
         Fetches or generates inputs whose handles this process holds. A run that is cancelled or times out during
-        planning is
-        returned as a stopped run without nodes.
+        planning is returned as a stopped run without nodes.
         """
         if any(isinstance(feed, HeldInput) for feed in request.feeds.values()):
             from onnx_workbench.exec.inputs.recipe import value_of  # which needs sessions, and these an engine
@@ -225,7 +224,7 @@ class Engine:
         cache.trim()
 
     def _step_tokens(self, state: PlanState, given: Mapping[int, RuntimeValue]) -> list[int]:
-        """Return a token per step; 0 if one of its inputs is missing."""
+        """Return a token per step; 0 if it cannot run or one of its inputs is missing."""
         feeds = tuple((value, self._feed(value, feed)) for value, feed in given.items())
         is_stable = not self.library.volatile
         known, base = state.token_table, state.base.token_table if state.base is not None else None

@@ -219,9 +219,9 @@ class Executor:
         self.notify()
 
     def _refuse_result(self, current: ExecutorPass) -> None:
-        """Let go of the result just computed, with which the run holds more than its memory limit.
+        """Release the result just computed, with which the run exceeds its memory limit.
 
-        Kernels ask before they compute what is large; this holds what is about as large as an input.
+        Kernels check large results before they compute them; this check catches results about as large as an input.
         """
         limits, size = self.limits, current.sizes[-1]
         limits.held -= size

@@ -1,4 +1,4 @@
-"""Values of bodies in other iterations than the last: their node is computed once more, up to those asked for."""
+"""Values of bodies in other iterations than the last, obtained by running their node again up to those iterations."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _recorded(
     chosen: Mapping[LoopKey, int],
     progress: Progress,
 ) -> _Recorder:
-    """Compute a step once more, from the values that it had."""
+    """Run a step again with the inputs that it had."""
     reads = set(step.reads)
     known = {key: result.value(key, progress=progress) for key, slot in plan.slots.items() if slot in reads}
     options = replace(request.options, values=(), outputs=False, until=None, fresh=False, watched=False)
@@ -82,7 +82,7 @@ class _Recorder:
         self._counts: dict[int, int] = {}
 
     def between(self, plan: Plan, place: SubgraphPosition, slots: list[RuntimeValue]) -> str:
-        """Take the values at the end of an iteration; the reason to stop once all that are asked for are there."""
+        """Record the values at the end of an iteration; return why to stop once all requested are recorded."""
         previous, following, _, iterations, loops = place
         if previous is not None and following is not None:
             return ""
@@ -105,13 +105,13 @@ class _Recorder:
         return (id(inner) for index in plan.bodied for _, inner in _plans(plan.steps[index]))
 
     def _forget_inside(self, plan: Plan) -> None:
-        """Another iteration begins: what bodies in it gave belongs to the one before."""
+        """Drop the values of inner bodies when another iteration begins: they belong to the previous one."""
         for number in self._inside(plan):
             self._slots.pop(number, None)
             self._counts.pop(number, None)
 
     def fail(self, error: Exception) -> None:
-        """Go on with what is there when the step fails, as it may have in the run; else LookupError."""
+        """Ignore the failure of a step, as in the run, if all requested values were recorded; else LookupError."""
         if isinstance(error, Cancelled):
             raise error
         if self._awaited:

@@ -200,7 +200,7 @@ class Library:
         return sum(tensor.nbytes for number in numbers if (tensor := self._tensors.get(number)) is not None)
 
     def release_weights(self) -> None:
-        """Let go of what was read from the model and of what was made of it; no plan may refer to it."""
+        """Release the tensors read from the model and all that was derived from them; no plan may refer to them."""
         self._arrays = {number: array for number, array in self._arrays.items() if number < 0}
         self.folded.clear()
         self.prepared.clear()

@@ -67,7 +67,7 @@ class Code(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Activation:
-    """The pass over a plan that is going on, for kernels that run bodies or regions of it.
+    """The current pass over a plan, for kernels that run bodies or regions of it.
 
     Shared by the states of a plan and of those patched from it, of which one runs at a time.
     """

@@ -1,4 +1,4 @@
-"""One run from its plan to its result: computes, stops at breakpoints, and gives results, also while it goes on."""
+"""One run from its plan to its result: computes, stops at breakpoints, and returns results, also while running."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Stepper:
     # -- planning --------------------------------------------------------------------------------------------
 
     def prepare(self, needed: list[PlanStep], targets: set[int] | None) -> None:
-        """Compute constants, prepare weights, settle the order."""
+        """Compute constants, prepare weights, determine the order of steps."""
         run, plan, state = self.run, self.plan, self.state
         slots, template = run.slots, state.template
         problems: dict[int, str] = {}
@@ -146,7 +146,7 @@ class Stepper:
 
     @contextmanager
     def _within_limits(self) -> Iterator[None]:
-        """Stop the run where the work inside is cancelled, or goes on past the time limit."""
+        """Stop the run when the work inside is cancelled or exceeds the time limit."""
         set_limits(self.run.limits)
         try:
             yield
@@ -158,7 +158,7 @@ class Stepper:
             set_limits(None)
 
     def reopen_constants(self) -> None:
-        """Go back before the first step, be it constant: a constant step gives the same again."""
+        """Move before the first step, including folded constants: they are computed again with the same result."""
         run, steps = self.run, self.plan.steps
         if run.stopped:
             return
@@ -248,7 +248,7 @@ class Stepper:
 
     @property
     def last_key(self) -> tuple[Path, int] | None:
-        """Path and number of the node that it has stopped behind, be it in a body; None before the first."""
+        """Path and id of the node computed last, also inside a body; None before the first."""
         last = self._last if self._inside is None else self._inside.previous
         return None if last is None else (last.path, last.node.node)
 

@@ -1,6 +1,6 @@
-"""Weights that stay in their file: read for each node that needs them and let go of afterwards.
+"""Weights that stay in their file: read for each node that needs them and released afterwards.
 
-A run works like this where its weights would take most of its memory limit. A slot then holds a StoredWeight in place
+A run works like this if its weights would take most of its memory limit. A slot then holds a StoredWeight in place
 of the array, and each step is called through a ReadingCall.
 """
 
@@ -63,7 +63,7 @@ def stored(tensor: Tensor | SparseTensor | None) -> StoredWeight | None:
 
 
 class ReadingCall:
-    """A kernel that reads the stored weights among its inputs before each call and lets go of them afterwards."""
+    """A kernel that reads the stored weights among its inputs before each call and releases them afterwards."""
 
     __slots__ = ("call",)
 

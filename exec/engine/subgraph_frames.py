@@ -94,7 +94,7 @@ class SubgraphRecord:
         return sum(map(nbytes, self.made))
 
     def record(self, plan: Plan, slots: Sequence[RuntimeValue]) -> None:
-        """Take up what one iteration of a body computed."""
+        """Add the values of one iteration of a body."""
         given = set(plan.inputs)
         for (path, value), slot in plan.slots.items():
             is_made = slot in plan.producers or slot in given
@@ -105,7 +105,7 @@ class SubgraphRecord:
                     self.made.append(slots[slot])
 
     def add(self, other: SubgraphRecord) -> None:
-        """Take up what was computed in other bodies."""
+        """Add the values of other bodies."""
         for path, values in other.values.items():
             self.values.setdefault(path, {}).update(values)
         self.nodes.extend(other.nodes)

@@ -1,4 +1,4 @@
-"""Arrays of random numbers, ranges and constants, made in their element type in slices that heed cancellation."""
+"""Arrays of random numbers, ranges and constants, generated in their element type in slices that check cancellation."""
 
 from __future__ import annotations
 

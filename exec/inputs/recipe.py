@@ -92,7 +92,7 @@ _held: tuple[str, dict[str, RuntimeValue]] = "", {}  # made last in this process
 
 
 def make_held(recipe: Recipe, progress: Progress = SILENT) -> dict[str, RuntimeValue]:
-    """Make the values of a recipe and keep them until another one is asked for: those not used elsewhere."""
+    """Generate the values of a recipe and keep those not used elsewhere until another recipe is requested."""
     global _held  # noqa: PLW0603 - one per process, as the worker runs one model
     key, values = _held
     if key != recipe.key:

@@ -70,7 +70,7 @@ class RunPart:
     zero_point: Any = None
 
     def read(self, result: RunResult, progress: Progress = SILENT) -> RuntimeValue:
-        """Return the value, dequantized where that is needed; LookupError if it is gone."""
+        """Return the value, dequantized where that is needed; LookupError if it is unavailable."""
         found: Any = result.value(self.key, progress=progress)
         if self.scale is None:
             return found

@@ -194,7 +194,7 @@ class _Tail:
 
 @dataclass(slots=True)
 class _Entries:
-    """The entries of a mapping that differ, in pieces, and the keys that are gone."""
+    """The entries of a mapping that differ, in pieces, and the keys that were removed."""
 
     fresh: list[bytes]
     gone: list[Any]

@@ -309,7 +309,7 @@ class _Numbered:
         self._numbers = {id(failure): number for number, failure in enumerate(self.failures)}
 
     def number(self, failure: Failure | None) -> int:
-        """Return its index in `failures`, appending it if it is new; -1: there is none."""
+        """Return its index in `failures`, appending it if it is new; -1 for None."""
         if failure is None:
             return -1
         number = self._numbers.setdefault(id(failure), len(self.failures))

@@ -91,7 +91,7 @@ class WorkerSession(SessionBase):
             return self._process
 
     def close(self) -> None:
-        """End the worker; values of results that were not read are gone."""
+        """End the worker; values of results that were not read are lost."""
         with self._starting:
             if self._process is not None:
                 self._process.kill()
@@ -199,7 +199,7 @@ class RemoteStepper:
             self._send_request(stepping)
 
     def _send_request(self, stepping: bool) -> None:
-        """Send the model and the request; if the idle worker had died meanwhile, once more to a new one."""
+        """Send the model and the request; if the idle worker had died, send it again to a new one."""
         for attempt in range(2):
             process = self._process
             try:

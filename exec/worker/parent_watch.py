@@ -9,7 +9,7 @@ from multiprocessing.connection import wait
 
 
 def end_with_parent() -> None:
-    """End this process when the one that started it is gone, even if a kernel holds the main thread."""
+    """End this process when its parent has ended, even if a kernel blocks the main thread."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_wait_for_end, args=(parent.sentinel,), name="watch", daemon=True).start()

@@ -59,7 +59,7 @@ class Process:
         self._finalizer = weakref.finalize(self, _end, self.child, self._connection, self.exchange)
 
     def send(self, kind: str, content: Any, number: int = 0) -> None:
-        """Send without waiting for an answer; Died if the process is gone."""
+        """Send without waiting for an answer; Died if the process has ended."""
         try:
             with self._sending:
                 self._connection.send((number, kind, content))

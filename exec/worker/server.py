@@ -74,7 +74,7 @@ class Worker:
         self._encoding = threading.Lock()  # messages of results build on each other
 
     def serve(self) -> None:
-        """Work until the other side is gone."""
+        """Process requests until the other side closes the pipe."""
         self._send(0, "ready", None)
         threading.Thread(target=self._listen, name="listener", daemon=True).start()
         threading.Thread(target=self._send_partial_results, name="looking", daemon=True).start()

@@ -64,7 +64,7 @@ class SharedMemoryExchange:
 
     @classmethod
     def create(cls) -> SharedMemoryExchange:
-        """Return a new private folder; folders of processes that are gone are removed."""
+        """Create a private folder; remove the folders of processes that have ended."""
         base = Path("/dev/shm") if os.access("/dev/shm", os.W_OK) else Path(tempfile.gettempdir())  # noqa: S108 - memory, not disk
         return cls(str(make_own_folder(base)))
 
