@@ -71,7 +71,7 @@ class ProblemChecker(QObject):
             self._end()
 
     def restart(self) -> None:
-        """Check everything anew: other operators are known."""
+        """Check everything from scratch, as the available operators changed."""
         if self._checker is not None:
             self.close()
             self._start_checker()

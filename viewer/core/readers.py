@@ -50,7 +50,7 @@ class Reading(Generic[T]):
         post(self._start)
 
     def restart(self) -> None:
-        """Cancel the work, wait until it reads nothing more, and start it anew."""
+        """Cancel the work, wait until it has stopped reading, and start it again."""
         self._interrupt()
         self.start()
 

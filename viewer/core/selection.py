@@ -61,7 +61,7 @@ class Selection(QObject):
 
     @property
     def kinds(self) -> Counter[type[Item]]:
-        """Number of selected nodes, values and so on."""
+        """Number of selected objects by type."""
         if self._kinds is None:
             self._kinds = Counter(map(type, self._tuple))
         return self._kinds

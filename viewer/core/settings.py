@@ -104,7 +104,7 @@ class Settings(QObject):
         self._store = QSettings(str(file or state_folder() / "settings.ini"), QSettings.Format.IniFormat)
 
     def get(self, option: Option[T]) -> T:
-        """Return the remembered value, or the default when there is none or the file holds nonsense."""
+        """Return the stored value, or the default if there is none or the stored one is invalid."""
         stored = self._store.value(option.key)
         if stored is None:
             return option.default
@@ -114,7 +114,7 @@ class Settings(QObject):
         return cast("T", value)
 
     def set(self, option: Option[T], value: T) -> None:
-        """Remember a value; ValueError when it is none of the option's choices."""
+        """Store a value; ValueError when it is none of the option's choices."""
         if option.choices and value not in option.choices:
             msg = f"{option.key} is one of {', '.join(map(str, option.choices))}; got {value!r}"
             raise ValueError(msg)

@@ -1,4 +1,4 @@
-"""Keeps a journal of an open document, on the file that is there, or beside the model where none holds it any more."""
+"""Keeps a crash journal of an open document, based on its file, or on a saved baseline if no file holds the model."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Autosave(QObject):
             self.journal.expect(BaseFile.of(coming.path, coming.identity), state)
 
     def expect_nothing(self) -> None:
-        """The save has ended, whatever became of it."""
+        """Clear the expected file when a save has ended, with any outcome."""
         if self.journal is not None:
             self.journal.expect_nothing()
 

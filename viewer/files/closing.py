@@ -88,7 +88,7 @@ class Closing:
     # -- waiting for what is being written -------------------------------------------------------------------
 
     def _wait(self, tab: DocumentTab | None, request: _Request) -> None:
-        """Go on when all of a tab is written, or all models are kept, and say so where that takes a while."""
+        """Wait until a tab is written, or all models are kept for recovery; show a message if that takes a while."""
         self._waiting[tab] = request
 
         def show() -> None:

@@ -207,7 +207,7 @@ class DocumentArea(QWidget):
 
 
 def _close_popups() -> None:
-    """Close menus and popups: what they offer may belong to a document that goes, as one that is read again."""
+    """Close menus and popups: they may refer to a document that is being closed or read again."""
     for _ in range(_MOST_POPUPS):
         popup = QApplication.activePopupWidget()
         if popup is None:

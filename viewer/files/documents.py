@@ -120,7 +120,7 @@ class Documents(QObject):
         return self._start(title=path.name, source=str(path), path=path.absolute())
 
     def open_copy(self, path: Path, title: str) -> OpenRequest:
-        """Open what is in a file as a new document that belongs to no file."""
+        """Open the contents of a file as a new document that belongs to no file."""
         return self._start(title=title, source=str(path))
 
     def open_saved(self, path: Path, title: str) -> OpenRequest:
@@ -165,7 +165,7 @@ class Documents(QObject):
         holder: Path | None = None,
         foreign: Path | None = None,
     ) -> OpenRequest:
-        """Open a model in a task; `_show` gets what comes of it."""
+        """Open a model in a task; `_show` gets the result."""
         request = OpenRequest(title, next(self._numbers), source, model, path, holder, foreign, parent=self)
         self._requests.append(request)
         self.pending_changed.emit()
@@ -357,7 +357,7 @@ class Documents(QObject):
         self._closing.close_all()
 
     def forget(self, tab: DocumentTab) -> None:
-        """Close a tab without asking: what it holds is saved or given up. Nothing happens if it is closed already."""
+        """Close a tab without asking: its changes were saved or discarded. No effect if it is closed already."""
         if tab not in self.area.tabs():
             return
         self.area.remove_tab(tab)

@@ -1,4 +1,4 @@
-"""Writing the graph in front as a picture, all of it, what is in view, or what is selected; or as a web page."""
+"""Export of the current graph as a picture (the whole graph, the visible part or the selection) or as a web page."""
 
 from __future__ import annotations
 

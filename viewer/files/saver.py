@@ -120,7 +120,7 @@ class Saver(QObject):
     # -- one save ----------------------------------------------------------------------------------------------
 
     def _check_target(self, save: Save) -> None:
-        """Ask where a file would be replaced that does not hold what the document was read from."""
+        """Check the target of a save, and ask before it replaces a changed file or one whose weights are incomplete."""
         if save.stopped:
             return
         tab, path = save.tab, save.options.path
@@ -190,7 +190,7 @@ class Saver(QObject):
             self._end(save)
 
     def _end(self, save: Save) -> None:
-        """Continue with what waits for the end of a save, whatever its outcome."""
+        """Continue with the requests that wait for the end of a save, whatever its outcome."""
         tab = save.tab
         self._saves.pop(tab, None)
         tab.autosave.expect_nothing()

@@ -97,7 +97,7 @@ def _folder() -> Path:
 
 
 def _is_private(folder: Path) -> bool:
-    """Return whether only this user can put a socket there; makes the folder if there is none."""
+    """Check whether only this user can create a socket there; creates the folder if there is none."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.stat()

@@ -15,7 +15,10 @@ Condition = Literal["non-finite", "above", "shape", "iteration"]
 
 
 class BreakpointList(QObject):
-    """`all` of them; the next run heeds what has changed. Those in `resting` stop nothing. GUI thread only."""
+    """The breakpoints of a document; changes take effect in the next run.
+
+    Those in `resting` are disabled. GUI thread only.
+    """
 
     changed = Signal()
 
@@ -41,7 +44,7 @@ class BreakpointList(QObject):
         self.changed.emit()
 
     def toggle(self, thing: Node | Value) -> None:
-        """Stop before a node or after a value, or no longer, whatever the condition was."""
+        """Add a breakpoint before a node or after a value, or remove those on it, whatever their condition."""
         others = [b for b in self.all if thing not in (b.node, b.value)]
         made = Breakpoint(node=thing) if isinstance(thing, Node) else Breakpoint(value=thing)
         self.set([*others, made] if len(others) == len(self.all) else others)

@@ -109,7 +109,7 @@ class RunController(QObject):
 
     @property
     def last_node(self) -> tuple[CallPath, Node] | None:
-        """The node that a run that waits has computed last, be it in a body, and the call that it is in."""
+        """The node computed last by a paused run, also inside a body, and the function call that it is in."""
         return None if self._run is None else self._run.last_node
 
     @property
@@ -189,11 +189,11 @@ class RunController(QObject):
             self.state_changed.emit()
 
     def perform(self, request: Request, *, progress: Progress) -> RunResult:
-        """Return a run that is not shown, after those that go on. Off the GUI thread."""
+        """Perform a run that is not shown, after the runs in progress. Not on the GUI thread."""
         return self.run_session.perform(request, progress=progress)
 
     def show(self, record: RunRecord, text: str) -> None:
-        """Show a run that was not made here in place of one that goes on; `text` is the state then."""
+        """Show a run that was made elsewhere in place of a run in progress; `text` is the state to show."""
         self._drop_run()
         self._live.cancel()  # its inputs began a run, which would take its place at once
         self._workspace.results.set_result(record)
@@ -212,7 +212,7 @@ class RunController(QObject):
     # -- a run from its start to its results -----------------------------------------------------------------
 
     def _start(self, options: RunRequest) -> None:
-        """Start a run in place of one that goes on or waits."""
+        """Start a run in place of one that is running or paused."""
         self._ran_to = None
         self.breakpoints.drop_deleted()
         recipe = self.inputs.recipe()
@@ -328,7 +328,7 @@ class RunController(QObject):
         self._workspace.messages.show("warning", "This model is run inside the program", detail, topic="worker")
 
     def _drop_run(self) -> None:
-        """Show nothing more of the run that goes on or waits."""
+        """Cancel the run that is running or paused; it shows no further results."""
         run, self._run = self._run, None
         if run is not None and run.task is not None:
             run.task.cancel()

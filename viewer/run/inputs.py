@@ -197,7 +197,7 @@ class RunInputs(QObject):
     # -- what a run needs ------------------------------------------------------------------------------------
 
     def recipe(self) -> Recipe:
-        """All that the values are made from, as it is now."""
+        """The recipe of the current input values."""
         graph = interface_of(self.graph)
         if self.data_set is None:
             graph.inputs = Values(v for v in graph.inputs if v.initializer is None or v.name in self.given)
@@ -324,7 +324,7 @@ def as_json(source: InputSource) -> dict[str, Any]:
 
 
 def from_json(content: Mapping[str, Any]) -> InputSource:
-    """Return a remembered source; ValueError, TypeError or KeyError when it is none."""
+    """Read a stored source; ValueError, TypeError or KeyError when it is invalid."""
     fields = dict(content)
     kind = _KINDS[str(fields.pop("kind"))]
     if kind is File:

@@ -175,7 +175,7 @@ class NonFiniteNavigator(QObject):
 
 @contextmanager
 def _values_needed() -> Iterator[None]:
-    """Raise a ModelError where values of the run are gone."""
+    """Raise a ModelError if values of the run are no longer available."""
     try:
         yield
     except LookupError as error:

@@ -61,7 +61,7 @@ class NodeProgress(QObject):
             self.count += len(finished)
 
     def report(self) -> None:
-        """Report the nodes finished since; at most so many, the rest wait for the next call."""
+        """Report the nodes finished since the last call, up to a limit; the rest wait for the next call."""
         stepper = None if self._run is None else self._run.stepper
         if isinstance(stepper, Stepper):
             stepper.notify()  # a worker does so unasked

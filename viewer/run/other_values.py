@@ -35,7 +35,10 @@ class OtherValues:
         return key in self.arrays or key in self.parts
 
     def read(self, key: ValueKey, progress: Progress) -> RuntimeValue:
-        """Return the value of the reference for one of ours; LookupError if it is gone. Off the GUI thread."""
+        """Return the value of the reference for one of ours; LookupError if it is unavailable.
+
+        Not on the GUI thread.
+        """
         if key in self.arrays:
             return self.arrays[key]
         assert self.result is not None

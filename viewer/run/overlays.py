@@ -191,7 +191,7 @@ class Overlays(QObject):
 
 
 def measured(result: RunResult) -> dict[ValueKey, ValueMeasure]:
-    """Statistics of every value; none when they are gone with the worker. Any thread."""
+    """Return the statistics of every value; none if they were lost with the worker. Any thread."""
     try:
         return result.apply(measure_values)
     except LookupError:

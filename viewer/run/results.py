@@ -307,7 +307,7 @@ class Results(QObject):
         return "" if record is None or key is None else record.problems.get(key, "")
 
     def is_awaited(self, value: Value) -> bool:
-        """Return whether the run that goes on has not reached a value yet."""
+        """Check whether the run in progress has not computed a value yet."""
         return self.is_running and not self.has(value)
 
     # -- nodes -----------------------------------------------------------------------------------------------
@@ -475,7 +475,7 @@ class Results(QObject):
         self.run_finished.emit()
 
     def _notify_if_empty(self) -> None:
-        """Before there are values, what invites to a run goes by whether one goes on."""
+        """Notify listeners while there are no values: the prompt to run depends on whether a run is in progress."""
         if self.current is None:
             self.changed.emit(None)
 

@@ -79,7 +79,7 @@ class RunSession:
     # -- computing, off the GUI thread -----------------------------------------------------------------------
 
     def execute(self, run: RunTask, request: Request, observer: Observer) -> RunResult:
-        """Plan a run and compute up to the first breakpoint or the end; only plan it if it is to go step by step."""
+        """Plan a run and compute up to the first breakpoint or the end; only plan it if it is stepped through."""
         session, stepping = run.session, run.options.stepping
         if isinstance(session, WorkerSession):
             run.stepper = session.steps(request, progress=run.progress, observer=observer, stepping=stepping)
@@ -104,7 +104,7 @@ class RunSession:
             return self._result(stepper)
 
     def perform(self, request: Request, *, progress: Progress) -> RunResult:
-        """Perform a run that is not shown, after those that go on."""
+        """Perform a run that is not shown, after the runs in progress."""
         session = self.current
         if isinstance(session, WorkerSession):
             return session.perform(request, progress=progress)

@@ -97,7 +97,7 @@ class RunTask:
 
     @property
     def last_node(self) -> tuple[CallPath, Node] | None:
-        """The node computed last where it waits, be it in a body, and the call of a function that it is in."""
+        """The node computed last by a paused run, also inside a body, and the function call that it is in."""
         return self.stepper.last_node if self.is_waiting and self.stepper is not None else None
 
     @property
