@@ -126,7 +126,7 @@ class ActionBinding(QObject):
         self.refreshed.emit()
 
     def _list_custom(self) -> None:
-        """Fill the menu of the actions of extensions, which is there while they have any."""
+        """Fill the menu of extension actions, which is visible only while there are any."""
         menu, found = self._custom_menu, custom_actions()
         if menu is None:
             return
@@ -142,7 +142,7 @@ class ActionBinding(QObject):
             qaction.setEnabled(self.context.document_open)
 
     def run_custom(self, one: CustomAction, *_: object) -> None:
-        """Run an action of an extension on the document in front; what it tells and its mistakes are shown."""
+        """Run an action of an extension on the current document; show its message or its error."""
         workspace = self.context.workspace
         if workspace is None:
             return

@@ -21,7 +21,7 @@ _BORDER = 8.0  # pixels around what is scrolled to
 
 
 class NodeExpansion:
-    """Opens and closes what is drawn as one box, and has the scene made anew. GUI thread only."""
+    """Expands and collapses groups, bodies and functions, and has the scene rebuilt. GUI thread only."""
 
     def __init__(self, surface: Surface, scenes: SceneController, grouping: Grouping) -> None:
         self._surface = surface

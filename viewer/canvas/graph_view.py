@@ -212,7 +212,7 @@ class GraphView(Surface):
             super().keyReleaseEvent(event)
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
-        """An interaction does not go on behind another window."""
+        """Cancel the interaction when the focus leaves for anything but a popup."""
         if event.reason() != Qt.FocusReason.PopupFocusReason:
             self.input_handler.cancel()
         super().focusOutEvent(event)

@@ -14,7 +14,7 @@ Way = Literal["up", "down", "left", "right"]
 
 
 def step(scene: Scene, box: int, way: Way) -> int:
-    """Return the box an arrow key leads to from another; the same one where there is none that way."""
+    """Return the box an arrow key leads to from another; the same box if there is none in that direction."""
     down = scene.drawing.options.direction == "down"
     forward, backward = ("down", "up") if down else ("right", "left")
     across = 0 if down else 1

@@ -26,7 +26,7 @@ class OpenParts:
         self._positions: dict[Graph, dict[Node, int]] = {}
 
     def write(self, expanded: Collection[Hashable]) -> list[Any]:
-        """Return the keys as JSON; without those of nodes that are gone."""
+        """Return the keys as JSON, without those of deleted nodes."""
         found: list[list[Any]] = []
         for key in list(expanded)[:_MOST]:
             match key:

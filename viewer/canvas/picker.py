@@ -11,7 +11,7 @@ from onnx_workbench.viewer.core.selection import Item, Selection
 
 
 class Picker:
-    """Turns clicks and keys on boxes into a selection; remembers which box of several of an object was meant."""
+    """Turns clicks and keys on boxes into a selection; remembers which of several boxes of an object was picked."""
 
     def __init__(self, surface: Surface, selection: Selection) -> None:
         self._surface = surface

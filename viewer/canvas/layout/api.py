@@ -75,7 +75,7 @@ def relayout(previous: Layout, request: LayoutRequest, progress: Progress = SILE
 
 
 def _is_depleted(old: LayoutGraph, node: Index) -> bool:
-    """Return whether many of the outermost nodes are gone: the rest would be surrounded by gaps."""
+    """Check whether many of the outermost nodes were removed: the others would be surrounded by gaps."""
     outermost = old.parent < 0
     left = np.zeros(len(outermost), bool)
     left[node[node >= 0]] = True

@@ -95,7 +95,7 @@ class IncrementalLayout:
     # -- where a new node goes ---------------------------------------------------------------------------------
 
     def _freed_ports(self) -> tuple[dict[int, list[float]], dict[int, list[float]]]:
-        """Offsets from the node's middle at which edges that are gone used to start and end."""
+        """Offsets from the node's middle at which removed edges started and ended."""
         new_of = np.full(len(self.old.x), -1)
         known = np.flatnonzero(self.match.node >= 0)
         new_of[self.match.node[known]] = known
@@ -252,7 +252,7 @@ class IncrementalLayout:
         self.bands = bands
 
     def _settle(self, part: int, rank: int, node: int) -> None:
-        """Push what stands in a band aside, as little as possible, until the node has its room."""
+        """Push the content of a band aside, as little as possible, until the node has its room."""
         spacing = self.graph.spacing
         members = self._members(part, rank)
         lines, passing = self._passing(part, rank)

@@ -321,7 +321,7 @@ class Order:
         self._replace()
 
     def snapshot(self) -> Index:
-        """Return the order as it is now, for `restore`."""
+        """Return a copy of the current order, for `restore`."""
         return self.order.copy()
 
     def restore(self, order: Index) -> None:

@@ -170,7 +170,7 @@ class _Rows:
         self.onward: dict[int, int] = {}  # a full rank and its replacement
 
     def find_room(self, rank: int, size: float, step: int) -> int:
-        """Find room in this rank or, by so many ranks at a time, in one below."""
+        """Find room in this rank or in one below it, moving down `step` ranks at a time."""
         rank = self._follow(rank)
         while self.used.get(rank, 0.0) + size > self.limit and self.used.get(rank):
             self.onward[rank] = rank + step

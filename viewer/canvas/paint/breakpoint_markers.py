@@ -39,7 +39,7 @@ def paint_stops(
 
 
 def paint_next(painter: QPainter, theme: Theme, places: Iterable[Rect], scale: float) -> None:
-    """An arrow that points at the box a waiting run goes on with."""
+    """Paint an arrow that points at the next box of a paused run."""
     size = 1.6 * _radius(scale)
     painter.setPen(QPen(theme.canvas, size * 0.15))
     painter.setBrush(theme.warning)

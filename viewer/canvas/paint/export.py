@@ -1,7 +1,7 @@
-"""A graph as an image: PNG, SVG or PDF, of everything, of what is in view, or of what is selected.
+"""Export of a graph as an image (PNG, SVG or PDF): the whole graph, the visible part or the selection.
 
-Needs a QGuiApplication for fonts and painting but no window and no display (platform "offscreen"). A scene is
-immutable, so `export_scene` may run in a thread.
+Needs a QGuiApplication for fonts and painting but no window and no display (platform "offscreen").
+A scene is immutable, so `export_scene` may run in a thread.
 """
 
 from __future__ import annotations

@@ -172,7 +172,7 @@ class Minimap(QWidget):
         return (self.width() - scene.width * sx) / 2, (self.height() - scene.height * sy) / 2
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """The map, then the frame of what is in view."""
+        """Paint the map, then the frame of the visible area."""
         scene = self._surface.scene
         if scene is None:
             return
