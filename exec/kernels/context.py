@@ -112,7 +112,7 @@ class Limits:
         self.most_fixed = max(self.most_fixed, self.fixed)
 
     def require(self, size: int, what: str) -> None:
-        """Raise MemoryLimitError where the run may not hold so many bytes more; `what` needs them."""
+        """Raise MemoryLimitError if the run may not hold `size` more bytes; `what` names what needs them."""
         if size > self.left:
             found = f"inputs and weights {self.fixed:,} and values {self.held:,} bytes"
             msg = f"{what} needs {size:,} bytes, over the memory limit of {self.memory:,} bytes, of which {found} take"

@@ -146,7 +146,7 @@ def prepares(*functions: KernelFunction) -> Callable[[F], F]:
 
 
 def remove(op_type: str, domain: str, since: int) -> None:
-    """Take back what `kernel` registered; nothing where there is no such version."""
+    """Unregister what `kernel` registered; no effect if there is no such version."""
     left = [version for version in _kernels.get((domain, op_type), ()) if version.since != since]
     if left:
         _kernels[domain, op_type] = left

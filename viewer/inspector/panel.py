@@ -156,7 +156,7 @@ class InspectorPanel(Panel):
             self.refresh()
 
     def refresh_soon(self) -> None:
-        """Refresh at the next event-loop iteration (coalesced); safe after the panel is gone."""
+        """Refresh at the next event-loop iteration (coalesced); safe after the panel is deleted."""
         if isValid(self):
             self._soon.request()
 

@@ -370,7 +370,7 @@ class RunComparisonPanel(Panel):
         return f"no common values. This model has {_names(ours)}; the other has {_names(self._outcome.others.names)}"
 
     def _on_results(self, values: object) -> None:
-        """Handle that another run is shown: the comparison and its colours do not belong to it."""
+        """Update the shown result and the colours when another run is shown: the comparison does not belong to it."""
         overlays = self.workspace.runs.overlays
         if values is not None or self._is_of_another == self._is_old:
             return

@@ -184,7 +184,7 @@ class OutlineModel(TreeModel):
             self._set_children(row, bodies)
 
     def _set_children(self, row: OutlineRow, subjects: list[Any]) -> None:
-        """Show other children, whatever was there before."""
+        """Replace the children of a row."""
         index, before = self._index(row), row.children
         if before:
             self.beginRemoveRows(index, 0, len(before) - 1)

@@ -206,7 +206,7 @@ class TensorMenu(QMenu):
         self._pane.workspace.messages.show("info", "There is no picture", detail)
 
     def copy_picture(self) -> None:
-        """Copy the whole image, whatever part is in view."""
+        """Copy the whole image, not only the visible part."""
         image = self._image()
         if image is None:
             self._tell_no_picture()

@@ -47,7 +47,7 @@ class TensorPanel(Panel):
         self._follow()
 
     def activate(self) -> None:
-        """Focus the numbers in whatever view; an image in preparation takes the focus later."""
+        """Focus the numbers in the current view; an image in preparation takes the focus later."""
         (self.pane.stack.currentWidget() or self.pane).setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     @property

@@ -46,7 +46,7 @@ class PictureRequest:
 
 
 def sampled(positions: int | range, most: int) -> range:
-    """Return at most `most` evenly spaced positions out of so many, or of a range."""
+    """Return at most `most` evenly spaced positions out of a number of positions, or of a range."""
     found = range(positions) if isinstance(positions, int) else positions
     return found[:: max(1, ceil(len(found) / most))]
 

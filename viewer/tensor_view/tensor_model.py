@@ -291,7 +291,7 @@ def number_cell(value: Any, style: str = FORMATS[0]) -> str:
 
 
 def short_cell(value: Any, most: int) -> str:
-    """Return an element in at most so many characters, with as many digits as fit; … where none does."""
+    """Return an element in at most `most` characters, with as many digits as fit; … if none does."""
     text = number_cell(value)
     if len(text) <= most or isinstance(value, str):
         return text

@@ -72,9 +72,7 @@ class Trial:
         return agreement.agrees is False and (agreement.fails or self.options.precision is None)
 
     def compare(self, *, runs: int = 3, progress: Progress = SILENT) -> Equivalence:
-        """Return whether outputs are unchanged for so many random inputs. Any thread, with exclusive use of the
-        trial.
-        """
+        """Check whether outputs are unchanged for `runs` random inputs. Any thread, with exclusive use of the trial."""
         if self.before is None:
             return Equivalence(None, reason="the computation is unchanged")
         if not runs:

@@ -55,7 +55,7 @@ def tokenizer_1(
 
 
 def _separated(parts: list[str], patterns: Sequence[Pattern]) -> list[str]:
-    """Split by the first separator, the results by the next, and so on."""
+    """Split by each separator in turn; drop empty parts."""
     for pattern in patterns:
         cut: list[str] = []
         for part in parts:
