@@ -511,6 +511,10 @@ def _reduce_prod(facts: KnownValues, node: Node, _opset: int) -> NDArray[Any] | 
     content = content_of(facts, node, 0)
     if content is None or content.ndim > 1:
         return None
+    if number(node, "noop_with_empty_axes"):  # without axes it is an identity
+        axes = constant_ints(facts, node, 1) if node.inputs[1:] and node.inputs[1] is not None else ()
+        if not axes:
+            return None if axes is None else content
     total = symbolic.product(tuple(content.reshape(-1)))
     return _shaped([total], (1,)) if number(node, "keepdims") and content.ndim else _scalar(total)
 

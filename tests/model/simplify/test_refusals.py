@@ -459,3 +459,22 @@ def test_a_size_of_0_at_run_time_copies_another_size() -> None:
     for feed, shape in ((np.ones((2, 3, 1, 0), np.float32), (2, 0, 1)), (np.ones((2, 3, 1, 4), np.float32), (2, 3, 4))):
         result = Session(document.model).run({"x": feed})
         assert result.outputs["y"].shape == shape
+
+
+@pytest.mark.parametrize(("inputs", "shape"), [("s", (1,)), ("s, none", (1,)), ("s, zero", ()), ("s, axes", None)])
+def test_a_reduction_that_is_an_identity_without_axes_keeps_its_shape(
+    inputs: str, shape: tuple[int, ...] | None
+) -> None:
+    """ReduceProd-18: with noop_with_empty_axes and no axes "the output tensor would be equivalent to input tensor"."""
+    given = graph(
+        f"s = Shape(x) y = ReduceProd <keepdims = 0, noop_with_empty_axes = 1> ({inputs})",
+        "(float[3] x, int64[K] axes) => (int64 y)",
+        "int64[0] none = {}, int64[1] zero = {0}",
+        opset=18,
+    )
+    document, _ = simplified(given)
+    for axes in ((), (0,)) if shape is None else ((0,),):
+        feeds = {"x": np.ones(3, np.float32), "axes": np.array(axes, np.int64)}
+        found = Session(document.model).run(feeds).outputs["y"]
+        assert found == 3
+        assert found.shape == (((1,), ())[len(axes)] if shape is None else shape)
