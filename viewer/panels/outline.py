@@ -61,9 +61,12 @@ class OutlinePanel(Panel):
         self.tree.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self._widening = QTimer(self, singleShot=True, interval=0)
         self._widening.timeout.connect(self._widen)
-        self._room = 0  # largest measured width of a row in px
+        self._room = 0  # largest measured width of a row in px, since rows were closed or replaced
         self.tree.expanded.connect(lambda _index: None if self.opening.running else self._widening.start())
         self.opening.ended.connect(self._widening.start)  # once for thousands of rows
+        self.tree.collapsed.connect(self._measure_again)
+        self.model.modelReset.connect(self._measure_again)
+        self.model.rowsRemoved.connect(self._measure_again)
         self.tree.verticalScrollBar().valueChanged.connect(self._widening.start)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -95,6 +98,11 @@ class OutlinePanel(Panel):
         """Let every row be read whole: longer ones are scrolled to sideways."""
         self._room = max(self._room, self.tree.sizeHintForColumn(0))
         self._fill()
+
+    def _measure_again(self) -> None:
+        """Let the longest rows be gone: the width is that of those which are left."""
+        self._room = 0
+        self._widening.start()
 
     def _fill(self) -> None:
         self.tree.header().resizeSection(0, max(self._room, self.tree.viewport().width()))

@@ -42,13 +42,13 @@ def test_a_full_memory_folder_sends_values_through_a_file(monkeypatch: pytest.Mo
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no files are used there")
-def test_a_folder_of_somebody_else_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_folder_of_another_user_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     exchange = SharedMemoryExchange.create()
     (tmp_path / f"{Path(exchange.folder).name}-spare").symlink_to(tmp_path)
     monkeypatch.setattr(os, "write", _no_room)
     try:
-        with pytest.raises(ModelError, match="somebody else"):
+        with pytest.raises(ModelError, match="belongs to another user"):
             exchange.encode(np.zeros(100_000))
     finally:
         exchange.remove()

@@ -316,6 +316,7 @@ ELSEWHERE = {
     "functions.call_instead": "by extract_function",
     "functions.replace_by_body": "by inline_call",
     "nodes.bridge": "by delete_and_bridge",
+    "nodes.import_operators": "by initializer_to_constant and inline_call, in models of other domains",
     "nodes.drop_unused_constants": "by delete, delete_and_bridge and extract_function",
     "initializers.put_constant": "by add_constant and paste",
     "unknown_fields.add_unknown": "by add_unknown_field",

@@ -30,7 +30,7 @@ class Killed:
     def __init__(self, document):
         self.states = []
         self._document = document
-        document.subscribe(lambda _change: self.search())
+        document.subscribe(lambda _change: self.look())
 
     def look(self):
         again, leftover = killed_now(journal_folder())

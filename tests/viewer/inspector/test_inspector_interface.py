@@ -265,7 +265,7 @@ def test_initializers_are_added_renamed_and_removed(qtbot, panel, workspace):
     write(qtbot, panel, "initializers", "+", text="bias: float16[2,2] = 0.5")
     assert type_text(workspace.types.type_of(graph.initializers[0])) == "float16 2×2"
     write(qtbot, panel, "initializers", "+", text="x = 1")
-    assert "a value named x already" in panel.tree.fields.error_text
+    assert "A value named x already exists" in panel.tree.fields.error_text
     qtbot.keyClick(panel.tree.editor, Qt.Key.Key_Escape)
     write(qtbot, panel, "initializers", "+", text="y2: float[N]")
     assert "leaves dimensions open" in panel.tree.fields.error_text

@@ -606,3 +606,14 @@ def test_closed_groups_of_every_graph_tell_how_many_nodes_they_hold(blocks, hear
     with document.edit("Delete") as edit:
         nodes.delete(edit, [gone[1]])
     assert QModelIndex(counts[1]) in told
+
+
+def test_long_rows_that_are_closed_leave_nothing_to_scroll_to(blocks, qtbot):
+    blocks.resize(160, 400)
+    with blocks.workspace.document.edit("Rename") as edit:
+        edit.do(SetField(shown_nodes(blocks)[0], "name", "net/b0/" + "long" * 30))
+    bar = blocks.tree.horizontalScrollBar()
+    blocks.tree.expandAll()
+    qtbot.waitUntil(lambda: bar.maximum() > 0)
+    blocks.tree.collapse(blocks.model.index(0, 0))
+    qtbot.waitUntil(lambda: bar.maximum() == 0)
