@@ -129,7 +129,7 @@ class EdgeNotes(QObject):
     def _want(self, value: Value) -> None:
         self._wanted.pop(value, None)
         self._wanted[value] = None
-        if not self._is_asking:
+        if not self._is_asking and not self._gather.isActive():  # steady painting must not put it off
             self._gather.start()
 
     def _note(self, value: Value) -> EdgeNote | None:
