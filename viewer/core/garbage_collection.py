@@ -4,8 +4,8 @@ Python collects on whichever thread happens to allocate. A cycle with a Qt objec
 pool thread, which Qt does not survive. So a program with a window disables that and collects by a timer.
 
 A collection that looks at all objects takes 0.3 s beside a model of 200,000 nodes, and 1 s to free one. So open models
-are exempt, and the cycles of a closed one are broken before, in chunks. Exempt is also what large edits make: the copy
-of a model that a task works on, and the steps in the history.
+are exempt, and the cycles of a closed one are broken before, in chunks. Objects made by large edits are exempt too: the
+copy of a model that a task works on, and the steps in the history.
 """
 
 from __future__ import annotations

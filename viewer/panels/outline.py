@@ -95,12 +95,12 @@ class OutlinePanel(Panel):
         self._follow()
 
     def _widen(self) -> None:
-        """Let every row be read whole: longer ones are scrolled to sideways."""
+        """Widen the column for the longest row, which can be scrolled to sideways."""
         self._room = max(self._room, self.tree.sizeHintForColumn(0))
         self._fill()
 
     def _measure_again(self) -> None:
-        """Let the longest rows be gone: the width is that of those which are left."""
+        """Measure the width again after rows were closed, removed or replaced."""
         self._room = 0
         self._widening.start()
 
