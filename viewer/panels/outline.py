@@ -54,7 +54,6 @@ class OutlinePanel(Panel):
         self.tree.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.tree.setItemDelegate(TwoToneDelegate(self.tree))
         self.tree.setFrameShape(QTreeView.Shape.NoFrame)
-        self.tree.setColumnHidden(1, True)  # a row has both texts
         self.tree.setHeaderHidden(True)
         self.tree.header().setStretchLastSection(False)
         self.tree.header().setResizeContentsPrecision(_MEASURED)
@@ -208,7 +207,7 @@ class OutlinePanel(Panel):
         self.tree.mark_soon()
 
     def _on_opened(self, index: QModelIndex) -> None:
-        subject = index.siblingAtColumn(0).data(ObjectRole)
+        subject = index.data(ObjectRole)
         self._following = True
         if isinstance(subject, (Scope, Stretch)):
             self.workspace.navigation.reveal_all(list(subject.all_nodes()))
@@ -217,7 +216,7 @@ class OutlinePanel(Panel):
         self._following = False
 
     def _on_menu(self, position: QPoint) -> None:
-        subject = self.tree.indexAt(position).siblingAtColumn(0).data(ObjectRole)
+        subject = self.tree.indexAt(position).data(ObjectRole)
         if subject is not None:
             kind = "node" if isinstance(subject, (Node, Scope, Stretch)) else "graph"
             self.workspace.open_menu(self.tree.viewport().mapToGlobal(position), kind)
@@ -226,6 +225,5 @@ class OutlinePanel(Panel):
 def _items_of(rows: Iterable[QModelIndex]) -> Iterator[Node | Graph]:
     """Return the objects of some rows; for a group its nodes."""
     for index in rows:
-        if index.column() == 0:
-            subject = index.data(ObjectRole)
-            yield from subject.all_nodes() if isinstance(subject, (Scope, Stretch)) else (subject,)
+        subject = index.data(ObjectRole)
+        yield from subject.all_nodes() if isinstance(subject, (Scope, Stretch)) else (subject,)

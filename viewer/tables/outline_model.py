@@ -128,7 +128,8 @@ class OutlineModel(TreeModel):
                 self._set_children(row, self._subjects(row))
                 return
             self._grouping.prepare(graph)
-            self.dataChanged.emit(self._index(row, 0), self._index(row, 1))  # a range: all is drawn, by its name of now
+            first, last = (self._index(row.children[end]) for end in (0, -1))
+            self.dataChanged.emit(first, last)  # of a range the view paints everything, by its names of now
 
     def _open_first(self, nodes: set[Node]) -> None:
         """Announce the first nodes of a graph to the view, which shows an empty graph as a row that cannot be
@@ -319,9 +320,8 @@ class OutlineModel(TreeModel):
         if row.shown_texts is None or row.shown_texts == row.identity():
             return
         row.shown_texts = None
-        for column in (0, 1):  # each by itself: a range makes a tree view paint everything
-            index = self._index(row, column)
-            self.dataChanged.emit(index, index)
+        index = self._index(row)
+        self.dataChanged.emit(index, index)
 
     # -- finding -------------------------------------------------------------------------------------------------
 
@@ -366,8 +366,8 @@ class OutlineModel(TreeModel):
             self._children(above)
         return above.child(subject)
 
-    def _index(self, row: OutlineRow, column: int = 0) -> QModelIndex:
-        return QModelIndex() if row is self._root else self.createIndex(self._place(row), column, row)
+    def _index(self, row: OutlineRow) -> QModelIndex:
+        return QModelIndex() if row is self._root else self.createIndex(self._place(row), 0, row)
 
     def _place(self, row: OutlineRow) -> int:
         """Return the index of a row among its siblings; searches them if it is not at its last index."""
@@ -392,7 +392,7 @@ class OutlineModel(TreeModel):
         return QModelIndex() if row is None or row is self._root else self._index(row)
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:
-        return 0 if parent.column() > 0 else len(self._children(self._row(parent)))
+        return len(self._children(self._row(parent)))
 
     def hasChildren(self, parent: Index = QModelIndex()) -> bool:
         row = self._row(parent)
@@ -406,32 +406,23 @@ class OutlineModel(TreeModel):
         return True
 
     def columnCount(self, _parent: Index = QModelIndex()) -> int:
-        """Name and operator."""
-        return 2
-
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Column titles."""
-        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
-            return ("Name", "Operator")[section]
-        return None
+        return 1
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         row = self._row(index)
         if role == ObjectRole:
             return row.subject
-        if role == Qt.ItemDataRole.DisplayRole:
+        if role in (Qt.ItemDataRole.DisplayRole, TextsRole):
             row.shown_texts = row.identity()
-            return row.title() if index.column() == 0 else row.texts()[1]
-        if role == TextsRole:
-            return row.parts()
+            return row.title() if role == Qt.ItemDataRole.DisplayRole else row.parts()
         if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
             remark = "without a name, gives" if row.lacks_name() else ""
             return for_role(", ".join(part for part in (remark, *row.texts(2000)) if part), role)
-        if role == Qt.ItemDataRole.ForegroundRole and index.column() == 0 and row.lacks_name():
+        if role == Qt.ItemDataRole.ForegroundRole and row.lacks_name():
             return theme().muted
-        if role == Qt.ItemDataRole.DecorationRole and index.column() == 0 and isinstance(row.subject, (Graph, Scope)):
+        if role == Qt.ItemDataRole.DecorationRole and isinstance(row.subject, (Graph, Scope)):
             return icon("outline" if isinstance(row.subject, Graph) else "group")
-        if role == Qt.ItemDataRole.DecorationRole and index.column() == 0 and isinstance(row.subject, Node):
+        if role == Qt.ItemDataRole.DecorationRole and isinstance(row.subject, Node):
             return dot(categories()[node_category(row.subject)].color)
         return None
 

@@ -14,6 +14,7 @@ from onnx_workbench.model.ir.graph import Model
 from onnx_workbench.viewer.dialogs.new_model import NewModelDialog, new_model
 from onnx_workbench.viewer.panels.outline import OutlinePanel
 from onnx_workbench.viewer.popups.operator_palette import OperatorPalette, operators
+from onnx_workbench.viewer.tables.two_tone import TextsRole
 from tests.model import builders
 from tests.viewer.editing.conftest import Desk
 from tests.viewer.editing.test_wire import body, drag
@@ -135,7 +136,7 @@ def test_the_outline_shows_the_first_node(desk):
     add(desk, "relu")
     assert tree.model().rowCount(top) == 1
     assert tree.visualRect(tree.model().index(0, 0, top)).isValid()
-    assert top.siblingAtColumn(1).data() == "1 node"
+    assert top.data(TextsRole)[1] == "1 node"
 
 
 def test_an_output_without_a_type_is_declared_by_a_fix(desk):

@@ -22,6 +22,7 @@ from onnx_workbench.viewer.panels.outline import OutlinePanel
 from onnx_workbench.viewer.panels.problems import ProblemsPanel
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.tables.outline_model import ObjectRole
+from onnx_workbench.viewer.tables.two_tone import TextsRole
 
 
 def shown(qtbot, panel):
@@ -66,7 +67,7 @@ def test_the_outline_is_drawn_anew_for_names_not_for_attributes(qtbot, workspace
     with workspace.document.edit("Change the operator") as edit:
         edit.do(SetField(relu, "op_type", "Elu"))
     assert changed
-    assert panel.model.index_of(relu).siblingAtColumn(1).data() == "Elu"
+    assert panel.model.index_of(relu).data(TextsRole)[0] == "Elu"
 
 
 def test_rows_have_the_width_they_need_once_the_panel_has_its_size(qtbot, workspace):
