@@ -24,7 +24,7 @@ _PIECE = 1000
 _T = TypeVar("_T")
 
 
-class Table:
+class ColumnTable:
     """Base of tables, which are dataclasses: their fields are the columns. Immutable once shared.
 
     A column is an array, a sequence or mapping of objects, or a table of its own. Pickling takes the columns alone,
@@ -44,7 +44,7 @@ class Table:
 
 
 @dataclass(eq=False)
-class Keys(Table):
+class Keys(ColumnTable):
     """Nodes, or values, of the rows of a table: the number of each, and the index of its `Path` in `paths`."""
 
     numbers: NDArray[np.int64]
@@ -129,7 +129,7 @@ class Keys(Table):
 
 
 @dataclass(eq=False)
-class Lists(Table):
+class Lists(ColumnTable):
     """A short list of slots for each row, one after the other; `ends` says where each ends."""
 
     slots: NDArray[np.int32]
@@ -171,7 +171,7 @@ class Lists(Table):
 class _Changed:
     """The columns of a table that differ."""
 
-    table: type[Table]
+    table: type[ColumnTable]
     columns: dict[str, Any]
 
 
@@ -215,7 +215,7 @@ def difference(before: _T | None, now: _T) -> Any:
     if now is before:
         return None
     match now:
-        case Table():
+        case ColumnTable():
             pairs = ((name, difference(getattr(before, name, None), getattr(now, name))) for name in now.columns())
             changed = {name: found for name, found in pairs if found is not None}
             return _Changed(type(now), changed) if changed or before is None else None

@@ -14,7 +14,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from onnx_workbench.exec.results.columns import LOCAL, Keys, Table
+from onnx_workbench.exec.results.columns import LOCAL, ColumnTable, Keys
 from onnx_workbench.exec.results.slot_map import Path
 
 
@@ -105,7 +105,7 @@ Label = Callable[[int], tuple[str, str]]
 
 
 @dataclass(eq=False)
-class NodeTable(Table, Sequence[NodeResult]):
+class NodeTable(ColumnTable, Sequence[NodeResult]):
     """Nodes in run order, by columns; rows are made on access.
 
     `states` are indices in STATES, `causes` indices in `failures` or -1: the failure of a node that failed, or for

@@ -13,7 +13,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from onnx_workbench.exec.results.columns import Keys, Lists, Table
+from onnx_workbench.exec.results.columns import ColumnTable, Keys, Lists
 
 #: Which call of a function a value belongs to: the numbers of the calling nodes, outermost first.
 Path = tuple[int, ...]
@@ -41,7 +41,7 @@ class StepLayout:
 
 
 @dataclass(eq=False)
-class Steps(Table, Sequence[StepLayout]):
+class Steps(ColumnTable, Sequence[StepLayout]):
     """Steps of a plan in run order."""
 
     keys: Keys
@@ -80,7 +80,7 @@ class Steps(Table, Sequence[StepLayout]):
 
 
 @dataclass(eq=False)
-class Slots(Table, Mapping[ValueKey, int]):
+class Slots(ColumnTable, Mapping[ValueKey, int]):
     """The slot of each value; `entries` says of which."""
 
     entries: Keys

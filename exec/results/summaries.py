@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from onnx_workbench.exec.inspect.statistics import Statistics, Summary, ValueInfo, describe
 from onnx_workbench.exec.kernels.context import RuntimeValue
-from onnx_workbench.exec.results.columns import Table
+from onnx_workbench.exec.results.columns import ColumnTable
 from onnx_workbench.exec.results.values import MISSING
 
 
@@ -20,7 +20,7 @@ def _nowhere() -> NDArray[np.int32]:
 
 
 @dataclass(eq=False)
-class SummaryTable(Table, Mapping[int, Summary]):
+class SummaryTable(ColumnTable, Mapping[int, Summary]):
     """Summaries by slot, made on access.
 
     `which` has for each slot the index in `infos`, -1 where there is none: few are different.

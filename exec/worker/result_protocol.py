@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from onnx_workbench.exec.inspect.statistics import Summary
-from onnx_workbench.exec.results.columns import Keys, Table, difference, updated
+from onnx_workbench.exec.results.columns import ColumnTable, Keys, difference, updated
 from onnx_workbench.exec.results.node_table import NodeTable
 from onnx_workbench.exec.results.run_result import RunMemory
 from onnx_workbench.exec.results.slot_map import LoopKey, Path, Slots, Steps, ValueKey
@@ -36,7 +36,7 @@ class ResultHead:
 
 
 @dataclass(eq=False)
-class ResultTables(Table):
+class ResultTables(ColumnTable):
     """All of a result but its values, which are fetched on access, and the names of values, which the program has."""
 
     head: ResultHead
