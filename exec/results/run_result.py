@@ -83,7 +83,7 @@ Iterate = Callable[["RunResult", Mapping[LoopKey, int], Progress], "RunResult"]
 Fetch = Callable[[ValueKey, Progress], RuntimeValue]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class RunResult:
     """Values, times, memory and errors of one run; does not change afterwards.
 
@@ -112,6 +112,9 @@ class RunResult:
     inner: NodeTable = NO_NODES  # nodes in bodies, over all iterations
     iterations: Mapping[LoopKey, int] = field(default_factory=dict)  # how many each loop had that was run last
     iterate: Iterate | None = None
+
+    def __repr__(self) -> str:
+        return f"<RunResult with {len(self.values)} values{f', {self.early_end}' if self.stopped else ''}>"
 
     @cached_property
     def nodes(self) -> NodeTable:
@@ -412,6 +415,9 @@ class RunValues(Mapping[str, Any]):
 
     def __init__(self, result: RunResult) -> None:
         self._result = result
+
+    def __repr__(self) -> str:
+        return f"<RunValues {list(self)}>"
 
     def __getitem__(self, name: str) -> RuntimeValue:
         try:

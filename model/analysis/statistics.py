@@ -113,12 +113,15 @@ class Total:
                 self._left_out.add(name)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class ModelStatistics:
     """The nodes of a whole model or a part of it, in the order of its graphs."""
 
     nodes: list[NodeStatistics]
     unused: Total  # unused initializers: in the file, in no node
+
+    def __repr__(self) -> str:
+        return f"<ModelStatistics of {len(self.nodes)} nodes>"
 
     def among(self, nodes: Collection[Node]) -> ModelStatistics:
         """Return those of some nodes; a constant counts at its first user in the model."""

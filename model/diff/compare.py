@@ -48,7 +48,7 @@ class Difference:
         return self.new if self.new is not None else self.old
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Comparison:
     """Two models, the matching of their objects, and the differences."""
 
@@ -56,6 +56,9 @@ class Comparison:
     new: Model
     differences: list[Difference] = field(default_factory=list)
     matching: GraphMatching = field(default_factory=GraphMatching)
+
+    def __repr__(self) -> str:
+        return f"<Comparison with {len(self.differences)} differences>"
 
     def __bool__(self) -> bool:
         return bool(self.differences)

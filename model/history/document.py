@@ -174,6 +174,9 @@ class Document:
         self._gesture_open = False
         self._is_notifying = False
 
+    def __repr__(self) -> str:
+        return f"<Document of {self.model!r}>"
+
     # -- editing ---------------------------------------------------------------------------------------------
 
     @contextmanager

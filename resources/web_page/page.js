@@ -151,6 +151,7 @@
 
   let scene = 0, x = 0, y = 0, scale = 1;      // x, y: the point of the scene at the left top corner
   let width = 1, height = 1;                   // of the canvas, px
+  let fitted = {};                             // the view that `fit` made; it fits again when the page's size changes
   let selected = null;                         // {list, index}
 
   /** Shows a scene; with the key of a box, that box stays where `old` was. */
@@ -178,6 +179,11 @@
   }
 
   function fit(readable = false) {
+    showStart(readable);
+    fitted = {x, y, scale, readable};
+  }
+
+  function showStart(readable) {
     const [left, top, right, bottom] = data.scenes[scene].bounds;
     scale = least();
     if (readable && scale < ROWS_FROM) {
@@ -846,17 +852,21 @@
   // -- start -----------------------------------------------------------------------------------------------------
 
   function resize() {
-    const ratio = devicePixelRatio || 1;
+    const ratio = devicePixelRatio || 1, middleX = x + width / 2 / scale, middleY = y + height / 2 / scale;
     width = Math.max(1, view.clientWidth);
     height = Math.max(1, view.clientHeight);
+    if (x === fitted.x && y === fitted.y && scale === fitted.scale) {
+      fit(fitted.readable);
+    } else { // what is in the middle stays there
+      x = middleX - width / 2 / scale;
+      y = middleY - height / 2 / scale;
+    }
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
     paint();
   }
 
   readColors();
-  width = Math.max(1, view.clientWidth);
-  height = Math.max(1, view.clientHeight);
   fit(true);
   resize();
   showSelected();

@@ -216,3 +216,27 @@ def test_a_file_that_ends_early_is_refused_unless_it_is_to_be_salvaged(tmp_path)
     model = ow.load(path, salvage=True)
     assert model.source.truncation
     assert ow.check(model)[0] == Problem("reading", "error", model.source.truncation, model)
+
+
+def test_results_are_shown_in_one_line_by_a_notebook():
+    model = ow.load(SAMPLE)
+    result = ow.Session(model).run({"image": np.zeros((1, 1, 28, 28), np.uint8)})
+    for shown in (
+        model,
+        ow.Document(model),
+        result,
+        ow.statistics(model),
+        ow.compare(model, model),
+        ow.diff(model, model),
+    ):
+        assert len(repr(shown)) < 100
+    assert "'digit'" in repr(result.values)
+
+
+def test_a_page_shows_the_values_of_a_run(qapp):
+    model = ow.load(SAMPLE)
+    result = ow.Session(model).run({"image": np.zeros((1, 1, 28, 28), np.uint8)})
+    page = ow.show(model, values=result.values)
+    assert '"hasRun":true' in page.html
+    with pytest.raises(ow.ModelError, match="values has no value of the model"):
+        ow.show(model, values={"other": np.zeros(1)})

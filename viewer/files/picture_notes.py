@@ -37,20 +37,31 @@ def notes_from_file(model: Model, path: Path, progress: Progress = SILENT) -> Pa
 
     ModelError: the file cannot be read, or has no value of the model.
     """
-    saved = load_run(path)
-    arrays: dict[Value, RuntimeValue] = {}
+    return notes_of_arrays(model, load_run(path).values, path.name, str(path), progress)
+
+
+def notes_of_arrays(
+    model: Model,
+    arrays: Mapping[tuple[str, ...], RuntimeValue],
+    name: str,
+    place: str = "",
+    progress: Progress = SILENT,
+) -> PageNotes:
+    """Return notes on the values of a model that an array is named after; ModelError where there are none.
+
+    `name` and `place` say in the error where the arrays are from.
+    """
+    found: dict[Value, RuntimeValue] = {}
     numbers = {value.id: value for graph in model.graphs(progress) for value in graph.values(progress)}
     nodes = {node.id: node for graph in model.graphs(progress) for node in graph.nodes}
     paths = ValuePaths(model.graph, nodes.get, numbers.get)
-    for address, array in saved.values.items():
+    for address, array in arrays.items():
         key = paths.find(address)
         if key is not None:
-            arrays.setdefault(numbers[key[1]], array)
-    if not arrays:
-        raise ModelError(
-            f"{path.name} has no value of the model", "None of its arrays has the name of a value.", str(path)
-        )
-    return notes_of_values(arrays, progress)
+            found.setdefault(numbers[key[1]], array)
+    if not found:
+        raise ModelError(f"{name} has no value of the model", "None of its arrays has the name of a value.", place)
+    return notes_of_values(found, progress)
 
 
 def notes_of_values(arrays: Mapping[Value, RuntimeValue], progress: Progress = SILENT) -> PageNotes:

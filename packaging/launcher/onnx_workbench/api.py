@@ -526,7 +526,7 @@ def render(
     theme: Literal["light", "dark"] = "light",
     groups: bool | None = None,
     unfold: bool = False,
-    values: StrPath | None = None,
+    values: StrPath | Mapping[str, RuntimeValue] | None = None,
     other: Model | Document | None = None,
     progress: Progress = SILENT,
 ) -> Exported:
@@ -535,9 +535,9 @@ def render(
     `graph` is a body, function or training graph by its name; `direction` is which way it runs, `theme` the colours of
     a picture, and `groups` says whether it is drawn as its groups (None: when it is large). With `unfold` a picture has
     boxes for the nodes that only compute sizes or prepare weights too, as a web page always has. `values`, an .npz
-    file, puts their ranges beside the edges, and `other`, an older model, marks what differs from it; with it, the main
-    graph is drawn. A web page (.html) is one file that asks the network for nothing: groups open in it, and it shows
-    facts of nodes and values. About a second for 1,000 nodes.
+    file or arrays by name as `values` of a run, puts their ranges beside the edges, and `other`, an older model, marks
+    what differs from it; with it, the main graph is drawn. A web page (.html) is one file that asks the network for
+    nothing: groups open in it, and it shows facts of nodes and values. About a second for 1,000 nodes.
 
     Returns the size of the drawing, and in `loss` what does not fit into it. ModelError: another extension, no such
     graph, or a file cannot be read or written.
@@ -578,21 +578,25 @@ def show(
     graph: str = "",
     direction: Literal["down", "right"] = "down",
     groups: bool | None = None,
-    values: StrPath | None = None,
+    values: StrPath | Mapping[str, RuntimeValue] | None = None,
     other: Model | Document | None = None,
     progress: Progress = SILENT,
 ) -> WebPage:
     """Draw a model as a web page that a notebook shows: the graph can be moved, zoomed and searched, groups open.
 
     The rest is as for `render`: `graph` is another graph by its name, `direction` is which way it runs, `groups` says
-    whether it is drawn as its groups, `values`, an .npz file, puts ranges beside the edges, and `other`, an older
-    model, marks what differs from it. What the model says cannot run as a script. About a second for 1,000 nodes.
+    whether it is drawn as its groups, `values`, an .npz file or `values` of a run, puts ranges beside the edges, and
+    `other`, an older model, marks what differs from it. What the model says cannot run as a script. About a second for
+    1,000 nodes.
 
     In a notebook, let it be the last line of a cell. Elsewhere `save` it to a file for the browser. ModelError as for
     `render`.
 
     >>> import onnx_workbench as ow
-    >>> page = ow.show(ow.load(sample))
+    >>> import numpy as np
+    >>> model = ow.load(sample)
+    >>> result = ow.Session(model).run({"image": np.zeros((1, 1, 28, 28), np.uint8)})
+    >>> page = ow.show(model, values=result.values)
     >>> page.save(folder / "model.html").path.name
     'model.html'
     """
@@ -605,19 +609,29 @@ def show(
 
 
 def _drawn_graph(
-    model: Model, name: str, values: StrPath | None, other: Model | Document | None, progress: Progress
+    model: Model,
+    name: str,
+    values: StrPath | Mapping[str, RuntimeValue] | None,
+    other: Model | Document | None,
+    progress: Progress,
 ) -> tuple[Graph, PageNotes]:
     """The graph to draw, and what a run or another model adds to it. Sets Qt up to work without a display."""
     from onnx_workbench.model.analysis.by_name import graph_named
 
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")  # fonts and painting work without a display
     from onnx_workbench.viewer.canvas.paint.web_facts import PageNotes
-    from onnx_workbench.viewer.files.picture_notes import notes_from_file, union_notes
+    from onnx_workbench.viewer.files.picture_notes import notes_from_file, notes_of_arrays, union_notes
 
     root = graph_named(model, name)
     if other is not None and name:
         raise ModelError("A comparison draws the main graph", "Leave out the name of the graph.")
-    notes = PageNotes() if values is None else notes_from_file(model, Path(os.fspath(values)), progress)
+    if values is None:
+        notes = PageNotes()
+    elif isinstance(values, Mapping):
+        arrays = {(value,): array for value, array in values.items()}
+        notes = notes_of_arrays(model, arrays, "values", progress=progress)
+    else:
+        notes = notes_from_file(model, Path(os.fspath(values)), progress)
     if other is not None:
         union, notes = union_notes(_model(other), model, notes, progress)
         root = union.graph
@@ -632,7 +646,7 @@ def _title(model: Model, older: Model | Document | None = None) -> str:
     return name or model.graph.name or "model"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class NumericComparison:
     """Values of a run beside a reference, in run order, each with the `tolerance` that it was held to.
 
@@ -645,6 +659,10 @@ class NumericComparison:
     missing: tuple[str, ...] = ()
     operators: Mapping[ValueKey, tuple[str, str]] = field(default_factory=dict)
     local: Mapping[str, ValueDifference] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        apart = sum(not value.is_close for value in self.values)
+        return f"<NumericComparison of {len(self.values)} values, {apart} not close, {len(self.missing)} missing>"
 
     @property
     def first_divergence(self) -> ComparedValue | None:
