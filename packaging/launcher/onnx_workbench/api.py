@@ -628,7 +628,7 @@ def _drawn_graph(
     if values is None:
         notes = PageNotes()
     elif isinstance(values, Mapping):
-        arrays = {(value,): array for value, array in values.items()}
+        arrays: dict[tuple[str, ...], RuntimeValue] = {(value,): array for value, array in values.items()}
         notes = notes_of_arrays(model, arrays, "values", progress=progress)
     else:
         notes = notes_from_file(model, Path(os.fspath(values)), progress)
