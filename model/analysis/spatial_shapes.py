@@ -23,6 +23,25 @@ def _convolved(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
     return None if spatial is None else (data[0], weights[0], *spatial)
 
 
+def _transposed(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
+    data, weights = facts.dims(node.inputs[0]), facts.dims(node.inputs[1])
+    if data is None or weights is None or len(data) != len(weights):
+        return None
+    rank, kernel = len(data) - 2, ints(node, "kernel_shape") or weights[2:]
+    strides = ints(node, "strides") or (1,) * rank
+    dilations = ints(node, "dilations") or (1,) * rank
+    pads = ints(node, "pads") or (0,) * (2 * rank)
+    further = ints(node, "output_padding") or (0,) * rank
+    if text(node, "auto_pad", "NOTSET") != "NOTSET" or ints(node, "output_shape"):
+        return None
+    spatial = tuple(
+        (data[axis + 2] - 1) * strides[axis]
+        + ((kernel[axis] - 1) * dilations[axis] + 1 + further[axis] - pads[axis] - pads[axis + rank])
+        for axis in range(rank)
+    )
+    return (data[0], weights[1] * number(node, "group", 1), *spatial)
+
+
 def _convolved_last(facts: KnownValues, node: Node, _opset: int) -> Dims | None:
     """Channels-last convolution."""
     data, weights = facts.dims(node.inputs[0]), facts.dims(node.inputs[1])
@@ -134,6 +153,7 @@ def _tiled(facts: KnownValues, node: Node, opset: int) -> Dims | None:
 
 SPATIAL: dict[str, Callable[[KnownValues, Node, int], Dims | list[Dims | None] | None]] = {
     "Conv": _convolved,
+    "ConvTranspose": _transposed,
     "MaxPool": _pooled,
     "AveragePool": _pooled,
     "LpPool": _pooled,

@@ -321,8 +321,8 @@ def _least_of_some(size: AnySize, given: Collection[str]) -> float:
 def _is_some(name: str, given: Collection[str]) -> bool:
     if name in given or not name.startswith(("div(", "mod(", "floor(")):
         return True
-    above, _, below = name.removeprefix("div(").removesuffix(")").rpartition(", ")
-    return name.startswith("div(") and below.isdecimal() and _least_of_some(read(above), given) >= int(below)
+    parts = _quotient_parts(name)
+    return parts is not None and _least_of_some(read(parts[0]), given) >= parts[1]
 
 
 def product(sizes: Iterator[AnySize] | tuple[AnySize, ...]) -> AnySize:
@@ -416,6 +416,76 @@ def readable(size: AnySize) -> str:
 def ungrouped(amount: AnySize | str) -> str:
     """Format an amount without thousands separators; commas in ``div(T, 2)`` stay."""
     return re.sub(r"(?<=\d),(?=\d)", "", amount if isinstance(amount, str) else readable(amount))
+
+
+def condensed(text: str) -> str:
+    """Shorten a formula for a label: quotients by numbers simplified and written as Python does, no spaces.
+
+    ``div(div(H - 2, 2) - 1, 2) + 1`` is ``H//4``. Formulas round down.
+    """
+    return _condensed_text(_simplified(parse(text)))
+
+
+def _quotient_parts(name: str) -> tuple[str, int] | None:
+    """Return the numerator and the divisor of ``div(T - 1, 2)``."""
+    above, _, below = name.removeprefix("div(").removesuffix(")").rpartition(", ")
+    return (above, int(below)) if name.startswith("div(") and below.isdecimal() and int(below) else None
+
+
+def _simplified(size: AnySize) -> AnySize:
+    total: AnySize = 0
+    for monomial, factor in _terms(size):
+        product: AnySize = factor
+        for name in monomial:
+            parts = _quotient_parts(name)
+            product = product * (
+                symbol(name) if parts is None else _rounded_down(_simplified(parse(parts[0])), parts[1])
+            )
+        total = total + product
+    return total
+
+
+def _rounded_down(numerator: AnySize, divisor: int) -> AnySize:
+    """Return a quotient with all multiples of the divisor outside of it, and a quotient in it worked in."""
+    whole: dict[Monomial, int] = {}
+    rest: dict[Monomial, int] = {}
+    for monomial, factor in _terms(numerator):
+        is_multiple = factor % divisor == 0
+        whole[monomial] = factor // divisor if is_multiple or not monomial else 0
+        rest[monomial] = 0 if is_multiple else factor if monomial else factor % divisor
+    constant = rest.pop((), 0)
+    left = of_terms(rest)
+    if left == 0:
+        return of_terms(whole)
+    inner = (
+        _quotient_parts(left.terms[0][0][0]) if isinstance(left, Size) and str(left) == left.terms[0][0][0] else None
+    )
+    if inner is not None:
+        return of_terms(whole) + _rounded_down(parse(inner[0]) + constant * inner[1], inner[1] * divisor)
+    return of_terms(whole) + quotient(left + constant, divisor)
+
+
+def _condensed_text(size: AnySize) -> str:
+    if isinstance(size, int):
+        return str(size)
+    terms = list(reversed(size.terms))
+    terms.sort(key=lambda term: term[1] < 0)
+    parts = []
+    for monomial, factor in terms:
+        names = [_condensed_name(name) for name in monomial]
+        if len(names) > 1 or factor not in (1, -1):
+            names = [f"({name})" if "//" in name else name for name in names]
+        numbers = [str(factor)] if not monomial or factor not in (1, -1) else []
+        parts.append(("-" if monomial and factor == -1 else "") + "*".join(numbers + names))
+    return "+".join(parts).replace("+-", "-")
+
+
+def _condensed_name(name: str) -> str:
+    parts = _quotient_parts(name)
+    if parts is None:
+        return name
+    above = _condensed_text(parse(parts[0]))
+    return f"{above if is_name(parts[0]) else f'({above})'}//{parts[1]}"
 
 
 def _powers(monomial: Monomial) -> Iterable[str]:

@@ -116,8 +116,15 @@ class SceneController(QObject):
     def set_types(self, type_of: TypeOf | None) -> None:
         """Show types from elsewhere too, such as shape inference or a run; call again when they changed."""
         self._types = type_of
+        was_fitted, was_untouched = self._surface.is_fitted, self.is_untouched
         if not self._updater.retype():
             self._pending.types = True  # pills drawn meanwhile may have the types of before
+        elif self._loader.is_busy:
+            self._pending.whole = self._pending.whole or was_fitted
+        elif was_fitted:  # types make pills wider
+            self._surface.fit()
+            if was_untouched:
+                self._shown_first = self._surface.viewport.position
 
     def _on_setting(self, key: str) -> None:
         if key in _DRAWN:
@@ -183,8 +190,6 @@ class SceneController(QObject):
         if pending.anchor is not None and pending.anchor.seen_from != surface.viewport.position:
             pending.anchor = self._find_anchor()  # the user navigated elsewhere meanwhile
         surface.set_scene(scene)
-        if pending.types:
-            self.set_types(self._types)
         if is_first:
             self.restore_position()
         elif pending.fit:
@@ -193,6 +198,8 @@ class SceneController(QObject):
             surface.fit()
         elif pending.anchor is not None:
             self._restore_anchor(pending.anchor)
+        if pending.types:
+            self.set_types(self._types)
         self.scene_shown.emit()
 
     def restore_position(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from onnx_workbench.viewer.canvas.paint.surface import READABLE
 from onnx_workbench.viewer.core.folders import state_folder
 from onnx_workbench.viewer.core.settings import RESTORE_VIEW
 
@@ -24,12 +25,14 @@ class ViewStore:
     def remember(self, tab: DocumentTab) -> None:
         """Store the view of a document."""
         if tab.path is not None:
+            view = tab.view
+            is_whole = view.is_fitted and view.zoom >= READABLE  # shown again without a position, in any window
             views = self._load()
             views.pop(str(tab.path), None)
             views[str(tab.path)] = {
                 "graph": tab.graph_number(),
-                "view": tab.view.scenes.view_state(),
-                "open": tab.view.scenes.open_parts(),
+                "view": {} if is_whole else view.scenes.view_state(),
+                "open": view.scenes.open_parts(),
                 "bookmarks": tab.workspace.bookmarks.state(),
             }
 

@@ -115,7 +115,7 @@ class ProblemsPanel(Panel):
         parts = [
             plural(known.count("error"), "error"),
             plural(known.count("warning"), "warning"),
-            plural(known.count("info"), "remark"),
+            plural(known.count("info"), "note"),
         ]
         checking = "" if known.finished else " · checking…"
         self.summary.setText((" · ".join(parts) if known.all else "No problems") + checking)

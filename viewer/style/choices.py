@@ -46,7 +46,7 @@ _TITLES = {
     "texts": "Texts",
     "error": "error",
     "warning": "warning",
-    "info": "remark",
+    "info": "note",
     "rows": "rows",
     "columns": "columns",
     "initialization": "Initialization",

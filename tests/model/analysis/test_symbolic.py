@@ -413,3 +413,27 @@ def test_sizes_that_double_with_each_node_stay_small(step):
     found = infer(model)
     assert not found.problem
     assert str(found.types[model.graph.nodes[-1].outputs[0]]) == "float[a,b]"
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        ("batch", "batch"),
+        ("4*batch", "4*batch"),
+        ("div(H - 2, 2) + 1", "H//2"),
+        ("div(div(H - 2, 2) - 1, 2) + 1", "H//4"),
+        ("div(div(H - 2, 2) + 1 - 2, 2) + 1", "H//4"),
+        ("div(T - 1, 2) + 1", "(T+1)//2"),
+        ("2*div(T, 4)", "2*(T//4)"),
+        ("div(4*T + 7, 4)", "T+1"),
+        ("div(2*T, 4) - N", "(2*T)//4-N"),
+        ("max(div(T, 2), 1)", "max(div(T, 2), 1)"),
+        ("div(T, N) + 1", "div(T, N)+1"),
+        ("-1 + T", "T-1"),
+    ],
+)
+def test_a_condensed_formula_is_short_and_equal(text, short):
+    assert symbolic.condensed(text) == short
+    for h, t, n in itertools.product(range(9), range(9), range(1, 4)):
+        given = {"H": h, "T": t, "N": n, "batch": n}
+        assert eval(short, {"div": lambda a, b: a // b, "max": max}, dict(given)) == parse(text, given)

@@ -378,6 +378,7 @@ def test_only_distinct_types_are_written_in_the_answer():
     [
         ("y = Conv <strides = [2], pads = [1, 1]> (x, w)", ("N", 5, "div(T - 1, 2) + 1")),
         ("y = MaxPool <kernel_shape = [3]> (x)", ("N", 4, "T - 2")),
+        ("y = ConvTranspose <strides = [2], pads = [1, 1], output_padding = [1]> (x, w)", ("N", 4, "2*T")),
         ("y = Concat <axis = 0> (x, x)", ("2*N", 4, "T")),
         ("y = Resize(x, , f)", ("N", 4, "2*T")),
         ("y = Slice(x, zero, four, one)", ("N", 4, "T")),

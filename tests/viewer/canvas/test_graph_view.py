@@ -11,6 +11,7 @@ from onnx_workbench.model.edits import nodes as node_edits
 from onnx_workbench.model.history.steps import InsertNode, RemoveNode, SetAttribute, SetField, SetInput
 from onnx_workbench.model.ir.attributes import make_attribute
 from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 from onnx_workbench.viewer.canvas.paint import backing_store
 from onnx_workbench.viewer.canvas.scene.drawing import Kind
 from onnx_workbench.viewer.core.settings import DIRECTION, SHOW_INITIALIZERS, SHOW_NAMES
@@ -382,6 +383,21 @@ def test_types_from_elsewhere_are_shown(show, qtbot, small):
     view.scenes.set_types(lambda value: small.values["x"].type)
     wait(qtbot, view)
     assert view.scene.boxes[box(view, "y")].note == "float 1×3×8×8"
+
+
+def test_a_graph_in_view_stays_in_view_as_types_become_known(show, qtbot, small):
+    view = show(small.model())
+    view.fit()
+    wide = TensorType(ElementType.FLOAT, Shape(("batch", "sequence", 1024, 1024)))
+    view.scenes.set_types(lambda _: wide)
+    wait(qtbot, view)
+    assert view.is_fitted
+    view.pan_by(40, 0)
+    place = view.viewport.position
+    view.scenes.set_types(lambda value: small.values["x"].type)
+    wait(qtbot, view)
+    assert not view.is_fitted
+    assert view.viewport.position[2] == place[2]
 
 
 def test_a_kept_view_is_restored_and_nonsense_ignored(show, small):

@@ -155,8 +155,9 @@ class Minimap(QWidget):
         scene = self._surface.scene
         if scene is None or not self._wanted or not len(scene.rects) or min(self.width(), self.height()) < _LEAST:
             return False
-        left, top, right, bottom = self._surface.viewport.area
-        return left > 0 or top > 0 or right < scene.width or bottom < scene.height
+        left, top, right, bottom = scene.bounds
+        area = self._surface.viewport.area
+        return area[0] > left or area[1] > top or area[2] < right or area[3] < bottom
 
     def _scale(self) -> tuple[float, float]:
         scene = self._surface.scene
@@ -168,8 +169,8 @@ class Minimap(QWidget):
     def _offset(self) -> tuple[float, float]:
         scene = self._surface.scene
         assert scene is not None
-        sx, sy = self._scale()
-        return (self.width() - scene.width * sx) / 2, (self.height() - scene.height * sy) / 2
+        (sx, sy), (left, top, right, bottom) = self._scale(), scene.bounds
+        return (self.width() - (left + right) * sx) / 2, (self.height() - (top + bottom) * sy) / 2
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint the map, then the frame of the visible area."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QLinearGradient, QPainter, QPen
+from PySide6.QtGui import QColor, QFont, QLinearGradient, QPainter, QPen
 
 from onnx_workbench.viewer.canvas.paint.fonts import Fonts
-from onnx_workbench.viewer.canvas.paint.painter import ROWS_FROM
+from onnx_workbench.viewer.canvas.paint.painter import LEAST_NAME, ROWS_FROM
 from onnx_workbench.viewer.canvas.paint.viewport import Viewport
 from onnx_workbench.viewer.canvas.scene.coloring import Legend, heat_colors
 from onnx_workbench.viewer.canvas.scene.drawing import Kind, Style
@@ -25,11 +25,12 @@ _HIDDEN = 10.0  # px of a header out of view that hide its title
 
 @dataclass(frozen=True, slots=True)
 class GroupName:
-    """Name of a group or container over the graph, in px of the widget."""
+    """Name of a group or container over the graph, in px of the widget; `factor` shrinks its font."""
 
     box: int
     text: str
     rect: QRectF
+    factor: float = 1.0
 
 
 def group_names(scene: Scene, viewport: Viewport, fonts: Fonts) -> list[GroupName]:
@@ -38,12 +39,13 @@ def group_names(scene: Scene, viewport: Viewport, fonts: Fonts) -> list[GroupNam
     From afar that is all of them; near it is containers around what is seen whose header is out of view.
     """
     found: list[GroupName] = []
-    high = fonts.height(Style.NAME)
     for index, rect in _unreadable(scene, viewport):
         box = scene.boxes[index]
         left, top, width, height = max(rect[0], 0.0), max(rect[1], 0.0), rect[2], rect[3]
-        text = fonts.elided(box.title, Style.NAME, width - 8.0, middle=True)
-        wide = fonts.width(text, Style.NAME)
+        room = width - 8.0
+        factor = min(max(room / max(fonts.width(box.title, Style.NAME), 1.0), LEAST_NAME / fonts.size), 1.0)
+        text = fonts.elided(box.title, Style.NAME, room / factor, middle=True)
+        wide, high = fonts.width(text, Style.NAME) * factor, fonts.height(Style.NAME) * factor
         if len(text) < 2 and text != box.title:
             continue
         spot = (
@@ -56,7 +58,7 @@ def group_names(scene: Scene, viewport: Viewport, fonts: Fonts) -> list[GroupNam
                 spot.translate(0.0, high + 4.0)
         if any(spot.intersects(other.rect) for other in found):
             continue
-        found.append(GroupName(index, text, spot))
+        found.append(GroupName(index, text, spot, factor))
         if len(found) >= _MOST_NAMES:
             break
     return found
@@ -64,7 +66,7 @@ def group_names(scene: Scene, viewport: Viewport, fonts: Fonts) -> list[GroupNam
 
 def paint_group_names(painter: QPainter, scene: Scene, viewport: Viewport, fonts: Fonts, theme: Theme) -> None:
     """Write the names of groups and containers where they cannot be read."""
-    painter.setFont(fonts.font(Style.NAME))
+    font = QFont(fonts.font(Style.NAME))
     back = QColor(theme.canvas)
     back.setAlpha(215)
     for name in group_names(scene, viewport, fonts):
@@ -72,7 +74,10 @@ def paint_group_names(painter: QPainter, scene: Scene, viewport: Viewport, fonts
         painter.setBrush(back)
         painter.drawRoundedRect(name.rect, 3, 3)
         painter.setPen(theme.text)
-        painter.drawText(QPointF(name.rect.left() + 3, name.rect.top() + fonts.ascent(Style.NAME)), name.text)
+        font.setPixelSize(round(fonts.font(Style.NAME).pixelSize() * name.factor))
+        painter.setFont(font)
+        baseline = name.rect.top() + fonts.ascent(Style.NAME) * name.factor
+        painter.drawText(QPointF(name.rect.left() + 3, baseline), name.text)
 
 
 def _unreadable(scene: Scene, viewport: Viewport) -> list[tuple[int, list[float]]]:

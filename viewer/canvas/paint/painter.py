@@ -59,7 +59,8 @@ MAP_BELOW = 0.10
 RADIUS = 4.0
 EDGE_WIDTH = 1.2
 STRIPE = 6.0  # that a title stands aside for the colour of its operator
-_LEAST_LETTERS = 6  # of a name that is cut short
+_LEAST_LETTERS = 4  # of a name that is cut short, with its …
+_LETTER_HEIGHT = 0.75  # of capitals, as a part of the size of a font
 _STATIC_LIMIT = 30_000
 _CHUNK = 1000
 _SMOOTH = QPainter.RenderHint.Antialiasing
@@ -158,7 +159,8 @@ class ScenePainter:
         painter.setRenderHint(_SMOOTH, True)
         least = LEAST_NAME * self.ratio / scale
         sizes = self.scene.rects[boxes, 2:]
-        roomy = (sizes[:, 0] >= 2.0 * least) & (sizes[:, 1] >= least) & (self.scene.kinds[boxes] != Kind.GROUP)
+        high = least * _LETTER_HEIGHT
+        roomy = (sizes[:, 0] >= 2.0 * least) & (sizes[:, 1] >= high) & (self.scene.kinds[boxes] != Kind.GROUP)
         for index in boxes[roomy].tolist():
             self._paint_name(painter, index, scale)
 
@@ -329,14 +331,17 @@ class ScenePainter:
         painter.setBrush(theme.node)
         painter.drawRoundedRect(QRectF(left + 0.5, top + 0.5, width - 1, height - 1), RADIUS, RADIUS)
         painter.setPen(Qt.PenStyle.NoPen)
+        color = self._colouring.palette[int(self._colouring.indices[index])]
+        if scale < ROWS_FROM:  # its name is written across it: see `group_names`
+            painter.setBrush(color)
+            painter.drawRect(QRectF(left + 1, top + RADIUS, STRIPE, height - 2 * RADIUS))
+            return
         painter.setBrush(theme.endpoint)
         painter.drawPath(_header_path(left, top, width))
-        number = int(self._colouring.indices[index])
-        painter.setBrush(self._colouring.palette[number])
+        painter.setBrush(color)
         painter.drawRect(QRectF(left + 1, top + HEADER, width - 2, 2))
-        if scale >= ROWS_FROM:
-            self._paint_title(painter, box, left, top, width, theme.text, theme.muted, scale)
-            self._paint_rows(painter, box, left, top + 1)
+        self._paint_title(painter, box, left, top, width, theme.text, theme.muted, scale)
+        self._paint_rows(painter, box, left, top + 1)
 
     def _paint_pill(self, painter: QPainter, index: int, box: Box, rect: QRectF, scale: float) -> None:
         theme = self._theme

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from onnx_workbench.model.analysis.call_graph import called_by
 from onnx_workbench.model.analysis.folded_nodes import Purpose
+from onnx_workbench.model.analysis.symbolic import condensed
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.attributes import Attribute, AttributeKind
 from onnx_workbench.model.ir.devices import ShardingSpec
@@ -27,7 +28,7 @@ SMALL = 4
 
 _SMALL_BYTES = 256
 _TEXT_LIMIT = 80
-_SYMBOL_LIMIT = 10
+_SYMBOL_LIMIT = 12
 _MOST_CONSUMERS = 50
 #: The ends of 64 bits, which stand for "to the end" of an axis.
 _LIMITS = {(1 << 63) - 1: "max", -1 << 63: "min"}
@@ -181,10 +182,10 @@ def _scalar_text(value: object) -> str:
 
 
 def short_shape(shape: Shape | None) -> str:
-    """Return a shape whose long symbols are shortened, so that the rank can still be seen."""
+    """Return a shape whose formulas and long symbols are shortened, so that the rank can still be seen."""
     if shape is None:
         return ""
-    return shape_text(display(d, _SYMBOL_LIMIT) if isinstance(d, str) else d for d in shape.dims)
+    return shape_text(display(condensed(d), _SYMBOL_LIMIT) if isinstance(d, str) else d for d in shape.dims)
 
 
 def split_text(value: Value, nodes: Iterable[Node | None] | None = None) -> str:

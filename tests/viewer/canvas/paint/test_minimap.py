@@ -1,5 +1,7 @@
 """The overview leaves the nodes below it to be seen, in small windows too."""
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import QEvent, QObject, QSize
 
@@ -209,3 +211,16 @@ def test_it_goes_out_of_the_way_of_a_button(show, qtbot):
     put_at_map(view, left + width - 15, top + 10)
     assert is_in_the_way(view)
     qtbot.waitUntil(lambda: view.minimap.isHidden() or not is_in_the_way(view))
+
+
+def test_it_hides_beside_a_graph_in_view_whose_bounds_do_not_begin_at_0(show):
+    """An edit may widen a box to the left of all others."""
+    view = show(long_chain(3).model(), 1200, 900)
+    view.minimap.set_wanted(True)
+    scene = view.scene
+    left, top, right, bottom = scene.bounds
+    scene.layout = replace(scene.layout, bounds=(left - 1000, top, right - 1000, bottom))
+    view.fit()
+    assert view.minimap.isHidden()
+    view.pan_by(2 * view.width() / 3, 0)
+    assert view.minimap.isVisible()
