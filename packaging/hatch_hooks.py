@@ -2,9 +2,9 @@
 
 A package page shows README without the repository around it, so its relative links become absolute ones below the
 Homepage of [project.urls]. While the project has no address, pictures are left out and links become plain text.
-The manual is put into the wheel where it was built before: `python docs/build.py`. Building it here would make every
-installation from a checkout fetch Sphinx. The translated copies of sources are made for each wheel, and stand in it for
-the catalogues that they are made of.
+The manual is put into the wheel, and into the source archive that a wheel is built from, where it was built before:
+`python docs/build.py`. Building it here would make every installation from a checkout fetch Sphinx. The translated
+copies of sources are made for each wheel, and stand in it for the catalogues that they are made of.
 """
 
 from __future__ import annotations
@@ -45,17 +45,22 @@ class ReadmeHook(MetadataHookInterface):
         metadata["readme"] = {"content-type": "text/markdown", "text": text}
 
 
-class WheelHook(BuildHookInterface[Any]):
-    """Puts resources, translated sources and a manual that was built into the wheel; not into an editable one."""
+class BuildHook(BuildHookInterface[Any]):
+    """Puts resources, translated sources and a manual that was built into the wheel; not into an editable one.
+
+    The manual is in the source archive too.
+    """
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add their folders to the files of the wheel."""
+        manual = Path(self.root) / MANUAL
+        if self.target_name == "sdist" and manual.is_dir():
+            build_data["force_include"][str(manual)] = MANUAL.as_posix()  # for wheels that are built from it
         if self.target_name != "wheel" or version != "standard":
             return
         for path in (Path(self.root) / "resources").iterdir():
             if path.name not in ("languages", "__pycache__"):
                 build_data["force_include"][str(path)] = f"onnx_workbench/resources/{path.name}"
-        manual = Path(self.root) / MANUAL
         if manual.is_dir():
             build_data["force_include"][str(manual)] = "onnx_workbench/resources/manual"
         self._folder = tempfile.TemporaryDirectory()  # removed with the hook, after the build

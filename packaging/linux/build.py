@@ -185,6 +185,7 @@ def build_package(bundle: Path, version: str) -> Path:
         f"Maintainer: {release['PROJECT']['authors'][0]['name']}\n"
         f"Installed-Size: {size}\n"
         f"Depends: {', '.join([f'libc6 (>= {least_glibc(tree)})', *sorted(set(needed.values()))])}\n"
+        "Recommends: desktop-file-utils, shared-mime-info\n"  # which tell desktops of its menu entry and file types
         "Section: science\n"
         "Priority: optional\n"
         + (f"Homepage: {release['HOME_PAGE']}\n" if release["HOME_PAGE"] else "")

@@ -7,6 +7,7 @@ import plistlib
 import re
 import shutil
 import subprocess
+import tarfile
 import tomllib
 from pathlib import Path
 from types import ModuleType
@@ -103,3 +104,23 @@ def test_links_of_readme_work_on_the_package_page() -> None:
     shown = hooks.readme_for_package_page(text, "https://example.org/x", "1.2.3")
     assert "](https://example.org/x/raw/v1.2.3/packaging/screenshots/window.png)" in shown
     assert "](https://example.org/x/blob/v1.2.3/LICENSE)" in shown
+
+
+def test_the_source_archive_has_the_manual_and_all_folders_beside_links_to_them(tmp_path: Path) -> None:
+    from hatchling.builders.sdist import SdistBuilder
+
+    for name in ("pyproject.toml", ".gitignore", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "packaging").mkdir()
+    shutil.copy(ROOT / "packaging" / "hatch_hooks.py", tmp_path / "packaging")
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "errors.py").touch()
+    (tmp_path / "build" / "manual" / "html").mkdir(parents=True)
+    (tmp_path / "build" / "manual" / "html" / "index.html").touch()
+    (tmp_path / "build" / "typing").mkdir()  # as packaging/typing_package.py makes it
+    (tmp_path / "build" / "typing" / "model").symlink_to(tmp_path / "model", target_is_directory=True)
+    (archive,) = SdistBuilder(str(tmp_path)).build(directory=str(tmp_path / "dist"), versions=["standard"])
+    with tarfile.open(archive) as file:
+        names = {name.partition("/")[2] for name in file.getnames()}
+    assert "model/errors.py" in names
+    assert {name for name in names if name.startswith("build")} == {"build/manual/html/index.html"}
