@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from onnx_workbench.model.analysis.symbolic import AnySize
 from onnx_workbench.model.inference.node_call import to_dimension
 from onnx_workbench.model.inference.shape_contents import ModelIR
 from onnx_workbench.model.ir.types import Dimension, Shape, TensorType, Type
@@ -34,10 +35,13 @@ def fill(ir: ModelIR, found: Sequence[dict[str, Type]], is_open: Callable[[Dimen
                 continue
             dims = facts.dims(named.get(name))
             if dims is not None and len(dims) == kind.shape.rank:
-                sizes = tuple(
-                    to_dimension(b) or a if is_open(a) else a for a, b in zip(kind.shape.dims, dims, strict=True)
-                )
+                sizes = tuple(_filled(a, b) if is_open(a) else a for a, b in zip(kind.shape.dims, dims, strict=True))
                 if sizes != kind.shape.dims:
                     known[name] = TensorType(kind.element_type, Shape(sizes))
                     names.add(name)
     return improved
+
+
+def _filled(given: Dimension, size: AnySize) -> Dimension:
+    found = to_dimension(size)
+    return given if found is None else found

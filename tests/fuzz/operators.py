@@ -247,6 +247,8 @@ def reshape(g: Builder) -> Value:
     dims = reshaped(g, x.dims)
     if product(dims) != product(x.dims):
         dims = (product(x.dims),)
+    if any(d == 0 and x.dims[i : i + 1] != (0,) for i, d in enumerate(dims)):
+        raise Impossible  # a 0 copies a size of the input, which has none there
     formulas = [i for i, d in enumerate(dims) if isinstance(d, str)]
     if len(formulas) <= 1 and g.chance(0.6):
         target = g.constant([d if isinstance(d, int) else -1 for d in dims])

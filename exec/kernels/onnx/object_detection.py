@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import reduce
+
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
@@ -184,7 +187,14 @@ def _samples(first: float, last: float, cells: int, ratio: int, size: int, *, cl
 
 
 def _align_mean(image: Array, down: Samples, across: Samples, rows: int, columns: int) -> Array:
-    """Bilinear samples and their mean are linear along each axis: two small matrices compute both."""
+    """Bilinear samples and their mean are linear along each axis: two small matrices compute both.
+
+    Not where an element is infinite or NaN: the zeros of the matrices would spread it over all cells.
+    """
+    if not np.isfinite(image).all():
+        sampled = reduce(np.add, _weighted_neighbours(image, down, across))
+        averages: Array = _by_cell(sampled, rows, columns).mean(axis=(2, 4))
+        return averages
     height, width = image.shape[1:]
     left = _mean_matrix(down, rows, height).astype(image.dtype)
     right = _mean_matrix(across, columns, width).astype(image.dtype)
@@ -204,12 +214,18 @@ def _mean_matrix(samples: Samples, count: int, size: int) -> Array:
 
 def _align_max(image: Array, down: Samples, across: Samples, rows: int, columns: int) -> Array:
     """The largest of the four weighted neighbours of all samples in a cell, as in the specification's test cases."""
-    best = None
+    best = reduce(np.maximum, _weighted_neighbours(image, down, across))
+    largest: Array = _by_cell(best, rows, columns).max(axis=(2, 4))
+    return largest
+
+
+def _weighted_neighbours(image: Array, down: Samples, across: Samples) -> Iterator[Array]:
+    """The four pixels around each sample, each times its weight."""
     for y, y_weight in ((down[0], down[2]), (down[1], down[3])):
         for x, x_weight in ((across[0], across[2]), (across[1], across[3])):
-            weighted = image[:, y[:, None], x] * (y_weight[:, None] * x_weight).astype(image.dtype)
-            best = weighted if best is None else np.maximum(best, weighted)
-    assert best is not None
-    cells = best.reshape(len(image), -1, rows, best.shape[2] // columns, columns)
-    largest: Array = cells.max(axis=(2, 4))
-    return largest
+            yield image[:, y[:, None], x] * (y_weight[:, None] * x_weight).astype(image.dtype)
+
+
+def _by_cell(sampled: Array, rows: int, columns: int) -> Array:
+    """Samples as (channel, cell down, its rows, cell across, its columns)."""
+    return sampled.reshape(len(sampled), -1, rows, sampled.shape[2] // columns, columns)

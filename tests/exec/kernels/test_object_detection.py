@@ -102,6 +102,17 @@ def test_what_does_not_fit_is_refused(op_type: str, inputs: list[Any], attribute
         call(op_type, inputs, opset=16, **attributes)
 
 
+def test_an_infinity_reaches_only_the_cells_that_sample_it() -> None:
+    x = RNG.standard_normal((1, 2, 10, 10)).astype(np.float32)
+    x[0, 0, 4, 4] = -np.inf
+    x[0, 1, 2, 7] = np.nan
+    inputs = [x, np.array([[0.2, 0.3, 9, 9], [0, 5, 4, 9]], np.float32), np.array([0, 0])]
+    check_against(
+        ort_one_node, "RoiAlign", inputs, opset=16, rtol=1e-4, atol=1e-5, output_height=5, output_width=5,
+        sampling_ratio=2, coordinate_transformation_mode="output_half_pixel",
+    )  # fmt: skip
+
+
 def test_a_region_of_hostile_size_takes_no_time() -> None:
     x = np.ones((1, 1, 4, 4), np.float32)
     rois = np.array([[-1e30, -1e30, 1e30, 1e30], [0, 0, np.inf, np.nan]], np.float32)

@@ -351,6 +351,17 @@ def test_what_a_loop_enlarges_has_no_size_in_that_direction():
     assert not isinstance(types("end").shape.dims[0], int)
 
 
+def test_a_size_of_0_that_onnx_leaves_open_is_known():
+    model = builders.model("""
+        <ir_version: 8, opset_import: ["" : 8]>
+        g (float[0, 4] x) => (float[N, 4] y) {
+            a = Slice <axes: ints = [0], starts: ints = [1], ends: ints = [2]> (x)
+            y = Neg (a)
+        }
+    """)
+    assert infer(model).type_of(builders.value(model, "a")) == tensor(0, 4)
+
+
 def test_sizes_found_late_reach_what_follows():
     types = inferred(
         "a = my.own.Magic(x) s = Shape(a) k = Constant<value_ints: ints = [0]>() n = Gather(s, k) y = Expand(x, s)",
