@@ -95,6 +95,7 @@ class ConvertDialog(QDialog):
         layout.addWidget(self.form)
         self.state = QLabel("Choose what to convert.")
         self.state.setTextFormat(Qt.TextFormat.PlainText)
+        self.state.setWordWrap(True)
         self.list = QListWidget()
         self.list.setAccessibleName("Changes")
         self.list.setUniformItemSizes(True)

@@ -349,7 +349,7 @@ def with_precision(workspace: Workspace, precision: Precision, nodes: Iterable[N
         values = _float_values(workspace, ours, chosen, progress)
         if not values:
             what = "no node" if chosen is None else "none of the nodes selected"
-            raise ModelError("Nothing to round", f"{what} has float inputs or outputs")
+            raise ModelError("Nothing to round", f"{what} has float weights or outputs")
         numbers = {v.id for v in progress.paced(values)}
         error = INTEGER_VALUES if precision == "int8" else type_error(ElementType[precision.upper()])
         inside = inside_nodes(workspace, ours.result, progress)

@@ -63,4 +63,6 @@ def test_what_has_no_floats_is_refused_with_the_reason(window, qtbot, workspace)
     messages = []
     workspace.messages.shown.connect(messages.append)
     assert choose(qtbot, window, workspace, "whole").rows == []
-    assert [m.title for m in messages] == ["Nothing to round"]
+    assert [(m.title, m.detail) for m in messages] == [
+        ("Nothing to round", "none of the nodes selected has float weights or outputs")
+    ]

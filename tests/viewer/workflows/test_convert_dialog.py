@@ -64,6 +64,12 @@ def test_preview_then_one_edit_then_undo(dialog, qtbot):
     assert snapshot(document.model) == before
 
 
+def test_a_long_outcome_does_not_widen_the_dialog(dialog):
+    least = dialog.minimumSizeHint().width()
+    dialog.state.setText("Converted; " * 40)
+    assert dialog.minimumSizeHint().width() == least
+
+
 def test_the_outcome_of_a_choice_that_was_changed_meanwhile_does_not_come(dialog, qtbot, monkeypatch):
     """It came in front of the other one in the list, and could be applied."""
     began, resume = threading.Event(), threading.Event()
