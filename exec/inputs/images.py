@@ -28,7 +28,7 @@ MAX_PIXELS = 200_000_000
 
 @dataclass(frozen=True, slots=True)
 class ImageOptions:
-    """Conversion of an image to a tensor: (value × scale − mean) / std per channel.
+    """Conversion of an image to a tensor of floats: (value × scale − mean) / std per channel. Integers are the pixels.
 
     `size` is (height, width), `layout` and `size` None are taken from the declared shape. `fit` keeps the aspect ratio
     by cropping or padding, or stretches.
@@ -66,8 +66,7 @@ def read_image(path: Path, options: ImageOptions, declared: Type | None = None) 
     pixels = np.asarray(_resized(converted, size, options.fit))
     pixels = pixels[..., None] if pixels.ndim == 2 else pixels
     pixels = pixels[..., ::-1] if channels == "BGR" else pixels
-    kind = declared.element_type if isinstance(declared, TensorType) else ElementType.FLOAT
-    kind = kind if isinstance(kind, ElementType) and kind is not ElementType.UNDEFINED else ElementType.FLOAT
+    kind = element_type(declared)
     if kind.is_float:
         scaled = pixels.astype(np.float32) * np.float32(options.scale)
         pixels = (scaled - np.asarray(options.mean, np.float32)) / np.asarray(options.std, np.float32)
@@ -77,6 +76,12 @@ def read_image(path: Path, options: ImageOptions, declared: Type | None = None) 
     if len(dims) != 3:
         pixels = pixels[None]
     return np.ascontiguousarray(pixels)
+
+
+def element_type(declared: Type | None) -> ElementType:
+    """Return the element type of the tensor made for an input of the declared type."""
+    kind = declared.element_type if isinstance(declared, TensorType) else ElementType.FLOAT
+    return kind if isinstance(kind, ElementType) and kind is not ElementType.UNDEFINED else ElementType.FLOAT
 
 
 def _eight_bits(picture: Any, path: Path) -> Any:

@@ -35,7 +35,9 @@ def seconds(text: str) -> float:
 
 def add_picture_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options for turning pictures into tensors; see `picture_options`."""
-    group = parser.add_argument_group("images", "Each element of the tensor is (value × scale − mean) / std.")
+    group = parser.add_argument_group(
+        "images", "Each element of a float tensor is (value × scale − mean) / std, of an integer one the value."
+    )
     group.add_argument("--picture-size", type=height_and_width, metavar="HxW", help="height and width (as declared)")
     group.add_argument(
         "--picture-fit", choices=("stretch", "crop", "pad"), default="stretch", help="how to reach the size (stretch)"

@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from onnx_workbench.exec.inputs.images import SUFFIXES, ImageOptions, declared_size
+from onnx_workbench.exec.inputs.images import SUFFIXES, ImageOptions, declared_size, element_type
 from onnx_workbench.exec.inputs.sources import Constant, File, InputSource, Random, Range
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.tensors.array_files import npz_members
@@ -379,6 +379,8 @@ class _ImageEditor(QWidget):
         for edit in (self._size, self._mean, self._std):
             edit.editingFinished.connect(self._enter)
         self._preset.clicked.connect(self._use_preset)
+        for widget in (self._scale, self._mean, self._std, self._preset):
+            widget.setEnabled(element_type(declared).is_float)
 
     def _arrange(self) -> None:
         grid = QGridLayout(self)

@@ -587,6 +587,24 @@ def test_what_stands_in_empty_fields_of_a_picture_is_what_they_mean(window, qtbo
     assert [field.placeholderText() for field in fields] == ["declared", "1/255", "0", "1"]
 
 
+INTEGER_PICTURE = """
+<ir_version: 9, opset_import: ["" : 17]>
+pictures (uint8[1, 3, 4, 4] x, float[1, 3, 4, 4] f) => (uint8[1, 3, 4, 4] y) { y = Identity (x) }
+"""
+
+
+def test_a_picture_for_integers_has_nothing_to_scale(window, qtbot, tmp_path):
+    path = tmp_path / "pictures.onnx"
+    onnx.save(onnx.parser.parse_model(INTEGER_PICTURE), path)
+    opened(window, qtbot, path)
+    images = [row.editors["file"].image for row in window.docks.open("run").rows]
+    assert [[field.isEnabled() for field in (i._scale, i._mean, i._std, i._preset)] for i in images] == [
+        [False] * 4,
+        [True] * 4,
+    ]
+    assert all(image._size.isEnabled() for image in images)
+
+
 LABELS = """
 <ir_version: 9, opset_import: ["" : 17]>
 labels (int64[1] i) => (string[1] y) <string[2] names = {"cat", "dog"}> { y = Gather (names, i) }
