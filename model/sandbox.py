@@ -56,7 +56,7 @@ def run_isolated(
     """
     header = {"function": function, "memory": memory, "seconds": seconds, "threads": threads}
     key = (*child_command(), function, str(in_background))
-    child = _take_idle(key) or _Child(key, in_background=in_background)
+    child = _idle_child(key) or _Child(key, in_background=in_background)
     try:
         answer, content = child.call(header, payload, seconds, what, progress)
         if "title" in answer:
@@ -165,7 +165,7 @@ _idle: dict[tuple[str, ...], _Child] = {}  # by command, function and priority
 _lock = threading.Lock()  # for both sets
 
 
-def _take_idle(key: tuple[str, ...]) -> _Child | None:
+def _idle_child(key: tuple[str, ...]) -> _Child | None:
     """Return an idle child for a call of the same kind, if there is one.
 
     Children are not shared between functions: memory that one has mapped may exceed the limit of another.

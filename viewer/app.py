@@ -113,10 +113,10 @@ class Application(QApplication):
         except ImportError:
             return
         self._listener = InstanceListener(self)
-        self._listener.received.connect(self._take_over)
+        self._listener.received.connect(self._open_files)
         self._listener.listen()
 
-    def _take_over(self, request: OpenMessage) -> None:
+    def _open_files(self, request: OpenMessage) -> None:
         """Open the files passed by a second start of the program, in the active window."""
         window = self.window
         if window is None:

@@ -38,7 +38,7 @@ from onnx_workbench.viewer.files.document_area import DocumentArea
 from onnx_workbench.viewer.files.document_tab import DocumentTab
 from onnx_workbench.viewer.files.documents import Documents
 from onnx_workbench.viewer.popups.command_palette import CommandPalette
-from onnx_workbench.viewer.property_tree.editors import take_typed
+from onnx_workbench.viewer.property_tree.editors import commit_focused_editor
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.app_icon import app_icon
 from onnx_workbench.viewer.style.formatting import display
@@ -350,10 +350,10 @@ class MainWindow(QMainWindow):
         event.acceptProposedAction()
         arrays = [path for path in paths if path.suffix.lower() in _ARRAYS] if self.workspace is not None else []
         for path in arrays:
-            self._take_arrays(path)
+            self._load_arrays(path)
         self.files.open(path for path in paths if path not in arrays)
 
-    def _take_arrays(self, path: Path) -> None:
+    def _load_arrays(self, path: Path) -> None:
         """Set the inputs of a run from an .npz file, or the selected weight or the only input from an .npy file."""
         workspace = self.workspace
         assert workspace is not None
@@ -381,7 +381,7 @@ class MainWindow(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Close if nothing can be lost; otherwise finish pending saves, and ask first."""
-        take_typed(self)
+        commit_focused_editor(self)
         if not self._closing and (self.files.saving or any(tab.modified for tab in self.tabs())):
             event.ignore()
             self.files.close_all()

@@ -321,7 +321,7 @@ def _knotted(wiring: Adjacency, position: dict[Node, int], blocks: list[Repeat])
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     spans = _going_back(pairs, len(unit))
     pairs = pairs[spans[pairs].all(1)]
-    waiting = _left_waiting(set(np.unique(unit[spans[unit]]).tolist()), {(a, b) for a, b in pairs.tolist()})
+    waiting = _unsortable(set(np.unique(unit[spans[unit]]).tolist()), {(a, b) for a, b in pairs.tolist()})
     if not waiting:
         return {}
     import networkx as nx
@@ -349,7 +349,7 @@ def _going_back(pairs: Index, count: int) -> NDArray[np.bool_]:
     return np.asarray(np.cumsum(depth)[:-1] > 0)
 
 
-def _left_waiting(units: set[int], edges: set[tuple[int, int]]) -> set[int]:
+def _unsortable(units: set[int], edges: set[tuple[int, int]]) -> set[int]:
     """Return the remainder of a topological sort: the units on cycles and after them."""
     waiting = Counter(after for _, after in edges)
     followers: dict[int, list[int]] = defaultdict(list)

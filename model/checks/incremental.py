@@ -266,12 +266,12 @@ class IncrementalCheck:
     def update(self, touched: TouchedObjects, nodes: Iterable[Node]) -> None:
         """Check again what an edit touched; `nodes` are the nodes concerned, of any graph. Linear in their number."""
         for name in touched.names:
-            self._keep(self._names, name, list(check_name(self.graph, name)))
+            self._store(self._names, name, list(check_name(self.graph, name)))
             self._update_name(name)
         for name in touched.node_names:
             if name:
                 self._update_name(name)
-                self._keep(self._node_names, name, list(check_node_name(self.graph, name)))
+                self._store(self._node_names, name, list(check_node_name(self.graph, name)))
         for value in touched.values:
             self._check_initializer(value)
             self._update_sizes(value)
@@ -288,7 +288,7 @@ class IncrementalCheck:
             self._update_dead(touched)
 
     @staticmethod
-    def _keep(kept: dict[str, list[Problem]], name: str, problems: list[Problem]) -> None:
+    def _store(kept: dict[str, list[Problem]], name: str, problems: list[Problem]) -> None:
         if problems:
             kept[name] = problems
         else:

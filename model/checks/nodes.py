@@ -19,9 +19,9 @@ from onnx_workbench.model.edits.initializers import add_initializer
 from onnx_workbench.model.edits.nodes import set_output_count
 from onnx_workbench.model.edits.subgraph_interface import (
     carried_input,
-    hand_on_all,
     lacks_inputs_alone,
     least_outputs,
+    return_all_carried,
     take_all,
 )
 from onnx_workbench.model.history.document import Transaction
@@ -336,7 +336,7 @@ def _expect(node: Node, name: str, inputs: int, outputs: int) -> Iterator[Proble
             f"{node.op_type} expects {least_outputs(node)} or more: all that a step takes from the one before.",
             Fix(
                 f"Let each step of {node.title} hand on the others as they are",
-                partial(hand_on_all, body=body, node=node),
+                partial(return_all_carried, body=body, node=node),
             ),
         )
 
@@ -364,14 +364,14 @@ def _fit_outputs(node: Node, body: Graph, want: int) -> Fix | None:
     """Give a node and its subgraph equally many outputs, without removing used ones."""
     count = len(body.outputs) - want
     if count < 0:
-        return _give_less(node, -count)
+        return _remove_trailing_outputs(node, -count)
     if want < least_outputs(node):
         title = f"Let {node.title} give all that its body hands on"
         return Fix(title, lambda edit: set_output_count(edit, node, len(node.outputs) + count))
     return _return_less(body, want)
 
 
-def _give_less(node: Node, count: int) -> Fix | None:
+def _remove_trailing_outputs(node: Node, count: int) -> Fix | None:
     """Remove unused trailing outputs of a node that its subgraph does not return."""
     kept, extra = node.outputs[:-count], node.outputs[-count:]
     if count > len(node.outputs) or any(value is not None and value.uses for value in extra):

@@ -10,7 +10,7 @@ from onnx_workbench.model.analysis.node_subset import roots
 from onnx_workbench.model.analysis.symbolic import parse
 from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
 from onnx_workbench.model.convert.report import ConversionReport
-from onnx_workbench.model.edits.initializers import add_initializer, put_constant
+from onnx_workbench.model.edits.initializers import add_initializer, define_constant
 from onnx_workbench.model.edits.interface import check_dimension, set_batch, substitute_dimensions
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
@@ -139,11 +139,11 @@ def _loosen(edit: Transaction, node: Node, keeps_first: bool, report: Conversion
     else:
         report.warn("A Reshape holds the batch and another open size; look at its shape", node)
         return
-    give_shape(edit, node, [first, *sizes[1:].tolist()])
+    set_constant_shape(edit, node, [first, *sizes[1:].tolist()])
     report.changed("a Reshape takes any batch", node)
 
 
-def give_shape(edit: Transaction, node: Node, sizes: Sequence[int]) -> None:
+def set_constant_shape(edit: Transaction, node: Node, sizes: Sequence[int]) -> None:
     """Set another constant shape for a Reshape or Expand; other users of the old one keep it."""
     import numpy as np
 
@@ -154,7 +154,7 @@ def give_shape(edit: Transaction, node: Node, sizes: Sequence[int]) -> None:
     if len(list(shape.uses)) > 1 or shape.is_input or shape.producer is not None or shape.graph is not graph:
         edit.do(SetInput(node, 1, add_initializer(edit, graph, tensor, f"{shape.name}_any_size")))
     else:
-        put_constant(edit, graph, shape, tensor)
+        define_constant(edit, graph, shape, tensor)
 
 
 _LONGEST = 64

@@ -14,7 +14,7 @@ from onnx_workbench.model.analysis.symbolic import AnySize
 from onnx_workbench.model.analysis.topology import upstream
 from onnx_workbench.model.analysis.value_types import TypeOf, declared_type
 from onnx_workbench.model.analysis.values import Dims, KnownValues
-from onnx_workbench.model.convert.dimensions import constant_shape, give_shape
+from onnx_workbench.model.convert.dimensions import constant_shape, set_constant_shape
 from onnx_workbench.model.convert.report import ConversionReport
 from onnx_workbench.model.edits.interface import check_dimension, set_dimension, substitute_dimensions
 from onnx_workbench.model.edits.values import set_type
@@ -116,7 +116,7 @@ class _Freeing:
                     continue
             opset = self._graph.opset_imports.get(node.domain, 1)
             if opset >= 5 and (entries := self._fitting(node)) is not None:
-                give_shape(self._edit, node, entries)
+                set_constant_shape(self._edit, node, entries)
                 shape = node.inputs[1]
                 if shape is not None and isinstance(shape.initializer, Tensor):
                     facts.learn_constant(shape, shape.initializer)

@@ -50,7 +50,7 @@ def extract_blocks(
             _extract(edit, graph, block, report)
         if blocks and run_order(graph) != list(graph.nodes):
             sort_nodes(edit, graph)
-        _tell_left_out(graph.nodes if among is None else [n for n in graph.nodes if n in among], content_of, report)
+        _warn_left_out(graph.nodes if among is None else [n for n in graph.nodes if n in among], content_of, report)
     if report.changes and edit.model.ir_version < _FUNCTIONS_SINCE:
         edit.do(SetField(edit.model, "ir_version", _FUNCTIONS_SINCE))
         report.changed(f"the IR version became {_FUNCTIONS_SINCE}, the first with functions", edit.model)
@@ -73,7 +73,7 @@ class _Contents:
         return self._known[tensor]
 
 
-def _tell_left_out(nodes: Iterable[Node], content_of: ContentOf, report: ConversionReport) -> None:
+def _warn_left_out(nodes: Iterable[Node], content_of: ContentOf, report: ConversionReport) -> None:
     """Warn about the nodes that could not be compared."""
     for node in nodes:
         if node.op_type != "Constant" and exact_label(node, content_of) is None:

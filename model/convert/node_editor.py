@@ -67,7 +67,7 @@ class NodeEditor:
         self.report = conversion.report
         self._added: list[Node] = []
 
-    def take_added(self) -> list[NodeEditor]:
+    def drain_added(self) -> list[NodeEditor]:
         """Return the nodes inserted since the last call; they are written in the version just reached."""
         added, self._added = self._added, []
         return [NodeEditor(self.conversion, node) for node in added if node.graph is not None]

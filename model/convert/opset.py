@@ -290,7 +290,7 @@ def _convert_node(editor: NodeEditor, current: int, version: int) -> None:
                 return
             _downward(editor, crossed)
             current = crossed - 1
-        for added in editor.take_added():
+        for added in editor.drain_added():
             _convert_node(added, current, version)
     after = schemas.find(node.op_type, version)
     if before is not None and after is not None and before.name == after.name:

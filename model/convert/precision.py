@@ -122,14 +122,14 @@ class _Conversion:
         for root in roots:
             for graph in root.walk():
                 self._decide(graph)
-        left = self._left()
+        left = self._unconverted()
         for root in roots:
             for graph in list(root.walk()):
                 self._convert(graph)
         self._interface(self._edit.model.graph)
         self._declare()
         self._drop_idle_casts(roots)
-        self._tell_of_left(left)
+        self._report_unconverted(left)
         return self._report
 
     def _refuse_calls_that_differ(self) -> None:
@@ -144,7 +144,7 @@ class _Conversion:
                 function,
             )
 
-    def _left(self) -> Counter[tuple[str, bool]]:
+    def _unconverted(self) -> Counter[tuple[str, bool]]:
         """Report what could not be converted: the number of nodes of each operator and function."""
         known = {function.key for function in self._edit.model.functions}
         return Counter(
@@ -159,7 +159,7 @@ class _Conversion:
             )
         )
 
-    def _tell_of_left(self, left: Counter[tuple[str, bool]]) -> None:
+    def _report_unconverted(self, left: Counter[tuple[str, bool]]) -> None:
         graph, options = self._edit.model.graph, self._options
         for are_calls in (False, True):
             some = Counter({name: count for (name, is_call), count in left.items() if is_call == are_calls})
@@ -346,7 +346,7 @@ class _Conversion:
             if replaced is not None:
                 self._edit.do(SetAttribute(node, name, None))
                 self._edit.do(SetAttribute(node, replaced.name, replaced))
-        self._say_type(node)
+        self._set_type_attribute(node)
 
     def _attribute(self, node: Node, name: str, attribute: Attribute) -> Attribute | None:
         import numpy as np
@@ -361,7 +361,7 @@ class _Conversion:
             return make_attribute("value", self._tensor(tensor, f"{name} of {node.title}", node))
         return None
 
-    def _say_type(self, node: Node) -> None:
+    def _set_type_attribute(self, node: Node) -> None:
         """Set the attribute for the output's type or value where its absence means float32."""
         import numpy as np
 
@@ -424,13 +424,13 @@ class _Conversion:
 
     def _interface(self, graph: Graph) -> None:
         if not self._options.keep_interface:
-            self._turn_outputs(graph)
+            self._convert_outputs(graph)
             return
         for index, value in enumerate(graph.outputs):
             if self._now.get(value) == self._options.target:
                 self._keep_output(graph, index, value)
 
-    def _turn_outputs(self, graph: Graph) -> None:
+    def _convert_outputs(self, graph: Graph) -> None:
         for index, value in enumerate(graph.outputs):
             made_here = value.producer is not None and (self._among is None or value.producer in self._among)
             if self._now.get(value) == self._options.source and made_here:

@@ -13,7 +13,7 @@ import numpy as np
 
 from onnx_workbench.model.analysis.scoping import names_taken
 from onnx_workbench.model.budget import WINDOW_TENSOR
-from onnx_workbench.model.edits.initializers import add_initializer, put_constant, set_tensor
+from onnx_workbench.model.edits.initializers import add_initializer, define_constant, set_tensor
 from onnx_workbench.model.edits.tensors import fill, paste
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
@@ -92,7 +92,7 @@ def parse_literal(text: str, kinds: Sequence[ElementType]) -> ArrayTensor:
     raise ModelError(f"{text[:60]!r} does not fit {', '.join(kind.text for kind in kinds)}", _HOW)
 
 
-def give_default(edit: Transaction, value: Value, text: str) -> None:
+def set_default_values(edit: Transaction, value: Value, text: str) -> None:
     """Set the default values of a graph input: ``1, 2``, or with a type ``float[1,3] = 0.5``.
 
     Without values they are zeros. ModelError for inputs of subgraphs and functions, which are always passed, for values
@@ -106,7 +106,7 @@ def give_default(edit: Transaction, value: Value, text: str) -> None:
     if not kind and not values.strip():
         raise ModelError(f"{value.name} has no type", "Write its values, or its type too: float[1,3] = 0.5.", value)
     tensor = _typed(kind, values.strip(), given=bool(values.strip())) if kind else _untyped(values)
-    put_constant(edit, graph, value, tensor)
+    define_constant(edit, graph, value, tensor)
     set_tensor(edit, value, tensor)  # the declared type follows
 
 

@@ -13,7 +13,7 @@ from onnx_workbench.model.analysis.scoping import dependencies, makes_cycle, nam
 from onnx_workbench.model.diff import do_the_same
 from onnx_workbench.model.edits.fresh_names import FreshNames
 from onnx_workbench.model.edits.functions import boundary, constants_taken, in_graph_order
-from onnx_workbench.model.edits.initializers import put_constant
+from onnx_workbench.model.edits.initializers import define_constant
 from onnx_workbench.model.edits.nodes import refuse_recursion, replace_uses
 from onnx_workbench.model.edits.split_metadata import Joint, joint
 from onnx_workbench.model.edits.values import ensure_order, rename_value, why_not_connect
@@ -118,7 +118,7 @@ def paste(edit: Transaction, graph: Graph, fragment: Fragment, *, before: Node |
     Initializers and Constants get free names, unless an identical one exists under the same name. Returns the inserted
     nodes without such Constants.
     """
-    calls = _bring_operators(edit, graph, fragment)
+    calls = _copy_operators(edit, graph, fragment)
     here = visible_values(graph)
     cloner = FreshNames().cloner(graph)
     holder = graph.owner if isinstance(graph.owner, Node) else None
@@ -131,7 +131,7 @@ def paste(edit: Transaction, graph: Graph, fragment: Fragment, *, before: Node |
         if present is not None and present.initializer is value.initializer:
             cloner.values[value] = present
         else:
-            _bring_constant(edit, graph, value, cloner)
+            _copy_constant(edit, graph, value, cloner)
     shared = {n for n in fragment.along if _share(n, here, cloner)}
     copies = cloner.nodes([node for node in fragment.graph.nodes if node not in shared])
     _call_instead(copies, calls)
@@ -158,20 +158,20 @@ def _share(constant: Node, here: Mapping[str, Value], cloner: Cloner) -> bool:
     return True
 
 
-def _bring_operators(edit: Transaction, graph: Graph, fragment: Fragment) -> Mapping[Operator, Operator]:
+def _copy_operators(edit: Transaction, graph: Graph, fragment: Fragment) -> Mapping[Operator, Operator]:
     """Add the functions, opset imports and device configurations that the fragment's nodes need.
 
     Returns the renamed functions: old key to new key.
     """
     calls = _free_keys(edit.model, fragment.functions)
     functions = [f for f in fragment.functions if f.key in calls or edit.model.function(*f.key) is None]
-    _bring_configurations(edit, fragment, functions)
-    _bring_functions(edit, functions, calls, fragment.opset_imports)
-    _bring_imports(edit, graph, fragment.opset_imports, fragment.graph)
+    _copy_configurations(edit, fragment, functions)
+    _copy_functions(edit, functions, calls, fragment.opset_imports)
+    _copy_imports(edit, graph, fragment.opset_imports, fragment.graph)
     return calls
 
 
-def _bring_configurations(edit: Transaction, fragment: Fragment, functions: Iterable[Function]) -> None:
+def _copy_configurations(edit: Transaction, fragment: Fragment, functions: Iterable[Function]) -> None:
     present = edit.model.configurations
     here = {configuration.name for configuration in present}
     missing = [configuration for configuration in fragment.configurations if configuration.name not in here]
@@ -201,7 +201,7 @@ def _free_keys(model: Model, functions: Iterable[Function]) -> Mapping[Operator,
     return keys
 
 
-def _bring_functions(
+def _copy_functions(
     edit: Transaction, functions: Iterable[Function], calls: Mapping[Operator, Operator], imports: Mapping[str, int]
 ) -> None:
     model = edit.model
@@ -226,7 +226,7 @@ def _call_instead(copies: Iterable[Node], calls: Mapping[Operator, Operator]) ->
             call.domain, call.op_type, call.overload = calls.get(call.operator, call.operator)
 
 
-def _bring_imports(edit: Transaction, graph: Graph, imports: Mapping[str, int], part: Graph) -> None:
+def _copy_imports(edit: Transaction, graph: Graph, imports: Mapping[str, int], part: Graph) -> None:
     target = graph.importer or edit.model
     missing = {
         node.domain: imports.get(node.domain, schemas.newest_opset(node.domain))
@@ -264,15 +264,15 @@ def merge(
     known = joint(graph, edit.model, other)
     links = dict(connections) if connections is not None else _equal_names(part, here)
     cloner = _prefixed(graph, prefix, progress)
-    _bring_inputs(edit, graph, part, cloner, {name: (value, here.get(value)) for name, value in links.items()})
-    shared = _bring_constants(edit, graph, part, cloner, here)
+    _copy_inputs(edit, graph, part, cloner, {name: (value, here.get(value)) for name, value in links.items()})
+    shared = _copy_constants(edit, graph, part, cloner, here)
     brought = Fragment(part, other.functions, other.opset_imports, configurations=other.configurations)
-    calls = _bring_operators(edit, graph, brought)
+    calls = _copy_operators(edit, graph, brought)
     known = known.without(part.nodes, shared) if known else None
     copies = cloner.nodes([node for node in part.nodes if node not in shared])
     _call_instead(copies, calls)
     _insert(edit, graph, copies, known, progress)
-    fed = _bring_outputs(edit, graph, part, cloner, feeding or {})
+    fed = _copy_outputs(edit, graph, part, cloner, feeding or {})
     if not keep_outputs:
         _drop_outputs(edit, graph, (*fed, *(here[name] for name in links.values())), known)
     if known:
@@ -293,14 +293,14 @@ def _drop_outputs(edit: Transaction, graph: Graph, linked: Iterable[Value], know
     edit.do(SetGraphOutputs(graph, tuple(value for value in graph.outputs if value not in inner)))
 
 
-def _bring_outputs(
+def _copy_outputs(
     edit: Transaction, graph: Graph, part: Graph, cloner: Cloner, feeding: Mapping[str, str]
 ) -> list[Value]:
     """Declare the part's values, add its outputs once each, and connect outputs to inputs here.
 
     Returns the outputs that feed an input here.
     """
-    _bring_declarations(edit, graph, part, cloner)
+    _copy_declarations(edit, graph, part, cloner)
     made = {output.name: cloner.values.get(output) for output in part.outputs}
     results = dict.fromkeys((*graph.outputs, *(value for value in made.values() if value is not None)))
     edit.do(SetGraphOutputs(graph, tuple(results)))
@@ -311,7 +311,7 @@ def _equal_names(part: Graph, here: Mapping[str, Value]) -> dict[str, str]:
     return {v.name: v.name for v in part.inputs if v.name in here and v.initializer is None}
 
 
-def _bring_inputs(
+def _copy_inputs(
     edit: Transaction, graph: Graph, part: Graph, cloner: Cloner, links: Mapping[str, tuple[str, Value | None]]
 ) -> None:
     """Replace each input by the value that feeds it; `links` maps its name to that value's name and the value."""
@@ -328,7 +328,7 @@ def _bring_inputs(
         edit.do(SetGraphInputs(graph, (*graph.inputs, *added)))
 
 
-def _bring_constants(
+def _copy_constants(
     edit: Transaction, graph: Graph, part: Graph, cloner: Cloner, here: Mapping[str, Value]
 ) -> Collection[Node]:
     """Add initializers unless an identical one exists; returns the Constant nodes reused for them.
@@ -343,7 +343,7 @@ def _bring_constants(
         if present is not None and _holds_the_same(present, value):
             cloner.values[value] = present
         else:
-            constant = _bring_constant(edit, graph, value, cloner)
+            constant = _copy_constant(edit, graph, value, cloner)
             if value.is_input and not constant.is_input and not isinstance(graph.owner, Function):
                 inputs.append(constant)
     if inputs:
@@ -351,15 +351,15 @@ def _bring_constants(
     return {n for n in part.nodes if n.op_type == "Constant" and _share(n, here, cloner)}
 
 
-def _bring_constant(edit: Transaction, graph: Graph, value: Value, cloner: Cloner) -> Value:
+def _copy_constant(edit: Transaction, graph: Graph, value: Value, cloner: Cloner) -> Value:
     constant = cloner.value(value)
     tensor, constant.initializer = constant.initializer, None
     assert tensor is not None
-    put_constant(edit, graph, constant, tensor)
+    define_constant(edit, graph, constant, tensor)
     return constant
 
 
-def _bring_declarations(edit: Transaction, graph: Graph, part: Graph, cloner: Cloner) -> None:
+def _copy_declarations(edit: Transaction, graph: Graph, part: Graph, cloner: Cloner) -> None:
     """Add the value_info and quantization annotations that the other model declares for the merged values."""
     here = set(graph.declared)
     new = [copy for value in part.declared if (copy := cloner.values.get(value)) and copy not in here]

@@ -47,7 +47,7 @@ def _parts_of(model: Model, name: str) -> Iterator[Node]:
                 yield node
 
 
-def put_device_configuration(
+def set_device_configuration(
     edit: Transaction, node: Node, index: int, configuration: NodeDeviceConfiguration | None
 ) -> None:
     """Replace or (None) remove one of a node's device configurations."""
@@ -56,7 +56,7 @@ def put_device_configuration(
     set_device_configurations(edit, node, (*mine[:index], *middle, *mine[index + 1 :]))
 
 
-def put_sharding(
+def set_sharding(
     edit: Transaction,
     node: Node,
     index: int,
@@ -78,7 +78,7 @@ def put_sharding(
         _check_devices(edit.model, node, configuration, spec)
     middle = () if spec is None else (spec,)
     sharding = (*configuration.sharding[:place], *middle, *configuration.sharding[place + 1 :])
-    put_device_configuration(edit, node, index, replace(configuration, sharding=sharding))
+    set_device_configuration(edit, node, index, replace(configuration, sharding=sharding))
 
 
 def _check_value(node: Node, spec: ShardingSpec, type_of: Callable[[Value], Type | None]) -> None:

@@ -35,11 +35,11 @@ INITIALIZERS_ALONE_SINCE = 4
 def add_initializer(edit: Transaction, graph: Graph, tensor: Tensor, name: str = "") -> Value:
     """Add a constant to a graph under a free name."""
     value = Value(unique_name(name or tensor.name or "constant", names_taken(graph)))
-    put_constant(edit, graph, value, tensor)
+    define_constant(edit, graph, value, tensor)
     return value
 
 
-def put_constant(edit: Transaction, graph: Graph, value: Value, tensor: Tensor | SparseTensor) -> None:
+def define_constant(edit: Transaction, graph: Graph, value: Value, tensor: Tensor | SparseTensor) -> None:
     """Make a new value of a graph constant: an initializer, or in a function, which has none, a Constant node.
 
     Before IR version 4, where initializers had to be inputs, it becomes an input too.
@@ -152,7 +152,7 @@ def constant_to_initializer(edit: Transaction, node: Node) -> Value:
 def constants_to_initializers(edit: Transaction, nodes: Iterable[Node], progress: Progress = SILENT) -> list[Value]:
     """Turn Constant nodes into initializers; linear, where one by one would be quadratic."""
     made = dict(_constant_to_initializer(edit, node) for node in progress.paced(nodes))
-    _put_in_place_of(edit, made)
+    _replace_uses(edit, made)
     return list(made.values())
 
 
@@ -172,7 +172,7 @@ def _constant_to_initializer(edit: Transaction, node: Node) -> tuple[Value, Valu
         )
     value = Value(output.name, output.type)
     edit.do(RemoveNode(node))
-    put_constant(edit, graph, value, tensor)
+    define_constant(edit, graph, value, tensor)
     return output, value
 
 
@@ -184,7 +184,7 @@ def initializer_to_constant(edit: Transaction, value: Value) -> Node:
 def initializers_to_constants(edit: Transaction, values: Iterable[Value], progress: Progress = SILENT) -> list[Node]:
     """Turn initializers into Constant nodes; linear, where one by one would be quadratic."""
     made = {value: _initializer_to_constant(edit, value) for value in progress.paced(values)}
-    _put_in_place_of(edit, {value: output for value, (_, output) in made.items()})
+    _replace_uses(edit, {value: output for value, (_, output) in made.items()})
     return [node for node, _ in made.values()]
 
 
@@ -203,7 +203,7 @@ def _initializer_to_constant(edit: Transaction, value: Value) -> tuple[Node, Val
     return node, output
 
 
-def _put_in_place_of(edit: Transaction, instead: Mapping[Value, Value]) -> None:
+def _replace_uses(edit: Transaction, instead: Mapping[Value, Value]) -> None:
     """Replace removed values by values of the same names in all uses, declarations and annotations."""
     graphs: dict[Graph, None] = {}
     for old, new in instead.items():

@@ -245,9 +245,9 @@ def _change_device(edit: Transaction, node: Node, index: int, made: NodeDeviceCo
     pairs = zip(made.sharding, old.sharding, strict=False)
     changed = next((position for position, (new, spec) in enumerate(pairs) if new != spec), None)
     if changed is not None and len(made.sharding) == len(old.sharding):
-        devices.put_sharding(edit, node, index, changed, made.sharding[changed])
+        devices.set_sharding(edit, node, index, changed, made.sharding[changed])
     else:
-        devices.put_device_configuration(edit, node, index, made)
+        devices.set_device_configuration(edit, node, index, made)
 
 
 def _name_function(edit: Transaction, function: Function, name: str) -> None:
@@ -423,9 +423,9 @@ FIELDS: Mapping[type, Mapping[str, Field]] = {
         ),
         "device_configurations": Field(
             lambda n: n.device_configurations,
-            lambda edit, n, made: devices.put_device_configuration(edit, n, len(n.device_configurations), made),
+            lambda edit, n, made: devices.set_device_configuration(edit, n, len(n.device_configurations), made),
             _change_device,
-            lambda edit, n, index: devices.put_device_configuration(edit, n, index, None),
+            lambda edit, n, index: devices.set_device_configuration(edit, n, index, None),
             NODE_DEVICE_CODEC, "name of a configuration", NodeDeviceConfiguration,
         ),
         "metadata_props": _METADATA,

@@ -158,10 +158,10 @@ class GraphRewriter:
     def constant(self, graph: Graph, content: NDArray[Any] | Tensor, name: str, before: Node | None) -> Value:
         """Return a new constant: an initializer, or a Constant node where the graph cannot have new initializers."""
         value = Value(self.names.value(graph, name))
-        self.put_constant(graph, value, content if isinstance(content, Tensor) else ArrayTensor(content), before)
+        self.define_constant(graph, value, content if isinstance(content, Tensor) else ArrayTensor(content), before)
         return value
 
-    def put_constant(self, graph: Graph, value: Value, tensor: Tensor | SparseTensor, before: Node | None) -> None:
+    def define_constant(self, graph: Graph, value: Value, tensor: Tensor | SparseTensor, before: Node | None) -> None:
         """Make a value that has no producer constant, as `constant` does. A sparse one becomes an initializer."""
         owner = graph.root.owner
         in_old_file = isinstance(owner, Model) and owner.ir_version < INITIALIZERS_ALONE_SINCE
@@ -193,7 +193,7 @@ class GraphRewriter:
             if value.is_output:  # a graph cannot return an initializer
                 self._add_constant_node(graph, value, tensor, node.name or "Constant", following)
             else:
-                self.put_constant(graph, value, tensor, following)
+                self.define_constant(graph, value, tensor, following)
         self.collect_values(needed)
 
     # -- changing ------------------------------------------------------------------------------------------------

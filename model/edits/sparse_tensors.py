@@ -32,7 +32,7 @@ def from_dense(old: SparseTensor, dense: Tensor) -> SparseTensor:
     made = to_sparse(dense)
     kind = kind_of(made.values)
     before = SparseTensor(remade(old.values, made.values.numpy(), kind), old.indices, old.shape, old.source)
-    return _put_together(before, made.values.numpy(), made.indices.numpy(), tuple(made.shape))
+    return _sparse_from_parts(before, made.values.numpy(), made.indices.numpy(), tuple(made.shape))
 
 
 def reshape(tensor: SparseTensor, shape: tuple[int, ...]) -> SparseTensor:
@@ -45,7 +45,7 @@ def reshape(tensor: SparseTensor, shape: tuple[int, ...]) -> SparseTensor:
     if any(d < 0 for d in shape) or prod(shape) != size:
         listed = "×".join(map(str, shape)) or "scalar"
         raise ModelError(f"{size:,} elements do not fit {listed}", f"The shape now is {list(tensor.shape)}.")
-    return _put_together(tensor, tensor.values.numpy(), positions, shape)
+    return _sparse_from_parts(tensor, tensor.values.numpy(), positions, shape)
 
 
 def retype(
@@ -58,7 +58,7 @@ def retype(
     return SparseTensor(values, tensor.indices, tensor.shape, tensor.source), report
 
 
-def _put_together(
+def _sparse_from_parts(
     old: SparseTensor, values: NDArray[Any], positions: NDArray[Any], shape: tuple[int, ...]
 ) -> SparseTensor:
     """Return a sparse tensor of these entries with the old names and index format: linear, or one index per

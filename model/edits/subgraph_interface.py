@@ -57,7 +57,7 @@ def add_body_inputs(edit: Transaction, body: Graph, node: Node, values: Sequence
     if tie is None or node.op_type == "If" or before != len(node.inputs) - tie.fed:
         return
     if node.op_type == "Loop" and len(body.outputs) - tie.output == len(node.outputs) >= tie.carried:
-        _hand_on(edit, body, node, tie, values)
+        _return_carried(edit, body, node, tie, values)
     edit.do(SetInputs(node, (*node.inputs, *[None] * len(values))))
     scans = node.attributes.get("num_scan_inputs")
     if node.op_type == "Scan" and scans is not None and isinstance(scans.value, int):
@@ -65,7 +65,7 @@ def add_body_inputs(edit: Transaction, body: Graph, node: Node, values: Sequence
         edit.do(SetAttribute(node, scans.name, replace(scans, value=scans.value + len(values), source=None)))
 
 
-def _hand_on(edit: Transaction, body: Graph, node: Node, tie: _Tie, values: Sequence[Value]) -> None:
+def _return_carried(edit: Transaction, body: Graph, node: Node, tie: _Tie, values: Sequence[Value]) -> None:
     """Return carried values from a subgraph, and add the matching outputs to its node."""
     index, count = tie.output + tie.carried, len(node.outputs)
     edit.do(SetGraphOutputs(body, (*body.outputs[:index], *values, *body.outputs[index:])))
@@ -96,10 +96,10 @@ def take_all(edit: Transaction, body: Graph, node: Node) -> None:
         names.add(name)
         taken.append(Value(name, given.type if given is not None else None))
     edit.do(SetGraphInputs(body, (*body.inputs, *taken)))
-    hand_on_all(edit, body, node)
+    return_all_carried(edit, body, node)
 
 
-def hand_on_all(edit: Transaction, body: Graph, node: Node) -> None:
+def return_all_carried(edit: Transaction, body: Graph, node: Node) -> None:
     """Make a subgraph that returns fewer carried values than it takes pass the others on unchanged."""
     tie = _tie(node)
     assert tie is not None

@@ -32,12 +32,12 @@ def set_tensor_metadata(
     edit: Transaction, place: TensorLocation, key: str, text: str | None, part: Part = "values"
 ) -> None:
     """Set or (None) remove one entry of a tensor's metadata_props."""
-    _put_metadata(edit, place, part, with_entry(_part(place, part).metadata, key, text, place.owner))
+    _set_metadata_part(edit, place, part, with_entry(_part(place, part).metadata, key, text, place.owner))
 
 
 def rename_tensor_metadata(edit: Transaction, place: TensorLocation, old: str, new: str, part: Part = "values") -> None:
     """Rename a key of a tensor's metadata_props, keeping its position."""
-    _put_metadata(edit, place, part, with_key(_part(place, part).metadata, old, new, place.owner))
+    _set_metadata_part(edit, place, part, with_key(_part(place, part).metadata, old, new, place.owner))
 
 
 def _part(place: TensorLocation, part: Part) -> Tensor:
@@ -49,7 +49,7 @@ def _part(place: TensorLocation, part: Part) -> Tensor:
     return tensor
 
 
-def _put_metadata(edit: Transaction, place: TensorLocation, part: Part, entries: Mapping[str, str]) -> None:
+def _set_metadata_part(edit: Transaction, place: TensorLocation, part: Part, entries: Mapping[str, str]) -> None:
     _replace_part(edit, place, part, _part(place, part).with_texts(metadata=entries))
 
 

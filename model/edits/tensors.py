@@ -69,13 +69,13 @@ def set_tensor_at(edit: Transaction, place: TensorLocation, tensor: Tensor | Spa
     if isinstance(owner, Value):
         set_tensor(edit, owner, tensor)
     elif place.attribute:
-        _put_attribute(edit, owner, place, tensor)
+        _set_attribute_tensor(edit, owner, place, tensor)
     else:
         set_constant_tensor(edit, owner, tensor)
         _declare(edit, owner, tensor)
 
 
-def _put_attribute(edit: Transaction, node: Node, place: TensorLocation, tensor: Tensor | SparseTensor) -> None:
+def _set_attribute_tensor(edit: Transaction, node: Node, place: TensorLocation, tensor: Tensor | SparseTensor) -> None:
     old = node.attributes.get(place.attribute)
     if old is None:
         raise ModelError(f"{node.title} has no attribute {place.attribute}", "It was removed.", node)

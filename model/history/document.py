@@ -72,7 +72,7 @@ class StepListener(Protocol):
     def before(self, step: Step) -> None:
         """Handle a step that is about to be applied."""
 
-    def taken_back(self, left: int) -> None:
+    def on_rollback(self, left: int) -> None:
         """Handle a rollback: all steps of the change but the first `left` were undone or never applied."""
 
 
@@ -95,7 +95,7 @@ class Transaction:
         refuse_half_characters(step)
         inverse = self._apply(step)
         if step.changes_nothing(inverse):
-            self._taken_back()
+            self._notify_rollback()
         else:
             self._steps.append(step)
             self._inverses.append(inverse)
@@ -108,7 +108,7 @@ class Transaction:
             _apply_all(steps, self._listeners, self._inverses)
         except BaseException:
             self._steps += steps[: len(self._inverses) - start]
-            self._taken_back()
+            self._notify_rollback()
             raise
         self._steps += steps
 
@@ -118,12 +118,12 @@ class Transaction:
         try:
             return step.apply()
         except BaseException:
-            self._taken_back()
+            self._notify_rollback()
             raise
 
-    def _taken_back(self) -> None:
+    def _notify_rollback(self) -> None:
         for listener in self._listeners:
-            listener.taken_back(len(self._steps))
+            listener.on_rollback(len(self._steps))
 
     def take_back(self) -> list[Step]:
         """Undo the steps so far and return them, for `repeat` later on the unchanged model."""
@@ -150,7 +150,7 @@ class Transaction:
         while len(self._inverses) > length:
             self._inverses.pop().apply()
             self._steps.pop()
-        self._taken_back()
+        self._notify_rollback()
 
 
 class Document:
@@ -192,7 +192,7 @@ class Document:
                 yield self._transaction
             return
         self._require_quiet()
-        self._tell_before()
+        self._notify_before_change()
         transaction = self._transaction = Transaction(self.model, self._listening("edit"))
         try:
             yield transaction
@@ -266,7 +266,7 @@ class Document:
         if entry.parent is None:
             return False
         self._require_no_edit()
-        self._tell_before()
+        self._notify_before_change()
         steps = tuple(reversed(entry.inverses))
         inverses = self._applied(steps, "undo", entry.parent)
         entry.steps = list(reversed(inverses))
@@ -282,7 +282,7 @@ class Document:
         if entry is None:
             return False
         self._require_no_edit()
-        self._tell_before()
+        self._notify_before_change()
         steps = tuple(entry.steps)
         entry.inverses = list(self._applied(steps, "redo", entry))
         self.current = entry
@@ -380,7 +380,7 @@ class Document:
         """Context manager that puts the model into a state of the history for reading; listeners are not called."""
         since = self.way(state)
         if since:
-            self._tell_before()
+            self._notify_before_change()
         for _, _, inverses in reversed(since):
             for step in reversed(inverses):
                 step.apply()
@@ -401,12 +401,12 @@ class Document:
         self.left_out = left_out
         self._saved = self.current.id if state is None else state
         self._gesture_open = False
-        _tell_all(self._state_listeners)
+        _notify_all(self._state_listeners)
 
     def mark_unsaved(self) -> None:
         """Mark the model as saved in no file, such as a recovered or repaired one."""
         self._saved = None
-        _tell_all(self._state_listeners)
+        _notify_all(self._state_listeners)
 
     # -- listening -------------------------------------------------------------------------------------------
 
@@ -430,15 +430,15 @@ class Document:
         self._before_change.append(listener)
         return lambda: self._before_change.remove(listener)
 
-    def _tell_before(self) -> None:
-        _tell_all(self._before_change)
+    def _notify_before_change(self) -> None:
+        _notify_all(self._before_change)
 
     def _notify(self, steps: tuple[Step, ...], inverses: tuple[Step, ...], title: str, kind: ChangeKind) -> None:
         self.revision += 1
         change = Change(self.revision, self.current.id, steps, inverses, title, kind)
         self._is_notifying = True
         try:
-            _tell_all(self._listeners, change)
+            _notify_all(self._listeners, change)
         finally:
             self._is_notifying = False
 
@@ -451,7 +451,7 @@ def _apply_all(steps: Iterable[Step], listeners: Sequence[StepListener], inverse
         inverses.append(step.apply())
 
 
-def _tell_all(listeners: Iterable[Callable[..., object]], *news: Change) -> None:
+def _notify_all(listeners: Iterable[Callable[..., object]], *news: Change) -> None:
     """Call each listener even if an earlier one raises, as the journal must miss no change; then re-raise."""
     with ExitStack() as calls:
         for listener in reversed(list(listeners)):

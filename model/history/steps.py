@@ -355,7 +355,7 @@ class MoveUses(BaseStep):
         """Apply the change; return its inverse."""
         source, target = self.source, self.target
         before = tuple(source.uses)
-        target._take_uses_of(source, self.uses, self.order)
+        target._move_uses_from(source, self.uses, self.order)
         if self.uses and target.graph is None:
             target.graph = _level(self.uses[0][0])
         levels: dict[Graph | None, None] = {}

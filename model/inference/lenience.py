@@ -18,7 +18,7 @@ def acceptable(op_type: str, inputs: Sequence[Type | None], attributes: Mapping[
     call = NodeCall(inputs, attributes, 1)
     if op_type == "STFT" and _is_flat(call):
         return [_with_dims(inputs[0], (*(call.dims(0) or ()), 1)), *inputs[1:]]
-    if op_type == "Concat" and (left_out := _left_out(call)):
+    if op_type == "Concat" and (left_out := _ignored_concat_inputs(call)):
         first, axis, numbers = left_out
         dims = call.dims(first) or ()
         return [
@@ -57,7 +57,7 @@ def _is_flat(call: NodeCall) -> bool:
     return len(call.dims(0) or ()) == 2
 
 
-def _left_out(call: NodeCall) -> tuple[int, int, set[int]] | None:
+def _ignored_concat_inputs(call: NodeCall) -> tuple[int, int, set[int]] | None:
     """Return the input of Concat that determines the sizes, the axis, and the empty inputs with other sizes."""
     shapes = [call.dims(number) for number in range(len(call.inputs))]
     axis = call.attribute("axis", 1)
@@ -81,7 +81,7 @@ def _of_stft(call: NodeCall) -> str:
 
 
 def _of_concat(call: NodeCall) -> str:
-    return "A tensor without elements has other sizes; it is left out" if _left_out(call) else ""
+    return "A tensor without elements has other sizes; it is left out" if _ignored_concat_inputs(call) else ""
 
 
 def _of_prelu(call: NodeCall) -> str:

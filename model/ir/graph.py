@@ -138,7 +138,7 @@ class Value:
             del uses[use]
             self._returns -= isinstance(user, Graph)
 
-    def _take_uses_of(self, other: Value, uses: Collection[Use], order: Collection[Use] | None) -> None:
+    def _move_uses_from(self, other: Value, uses: Collection[Use], order: Collection[Use] | None) -> None:
         """Take over uses of another value; `order` is the order of all uses afterwards, by default new ones last."""
         mine, theirs, moving = self._uses or {}, other._uses or {}, dict.fromkeys(uses)
         if not (len(uses) == len(moving) and moving.keys() <= theirs.keys()):

@@ -65,7 +65,7 @@ class NameIndex:
             if root._lookup._sorted is not None:
                 return
         made = cls(root, empty=True)
-        yield from made._take_up(root)
+        yield from made._index_names(root)
         made._sorted = True
         for count, node in enumerate(_nodes_of(root)):
             if not count % _BREATH:
@@ -221,10 +221,10 @@ class NameIndex:
             self._order_is(None)
 
     def _graph_came(self, root: Graph) -> None:
-        for _ in self._take_up(root):
+        for _ in self._index_names(root):
             pass
 
-    def _take_up(self, root: Graph) -> Iterator[None]:
+    def _index_names(self, root: Graph) -> Iterator[None]:
         """Index all names in a graph and its bodies, yielding regularly."""
         values, nodes = self._values, self._nodes
         for graph in root.walk():

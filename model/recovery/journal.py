@@ -105,7 +105,7 @@ class Journal:
         Never, if they cannot be written.
         """
         self._until_kept.append(call)
-        self._pass_on()
+        self._schedule_callbacks()
 
     def recording(self) -> Recording:
         """Return a recorder of steps that are first applied to a copy of the current model."""
@@ -145,10 +145,10 @@ class Journal:
         for log in self._recording:
             log.before(step)
 
-    def taken_back(self, left: int) -> None:
+    def on_rollback(self, left: int) -> None:
         """Discard the steps of the change that were rolled back, all but the first `left`."""
         for log in self._recording:
-            log.taken_back(left)
+            log.on_rollback(left)
 
     def _logs(self) -> list[JournalLog]:
         return [log for log in (self._log, self._next) if log is not None]
@@ -184,7 +184,7 @@ class Journal:
         if self._next is not None:  # which must name the new log as its predecessor
             self.expect(self._next.base, self._next.state)
         old.remove()
-        self._pass_on()
+        self._schedule_callbacks()
 
     def _on_saved(self) -> None:
         """Switch to a log for the saved file after a save."""
@@ -200,7 +200,7 @@ class Journal:
         for log in before:  # only now, so that edits made during the save are in a log at any moment
             if log is not None and log is not self._log:
                 log.remove()
-        self._pass_on()
+        self._schedule_callbacks()
 
     def _log_on_saved(self, saved: HistoryEntry) -> JournalLog:
         """Return the log started for the saved file if it fits and has edits; else a new one."""
@@ -221,7 +221,7 @@ class Journal:
         if not self._log.base.path and self._document.saved_entry is None:
             self._log.open()
 
-    def _pass_on(self) -> None:
+    def _schedule_callbacks(self) -> None:
         """Schedule the pending callbacks for when everything is written."""
         for call in list(self._until_kept if not self.problem else ()):
             self._log.after(partial(self._run_deferred, call))

@@ -118,13 +118,13 @@ class JournalLog:
                 step.apply()
         self.ids = BaseIds(self._document.model)
         self.known = set[int]()  # ids of objects added since
-        self._recorder = StepRecorder(WrittenIds(self.ids, self.known, self.source, self._keep))
+        self._recorder = StepRecorder(WrittenIds(self.ids, self.known, self.source, self._store_payload))
         for entry, steps, _ in since:
             for step in steps:
                 self._recorder.add(step)
                 step.apply()
             self._at = self._states[entry] = self._at.next()
-            self._put_down({"edit": entry.title}, with_steps=True)
+            self._append_line({"edit": entry.title}, with_steps=True)
 
     @property
     def path(self) -> Path:
@@ -147,7 +147,7 @@ class JournalLog:
         """Record a step that is about to be applied."""
         self._recorder.add(step)
 
-    def taken_back(self, left: int) -> None:
+    def on_rollback(self, left: int) -> None:
         """Discard the steps of the change that were rolled back, all but the first `left`."""
         self._recorder.take_back(left)
 
@@ -158,9 +158,9 @@ class JournalLog:
             if ahead is not None and "edit" in line:
                 count, brought = ahead.confirm(len(change.steps))
                 self.known.update(brought)
-                self._put_down({**line, "confirms": count, "of": ahead.number})
+                self._append_line({**line, "confirms": count, "of": ahead.number})
             else:
-                self._put_down(line, with_steps="edit" in line)
+                self._append_line(line, with_steps="edit" in line)
         self._entry = self._document.current
 
     def open(self) -> None:
@@ -212,7 +212,7 @@ class JournalLog:
 
     # -- writing -------------------------------------------------------------------------------------------------
 
-    def _put_down(self, line: dict[str, Any], *, with_steps: bool = False) -> None:
+    def _append_line(self, line: dict[str, Any], *, with_steps: bool = False) -> None:
         problem = self._recorder.problem
         if with_steps:
             line["steps"] = [entry for entry, _ in self._recorder.drain() if entry is not None]
@@ -248,7 +248,7 @@ class JournalLog:
             self._at = outer
         return line
 
-    def _keep(self, payload: Payload) -> tuple[int, int]:
+    def _store_payload(self, payload: Payload) -> tuple[int, int]:
         """Write the bytes of a large tensor; return their offset and length."""
         return self.store().keep(payload)
 

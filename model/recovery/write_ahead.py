@@ -42,7 +42,7 @@ class Recording:
         self.steps = 0
         self.problem: Exception | None = None  # the recording is then unusable
         self.size = 0  # bytes of all payloads
-        self._recorder = StepRecorder(WrittenIds(log.ids, set(log.known), log.source, self._keep))
+        self._recorder = StepRecorder(WrittenIds(log.ids, set(log.known), log.source, self._store_payload))
         self._ends = [0]  # number of entries written after each number of steps
         self._brought: list[list[int]] = []  # ids of the objects that each step adds
 
@@ -51,7 +51,7 @@ class Recording:
         self._recorder.add(step)
         self.steps += 1
         if len(self._recorder) >= _PART:
-            self._put_part()
+            self._write_part()
 
     def try_out(self, steps: Sequence[Step]) -> None:
         """Record the steps of one edit by applying and undoing them, on the model itself or on a copy."""
@@ -65,7 +65,7 @@ class Recording:
 
     def end(self) -> None:
         """Finish the recording: no step follows."""
-        self._put_part()
+        self._write_part()
 
     def write_ahead(self, progress: Progress = SILENT) -> WriteAheadLog | None:
         """Write the recording to the journal in the background. On the thread that owns the model.
@@ -80,7 +80,7 @@ class Recording:
         brought = chain.from_iterable(self._brought[start : start + count])
         return self._ends[start + count] - self._ends[start], list(brought)
 
-    def _put_part(self) -> None:
+    def _write_part(self) -> None:
         self.problem = self.problem or self._recorder.problem
         steps = self._recorder.drain()
         with errors_to(self._run_into):
@@ -91,7 +91,7 @@ class Recording:
             self._ends.append(self._ends[-1] + (entry is not None))
             self._brought.append(brought)
 
-    def _keep(self, payload: Payload) -> tuple[int, int]:
+    def _store_payload(self, payload: Payload) -> tuple[int, int]:
         offset, self.size = self.size, self.size + payload.length
         self.payloads.append(payload)
         return offset, payload.length

@@ -125,10 +125,10 @@ class _Index:
         }
         self._add_names(Model, {"model": model})
         self._add_names(TrainingInfo, dict(enumerate(model.training_info)))
-        self._add_names(Function, _told_apart(("::".join(f.key).removesuffix("::"), f) for f in model.functions))
+        self._add_names(Function, _with_unique_names(("::".join(f.key).removesuffix("::"), f) for f in model.functions))
         for path, root in self._roots(model):
-            self._take_in(path, root)
-        self._take_in_undefined(model)
+            self._add_graph(path, root)
+        self._add_undefined(model)
 
     def is_taken(self, reference: str) -> bool:
         """Return whether something has the name."""
@@ -144,15 +144,17 @@ class _Index:
                 if graph is not None:
                     yield f"training {number} {field}", graph
 
-    def _take_in(self, path: str, root: Graph) -> None:
+    def _add_graph(self, path: str, root: Graph) -> None:
         """Add a graph and its bodies, without recursion."""
         pending = [(path, root)]
         while pending:
             path, graph = pending.pop()
             self._add_names(Graph, {path: graph})
-            nodes = _told_apart((_node_name(node), node) for node in graph.nodes)
+            nodes = _with_unique_names((_node_name(node), node) for node in graph.nodes)
             self._add_names(Node, nodes, self.prefix(graph))
-            self._add_names(Value, _told_apart((value.name, value) for value in _defined(graph)), self.prefix(graph))
+            self._add_names(
+                Value, _with_unique_names((value.name, value) for value in _defined(graph)), self.prefix(graph)
+            )
             bodies = [
                 (f"{path}/{name}.{which}", body)
                 for name, node in nodes.items()
@@ -161,7 +163,7 @@ class _Index:
             ]
             pending.extend(reversed(bodies))
 
-    def _take_in_undefined(self, model: Model) -> None:
+    def _add_undefined(self, model: Model) -> None:
         """Add undefined names, which are shared by a graph and all its bodies."""
         for graph in model.graphs():
             used = chain.from_iterable(node.inputs for node in graph.nodes)
@@ -223,7 +225,7 @@ def _node_name(node: Node) -> str:
     return f"=> {first}"
 
 
-def _told_apart(named: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def _with_unique_names(named: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """Map unique names to objects: the first of several with one name keeps it, the others get a number appended."""
     apart: dict[str, Any] = {}
     others = []

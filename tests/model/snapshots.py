@@ -125,7 +125,7 @@ def assert_linked(model: Model) -> None:
 
 
 @contextmanager
-def taken_back(*documents):
+def on_rollback(*documents):
     """Whatever is done inside, taking it back gives each model as it was, with its links whole."""
     before = [snapshot(document.model) for document in documents]
     yield

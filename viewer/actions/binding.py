@@ -17,7 +17,7 @@ from onnx_workbench.viewer.core.custom_actions import CustomAction, custom_actio
 from onnx_workbench.viewer.core.event_loop import ChunkedIteration, Debounce
 from onnx_workbench.viewer.core.messages import REFUSED
 from onnx_workbench.viewer.popups.command_palette import PaletteEntry
-from onnx_workbench.viewer.property_tree.editors import take_from
+from onnx_workbench.viewer.property_tree.editors import commit_editor
 from onnx_workbench.viewer.style.formatting import display, without_mnemonic
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import themes
@@ -263,4 +263,4 @@ def _enter_typed() -> None:
         field.interpretText()
     elif isinstance(field, QLineEdit) and field.isModified() and field.hasAcceptableInput():
         field.editingFinished.emit()
-    take_from(field)
+    commit_editor(field)

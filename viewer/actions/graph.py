@@ -181,13 +181,13 @@ def _only_constant(context: MenuContext) -> None:
 
 def _make_constant(context: MenuContext, values: list[Value], text: str) -> None:
     """Turn inputs into constants: with their default, else with the values in a text."""
-    from onnx_workbench.model.edits.constants import give_default
+    from onnx_workbench.model.edits.constants import set_default_values
 
     def make(edit: Transaction, copy_of: CopyOf, progress: Progress) -> Sequence[Item]:
         made = [copy_of(value) for value in values]
         for value in progress.paced(made, of=len(made)):
             if value.initializer is None:
-                give_default(edit, value, text)
+                set_default_values(edit, value, text)
         for graph, constants in by_graph(value for value in made if value.is_input).items():
             interface.inputs_to_initializers_only(edit, graph, constants)
         return ()

@@ -178,11 +178,11 @@ def _save_run(context: MenuContext) -> None:
 
 
 def _load_run(context: MenuContext) -> None:
-    from onnx_workbench.viewer.run.saved_runs import take_up_run
+    from onnx_workbench.viewer.run.saved_runs import restore_run
 
     path = ask_file(context.window, context.settings, "Load run", ("Arrays (*.npz)", "All files (*)"))
     if path is not None:
-        take_up_run(context.opened, path)
+        restore_run(context.opened, path)
 
 
 def _overlay(kind: str, context: MenuContext) -> None:

@@ -98,7 +98,7 @@ def _switch(
     )
 
 
-def _turn(context: MenuContext) -> None:
+def _toggle_direction(context: MenuContext) -> None:
     settings = context.settings
     settings.set(DIRECTION, "right" if settings.get(DIRECTION) == "down" else "down")
 
@@ -231,7 +231,7 @@ ACTIONS = (
     Action(
         id="view.direction",
         title="Left to Right",
-        run=_turn,
+        run=_toggle_direction,
         checked=lambda context: context.settings.get(DIRECTION) == "right",
         menu=Menu.VIEW,
         section=3,

@@ -79,7 +79,7 @@ class NodeExpansion:
             (expanded.add if is_open else expanded.discard)(tag_key(scene.boxes[box], tag.purpose))
             if is_open and isinstance(user, Node):
                 self._unfolded = next(iter(scene.drawing.hidden.behind(user, tag.purpose, 1)), None)
-        self._scenes.keep_position(box)
+        self._scenes.pin_position(box)
         self._scenes.load(keeps_ranks=False)
 
     def _show_unfolded(self) -> None:
@@ -95,7 +95,7 @@ class NodeExpansion:
         assert scene is not None
         (expanded.add if is_open else expanded.discard)(scene.boxes[box].key)
         self._surface.show_area(scene.bounds_of([box]) or scene.bounds)
-        self._scenes.keep_position(box)
+        self._scenes.pin_position(box)
         self._scenes.load()
 
     def expand_all(self) -> None:

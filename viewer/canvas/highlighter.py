@@ -46,7 +46,7 @@ class Highlighter(QObject):
         marked, nodes = self._marked.get(kind, {}), list(nodes)
         gone = [node for node in nodes if marked.pop(node, node) is None]
         if self._surface.marks is not None and gone:
-            self._surface.marks.take_off(kind, gone)
+            self._surface.marks.unmark_nodes(kind, gone)
             self._surface.update()
 
     def mark_hovered(self, item: object) -> None:

@@ -160,7 +160,7 @@ class SceneController(QObject):
 
     def reload(self, *, fit: bool = False) -> None:
         """Draw the graph again; the middle of the view and the selection stay where they are."""
-        self.keep_position()
+        self.pin_position()
         self.load(fit=fit)
 
     def relayout(self) -> None:
@@ -168,7 +168,7 @@ class SceneController(QObject):
         self._pending.anchor = self._find_anchor()
         self._loader.load(self._request(None))
 
-    def keep_position(self, box: int | None = None) -> None:
+    def pin_position(self, box: int | None = None) -> None:
         """Keep the position of a box, or of what is in the middle or selected, in the next scene."""
         if box is not None:
             self._pending.anchor = self._anchor_at(box)

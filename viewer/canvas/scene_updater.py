@@ -14,7 +14,7 @@ from onnx_workbench.viewer.canvas.scene.patch_drawing import (
     DrawingPatch,
     can_patch,
     pills,
-    put_in_place,
+    replace_boxes,
     resize_in_place,
 )
 from onnx_workbench.viewer.canvas.scene.scene import Scene
@@ -88,7 +88,7 @@ class SceneUpdater(QObject):
         if scene is not None and touched is not None and not self._loader.is_busy:
             drawing = self._loader.restructured(scene.drawing, touched, self._scenes.options)
             if drawing is not None:
-                self._scenes.keep_position()
+                self._scenes.pin_position()
                 self._loader.load_drawing(drawing, scene.layout)
                 return
         self._scenes.reload()
@@ -100,10 +100,10 @@ class SceneUpdater(QObject):
         elif patch.resized and (moved := resize_in_place(scene, patch)) is not None:
             self._surface.repaint_moved(patch.boxes, moved, patch.edges)
         elif patch.resized:
-            self._scenes.keep_position()
+            self._scenes.pin_position()
             self._loader.load_patched(scene, patch)
         else:
-            put_in_place(scene, patch)
+            replace_boxes(scene, patch)
             self._surface.repaint_boxes(patch.boxes, patch.edges)
 
     def retype(self) -> bool:

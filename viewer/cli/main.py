@@ -77,10 +77,10 @@ def _open_windows(models: list[str], *, goto: str, load: list[str], sample: bool
 
     if models and "-" not in models and not sample and not alone and not load:  # code is loaded only here
         from onnx_workbench.model.errors import ModelError
-        from onnx_workbench.viewer.files.single_instance import hand_over
+        from onnx_workbench.viewer.files.single_instance import send_to_running_instance
 
         missing = [name for name in models if not Path(name).exists()]
-        if missing == models or hand_over([name for name in models if name not in missing], goto):
+        if missing == models or send_to_running_instance([name for name in models if name not in missing], goto):
             for name in missing:
                 print_error(ModelError("The file does not exist", name))
             if missing != models:

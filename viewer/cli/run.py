@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
         time_left = _time_left(options.time_limit, begun)
         result = session.run(
             feeds,
-            values=_kept(options),
+            values=_values_to_keep(options),
             progress=running,
             seed=options.seed,
             max_tensor=options.max_tensor,
@@ -160,7 +160,7 @@ def _refuse_contradictions(options: argparse.Namespace) -> None:
         raise ModelError("--rtol and --atol cannot be used like this", "They go with --expect.")
 
 
-def _kept(options: argparse.Namespace) -> Any:
+def _values_to_keep(options: argparse.Namespace) -> Any:
     """Values that the run is to keep: where NaN begins can be seen only where all are kept."""
     return "all" if options.fail_on_nonfinite or options.expect is not None else _values_option(options.values)
 

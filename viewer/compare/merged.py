@@ -64,11 +64,11 @@ class MergedComparison(QWidget):
         comparing.new.navigation.reveal_requested.connect(self._reveal)
         comparing.old.navigation.graph_shown.connect(self._go)
         comparing.new.navigation.graph_shown.connect(self._go)
-        comparing.want_union(wanted=True)
+        comparing.set_builds_union(wanted=True)
 
     def close_view(self) -> None:
         """Close the view and drop the union model."""
-        self._comparing.want_union(wanted=False)
+        self._comparing.set_builds_union(wanted=False)
         self._drop_view()
 
     def drawn(self, item: Item) -> Any:
@@ -110,7 +110,7 @@ class MergedComparison(QWidget):
         self._layout.addWidget(view, 1)
         view.show()
         self._layout.activate()  # a size for choosing the part in view
-        self._take_selection(self._front)
+        self._mirror_selection(self._front)
         workspace.selection.changed.connect(self._on_selection)
         workspace.navigation.graph_shown.connect(self._on_graph)
         workspace.menu_requested.connect(self._open_menu)
@@ -237,13 +237,13 @@ class MergedComparison(QWidget):
         pairs = [union.sides[item] for item in view.workspace.selection.items if item in union.sides]
         self._following = True
         try:
-            self._bring_forward(pairs)
+            self._activate_document(pairs)
             side = 1 if self._front is self._comparing.new else 0
             self._front.selection.set(pair[side] for pair in pairs if pair[side] is not None)
         finally:
             self._following = False
 
-    def _bring_forward(self, pairs: Sequence[Sides]) -> None:
+    def _activate_document(self, pairs: Sequence[Sides]) -> None:
         """Activate the document with the last selection, the new one where both have it."""
         if pairs:
             self._front = self._comparing.new if pairs[-1][1] is not None else self._comparing.old
@@ -253,12 +253,12 @@ class MergedComparison(QWidget):
         self._front.open_menu(position, kind)
 
     def _select_old(self) -> None:
-        self._take_selection(self._comparing.old)
+        self._mirror_selection(self._comparing.old)
 
     def _select_new(self) -> None:
-        self._take_selection(self._comparing.new)
+        self._mirror_selection(self._comparing.new)
 
-    def _take_selection(self, workspace: Workspace) -> None:
+    def _mirror_selection(self, workspace: Workspace) -> None:
         """Mirror the selection of a document here."""
         union, view = self._union, self.view
         if self._following or union is None or view is None:
@@ -267,7 +267,7 @@ class MergedComparison(QWidget):
         try:
             items = [union.of[item] for item in workspace.selection.items if item in union.of]
             view.workspace.selection.set(items)
-            self._bring_forward([union.sides[item] for item in items])
+            self._activate_document([union.sides[item] for item in items])
         finally:
             self._following = False
 

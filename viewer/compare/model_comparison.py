@@ -47,7 +47,7 @@ class ModelComparison(QObject):
         super().__init__()
         self.old, self.new = old, new
         self.result: Comparison | None = None
-        self.union: Union | None = None  # both as one graph, if requested; see want_union
+        self.union: Union | None = None  # both as one graph, if requested; see set_builds_union
         self.kinds: tuple[dict[Node, str], dict[Node, str]] = ({}, {})  # how nodes of either side are marked
         self._wants_union = False
         self.hidden: frozenset[str] = frozenset()  # kinds that are neither listed nor marked
@@ -115,7 +115,7 @@ class ModelComparison(QObject):
 
         self._task = self.new.tasks.start("Comparing models", work, done=done, supersede="compare models")
 
-    def want_union(self, *, wanted: bool) -> None:
+    def set_builds_union(self, *, wanted: bool) -> None:
         """Set whether `union` is built with each comparison; it comes with the next `changed`."""
         if wanted and not self._wants_union:
             self._wants_union = True

@@ -34,7 +34,7 @@ class Navigation(QObject):
         self.view_position: Callable[[], object] = lambda: None  # the part of the graph in view, comparable by ==
         self.is_drawn: Callable[[Graph], bool] = lambda _graph: False  # the graph shown, or one open inside it
         self.history = NavigationHistory(self._position, self)
-        changes.removed.connect(self._leave_removed)
+        changes.removed.connect(self._prune_removed)
 
     @property
     def graph(self) -> Graph:
@@ -106,7 +106,7 @@ class Navigation(QObject):
         self._graph = graph
         self.graph_shown.emit(graph)
 
-    def _leave_removed(self, _removed: object) -> None:
+    def _prune_removed(self, _removed: object) -> None:
         self._selection.prune(is_in_model)
         self.history.prune(is_in_model)
         if not is_in_model(self._graph):

@@ -199,7 +199,7 @@ class ExtractDialog(QDialog):
         self._cutting = self._workspace.tasks.start(
             "Extracting",
             lambda progress: checked_parts(model, cuts, rules, progress),
-            done=self._hand_over,
+            done=self._open_parts,
             failed=self._refuse,
             finished=self._show_stopped,
             lane="model",
@@ -218,7 +218,7 @@ class ExtractDialog(QDialog):
         if self._cutting is not None and self._cutting.cancelled and self.isVisible():
             self.preview()
 
-    def _hand_over(self, models: Sequence[Model]) -> None:
+    def _open_parts(self, models: Sequence[Model]) -> None:
         lost = lost_by_split(self._workspace.model, models)
         self.accept()
         self._done(list(zip(models, _suffixes(len(models)), strict=True)), lost)

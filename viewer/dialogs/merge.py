@@ -184,7 +184,7 @@ class MergeDialog(QDialog):
             f"Inputs: {len(connected)} connected, {len(takers) - len(connected):,} new.",
         ]
         if self._other.training_info:
-            lines.append(self._left_behind())
+            lines.append(self._unmerged_parts())
         if feeding:
             shown = ", ".join(display(name, 30) for name in [*feeding][:6])
             lines.append(f"Replaces inputs: {shown}{' …' if len(feeding) > 6 else ''}.")
@@ -205,7 +205,7 @@ class MergeDialog(QDialog):
             lines.append(f"Names in use, changed by {how}: {shown}{' …' if clashes[5:] else ''}")
         self.preview.setText("\n".join(lines))
 
-    def _left_behind(self) -> str:
+    def _unmerged_parts(self) -> str:
         """Return the parts of the other model that cannot be merged."""
         count = sum(graph is not None for t in self._other.training_info for graph in (t.initialization, t.algorithm))
         return f"Not merged: {plural(count, 'training graph')}."
@@ -223,7 +223,7 @@ class MergeDialog(QDialog):
         graph, other, title = self._graph, self._other, f"Merge {display(self._title, 60)}"
         wishes: dict[str, Any] = {"feeding": self.feeding(), "prefix": self.prefix.text()}
         wishes |= {"connections": self.connections(), "keep_outputs": self.keep.isChecked()}
-        detail = self._left_behind() if other.training_info else ""
+        detail = self._unmerged_parts() if other.training_info else ""
 
         def work(copy: WorkingCopy, progress: Progress) -> EditOutcome:
             with copy.document.edit(title) as edit:

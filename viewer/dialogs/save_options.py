@@ -127,9 +127,9 @@ class SaveOptionsDialog(QDialog):
         model = self._workspace.model
         self._sizes = None
         self._explain()
-        self._counting.start(partial(_sizes, model), self._take_sizes)
+        self._counting.start(partial(_sizes, model), self._use_sizes)
 
-    def _take_sizes(self, sizes: list[_Size]) -> None:
+    def _use_sizes(self, sizes: list[_Size]) -> None:
         self._sizes = sizes
         self._explain()
 

@@ -66,13 +66,13 @@ class Autosave(QObject):
     def _on_change(self, _change: object) -> None:
         self._report_problem()
         if self._lacks_file:
-            self.look_at_file()
+            self.preserve_if_file_changed()
 
     def _on_saved(self) -> None:
         self._told = ""
         self._workspace.messages.withdraw(_LOSES)
         self._report_problem()
-        self.look_at_file()
+        self.preserve_if_file_changed()
 
     def _check_journal(self) -> None:
         if self.journal is not None:
@@ -111,7 +111,7 @@ class Autosave(QObject):
         if self.journal is not None:
             self.journal.expect_nothing()
 
-    def look_at_file(self) -> None:
+    def preserve_if_file_changed(self) -> None:
         """Write a model down that was edited, or is to stay, and whose file is not there any more as it was."""
         workspace, journal = self._workspace, self.journal
         if journal is None or self._is_writing:
@@ -144,7 +144,7 @@ class Autosave(QObject):
 
     def _on_task_ended(self, _task: object) -> None:
         if self._lacks_file:
-            self.look_at_file()
+            self.preserve_if_file_changed()
 
     def _begun(self, baseline: Baseline, state: int) -> None:
         """Accept the written file as the base of replay, if it is still needed."""

@@ -11,7 +11,7 @@ from PySide6.QtCore import QTimer
 from onnx_workbench.viewer.core.messages import Message
 from onnx_workbench.viewer.core.tasks import Task
 from onnx_workbench.viewer.popups.questions import ask_to_save
-from onnx_workbench.viewer.property_tree.editors import take_typed
+from onnx_workbench.viewer.property_tree.editors import commit_focused_editor
 
 if TYPE_CHECKING:
     from onnx_workbench.viewer.files.document_area import DocumentArea
@@ -52,7 +52,7 @@ class Closing:
 
     def _advance(self, request: _Request) -> None:
         """Go through the steps of closing, again from the first one after each wait, question and save."""
-        take_typed(self._area.window())
+        commit_focused_editor(self._area.window())
         tabs = self._area.tabs() if request.tab is None else [request.tab]
         writing = next(filter(self._files.saver.is_writing, tabs), None)
         modified = next((tab for tab in tabs if tab.modified), None)

@@ -188,7 +188,7 @@ class Documents(QObject):
             self._requests.remove(request)
             self.pending_changed.emit()
             if not self._requests:
-                self._tell_unopened()
+                self._report_unopened()
         request.ended.emit()
         request.deleteLater()
         self._closing.on_shown()
@@ -208,7 +208,7 @@ class Documents(QObject):
         """Return whether a document is being read, or about to be."""
         return self.expecting or bool(self._requests)
 
-    def _tell_unopened(self) -> None:
+    def _report_unopened(self) -> None:
         """Show one message for several files that could not be opened."""
         more, self._unopened = self._unopened[_MOST_TOLD:], []
         if more:
@@ -236,7 +236,7 @@ class Documents(QObject):
         workspace = Workspace(document, self._settings, title=title)
         tab = DocumentTab(workspace, baseline, holds)
         self._closing.follow(tab)
-        _tell_about_source(workspace)
+        _report_source_problems(workspace)
         return tab
 
     def _cannot_open(self, request: OpenRequest, error: BaseException) -> None:
@@ -266,7 +266,7 @@ class Documents(QObject):
     def _on_file_changed(self, path: Path) -> None:
         found = read_model.identity_at(path)
         for tab in self.tabs_of(path):
-            tab.autosave.look_at_file()
+            tab.autosave.preserve_if_file_changed()
             if found is not None and found not in (tab.identity, tab.told_of):
                 tab.told_of = found
                 self._changed_on_disk(tab)
@@ -361,7 +361,7 @@ class Documents(QObject):
         if tab not in self.area.tabs():
             return
         self.area.remove_tab(tab)
-        self.watcher.keep_only(tab.path for tab in self.area.tabs())
+        self.watcher.watch_only(tab.path for tab in self.area.tabs())
 
     def tabs_of(self, path: Path) -> list[DocumentTab]:
         """Return the tabs in which a file is open."""
@@ -387,7 +387,7 @@ def _state_of(tab: DocumentTab) -> object:
     return tab.workspace.document.current.id, tab.workspace.tasks.making("edit")
 
 
-def _tell_about_source(workspace: Workspace) -> None:
+def _report_source_problems(workspace: Workspace) -> None:
     """Show what was wrong with a file that could be opened."""
     source = workspace.model.source
     if source is None:

@@ -32,7 +32,7 @@ class FileWatcher(QObject):
         self._watcher.removePath(str(path))
         self._watcher.addPath(str(path))
 
-    def keep_only(self, paths: Iterable[Path | None]) -> None:
+    def watch_only(self, paths: Iterable[Path | None]) -> None:
         """Stop watching all files but these."""
         for path in self._files.difference(paths):
             self._files.discard(path)

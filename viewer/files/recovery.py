@@ -33,14 +33,14 @@ def offer_recovery(files: Documents) -> None:
         return  # as at nearly every start, which then loads nothing for it
     from onnx_workbench.model.recovery.recover import discard, find_journals
 
-    for recoverable in list(find_journals(folder, partial(_tell_unreadable, files))):
+    for recoverable in list(find_journals(folder, partial(_report_unreadable, files))):
         if recoverable.titles or recoverable.is_unsaved or recoverable.damage is not None:
             files.area.show_message(_question(files, recoverable))
         else:  # all was undone: closing would not have asked either
             discard(recoverable)
 
 
-def _tell_unreadable(files: Documents, path: Path, reason: str) -> None:
+def _report_unreadable(files: Documents, path: Path, reason: str) -> None:
     from onnx_workbench.model.recovery.recover import DAYS_KEPT
 
     detail = f"{display(reason, 200)} It is kept for {DAYS_KEPT} days as {display(str(path), 300)}."
@@ -128,10 +128,10 @@ def _replay_at_once(tab: DocumentTab, recoverable: RecoverableJournal) -> None:
     except ModelError as error:
         workspace.messages.report(error)
         return
-    _tell_recovered(workspace, recoverable)
+    _report_recovered(workspace, recoverable)
 
 
-def _tell_recovered(workspace: Workspace, recoverable: RecoverableJournal) -> None:
+def _report_recovered(workspace: Workspace, recoverable: RecoverableJournal) -> None:
     text = f"{plural(len(recoverable.titles), 'edit')} restored; save to keep the result."
     if recoverable.damage is None:
         workspace.messages.show("info", "Recovered", text)
@@ -189,4 +189,4 @@ def _settle(tab: DocumentTab, recoverable: RecoverableJournal, let_go: Callable[
         let_go()
     else:
         tab.autosave.journal.when_kept(let_go)
-    _tell_recovered(tab.workspace, recoverable)
+    _report_recovered(tab.workspace, recoverable)

@@ -19,7 +19,7 @@ from onnx_workbench.viewer.files import read_model, unused_data
 from onnx_workbench.viewer.files.document_tab import DocumentTab
 from onnx_workbench.viewer.files.file_watcher import FileWatcher
 from onnx_workbench.viewer.popups.questions import ask_to_replace_truncated
-from onnx_workbench.viewer.property_tree.editors import take_typed
+from onnx_workbench.viewer.property_tree.editors import commit_focused_editor
 from onnx_workbench.viewer.style.formatting import display
 
 if TYPE_CHECKING:  # how models are written is not needed before the first paint
@@ -82,7 +82,7 @@ class Saver(QObject):
         from onnx_workbench.model.io.writer.save import form_for
         from onnx_workbench.viewer.files.save import SaveOptions
 
-        take_typed(self._area.window())
+        commit_focused_editor(self._area.window())
         if tab.path is None or form_for(tab.path, tab.workspace.model.source) is FileForm.ORT:
             self.save_as(tab, then)
         else:
@@ -183,7 +183,7 @@ class Saver(QObject):
             if save.is_copy:
                 self._show_copied(save, saved)
             else:
-                self._take_file(save, saved, state)
+                self._adopt_file(save, saved, state)
             if save.then is not None:
                 save.then()
         finally:
@@ -214,13 +214,13 @@ class Saver(QObject):
         save.tab.workspace.messages.show(severity, f"A copy was saved as {saved.path.name}", "\n".join(remarks))
         self._settings.add_recent_file(saved.path)
 
-    def _take_file(self, save: Save, saved: Saved, state: int) -> None:
+    def _adopt_file(self, save: Save, saved: Saved, state: int) -> None:
         """Make the written file the document's file."""
         tab = save.tab
         tab.identity = saved.identity
         tab.workspace.messages.withdraw(ON_DISK)
         tab.workspace.document.mark_saved(saved.path, state, left_out=bool(saved.left_out))
-        self._watcher.keep_only(tab.path for tab in self._area.tabs())
+        self._watcher.watch_only(tab.path for tab in self._area.tabs())
         self._watcher.watch(saved.path)
         self._settings.add_recent_file(saved.path)
         if saved.left_out or saved.warnings:

@@ -1,6 +1,6 @@
 """The second start of the program hands its files to the window that is open, and ends. No Qt.
 
-    if hand_over(["model.onnx"]): return            # before anything of Qt is imported
+    if send_to_running_instance(["model.onnx"]): return            # before anything of Qt is imported
 
 The two meet at a local socket (a named pipe on Windows) that only this user can reach, one for each display; the
 other side is `viewer.files.instance_listener`. A message is one line of JSON, the answer is ``ACCEPTED``.
@@ -108,7 +108,7 @@ def _is_private(folder: Path) -> bool:
     )
 
 
-def hand_over(names: Sequence[str], goto: str = "", timeout: float = _TIMEOUT_SECONDS) -> bool:
+def send_to_running_instance(names: Sequence[str], goto: str = "", timeout: float = _TIMEOUT_SECONDS) -> bool:
     """Have the running instance show files, and a node of the first; False when there is none, or no answer.
 
     Costs some microseconds where there is none, and at most `timeout` seconds where it hangs.

@@ -43,11 +43,11 @@ def _node_row(workspace: Workspace, node: Node, index: int) -> PropertyRow:
         number = parse_int(text) if text.strip() else None
         if number is not None and number not in _STAGES:
             raise ModelError(f"{number} cannot be a pipeline stage", "Stages have 32 bits.", node)
-        devices.put_device_configuration(edit, node, index, replace(configuration, pipeline_stage=number))
+        devices.set_device_configuration(edit, node, index, replace(configuration, pipeline_stage=number))
 
     def set_name(edit: Transaction, text: str) -> None:
         changed = replace(configuration, configuration_id=text.strip())
-        devices.put_device_configuration(edit, node, index, changed)
+        devices.set_device_configuration(edit, node, index, changed)
 
     row = PropertyRow(f"device {name}", display(name, 80), "no stage" if stage is None else f"stage {stage}")
     row.field = PropertyField(
@@ -66,7 +66,7 @@ def _node_row(workspace: Workspace, node: Node, index: int) -> PropertyRow:
         _add_sharding(node, index),
     ]
     row.actions = (
-        _removing(workspace, node, "devices", lambda edit: devices.put_device_configuration(edit, node, index, None)),
+        _removing(workspace, node, "devices", lambda edit: devices.set_device_configuration(edit, node, index, None)),
     )
     return row
 
@@ -98,7 +98,7 @@ def _sharding_row(workspace: Workspace, node: Node, index: int, position: int) -
     spec = node.device_configurations[index].sharding[position]
 
     def apply(edit: Transaction, changed: ShardingSpec | None) -> None:
-        devices.put_sharding(edit, node, index, position, changed, workspace.types.type_of)
+        devices.set_sharding(edit, node, index, position, changed, workspace.types.type_of)
 
     axes = sharding.sharded_dimensions_source(spec.dimensions)
     where = f"devices {sharding.devices_source(spec.devices)}" if spec.devices else ""
@@ -168,7 +168,7 @@ def _value_field(node: Node, title: str, source: str, apply: Apply) -> PropertyF
 def _add_sharding(node: Node, index: int) -> PropertyRow:
     def add(edit: Transaction, text: str) -> None:
         position = len(node.device_configurations[index].sharding)
-        devices.put_sharding(edit, node, index, position, ShardingSpec(text))
+        devices.set_sharding(edit, node, index, position, ShardingSpec(text))
 
     return add_row("Add value", _value_field(node, f"Shard a value of {name_of(node)}", "", add))
 

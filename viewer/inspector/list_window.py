@@ -194,7 +194,7 @@ class ListWindow(QDialog):
             values = value or ()
             if values is not self.elements.values:
                 self.elements.set(values)
-            self._say(plural(len(values), "element"))
+            self._show_status(plural(len(values), "element"))
         elif value != self._shown:  # else typed text would be discarded by every edit made elsewhere
             self._show_text(str(value or ""))
 
@@ -203,7 +203,7 @@ class ListWindow(QDialog):
         self._is_escaped = needs_escapes(text)
         self.text.setPlainText(escaped(text) if self._is_escaped else text)
         self.text.document().setModified(False)
-        self._say(plural(len(text), "character"))
+        self._show_status(plural(len(text), "character"))
 
     def take_text(self) -> None:
         """Set the attribute to the typed text."""
@@ -219,7 +219,7 @@ class ListWindow(QDialog):
             self.take_text()
         super().done(result)
 
-    def _say(self, text: str) -> None:
+    def _show_status(self, text: str) -> None:
         self.status.setStyleSheet("")
         self.status.setText(text)
 

@@ -162,9 +162,9 @@ def _default_row(value: Value) -> PropertyRow:
     """Return a row for the default of an input without one."""
 
     def give(edit: Transaction, text: str) -> None:
-        from onnx_workbench.model.edits.constants import give_default
+        from onnx_workbench.model.edits.constants import set_default_values
 
-        give_default(edit, value, text)
+        set_default_values(edit, value, text)
 
     field = PropertyField(f"Give {name_of(value)} a default", str, give, hint="values, or float[1,3] = 0.5", mono=True)
     return PropertyRow("default", "Default", "none", style="muted", field=field, common=False)

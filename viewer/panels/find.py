@@ -30,7 +30,7 @@ from onnx_workbench.viewer.style.theme import categories, node_category, theme
 from onnx_workbench.viewer.style.tooltips import for_role
 from onnx_workbench.viewer.tables.outline_rows import graph_title
 from onnx_workbench.viewer.tables.row_table import RowTable
-from onnx_workbench.viewer.widgets.undo_forwarding import pass_undo
+from onnx_workbench.viewer.widgets.undo_forwarding import forward_undo
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -128,7 +128,7 @@ class FindPanel(Panel):
         self.box.setToolTip(_HELP)
         self.box.setAccessibleName("Find")
         self.box.setClearButtonEnabled(True)
-        pass_undo(self.box)
+        forward_undo(self.box)
         self.matches = MatchModel(self)
         self.list = RowTable(self.matches, "Matches", self)  # a list view measures every row when there are more
         self.list.horizontalHeader().hide()

@@ -35,7 +35,7 @@ from onnx_workbench.viewer.property_tree.validating_delegate import ValidatingDe
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, plural
 from onnx_workbench.viewer.tables.row_table import RowTable
-from onnx_workbench.viewer.widgets.undo_forwarding import pass_undo
+from onnx_workbench.viewer.widgets.undo_forwarding import forward_undo
 from onnx_workbench.viewer.workflows.edit_many import CopyOf, edit_many
 
 _DELAY_MS = 150
@@ -57,9 +57,9 @@ class NodeTablePanel(Panel):
         self.filter.setPlaceholderText(_HELP)
         self.filter.setAccessibleName("Filter")
         self.filter.setClearButtonEnabled(True)
-        pass_undo(self.filter)
+        forward_undo(self.filter)
         self.bulk = QLineEdit(self)
-        pass_undo(self.bulk)
+        forward_undo(self.bulk)
         self.bulk.setPlaceholderText("New value for the selected cells")
         self.bulk.setAccessibleName("New value for the selected cells")
         self.set_button = QPushButton("Set", self)

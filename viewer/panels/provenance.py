@@ -31,7 +31,7 @@ from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.tables.number_table import NumberCell, NumberColumn, NumberRow, NumberTable
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
 from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
-from onnx_workbench.viewer.widgets.undo_forwarding import pass_undo
+from onnx_workbench.viewer.widgets.undo_forwarding import forward_undo
 
 TracedElement = tuple[Value, tuple[int, ...]]
 
@@ -76,7 +76,7 @@ class ProvenancePanel(Panel):
         self.index.setAccessibleName("Index of the element")
         self.index.setPlaceholderText("index, such as 0, 3, 5")
         self.index.setFixedWidth(150)
-        pass_undo(self.index)
+        forward_undo(self.index)
         self.value = ElidedLabel()
         self.first_non_finite = QPushButton("First non-finite value")
         self.further = QPushButton("Next")

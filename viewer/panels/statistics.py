@@ -61,7 +61,7 @@ from onnx_workbench.viewer.tables.row_table import RowTable
 from onnx_workbench.viewer.tables.sorting import Key
 from onnx_workbench.viewer.widgets.elided_label import ElidedLabel
 from onnx_workbench.viewer.widgets.scope_box import ScopeBox
-from onnx_workbench.viewer.widgets.undo_forwarding import pass_undo
+from onnx_workbench.viewer.widgets.undo_forwarding import forward_undo
 from onnx_workbench.viewer.workflows.working_copies import copy_model
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ class StatisticsPanel(Panel):
         self.bindings.setAccessibleName("Numbers for named dimensions")
         self.bindings.setToolTip("Numbers for named dimensions; others stay in formulas")
         self.bindings.setFixedWidth(150)
-        pass_undo(self.bindings)
+        forward_undo(self.bindings)
 
     def _listen(self) -> None:
         self.group.currentIndexChanged.connect(lambda _: self._show())

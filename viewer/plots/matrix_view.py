@@ -115,7 +115,7 @@ class MatrixView(QWidget):
         self._pressed = QPointF()
         self._cell: tuple[int, int, int] | None = None  # layer, row, column
         self._rest = QTimer(self, singleShot=True, interval=_REST)
-        self._rest.timeout.connect(self._want_detail)
+        self._rest.timeout.connect(self._request_detail)
         themes().themeChanged.connect(self.update)
 
     @property
@@ -161,7 +161,7 @@ class MatrixView(QWidget):
         left, top = (seen.left() - place.left()) / place.width(), (seen.top() - place.top()) / place.height()
         return left, top, left + seen.width() / place.width(), top + seen.height() / place.height()
 
-    def _want_detail(self) -> None:
+    def _request_detail(self) -> None:
         if self.picture is not None and self.picture.detail is not None and self._zoom > 1.0:
             self.detail_wanted.emit(self.visible_part())
 

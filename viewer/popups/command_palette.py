@@ -54,7 +54,7 @@ class CommandPalette(FilterPopup):
         self._entries: list[PaletteEntry] = []
         self._more: Iterator[Iterable[PaletteEntry]] = iter(())
         self._take = QTimer(self, interval=_TAKE_MS)
-        self._take.timeout.connect(self._take_more)
+        self._take.timeout.connect(self._list_more)
         self._recent: dict[str, None] = {}  # titles chosen before, newest last
 
     def open(self, entries: Iterable[PaletteEntry], more: Iterator[Iterable[PaletteEntry]] | None = None) -> None:
@@ -74,7 +74,7 @@ class CommandPalette(FilterPopup):
         self._entries, self._more = [], iter(())
         self.model.set(())
 
-    def _take_more(self) -> None:
+    def _list_more(self) -> None:
         part = next(self._more, None)
         if part is None:
             self._take.stop()

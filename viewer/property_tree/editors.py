@@ -222,12 +222,12 @@ def is_own_shortcut(event: QEvent) -> bool:
     )
 
 
-def take_typed(window: QWidget) -> None:
+def commit_focused_editor(window: QWidget) -> None:
     """Commit the text of the focused editor before the document is saved or closed."""
-    take_from(window.focusWidget())
+    commit_editor(window.focusWidget())
 
 
-def take_from(field: QWidget | None) -> None:
+def commit_editor(field: QWidget | None) -> None:
     """Commit the text of an editor, if it belongs to the document. An invalid text stays in it."""
     if isinstance(field, (LineField, TextField)):
         field.commit_requested.emit()

@@ -320,7 +320,7 @@ class RunController(QObject):
             self.state_changed.emit()
 
     def _run_in_process(self, error: WorkerUnavailable) -> None:
-        self.run_session.leave_worker()
+        self.run_session.run_in_process()
         self._workspace.results.clear()  # its values were in the process, and its numbers are those of that session
         self._feeds = None
         reason = error.detail.rstrip(".")

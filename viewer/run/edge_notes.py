@@ -88,7 +88,7 @@ class EdgeNotes(QObject):
             return None
         known = self._known.setdefault(record, {})
         if key not in known:
-            self._want(value)
+            self._request(value)
         return known.get(key)
 
     def range_of(self, value: Value) -> str:
@@ -126,7 +126,7 @@ class EdgeNotes(QObject):
 
         self._workspace.tasks.start("Reading values", work, done=done, lane="count")
 
-    def _want(self, value: Value) -> None:
+    def _request(self, value: Value) -> None:
         self._wanted.pop(value, None)
         self._wanted[value] = None
         if not self._is_asking and not self._gather.isActive():  # steady painting must not put it off
@@ -142,7 +142,7 @@ class EdgeNotes(QObject):
             return self._given.get(value)
         known = self._known.setdefault(record, {})
         if key not in known:
-            self._want(value)
+            self._request(value)
             return self._given.get(value)
         found = known[key]
         if found is None:

@@ -258,7 +258,7 @@ class Results(QObject):
         if (record, key) not in self._fetching:
             task = self._workspace.tasks.start(
                 "Loading a value",
-                partial(_bring, record.result, key),
+                partial(_fetch, record.result, key),
                 failed=lambda error: record.problems.__setitem__(key, _reason(error)),
                 finished=lambda: self._fetched(record, key, task),
                 lane="fetch",
@@ -663,7 +663,7 @@ def info_of(found: Any) -> ValueInfo:
     return found.info if isinstance(found, Summary) else describe(found)
 
 
-def _bring(result: RunResult, key: ValueKey, progress: Progress) -> None:
+def _fetch(result: RunResult, key: ValueKey, progress: Progress) -> None:
     """Off the GUI thread: the result keeps what it got."""
     try:
         result.value(key, progress=progress)

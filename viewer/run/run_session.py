@@ -65,7 +65,7 @@ class RunSession:
         if isinstance(session, WorkerSession):
             threading.Thread(target=_start, args=(session,), name="warm up", daemon=True).start()
 
-    def leave_worker(self) -> None:
+    def run_in_process(self) -> None:
         """Run in this process from now on: the system refuses another one."""
         self._can_start_worker = False
         self.close()
@@ -83,13 +83,13 @@ class RunSession:
         session, stepping = run.session, run.options.stepping
         if isinstance(session, WorkerSession):
             run.stepper = session.steps(request, progress=run.progress, observer=observer, stepping=stepping)
-            _go_behind(run)
+            _run_past(run)
             return self._result(run.stepper)
         with self.run_lock.acquired(run.progress):
             run.stepper = session.steps(request, progress=run.progress, observer=observer)
             if not stepping:
                 run.stepper.resume()
-            _go_behind(run)
+            _run_past(run)
             return self._result(run.stepper)
 
     def resume(self, run: RunTask, how: Resumption) -> RunResult:
@@ -117,7 +117,7 @@ class RunSession:
         return (self.run_lock.giving_way(result) if isinstance(stepper, Stepper) else result).work_out()
 
 
-def _go_behind(run: RunTask) -> None:
+def _run_past(run: RunTask) -> None:
     """Continue to the node to step on from, and by one more; it may be paused before."""
     stepper, behind = run.stepper, run.options.behind
     if stepper is None or behind is None:

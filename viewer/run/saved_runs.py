@@ -85,7 +85,7 @@ class _LoadedRun:
     lost: int
 
 
-def take_up_run(workspace: Workspace, path: Path) -> None:
+def restore_run(workspace: Workspace, path: Path) -> None:
     """Show the values of a saved run where they belong, and take its inputs and seed for the next."""
     runs = workspace.runs
     _ = runs.session, workspace.results  # made on first use, on this thread

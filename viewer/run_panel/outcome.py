@@ -143,7 +143,7 @@ class OutcomeSection(Section):
         results = self._workspace.results
         outputs = self._branch("Outputs", None)
         items = {v: self._add(outputs, v, self._about(v)) for v in self._workspace.model.graph.outputs[:_MOST_ROWS]}
-        self._look_at(record, items)
+        self._fetch_ranges(record, items)
         failed = results.failed()
         if failed:
             failures = self._branch(f"Failed ({len(failed)})", theme().error)
@@ -153,7 +153,7 @@ class OutcomeSection(Section):
         for note in record.result.notes[:_MOST_ROWS]:
             QTreeWidgetItem(self.tree, [display(note, 200)]).setFirstColumnSpanned(True)
 
-    def _look_at(self, record: RunRecord, items: Mapping[Value, QTreeWidgetItem]) -> None:
+    def _fetch_ranges(self, record: RunRecord, items: Mapping[Value, QTreeWidgetItem]) -> None:
         """Show the range beside outputs, as soon as it is known."""
         keys = {key: value for value in items if (key := record.key(value)) is not None}
         result, asked = record.result, list(keys)

@@ -109,13 +109,13 @@ class OutlineModel(TreeModel):
                 self._follow_many(row, nodes)
             return
         for row in self._built():
-            self._take_out_gone(row, nodes)
-        while sum(self._take_out_moved(row, node) for row in self._built() for node in nodes):
+            self._remove_deleted(row, nodes)
+        while sum(self._remove_moved(row, node) for row in self._built() for node in nodes):
             pass  # a neighbour that stays may be in the wrong place once another is gone
         for row in self._built():  # after all that went: places are compared among nodes that are there
             for node in nodes:
                 self._follow_in(row, node)
-        self._tell_counts()
+        self._update_counts()
 
     def _follow_many(self, row: OutlineRow, nodes: set[Node]) -> None:
         """Rebuild the branch of a graph if any of these is or was in it."""
@@ -148,7 +148,7 @@ class OutlineModel(TreeModel):
             if self._graphs.get(graph) is row:
                 yield row
 
-    def _take_out_gone(self, row: OutlineRow, nodes: set[Node]) -> None:
+    def _remove_deleted(self, row: OutlineRow, nodes: set[Node]) -> None:
         """Remove the nodes that left its graph from the branch of a graph."""
         gone: dict[Scope, set[Node]] = {}
         for node in nodes:
@@ -158,15 +158,15 @@ class OutlineModel(TreeModel):
         for scope, those in gone.items():
             scope.nodes[:] = [node for node in scope.nodes if node not in those]
             for node in those:
-                self._take_out(row, scope, node)
+                self._remove_node(row, scope, node)
 
-    def _take_out_moved(self, row: OutlineRow, node: Node) -> bool:
+    def _remove_moved(self, row: OutlineRow, node: Node) -> bool:
         """Remove a node that is elsewhere now from the branch of a graph; return whether it was there."""
         scope = self._holder(row, node)
         if scope is None or _is_in_order(scope, node):
             return False
         scope.nodes.remove(node)
-        self._take_out(row, scope, node)
+        self._remove_node(row, scope, node)
         return True
 
     def _follow_in(self, row: OutlineRow, node: Node) -> None:
@@ -174,7 +174,7 @@ class OutlineModel(TreeModel):
         if node.graph is not row.subject or row.children is None or row.scopes is None:
             return
         if self._holder(row, node) is None:
-            self._put_in(row, node)
+            self._insert_node(row, node)
         elif (shown := self._find(node, build=False)) is not None:
             self._follow_bodies(shown, node)
             self._update_texts(shown)
@@ -205,7 +205,7 @@ class OutlineModel(TreeModel):
             return None
         return row.scopes.of.get(node) or (row.scopes.root if row.holds(node) else None)
 
-    def _take_out(self, row: OutlineRow, scope: Scope, node: Node) -> None:
+    def _remove_node(self, row: OutlineRow, scope: Scope, node: Node) -> None:
         """Remove the row of a node that left its scope, and scopes that are empty then."""
         assert row.scopes is not None
         row.scopes.of.pop(node, None)
@@ -216,7 +216,7 @@ class OutlineModel(TreeModel):
             self._remove(self._row_of_scope(row, scope.parent), scope)
             scope = scope.parent
 
-    def _put_in(self, row: OutlineRow, node: Node) -> None:
+    def _insert_node(self, row: OutlineRow, node: Node) -> None:
         """Add a node to the innermost scope there is for it, or to a new one with a neighbour of the same."""
         assert row.scopes is not None
         scope, path = _scope_for(row.scopes.root, node)
@@ -227,7 +227,7 @@ class OutlineModel(TreeModel):
             self._count(row, inner, 1)
             self._insert(row, scope, inner, scope.children)
             scope.nodes.remove(other)
-            self._take_out(row, scope, other)
+            self._remove_node(row, scope, other)
             row.scopes.of[other] = inner
             scope = inner
         self._insert(row, scope, node, scope.nodes)
@@ -306,7 +306,7 @@ class OutlineModel(TreeModel):
         for row in self._children(self._root):
             self._update_texts(row)
 
-    def _tell_counts(self) -> None:
+    def _update_counts(self) -> None:
         """Update the counts in the rows of graphs and of groups whose nodes changed."""
         counted, self._counted = self._counted, set()
         for one in (*self._built(), *(self._row_of_scope(row, scope) for row, scope in counted)):

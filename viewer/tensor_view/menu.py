@@ -200,7 +200,7 @@ class TensorMenu(QMenu):
         picture = self._pane.picture
         return None if self._pane.stack.currentWidget() is not picture or picture.image.isNull() else picture.image
 
-    def _tell_no_picture(self, *others: str) -> None:
+    def _warn_no_picture(self, *others: str) -> None:
         views = ", ".join(("a heat map", "an image", "feature maps", *others))
         detail = f"Look at values as {views} or attention first."
         self._pane.workspace.messages.show("info", "There is no picture", detail)
@@ -209,7 +209,7 @@ class TensorMenu(QMenu):
         """Copy the whole image, not only the visible part."""
         image = self._image()
         if image is None:
-            self._tell_no_picture()
+            self._warn_no_picture()
         else:
             QGuiApplication.clipboard().setImage(image)
 
@@ -217,7 +217,7 @@ class TensorMenu(QMenu):
         """Save the whole image, one pixel for each of its own."""
         image = self._image()
         if image is None:
-            self._tell_no_picture()
+            self._warn_no_picture()
         else:
             self._ask_save(image)
 
@@ -231,7 +231,7 @@ class TensorMenu(QMenu):
         """Save the visible part of an image or plot, with numbers and legend."""
         plot = self._plot()
         if plot is None:
-            self._tell_no_picture("lines")
+            self._warn_no_picture("lines")
         else:
             self._ask_save(as_seen(plot))
 

@@ -43,9 +43,9 @@ from onnx_workbench.viewer.tensor_view.tensor_source import (
     TensorSource,
     hint_of,
     likeliest,
-    look_same,
     reader_of,
     resolve,
+    shows_same,
 )
 from onnx_workbench.viewer.tensor_view.value_tree import ValueTree, plane_text
 from onnx_workbench.viewer.tensor_view.view_kinds import MOSAICS, View, first_view, seen_at_once, views_of
@@ -88,7 +88,7 @@ class TensorPane(QWidget):
         self._drawn: tuple[object, ...] = ()  # subject and view drawn last
         self._drawing: Task[Any] | None = None  # the one started last
         self._slow = QTimer(self, singleShot=True, interval=_SLOW)
-        self._slow.timeout.connect(self._tell_slow)
+        self._slow.timeout.connect(self._show_waiting)
         self._make_header()
         self._make_body()
         self.ask = PromptBar(self)
@@ -273,7 +273,7 @@ class TensorPane(QWidget):
         old = self.subject
         self.subject = self.editing.subject = subject
         self._show_header()
-        if look_same(shown, self._shown):
+        if shows_same(shown, self._shown):
             return
         self._shown = shown
         another = old is None or subject is None or old.target.key != subject.target.key
@@ -340,7 +340,7 @@ class TensorPane(QWidget):
         self._slow.stop()
         self._offer_views(subject)
         if subject is None or subject.kind == "none" or subject.problem or subject.waiting:
-            self._say(hint_of(subject))
+            self._show_notice(hint_of(subject))
             return
         if subject.kind == "tree":
             self.slices.show_shape(())
@@ -362,9 +362,9 @@ class TensorPane(QWidget):
                 self._ready(reader)
                 return
         except ModelError as error:
-            self._say(f"{error.title}: {error.detail}")
+            self._show_notice(f"{error.title}: {error.detail}")
             return
-        self._say(_READING)
+        self._show_notice(_READING)
         self.workspace.tasks.start(
             "Reading a tensor",
             lambda _: reader.prepare(),
@@ -374,7 +374,7 @@ class TensorPane(QWidget):
             supersede=f"tensor {id(self)} read",
         )
 
-    def _say(self, text: str) -> None:
+    def _show_notice(self, text: str) -> None:
         self._slow.stop()
         self.notice.setText(display(text, 600, keep_lines=True))
         self.stack.setCurrentWidget(self.notice)
@@ -386,11 +386,11 @@ class TensorPane(QWidget):
 
     def _failed(self, reader: Reader, error: BaseException) -> None:
         if reader is self._awaited and isinstance(error, ModelError):
-            self._say(f"{error.title}: {error.detail}")
+            self._show_notice(f"{error.title}: {error.detail}")
 
     def _reading_ended(self, reader: Reader) -> None:
         if reader is self._awaited and self._reader is None and self.notice.text() == _READING:
-            self._say("This was stopped. The values are read when they are selected again.")
+            self._show_notice("This was stopped. The values are read when they are selected again.")
 
     def _ready(self, reader: Reader) -> None:
         if reader is not self._awaited:
@@ -482,7 +482,7 @@ class TensorPane(QWidget):
         def finished() -> None:
             if task.cancelled and self._drawing is task and self._reader is reader and drawing != self._drawn:
                 self._settle()
-                self._tell_of_drawing("This was stopped. It is drawn when it is chosen again.")
+                self._show_drawing_notice("This was stopped. It is drawn when it is chosen again.")
 
         if drawing != self._drawn and not self._is_old:
             self._slow.start()
@@ -522,15 +522,15 @@ class TensorPane(QWidget):
         if not self._is_old:
             self._slow.stop()
 
-    def _tell_slow(self) -> None:
+    def _show_waiting(self) -> None:
         """Show that the visible values do not belong to the description above them."""
         if self.subject is not None and self.subject.waiting:
             self._drawn = ()
             self._open(self.subject, 0)
             return
-        self._tell_of_drawing("Drawing…")
+        self._show_drawing_notice("Drawing…")
 
-    def _tell_of_drawing(self, text: str) -> None:
+    def _show_drawing_notice(self, text: str) -> None:
         self._drawn = ()
         self.notice.setText(text)
         self.stack.setCurrentWidget(self.notice)

@@ -66,9 +66,9 @@ class TensorPanel(Panel):
     def _follow(self) -> None:
         """Show the selection; keep the last tensor while there is none."""
         self.workspace.results.forget_stops()
-        self._look_again()
+        self._on_run_reached()
 
-    def _look_again(self) -> None:
+    def _on_run_reached(self) -> None:
         """Refresh when a run reached or passed the selection."""
         self.pane.show_item(self.workspace.selection.current)
         self._release_values()
@@ -85,7 +85,7 @@ class TensorPanel(Panel):
         self.workspace.results.cancel_fetch(before - self._shown)
 
     def _catch_up(self) -> None:
-        self._look_again()
+        self._on_run_reached()
         for pane in self.panes[1:]:
             pane.refresh()
 

@@ -72,7 +72,7 @@ class CellDelegate(QStyledItemDelegate):
         editor.setFont(monospace())
         editor.setFrame(False)
         editor.setAccessibleName("Element")
-        editor.textEdited.connect(lambda: self._say(editor, ""))
+        editor.textEdited.connect(lambda: self._show_refusal(editor, ""))
         self.refusal = ""
         return editor
 
@@ -100,12 +100,12 @@ class CellDelegate(QStyledItemDelegate):
             if self.element_type is not None:
                 parse_element(editor.text(), self.element_type)
         except ModelError as error:
-            self._say(editor, f"{error.title}. {error.detail}")
+            self._show_refusal(editor, f"{error.title}. {error.detail}")
             return False
-        self._say(editor, "")
+        self._show_refusal(editor, "")
         return True
 
-    def _say(self, editor: QLineEdit, refusal: str) -> None:
+    def _show_refusal(self, editor: QLineEdit, refusal: str) -> None:
         self.refusal = refusal
         palette = editor.palette()
         palette.setColor(QPalette.ColorRole.Text, theme().error if refusal else theme().text)

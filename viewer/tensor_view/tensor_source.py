@@ -310,7 +310,7 @@ def hint_of(subject: TensorSource | None) -> str:
     return "Loading the value…" if subject.waiting else subject.problem
 
 
-def look_same(a: tuple[object, ...], b: tuple[object, ...]) -> bool:
+def shows_same(a: tuple[object, ...], b: tuple[object, ...]) -> bool:
     """Return whether the same objects are shown; arrays are compared by identity."""
     return len(a) == len(b) and all(
         x is y or (isinstance(x, (str, int, tuple)) and isinstance(y, (str, int, tuple)) and x == y)

@@ -21,6 +21,6 @@ class _UndoForwarder(QObject):
         return undo or redo
 
 
-def pass_undo(box: QLineEdit) -> None:
+def forward_undo(box: QLineEdit) -> None:
     """Forward Undo and Redo to the document while a focused field has nothing of its own to undo."""
     box.installEventFilter(_UndoForwarder(box))

@@ -219,7 +219,7 @@ class StoragePlan:
         else:
             self.use(tensor.files.table)
         layout = self._layout_of(tensor)
-        if layout is DataLayout.KEEP and self._beside and self._keep_beside(tensor, out):
+        if layout is DataLayout.KEEP and self._beside and self._reuse_data_file(tensor, out):
             return
         place = self._place_of(tensor, layout)
         if place is not None:
@@ -275,7 +275,7 @@ class StoragePlan:
         file = self._data_file(tensor, place)
         _refer(out, file.name, file.add(pieces, _part(tensor)), total_length(pieces))
 
-    def _keep_beside(self, tensor: Tensor, out: TensorProto) -> bool:
+    def _reuse_data_file(self, tensor: Tensor, out: TensorProto) -> bool:
         """Refer to the data file of an earlier save that has the values, if there is one."""
         part = _part(tensor)
         if part is None or part not in self._beside:

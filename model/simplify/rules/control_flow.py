@@ -49,7 +49,7 @@ def _inline_if(node: Node, body: Graph, rewriter: GraphRewriter) -> None:
         assert tensor is not None
         copy = cloner.value(value)
         copy.initializer = None
-        rewriter.put_constant(graph, copy, tensor, node)
+        rewriter.define_constant(graph, copy, tensor, node)
     copies = cloner.nodes(body.nodes)
     rewriter.insert(graph, copies, node)
     for target, result in list(zip(node.outputs, body.outputs, strict=False)):

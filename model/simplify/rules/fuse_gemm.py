@@ -55,11 +55,11 @@ def _transpose_into_gemm(context: MatchContext) -> Iterator[Match]:
             if before is not None and ints(before, "perm") in ((1, 0), None):
                 yield Match(
                     f"{describe(before)} is folded into {describe(node)}", (before, node),
-                    partial(_take_transpose, node, before, index, name),
+                    partial(_absorb_transpose, node, before, index, name),
                 )  # fmt: skip
 
 
-def _take_transpose(node: Node, before: Node, index: int, name: str, rewriter: GraphRewriter) -> None:
+def _absorb_transpose(node: Node, before: Node, index: int, name: str, rewriter: GraphRewriter) -> None:
     rewriter.set_attribute(node, name, 0 if number(node, name, 0) else 1)
     inputs = list(node.inputs)
     inputs[index] = before.inputs[0]

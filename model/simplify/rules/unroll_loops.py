@@ -210,7 +210,7 @@ def _unroll(context: MatchContext, trial: _Trial, rewriter: GraphRewriter) -> No
         copy, tensor = rewriter.names.cloner(graph, {}).value(constant), constant.initializer
         assert tensor is not None
         copy.initializer = None
-        rewriter.put_constant(graph, copy, tensor, node)
+        rewriter.define_constant(graph, copy, tensor, node)
         shared[constant] = copy
     stacks: list[list[Value]] = [[] for _ in trial.stacked]
     copies: list[Node] = []

@@ -21,7 +21,7 @@ from onnx_workbench.model.edits.attributes import (
 )
 from onnx_workbench.model.edits.constants import (
     add_constant,
-    give_default,
+    set_default_values,
 )
 from onnx_workbench.model.edits.copy_paste import (
     merge,
@@ -29,10 +29,10 @@ from onnx_workbench.model.edits.copy_paste import (
 )
 from onnx_workbench.model.edits.declare_types import declare, declare_all
 from onnx_workbench.model.edits.devices import (
-    put_device_configuration,
-    put_sharding,
     remove_configuration,
     rename_configuration,
+    set_device_configuration,
+    set_sharding,
 )
 from onnx_workbench.model.edits.find_replace import (
     replace_all,
@@ -54,9 +54,9 @@ from onnx_workbench.model.edits.initializers import (
     add_initializer,
     constant_to_initializer,
     constants_to_initializers,
+    define_constant,
     initializer_to_constant,
     initializers_to_constants,
-    put_constant,
     remove_initializer,
     set_constant_tensor,
     set_tensor,
@@ -124,9 +124,9 @@ from onnx_workbench.model.edits.properties import (
 from onnx_workbench.model.edits.subgraph_interface import (
     add_body_inputs,
     add_body_outputs,
-    hand_on_all,
     remove_body_inputs,
     remove_body_outputs,
+    return_all_carried,
     take_all,
 )
 from onnx_workbench.model.edits.tensor_metadata import (
@@ -168,6 +168,7 @@ __all__ = [
     "constants_to_initializers",
     "declare",
     "declare_all",
+    "define_constant",
     "delete",
     "delete_and_bridge",
     "describe_attribute",
@@ -181,8 +182,6 @@ __all__ = [
     "extract_function",
     "follow_in_sharding",
     "follow_names",
-    "give_default",
-    "hand_on_all",
     "import_operators",
     "initializer_to_constant",
     "initializer_to_input",
@@ -198,9 +197,6 @@ __all__ = [
     "move_before",
     "paste",
     "produce_output",
-    "put_constant",
-    "put_device_configuration",
-    "put_sharding",
     "redirect_output",
     "refer_to_function_attribute",
     "regenerate_initializer_names",
@@ -233,11 +229,14 @@ __all__ = [
     "replace_all",
     "replace_by_body",
     "replace_uses",
+    "return_all_carried",
     "set_attribute",
     "set_batch",
     "set_bindings",
     "set_configurations",
     "set_constant_tensor",
+    "set_default_values",
+    "set_device_configuration",
     "set_device_configurations",
     "set_dimension",
     "set_ir_version",
@@ -246,6 +245,7 @@ __all__ = [
     "set_opset",
     "set_output_count",
     "set_quantization_annotations",
+    "set_sharding",
     "set_signature",
     "set_tensor",
     "set_tensor_metadata",

@@ -5,7 +5,7 @@ import pytest
 from onnx_workbench.model.edits import functions, interface, nodes, properties
 from onnx_workbench.model.errors import ModelError
 from tests.model import builders
-from tests.model.snapshots import taken_back
+from tests.model.snapshots import on_rollback
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def document():
 
 @pytest.fixture(autouse=True)
 def _undone_at_the_end(document):
-    with taken_back(document):
+    with on_rollback(document):
         yield
 
 

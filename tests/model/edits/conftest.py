@@ -3,7 +3,7 @@
 import pytest
 
 from tests.model import builders
-from tests.model.snapshots import taken_back
+from tests.model.snapshots import on_rollback
 
 
 @pytest.fixture
@@ -21,5 +21,5 @@ def branches():
 @pytest.fixture
 def undo_restores(chain, branches):
     """Taking back all that a test does to them gives both as they were."""
-    with taken_back(chain, branches):
+    with on_rollback(chain, branches):
         yield

@@ -164,7 +164,7 @@ def shard(m, e, a, b, _text):
     node = one((n for g in m.document.model.graphs() for n in g.nodes if n.device_configurations), a)
     names_ = [v.name for v in (*node.inputs, *node.outputs) if v is not None]
     spec = ShardingSpec(one(names_, b), (0,)) if b % 3 else None
-    devices.put_sharding(e, node, 0, b % 2, spec)
+    devices.set_sharding(e, node, 0, b % 2, spec)
 
 
 def annotate(m, e, a, b, _text):
@@ -185,7 +185,7 @@ EDITS = {
     "add constant": lambda m, e, a, b, t: constants.add_constant(e, m.graph(a), f"{t or 'k'} = {b % 9}"),
     "rename configuration": lambda m, e, a, b, t: devices.rename_configuration(e, configuration(m, a), t),
     "remove configuration": lambda m, e, a, b, t: devices.remove_configuration(e, configuration(m, a)),
-    "spread": lambda m, e, a, b, t: devices.put_device_configuration(
+    "spread": lambda m, e, a, b, t: devices.set_device_configuration(
         e, chosen(m.node(b)), 0, NodeDeviceConfiguration(configuration(m, a).name) if b % 3 else None
     ),
     "spread anew": lambda m, e, a, b, t: nodes.set_device_configurations(e, chosen(m.node(a)), ()),
@@ -241,7 +241,7 @@ EDITS = {
     "dimension": lambda m, e, a, b, t: interface.set_dimension(e, chosen(m.value(a)), b % 3, t or None),
     "batch": lambda m, e, a, b, t: interface.set_batch(e, m.graph(a), b % 9),
     "substitute": lambda m, e, a, b, t: interface.substitute_dimensions(e, m.graph(a), {"N": b % 9}),
-    "default of an input": lambda m, e, a, b, t: constants.give_default(
+    "default of an input": lambda m, e, a, b, t: constants.set_default_values(
         e, chosen(m.value(a)), t if b % 2 else f"float[2] = {b % 9}"
     ),
     "constant only": lambda m, e, a, b, t: interface.input_to_initializer_only(e, m.graph(a), initializer(m, b)),
@@ -309,7 +309,7 @@ EDITS = {
 ELSEWHERE = {
     "subgraph_interface.add_body_inputs": "by add_input and initializers_to_inputs",
     "subgraph_interface.add_body_outputs": "by add_outputs",
-    "subgraph_interface.hand_on_all": "by a fix of model.checks, see test_subgraph_interface",
+    "subgraph_interface.return_all_carried": "by a fix of model.checks, see test_subgraph_interface",
     "subgraph_interface.remove_body_inputs": "by remove_inputs",
     "subgraph_interface.remove_body_outputs": "by remove_outputs",
     "subgraph_interface.take_all": "by a fix of model.checks, see test_subgraph_interface",
@@ -318,7 +318,7 @@ ELSEWHERE = {
     "nodes.bridge": "by delete_and_bridge",
     "nodes.import_operators": "by initializer_to_constant and inline_call, in models of other domains",
     "nodes.drop_unused_constants": "by delete, delete_and_bridge and extract_function",
-    "initializers.put_constant": "by add_constant and paste",
+    "initializers.define_constant": "by add_constant and paste",
     "unknown_fields.add_unknown": "by add_unknown_field",
     "unknown_fields.change_unknown": "by remove_field and set_field of such a field",
     "values.ensure_order": "by connect and replace_uses",

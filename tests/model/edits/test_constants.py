@@ -6,18 +6,18 @@ import pytest
 from onnx_workbench.model.checks import check_model
 from onnx_workbench.model.edits import interface
 from onnx_workbench.model.edits.constants import (
-    give_default,
     parse_constant,
     parse_literal,
     reads_as_constant,
     reads_as_literal,
+    set_default_values,
 )
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import to_bytes
 from onnx_workbench.model.ir.types import ElementType as E
 from tests.model import builders
-from tests.model.snapshots import taken_back
+from tests.model.snapshots import on_rollback
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ def test_what_reads_as_a_name(text):
 def test_an_input_is_given_values(text, type_, values):
     document = builders.document(builders.BRANCHES)
     x = builders.value(document, "x")
-    with taken_back(document):
+    with on_rollback(document):
         with document.edit("Default") as edit:
-            give_default(edit, x, text)
+            set_default_values(edit, x, text)
         assert (str(x.type), x.initializer.numpy().tolist(), x.is_input) == (type_, values, True)
         with document.edit("Constant") as edit:
             interface.input_to_initializer_only(edit, document.model.graph, x)
@@ -130,7 +130,7 @@ def test_an_input_is_given_values(text, type_, values):
 def test_where_initializers_have_to_be_inputs_an_input_becomes_a_constant_node():
     document = builders.document("""<ir_version: 3, opset_import: ["" : 8]>
         g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1.0, 2.0}> { y = Mul (x, w) }""")
-    with taken_back(document):
+    with on_rollback(document):
         with document.edit("Constant") as edit:
             interface.input_to_initializer_only(edit, document.model.graph, builders.value(document, "w"))
         assert [value.name for value in document.model.graph.inputs] == ["x"]
@@ -150,7 +150,7 @@ def test_where_initializers_have_to_be_inputs_an_input_becomes_a_constant_node()
 def test_a_default_that_does_not_fit_is_refused(name, text, said):
     document = builders.document()
     with pytest.raises(ModelError) as refused, document.edit("Default") as edit:
-        give_default(edit, builders.value(document, name), text)
+        set_default_values(edit, builders.value(document, name), text)
     assert said in refused.value.title
     assert not document.modified
 
@@ -158,4 +158,4 @@ def test_a_default_that_does_not_fit_is_refused(name, text, said):
 def test_inputs_of_bodies_and_functions_have_no_default():
     document = builders.document(builders.BRANCHES)
     with pytest.raises(ModelError, match="cannot have a default"), document.edit("Default") as edit:
-        give_default(edit, document.model.functions[0].body.inputs[0], "1")
+        set_default_values(edit, document.model.functions[0].body.inputs[0], "1")

@@ -37,7 +37,7 @@ def sharding(document: Document) -> tuple[ShardingSpec, ...]:
 
 def put(document: Document, spec: ShardingSpec | None, place: int = 0) -> None:
     with document.edit("Shard") as edit:
-        devices.put_sharding(edit, builders.node(document, "first"), 0, place, spec)
+        devices.set_sharding(edit, builders.node(document, "first"), 0, place, spec)
 
 
 def test_a_sharding_is_set_saved_and_taken_back(document):

@@ -179,7 +179,7 @@ def test_bindings_and_shardings_follow_names_made_anew(rich):
     (training,), first = rich.model.training_info, builders.node(rich, "first")
     with rich.edit("Bind and spread") as edit:
         properties.set_bindings(edit, training, update={"b": "w_new"})
-        devices.put_sharding(edit, first, 0, 1, ShardingSpec("a", (0, 1)))
+        devices.set_sharding(edit, first, 0, 1, ShardingSpec("a", (0, 1)))
     weight = builders.value(rich, "b")
     with rich.edit("Names") as edit:
         names.regenerate_initializer_names(edit, rich.model)

@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 
 from onnx_workbench.model.checks.checker import Checker
 from onnx_workbench.model.edits import attributes, functions, initializers, interface, nodes, values
-from onnx_workbench.model.edits.constants import give_default
+from onnx_workbench.model.edits.constants import set_default_values
 from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.ir.types import ElementType, TensorType
@@ -90,7 +90,7 @@ EDITS = {
     "disconnect many": lambda e: values.disconnect_inputs(e, node(e, "of one"), range(len(node(e, "of one").inputs))),
     "many initializers to nodes": lambda e: initializers.initializers_to_constants(e, list(e.model.graph.initializers)),
     "many nodes to initializers": lambda e: initializers.constants_to_initializers(e, constants(e)),
-    "default of many inputs": lambda e: [give_default(e, value, "1") for value in e.model.graph.inputs[:-1]],
+    "default of many inputs": lambda e: [set_default_values(e, value, "1") for value in e.model.graph.inputs[:-1]],
     "change the operator": lambda e: nodes.change_operator(e, node(e, "wide"), "Sum"),
 }
 

@@ -6,7 +6,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.steps import SetInitializer
 from onnx_workbench.model.ir.devices import NodeDeviceConfiguration
 from tests.model import builders
-from tests.model.snapshots import assert_linked, snapshot, taken_back
+from tests.model.snapshots import assert_linked, on_rollback, snapshot
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def document():
 
 @pytest.fixture(autouse=True)
 def _undone_at_the_end(document):
-    with taken_back(document):
+    with on_rollback(document):
         yield
 
 

@@ -9,7 +9,7 @@ from onnx_workbench.model.history.document import Document
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import to_bytes
 from tests.model import builders
-from tests.model.snapshots import assert_known, taken_back
+from tests.model.snapshots import assert_known, on_rollback
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def document():
 
 @pytest.fixture(autouse=True)
 def _undone_at_the_end(document):
-    with taken_back(document):
+    with on_rollback(document):
         yield
 
 

@@ -205,7 +205,7 @@ def test_test_data_that_leads_elsewhere_is_not_read(tmp_path, capsys):
 def test_a_file_that_is_missing_is_not_said_to_be_open(tmp_path, capsys, monkeypatch):
     handed = []
     monkeypatch.setattr(
-        "onnx_workbench.viewer.files.single_instance.hand_over",
+        "onnx_workbench.viewer.files.single_instance.send_to_running_instance",
         lambda names, _goto="": bool(handed.append(names) or True),
     )
     assert main([str(tmp_path / "nosuch.onnx")]) == 2

@@ -14,7 +14,7 @@ import pytest
 from PySide6.QtNetwork import QLocalSocket
 
 from onnx_workbench.viewer.files.instance_listener import InstanceListener
-from onnx_workbench.viewer.files.single_instance import LARGEST, OpenMessage, address, hand_over
+from onnx_workbench.viewer.files.single_instance import LARGEST, OpenMessage, address, send_to_running_instance
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="speaks to the socket itself")
 
@@ -40,7 +40,7 @@ def listener(qapp, short_state_folder):
 def start(qtbot, *names):
     """Start the program a second time, as far as handing over goes; returns whether that was all it had to do."""
     answers = []
-    other = threading.Thread(target=lambda: answers.append(hand_over(names)))
+    other = threading.Thread(target=lambda: answers.append(send_to_running_instance(names)))
     other.start()
     qtbot.waitUntil(lambda: bool(answers), timeout=10_000)
     other.join()
@@ -125,7 +125,7 @@ def test_a_program_that_hangs_is_not_waited_for(qapp, state_folder):
     with socket.socket(socket.AF_UNIX) as deaf:
         deaf.bind(address())
         deaf.listen()
-        assert not hand_over(["a.onnx"], timeout=0.1)
+        assert not send_to_running_instance(["a.onnx"], timeout=0.1)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_others_cannot_reach_the_socket(listener):
 def test_there_is_no_meeting_where_others_may_put_a_socket(short_state_folder, qapp):
     short_state_folder.chmod(0o777)
     assert address() is None
-    assert not hand_over(["a.onnx"])
+    assert not send_to_running_instance(["a.onnx"])
     assert not InstanceListener().listen()
 
 

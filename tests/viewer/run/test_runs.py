@@ -22,7 +22,7 @@ from onnx_workbench.model.ir.types import SequenceType, Shape, TensorType
 from onnx_workbench.viewer.core.settings import MEMORY_LIMIT, RUN_IN_PROCESS
 from onnx_workbench.viewer.run.inputs import as_json, from_json
 from onnx_workbench.viewer.run.results import info_of
-from onnx_workbench.viewer.run.saved_runs import take_up_run, write_run
+from onnx_workbench.viewer.run.saved_runs import restore_run, write_run
 from tests.viewer.held import let_readers_end
 from tests.viewer.run.run_actions import edit, idle, make_bad, make_finite, node, opened, run, value
 
@@ -464,7 +464,7 @@ def test_a_saved_run_gives_the_same_values_again(window, qtbot, net, tmp_path):
     run(qtbot, workspace)
     assert not np.array_equal(workspace.results.value_of(value(workspace, "y")), y)
     with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
-        take_up_run(workspace, tmp_path / "run.npz")
+        restore_run(workspace, tmp_path / "run.npz")
     idle(qtbot, workspace)
     np.testing.assert_array_equal(workspace.results.value_of(value(workspace, "y")), y)
 

@@ -12,7 +12,7 @@ from onnx_workbench.exec.results.values import MISSING
 from onnx_workbench.model.history.steps import SetField, SetInput
 from onnx_workbench.viewer.core.settings import RUN_IN_PROCESS
 from onnx_workbench.viewer.run import compare
-from onnx_workbench.viewer.run.saved_runs import take_up_run, write_run
+from onnx_workbench.viewer.run.saved_runs import restore_run, write_run
 from onnx_workbench.viewer.run.value_paths import addresses_in
 from tests.viewer.held import let_readers_end
 from tests.viewer.run.run_actions import edit, idle, node, opened, run, value
@@ -87,7 +87,7 @@ def test_a_saved_run_is_shown_where_its_values_belong_without_running(window, qt
     path, values = saved
     workspace = opened(window, qtbot, nested)
     with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
-        take_up_run(workspace, path)
+        restore_run(workspace, path)
     idle(qtbot, workspace)
     results, inputs = workspace.results, workspace.runs.inputs
     assert workspace.run_state == "Values of run.npz"
@@ -140,7 +140,7 @@ def test_a_saved_run_has_the_profile_of_the_run(window, qtbot, nested, tmp_path,
     assert turns["loop.body > t"] == 3
     workspace = opened(window, qtbot, nested)
     with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
-        take_up_run(workspace, tmp_path / "run.npz")
+        restore_run(workspace, tmp_path / "run.npz")
     idle(qtbot, workspace)
     assert profile_rows(qtbot, window) == shown
 
@@ -154,7 +154,7 @@ def test_a_file_of_before_has_values_and_no_times(window, qtbot, nested, saved, 
     np.savez(tmp_path / "before.npz", **kept)
     workspace = opened(window, qtbot, nested)
     with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
-        take_up_run(workspace, tmp_path / "before.npz")
+        restore_run(workspace, tmp_path / "before.npz")
     assert workspace.results.value_of(value(workspace, "y")) is not None
     _, summary = profile_rows(qtbot, window)
     assert summary.endswith("no times: the file has none")
@@ -172,7 +172,7 @@ def test_a_value_may_have_the_name_of_what_nodes_took(window, qtbot, tmp_path):
     write_run(workspace, tmp_path / "run.npz")
     idle(qtbot, workspace)
     with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
-        take_up_run(workspace, tmp_path / "run.npz")
+        restore_run(workspace, tmp_path / "run.npz")
     assert workspace.results.value_of(value(workspace, "__seconds__")).shape == (2,)
     assert workspace.results.node_of(node(workspace, "relu")).seconds == seconds
 
@@ -181,7 +181,7 @@ def test_what_a_run_after_a_loaded_one_changed_is_marked_though_a_worker_has_it(
     window = make_window()
     workspace = opened(window, qtbot, nested)
     with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
-        take_up_run(workspace, saved[0])
+        restore_run(workspace, saved[0])
     with workspace.document.edit("Scale") as transaction:
         transaction.do(SetInput(node(workspace, "loop"), 2, value(workspace, "a")))
     run(qtbot, workspace)
@@ -191,7 +191,7 @@ def test_what_a_run_after_a_loaded_one_changed_is_marked_though_a_worker_has_it(
 def test_an_undo_brings_the_values_of_a_loaded_run_back(window, qtbot, nested, saved):
     workspace = opened(window, qtbot, nested)
     with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
-        take_up_run(workspace, saved[0])
+        restore_run(workspace, saved[0])
     loaded = workspace.results.current
     with workspace.document.edit("Scale") as transaction:
         transaction.do(SetInput(node(workspace, "loop"), 2, value(workspace, "a")))
@@ -209,7 +209,7 @@ def test_a_run_that_is_loaded_in_live_stays_until_the_next_edit(window, qtbot, n
     workspace.runs.set_live(True)
     qtbot.waitUntil(lambda: workspace.results.current is not None, timeout=30_000)
     idle(qtbot, workspace)
-    take_up_run(workspace, saved[0])
+    restore_run(workspace, saved[0])
     qtbot.waitUntil(lambda: workspace.results.current.loaded, timeout=30_000)
     loaded = workspace.results.current
     assert not workspace.runs.is_waiting_to_run
@@ -233,7 +233,7 @@ def test_inputs_of_another_kind_are_shown_and_refused_by_the_next_run(window, qt
     idle(qtbot, workspace)
     workspace = opened(window, qtbot, floats)
     with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
-        take_up_run(workspace, tmp_path / "run.npz")
+        restore_run(workspace, tmp_path / "run.npz")
     assert workspace.results.value_of(value(workspace, "x")).dtype == object
     workspace.trigger("run.run")
     qtbot.waitUntil(lambda: workspace.run_state == "Not run")
@@ -295,7 +295,7 @@ def test_a_key_that_two_values_would_have_tells_them_apart(window, qtbot, tmp_pa
     with np.load(tmp_path / "run.npz") as arrays:
         assert {"one > t", "one > t~2"} <= set(arrays.files)
     with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
-        take_up_run(workspace, tmp_path / "run.npz")
+        restore_run(workspace, tmp_path / "run.npz")
     idle(qtbot, workspace)
     shown = workspace.results.current.result
     assert all(str(shown.find(key)) == expected[key] for key in shown.layout.slots)
@@ -307,7 +307,7 @@ def test_a_run_of_another_state_of_the_model_shows_what_is_still_there(window, q
     with workspace.document.edit("Rename") as transaction:
         transaction.do(SetField(value(workspace, "odd"), "name", "even"))
     with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
-        take_up_run(workspace, saved[0])
+        restore_run(workspace, saved[0])
     idle(qtbot, workspace)
     assert workspace.results.value_of(value(workspace, "even")) is None
     assert workspace.results.value_of(value(workspace, "y")) is not None
@@ -332,7 +332,7 @@ def test_a_file_that_claims_to_be_a_run_is_refused(window, qtbot, nested, tmp_pa
     np.savez(tmp_path / "bad.npz", x=np.ones((1, 2), np.float32), __run__=np.array(told))
     workspace, messages = opened(window, qtbot, nested), []
     workspace.messages.shown.connect(messages.append)
-    take_up_run(workspace, tmp_path / "bad.npz")
+    restore_run(workspace, tmp_path / "bad.npz")
     qtbot.waitUntil(lambda: bool(messages), timeout=30_000)
     assert messages[0].severity == "error"
     assert "bad.npz" in messages[0].title
@@ -341,7 +341,7 @@ def test_a_file_that_claims_to_be_a_run_is_refused(window, qtbot, nested, tmp_pa
 def test_a_loaded_run_is_named_as_the_source_of_inputs_until_another_is_chosen(window, qtbot, nested, saved):
     workspace = opened(window, qtbot, nested)
     rows = {row._name: row for row in window.docks.open("run").rows}
-    take_up_run(workspace, saved[0])
+    restore_run(workspace, saved[0])
     idle(qtbot, workspace)
     for row in rows.values():
         assert row.source.currentText() == "Saved run"
@@ -372,7 +372,7 @@ def test_a_file_that_tells_of_no_run_changes_nothing(window, qtbot, net, tmp_pat
     text = json.dumps({"seed": 0, "inputs": ["x"], "values": [[["x"], {"key": "x"}]]} | changed)
     arrays = {"when": np.array(["2020-02-02"], "datetime64[D]")} if "when" in text else {}
     np.savez(tmp_path / "run.npz", x=np.ones((1, 3, 8, 8), np.float32), __run__=np.array(text), **arrays)
-    take_up_run(workspace, tmp_path / "run.npz")
+    restore_run(workspace, tmp_path / "run.npz")
     idle(qtbot, workspace)
     assert problem in told.pop()
     assert (workspace.results.current, workspace.runs.inputs.given) == (shown, given)
@@ -390,7 +390,7 @@ def test_whole_numbers_of_a_run_are_taken_for_narrower_ones_where_they_fit(windo
     write_run(workspace, tmp_path / "run.npz")
     idle(qtbot, workspace)
     workspace = opened(window, qtbot, tmp_path / "int8.onnx")
-    take_up_run(workspace, tmp_path / "run.npz")
+    restore_run(workspace, tmp_path / "run.npz")
     idle(qtbot, workspace)
     workspace.trigger("run.run")
     idle(qtbot, workspace)

@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QLineEdit, QVBoxLayout, QWidget
 
-from onnx_workbench.viewer.widgets.undo_forwarding import pass_undo
+from onnx_workbench.viewer.widgets.undo_forwarding import forward_undo
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def taken(qtbot):
     window = QWidget()
     qtbot.addWidget(window)
     box = QLineEdit("0, 0", window)
-    pass_undo(box)
+    forward_undo(box)
     QVBoxLayout(window).addWidget(box)
     asked = []
     for name, keys in (("undo", QKeySequence.StandardKey.Undo), ("redo", QKeySequence.StandardKey.Redo)):

@@ -88,7 +88,7 @@ class SceneHighlights:
                     return left, top + HEADER + ROWS_PADDING + row * ROW, width, ROW
         return None
 
-    def take_off(self, kind: str, nodes: Sequence[Node]) -> None:
+    def unmark_nodes(self, kind: str, nodes: Sequence[Node]) -> None:
         """Mark some nodes, which are marked, no longer; a closed group keeps its mark for the sake of others in it."""
         boxes, counts = self.boxes[kind], self._counts[kind]
         gone, times = np.unique(np.array(self.scene.drawing.boxes_of_nodes(nodes), np.intp), return_counts=True)

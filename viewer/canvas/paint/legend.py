@@ -33,7 +33,7 @@ class LegendCard(QAbstractButton):
         self._chosen: bool | None = None  # collapsed, as chosen by the user
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setCursor(Qt.CursorShape.ArrowCursor)
-        self.clicked.connect(self._turn)
+        self.clicked.connect(self._toggle_fold)
         self.hide()
 
     def show_legend(self, legend: Legend | None) -> None:
@@ -70,7 +70,7 @@ class LegendCard(QAbstractButton):
         wide, high = legend_size(self._legend, fonts)
         return QSize(ceil(max(wide, titled)) + 1, ceil(high) + 1)
 
-    def _turn(self) -> None:
+    def _toggle_fold(self) -> None:
         self._chosen = not self.is_folded
         self.place()
         self.update()

@@ -104,7 +104,7 @@ class Minimap(QWidget):
         if spots:
             free = (spot for spot in spots if not self._covers_boxes(self._spot(*spot)))
             self._move_to(*next(free, spots[0]))
-        self._look_below()
+        self._update_opacity()
 
     def _settle(self) -> None:
         """Choose the spot again when the canvas has rested at another size, or with something to read below the map.
@@ -117,9 +117,9 @@ class Minimap(QWidget):
             self._find_position()
             self.setVisible(not self._is_crowded)
         else:
-            self._look_below()
+            self._update_opacity()
 
-    def _look_below(self) -> None:
+    def _update_opacity(self) -> None:
         """Become translucent."""
         self.is_faint = self._covers_boxes(self.geometry())
         self.update()

@@ -236,7 +236,7 @@ class Surface(QWidget):
         """Show everything, beside the legend where that would cover some of it."""
         if self.scene is not None:
             self.fit_area(self.scene.bounds)
-            if (taken := self._taken_by_legend(self.scene)) is not None:
+            if (taken := self._legend_margins(self.scene)) is not None:
                 self.fit_area(self.scene.bounds, taken=taken)
             self._fitted = self.viewport.position
 
@@ -265,7 +265,7 @@ class Surface(QWidget):
         """Return whether the view was fitted and not moved by the user since."""
         return self._fitted == self.viewport.position
 
-    def _taken_by_legend(self, scene: Scene) -> tuple[float, float] | None:
+    def _legend_margins(self, scene: Scene) -> tuple[float, float] | None:
         """Return the widths at the left and below that boxes keep clear of; None if it covers none, or too much."""
         if self.legend.isHidden():
             return None
@@ -371,7 +371,7 @@ class Surface(QWidget):
 
     def _moved(self) -> None:
         if self.scene is not None:
-            self.viewport.keep_near(self.scene.bounds)
+            self.viewport.clamp_to(self.scene.bounds)
         self.update()
         self.viewport_changed.emit()
 

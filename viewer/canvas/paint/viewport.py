@@ -91,7 +91,7 @@ class Viewport:
         middle = (self.width + taken[0]) / 2, (self.height - taken[1]) / 2
         self.scroll_to((left + right) / 2, (top + bottom) / 2, *middle)
 
-    def keep_near(self, area: Area, rest: float = 48.0) -> None:
+    def clamp_to(self, area: Area, rest: float = 48.0) -> None:
         """Clamp the origin so that some of an area stays in view."""
         left, top = self.to_widget(area[0], area[1])
         right, bottom = self.to_widget(area[2], area[3])

@@ -115,7 +115,7 @@ def _add(result: DrawingPatch, index: int, old: Box, new: Box) -> None:
         result.resized |= (old.width, old.height) != (new.width, new.height)
 
 
-def put_in_place(scene: Scene, change: DrawingPatch) -> None:
+def replace_boxes(scene: Scene, change: DrawingPatch) -> None:
     """Exchange boxes of the same size in a scene."""
     for index, box in change.boxes.items():
         scene.boxes[index] = box

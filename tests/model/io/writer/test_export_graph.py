@@ -263,13 +263,13 @@ def test_inserting_and_removing_nodes(proto, model):
     graph = model.graph
     new = Node("Relu", (graph.inputs[0],), (Value("r"),), name="new", domain="d", overload="o")
     InsertNode(graph, new, graph.nodes[1]).apply()
-    taken_back = [SetInputs(node, ()).apply() for node in list(graph.nodes)[2:]]
-    taken_back.append(RemoveNode(graph.nodes[0]).apply())
+    on_rollback = [SetInputs(node, ()).apply() for node in list(graph.nodes)[2:]]
+    on_rollback.append(RemoveNode(graph.nodes[0]).apply())
     out = written(model).graph
     assert [node.name for node in out.node] == ["new", "second", "third"]
     assert (out.node[0].domain, out.node[0].overload) == ("d", "o")
     assert not out.value_info  # of the value that went with its node
-    for step in reversed(taken_back):
+    for step in reversed(on_rollback):
         step.apply()
     RemoveNode(new).apply()
     assert to_bytes(model) == proto.SerializeToString()
