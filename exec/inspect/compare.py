@@ -1,4 +1,4 @@
-"""Compare values: two runs, or a run and arrays of another framework."""
+"""Comparison of values: of two runs, or of a run and arrays of another framework."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.exec.results.values import MISSING
 
-#: Elements compared at a time, and those searched for the decisive ones.
+#: Elements compared at a time, and sample size for the first frontier.
 _BLOCK, _SAMPLE = 1 << 18, 1 << 10
 
 
-#: |b| and |a − b| of some elements.
+#: Pairs (|b|, |a − b|) of some elements.
 _Points = tuple[tuple[float, float], ...]
 
 #: The values in the subgraphs of a node, by its call path and number.
@@ -33,9 +33,9 @@ Inside = Mapping[ValueKey, Sequence[ValueKey]]
 class ValueDifference:
     """Distance of two tensors. `relative` errors are |a − b| / |b|, b being the reference.
 
-    `tolerance` is the least t with |a − b| ≤ t + t·|b| everywhere. `problem` is the reason for missing numbers: other
-    shapes or kinds. Non-finite elements count as equal when both are the same, else as infinitely far. `frontier` holds
-    |b| and |a − b| of the few elements that decide for any two tolerances (a convex hull).
+    `tolerance` is the least t with |a − b| ≤ t + t·|b| everywhere. `problem`: why there are no numbers: different
+    shapes or kinds. Non-finite elements are equal if both are the same, else infinitely far apart. `frontier` holds
+    |b| and |a − b| of the few elements (a convex hull) that decide whether the tensors are close, for any tolerances.
     """
 
     max_abs: float = 0.0
@@ -59,7 +59,7 @@ class ValueDifference:
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """A tensor is close where |a − b| ≤ atol + rtol·|b| for all elements, or where its SNR is at least `snr` (dB)."""
+    """Tensors are close if |a − b| ≤ atol + rtol·|b| for all elements, or if the SNR is at least `snr` (dB)."""
 
     rtol: float = 1e-3
     atol: float = 1e-5
@@ -85,7 +85,7 @@ class ComparedValue:
 
 
 def compare_values(ours: RuntimeValue, reference: RuntimeValue) -> ValueDifference:
-    """Compare two values; sequences and maps element by element, the worst one counts."""
+    """Compare two values; of sequences and maps, return the largest difference of their elements."""
     if isinstance(ours, list) and isinstance(reference, list):
         if len(ours) != len(reference):
             return ValueDifference(problem=f"{len(ours)} elements, {len(reference)} in the reference")
@@ -188,14 +188,14 @@ def _distances(ours: Array, reference: Array) -> Array:
 
 
 def _frontier(known: _Points, size: Array, far: Array) -> _Points:
-    """Merge known frontier points with the elements of a size and distance that matter beside them."""
+    """Return known frontier points merged with the elements of `size` and `far` that lie above them."""
     if not known:
         sample = slice(None, None, max(1, size.size // _SAMPLE))
         known = _points(size[sample], far[sample])
     above = far > (known[-1][1] if known else 0)
     if known:
         above |= size < known[0][0]
-    for (size_a, far_a), (size_b, far_b) in pairwise(known):  # few lines, below one of which nearly all elements are
+    for (size_a, far_a), (size_b, far_b) in pairwise(known):  # nearly all elements are below these few lines
         slope = (far_b - far_a) / (size_b - size_a)
         above |= far > far_a + slope * (size - size_a)
     left = np.flatnonzero(above & (far > 0))
@@ -203,7 +203,7 @@ def _frontier(known: _Points, size: Array, far: Array) -> _Points:
 
 
 def _points(size: Array, far: Array) -> _Points:
-    size = np.where(np.isfinite(size), size, 0)  # relative to infinity nothing is allowed
+    size = np.where(np.isfinite(size), size, 0)  # no relative tolerance for an infinite reference
     left = _records(size, far)
     return _hull([p for p in zip(size[left].tolist(), far[left].tolist(), strict=True) if p[1]])
 
@@ -279,7 +279,7 @@ class _Sums:
         norms = sqrt(self.aa * self.bb)
         cosine = 1.0 if not self.unequal else self.ab / norms if norms else 0.0
         snr = inf if not self.dd else 10 * log10(self.bb / self.dd) if self.bb else -inf
-        if self.lost:  # elements that are infinitely far: the others say nothing about the whole
+        if self.lost:  # some elements are infinitely far apart: sums over the others would mislead
             cosine, snr, self.total = nan, -inf, inf
         return ValueDifference(
             self.max_abs,
@@ -301,10 +301,9 @@ class _Sums:
 
 
 def value_keys(result: RunResult, inside: Inside | None = None) -> Iterator[ValueKey]:
-    """Return the keys of values in run order: inputs, then the outputs of each node; outputs of calls under outer
-    names.
+    """Yield the keys of values in run order: inputs, then the outputs of each node; outputs of calls by outer names.
 
-    Keys `inside` a node come before its outputs; first of all if the run computed no such node.
+    Keys `inside` a node come before its outputs, or first of all if the run has no such node.
     """
     outermost = sorted(result.layout.slots.items(), key=lambda item: -len(item[0][0]))
     by_slot = {slot: key for key, slot in outermost}
@@ -324,9 +323,7 @@ def value_keys(result: RunResult, inside: Inside | None = None) -> Iterator[Valu
 
 
 def compare_runs(ours: RunResult, reference: RunResult, inside: Inside | None = None) -> list[ComparedValue]:
-    """Compare the values that both runs have, in the order of the first: by path and name, in subgraphs by their
-    keys.
-    """
+    """Compare the values that both runs have, in our order; matched by path and name, in subgraphs by key."""
     rows = []
     for key, other in same_values(ours, reference, inside).items():
         name = ours.layout.name(key[1])
@@ -335,7 +332,7 @@ def compare_runs(ours: RunResult, reference: RunResult, inside: Inside | None = 
 
 
 def same_values(ours: RunResult, reference: RunResult, inside: Inside | None = None) -> dict[ValueKey, ValueKey]:
-    """Return the keys in another run of a model by the keys of ours, for what both computed, in our order."""
+    """Return our keys of values that both runs of a model computed, in our order, with their keys in the other run."""
     names = {(k[0], reference.layout.name(k[1])): k for k in reference.layout.slots}
     found = {}
     for key in value_keys(ours, inside):
@@ -349,7 +346,7 @@ def same_values(ours: RunResult, reference: RunResult, inside: Inside | None = N
 def compare_keys(
     ours: RunResult, values: Mapping[ValueKey, RuntimeValue], inside: Inside | None = None
 ) -> list[ComparedValue]:
-    """Compare a run with values by its keys, in its order."""
+    """Compare a run with values given by its keys, in run order."""
     rows = []
     for key in value_keys(ours, inside):
         if key in values and ours.info(key) is not None:
@@ -363,7 +360,7 @@ def compare_with(ours: RunResult, arrays: Mapping[str, RuntimeValue]) -> list[Co
     left = dict(arrays)
     matched: dict[ValueKey, str] = {}
     keys = [key for key in value_keys(ours) if ours.info(key) is not None]
-    outermost = sorted(keys, key=lambda key: len(key[0]))  # in functions may be the names of the graph
+    outermost = sorted(keys, key=lambda key: len(key[0]))  # names in the graph before equal ones in functions
     for written in (str, _plain):
         for key in outermost:
             name = written(ours.layout.name(key[1]))
@@ -388,7 +385,7 @@ def compare_with(ours: RunResult, arrays: Mapping[str, RuntimeValue]) -> list[Co
 
 
 def _plain(name: str) -> str:
-    """Return a name as frameworks write it that cannot have slashes, colons or dots in it."""
+    """Return a name as written by frameworks that allow no slashes, colons or dots in names."""
     return "".join(c if c.isalnum() else "_" for c in name).strip("_")
 
 

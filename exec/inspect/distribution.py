@@ -1,7 +1,7 @@
-"""Distribution of a tensor's elements: statistics, percentiles, distinct values and a histogram, in one stream.
+"""Distribution of a tensor's elements: statistics, percentiles, distinct values and a histogram, in one pass.
 
-A tensor is given as a function that reads a range of its elements, so that one in a file is never in memory as a whole.
-Above a limit, percentiles and distinct values come from a sample of evenly spaced runs, and are marked so.
+A tensor is given as a function that reads a range of its elements, so that a tensor in a file is never in memory as a
+whole. Above a limit, percentiles and distinct values are of a sample of evenly spaced runs of elements.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from onnx_workbench.exec.inspect.statistics import Gathered, Statistics
 from onnx_workbench.exec.kernels.allocation import Array
 from onnx_workbench.model.progress import SILENT, Progress
 
-#: Reads elements start to stop, flat.
+#: Returns the elements from start to stop as a flat array.
 Reader = Callable[[int, int], Array]
 
 #: Percentiles to compute.
@@ -26,7 +26,7 @@ MOST_BINS: Final = 96
 
 _BLOCK = 1 << 20
 _EXACT = 1 << 22  # elements up to which everything is exact
-_RUN = 4096  # elements of one run of a sample
+_RUN = 4096  # consecutive elements in each part of a sample
 _MOST_DISTINCT = 1 << 16
 _LEAST: Final = float(np.finfo(np.float64).tiny)  # a smaller range cannot be divided into bins
 _LARGE: Final = float(np.finfo(np.float64).max) / 4
@@ -83,7 +83,7 @@ def _distribution(read: Reader, shape: tuple[int, ...], size: int, progress: Pro
 
 
 def _percentiles(ordered: Array) -> tuple[float, ...]:
-    """Interpolate between the two nearest elements; take the nearest where their difference overflows."""
+    """Return percentiles: interpolated between the two nearest elements, or the nearest one if that overflows."""
     if not ordered.size:
         return ()
     places = np.array(PERCENTILES) / 100 * (ordered.size - 1)
@@ -101,11 +101,11 @@ def _numbers(values: Array) -> Array:
 
 
 def _histogram(ordered: Array, statistics: Statistics) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Return how many elements lie from each edge to the next, the last one included; of n elements, √n bins."""
+    """Return counts and edges of √n bins for n elements; the last bin includes its upper edge."""
     if not ordered.size or statistics.minimum is None or statistics.maximum is None:
         return (), ()
     low, high = float(statistics.minimum), float(statistics.maximum)
-    part = 0.5 if max(abs(low), abs(high)) > _LARGE else 1.0  # their difference, or a sum of steps, may be no number
+    part = 0.5 if max(abs(low), abs(high)) > _LARGE else 1.0  # avoids overflow of their difference
     if high - low <= max(abs(high) * 1e-12, _LEAST):
         around = abs(low) / 2 if abs(low) > _LEAST else 0.5
         low, high = low - around, high + around
@@ -113,14 +113,14 @@ def _histogram(ordered: Array, statistics: Statistics) -> tuple[tuple[int, ...],
     edges = np.linspace(low * part, high * part, bins + 1) / part
     if ordered.dtype.kind != "f":
         ordered = ordered.astype(np.float64)
-    inner = edges[1:-1].astype(ordered.dtype)  # and the next number of that type, where it became a smaller one
+    inner = edges[1:-1].astype(ordered.dtype)  # rounded up to the next number of the type if it became smaller
     inner = np.where(inner < edges[1:-1], np.nextafter(inner, inner.dtype.type(np.inf)), inner)
     counts = np.diff(np.searchsorted(ordered, inner), prepend=0, append=ordered.size)
     return tuple(counts.tolist()), tuple(edges.tolist())
 
 
 class _Sample:
-    """Evenly spaced runs of elements, or all of them when there are few."""
+    """Sample of evenly spaced runs of elements, or of all elements if they are few."""
 
     def __init__(self, size: int) -> None:
         self._all = size <= _EXACT

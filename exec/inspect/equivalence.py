@@ -33,29 +33,29 @@ from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.sandbox import run_isolated
 from onnx_workbench.model.schemas import traits
 
-#: Seconds that a process of its own needs to begin, and how many times as long as before a model may run before that is
-#: a difference.
+#: Seconds that a child process needs to start, and the factor by which the second model may be slower than the first
+#: before a time-out counts as a difference.
 _STARTING, _SLOWER = 5, 10
 
-#: Bytes of the largest value in a process of its own: so many, and for each byte of the weights.
+#: Bytes of the largest value in the child process: a constant, and a multiple of the bytes of the weights.
 _LARGEST_VALUE, _OF_WEIGHTS = 256 << 20, 4
 
 _RANDOM = "the model is random"
 _RTOL, _ATOL = 1e-3, 1e-5  # tolerance for reordered float arithmetic
-#: Sizes of symbolic dimensions after the first run, another one first for each symbol: 1 hides what is broadcast.
+#: Sizes of symbolic dimensions after the first run; symbols begin at different ones. Size 1 hides broadcasting.
 _SIZES = (2, 3, 1, 7)
-#: The number of symbols that get size 0, in a run each.
+#: Number of symbols that are tried with size 0, one run each.
 _MOST_EMPTY = 3
-#: Relative output tolerance of models with fewer bits.
+#: Relative output tolerance of models in lower precision.
 _COARSE = {ElementType.FLOAT16: 0.05, ElementType.BFLOAT16: 0.2}
 
 
 @dataclass(frozen=True, slots=True)
 class Equivalence:
-    """Result of an equivalence test. `agrees` is None when it could not be made; `reason` then says why.
+    """Result of an equivalence test. `agrees` is None if it could not be made, with the `reason`.
 
-    `fails`: the second model does not run or load where the first does, or has another interface. `remarks`: what was
-    not compared, who else accepts the model, and differences on inputs without elements.
+    `fails`: the second model does not run or load although the first does, or has another interface. `remarks`: what
+    was not compared, which other programs accept the model, and differences on empty inputs.
     """
 
     agrees: bool | None
@@ -91,12 +91,12 @@ def compare_models(
 ) -> Equivalence:
     """Run both on the same random inputs and compare outputs by name. Reads both models: their thread only.
 
-    Inputs are as `feeding` declares them (default `before`), cast for a model of another precision. Symbolic
-    dimensions have their usual sizes in the first run and others, different from each other, in the next, where the
-    first model runs on them; afterwards the first few are 0, one at a time, and a difference there is a remark.
-    Outputs declared alike must have the same element type. Non-finite elements must be the same; the tolerance follows
-    the coarsest weight precision of either model, relative to the output.
-    A model that does not run before cannot be compared, nor what takes longer than `time_limit` seconds in all.
+    Inputs are as `feeding` declares them (default `before`), cast for a model of another precision. Symbolic dimensions
+    have their usual sizes in the first run and other, distinct sizes in the next ones if the first model runs on them;
+    afterwards the first few symbols are 0, one at a time, and a difference then is a remark. Outputs that both models
+    declare with the same element type must have the same type. Non-finite elements must be the same; the tolerance
+    follows the coarsest weight precision of either model, relative to the output. The result is "not compared" if the
+    first model does not run, or if it takes longer than `time_limit` seconds in total.
     """
     if _is_random(before):
         return Equivalence(None, reason=_RANDOM)
@@ -114,9 +114,9 @@ def compare_isolated(
     time_limit: float = COMPARISON_SECONDS,
     progress: Progress = SILENT,
 ) -> Equivalence:
-    """`compare_models` in a process of its own with limits of memory and time, as it runs models of strangers.
+    """`compare_models` in a child process with limits of memory and time, as models may be untrusted.
 
-    What cannot be compared within them is not compared, and the reason says so. Cost: starting a process.
+    If a limit is exceeded, the result is "not compared" with the reason. Cost: starting a process.
     `is_part`: the inputs and outputs of `after` are values of the main graph of `before`, by name.
     """
     if _is_random(before):
@@ -150,7 +150,7 @@ def compare_isolated(
 
 
 def compare_in_child(payload: bytes) -> bytes:
-    """Return the child's side of `compare_isolated`."""
+    """The child's side of `compare_isolated`."""
     folder, wanted, comparison = pickle.loads(payload)  # noqa: S301 - written by the process that started this one
     extensions.load_exactly(wanted)
     exchange = SharedMemoryExchange(folder)
@@ -161,7 +161,7 @@ def compare_in_child(payload: bytes) -> bytes:
 
 @dataclass(slots=True)
 class _Side:
-    """One of the models, as a snapshot; as the message for one on its way to another process."""
+    """One of the models, as a snapshot, or as a message with it while it is sent to the child process."""
 
     snapshot: Any
     inputs: Mapping[str, tuple[int, Type | None]]  # number and declared type by name
@@ -169,7 +169,7 @@ class _Side:
     def start(
         self, engine: Engine, feeds: Mapping[str, RuntimeValue], options: RunOptions, progress: Progress
     ) -> Stepper:
-        """Begin a run for the outputs. ModelError when a value does not fit."""
+        """Start a run. ModelError if a value does not fit its input."""
         given: Feeds = {}
         for name, value in feeds.items():
             if name not in self.inputs:
@@ -181,7 +181,7 @@ class _Side:
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """All that a comparison needs of two models, in any process."""
+    """What a comparison needs of two models; it can be sent to another process."""
 
     sides: tuple[_Side, ...]
     graph: Graph  # see `interface_of`
@@ -192,10 +192,10 @@ class _Comparison:
     seed: int
     time_limit: float
     max_tensor: int  # bytes of a single value
-    part: tuple[tuple[str, ...], tuple[str, ...]] | None = None  # values of the first that the second takes and makes
+    part: tuple[tuple[str, ...], tuple[str, ...]] | None = None  # inputs and outputs of the second
 
     def feeds_of_second(self, feeds: Mapping[str, RuntimeValue], first: RunResult) -> Mapping[str, RuntimeValue]:
-        """Return what the second model takes, from the inputs and the result of the first."""
+        """Return the inputs of the second model, from the inputs and the result of the first."""
         return feeds if self.part is None else {n: feeds[n] if n in feeds else first.values[n] for n in self.part[0]}
 
     def expected(self, first: RunResult) -> Mapping[str, RuntimeValue]:
@@ -265,8 +265,8 @@ class _Deadline:
 def _compare(comparison: _Comparison, progress: Progress) -> Equivalence:
     both, worst = _Deadline(comparison, progress), 0.0
     remarks: list[str] = []
-    has_numbers: dict[str, bool] = {}  # whether there was anything to compare, by output
-    sizes_tried: list[bool] = []  # whether a run was on other than the usual sizes
+    has_numbers: dict[str, bool] = {}  # by output: whether some element was a number
+    sizes_tried: list[bool] = []  # of each run: whether it used other than the usual sizes
     for number in range(comparison.runs):
         progress.report(number, comparison.runs, "Comparing outputs")
         try:
@@ -306,7 +306,7 @@ def _differences_of_empty_inputs(both: _Deadline, comparison: _Comparison, progr
     """Yield how outputs differ where a symbol is 0, for those with which the first model runs."""
     graph = comparison.graph
     for name in [*symbols(graph)][:_MOST_EMPTY]:
-        with suppress(ModelError):  # of the first model, which does not bear it
+        with suppress(ModelError):  # the first model does not run with size 0
             feeds = make_feeds(graph, sources=comparison.sources, sizes={name: 0}, progress=progress)
             ours = both.run(0, feeds)
             if not ours.ok or ours.stopped:
@@ -371,7 +371,7 @@ def _compared(
     tolerance: float,
     fixed: Collection[str] = (),
 ) -> tuple[str, float]:
-    """Return which output differs, and how, or nothing; and the largest error found."""
+    """Return a description of the first output that differs, or an empty one, and the largest error found."""
     worst = 0.0
     for name, value in expected.items():
         if name not in found:
@@ -415,7 +415,7 @@ def _in_type_of(found: RuntimeValue, expected: RuntimeValue) -> RuntimeValue:
 
 
 def _scale(value: object) -> float:
-    """Return the magnitude of an output, as errors come from large numbers that cancel."""
+    """Return a tenth of the largest magnitude: errors stem from large numbers that cancel out; 0 if not finite."""
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "fc" or not value.size:
         return 0.0
     size = float(np.abs(value).max())

@@ -1,4 +1,4 @@
-"""Check a run's outputs against test data in the layout of ONNX's backend tests."""
+"""Checks of a run's outputs against test data in the layout of ONNX's backend tests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OF_SCALE = 1e-4  # of the root mean square: small elements of float32 are round
 
 @dataclass(frozen=True)
 class OutputCheck:
-    """One output of one data set; `problem` is empty if it is as expected, `error` the largest absolute error."""
+    """Check of one output of one data set. `problem` is empty if it is as expected; `error`: largest absolute error."""
 
     data_set: str
     output: str
@@ -34,7 +34,7 @@ class OutputCheck:
 
 
 def check_run(result: RunResult, data_set: DataSet, rtol: float = RTOL, atol: float | None = ATOL) -> list[OutputCheck]:
-    """Compare every output of a run with the expected one; `atol` None is ATOL and a part of its scale. Any thread."""
+    """Compare every output of a run with the expected one; `atol` None: ATOL plus a part of its scale. Any thread."""
     if not data_set.outputs:
         return [OutputCheck(data_set.name, "", "it has no expected outputs")]
     verdicts = []
@@ -54,7 +54,7 @@ def check_folder(result: RunResult, folder: Path, graph: Graph) -> list[OutputCh
 
 
 def outputs_in_folder(_result: RunResult, folder: Path, graph: Graph) -> dict[str, RuntimeValue]:
-    """Expected outputs of `graph` by name in a folder of test data; for `RunResult.apply`."""
+    """Return the expected outputs of `graph` by name from a folder of test data; for `RunResult.apply`."""
     return dict(read_data_set(folder, graph).outputs)
 
 
@@ -80,12 +80,12 @@ def check_output(
 
 
 def _number(element: object) -> str:
-    """Format with as many digits as distinguish values outside the tolerance."""
+    """Format a number with enough digits to show a difference outside the tolerance."""
     return f"{element:.7g}" if isinstance(element, (float, np.floating)) else str(element)
 
 
 def model_in(folder: Path) -> Path:
-    """Return the model in a folder: model.onnx, or the only .onnx file. ModelError when it is ambiguous."""
+    """Return the model in a folder: model.onnx, or the only .onnx file. ModelError if there is none or several."""
     named = folder / "model.onnx"
     found = [named] if named.is_file() else sorted(folder.glob("*.onnx"))
     if len(found) != 1:

@@ -1,4 +1,4 @@
-"""Child-process side of loading a model's file with other programs. Imports little, as every child pays for it."""
+"""Child process that loads a model's file with other programs. Has few imports, for a quick start."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 ONNX_RUNTIME, ONNX_CHECKER = "ONNX Runtime", "onnx.checker"
 
 _LONGEST = 500  # characters of a message
-#: File and function in a message of ONNX Runtime.
+#: Source file and function in messages of ONNX Runtime, which are removed.
 _NOISE = re.compile(r"/onnxruntime_src\S*:\d+ .*?\) (?=[A-Z])")
 
 
 def load_in_child(data: bytes) -> bytes:
-    """Return the child's side of loading a model: JSON with the message of each engine."""
+    """Load a model; return JSON with the error message of each program, empty where it accepts the model."""
     return _load(data)
 
 
 def load_file_in_child(path: bytes) -> bytes:
-    """Return the child's side of loading the file at a path, with its external data."""
+    """Load the file at a path, with its external data; return JSON as `load_in_child` does."""
     return _load(path.decode("utf-8", "surrogateescape"))
 
 
@@ -34,7 +34,7 @@ def _load(model: bytes | str) -> bytes:
         try:
             load(model)
             found[engine] = ""
-        except Exception as error:  # noqa: BLE001 - theirs are not public, and each is a refusal
+        except Exception as error:  # noqa: BLE001 - their exception classes are not public; each one is a refusal
             found[engine] = _NOISE.sub("", " ".join(str(error).split()))[:_LONGEST] or type(error).__name__
     return json.dumps(found).encode()
 

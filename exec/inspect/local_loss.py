@@ -1,4 +1,4 @@
-"""What each layer of a quantized model loses by itself: it is run on the values of the float model."""
+"""Quantization error of each layer of a quantized model alone: the layer is run on values of the float model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from onnx_workbench.model.progress import SILENT, Progress
 
 @dataclass(frozen=True, slots=True)
 class _Boundary:
-    """Where a value is quantized: the float value, what is quantized for it, and what that is to be compared with."""
+    """A quantized value: the value in the float model, the QuantizeLinear, its input, and the value to compare with."""
 
     value: Value
     quantize: Node
@@ -34,8 +34,8 @@ class _Boundary:
 class FedLayers:
     """A copy of a quantized model in which an input feeds each layer.
 
-    `fed`: keys of a float run by the names of these inputs; `results`: keys of what layers give before that is
-    quantized, and of what the float model gives there, by the name of the value in the float model.
+    `fed`: keys of a float run by the names of these inputs; `results`: by the name of the value in the float model, the
+    key of a layer's result before it is quantized, and the key of the value of the float run to compare it with.
     """
 
     document: Document
@@ -43,11 +43,11 @@ class FedLayers:
     results: Mapping[str, tuple[ValueKey, ValueKey]]
 
     def feeds(self, precise: RunResult, feeds: Mapping[str, RuntimeValue]) -> dict[str, RuntimeValue]:
-        """Return the values of all inputs; LookupError when the float run lacks some."""
+        """Return the values of all inputs; LookupError if the float run lacks one."""
         return {**feeds, **{name: precise.value(key) for name, key in self.fed.items()}}
 
     def losses(self, precise: RunResult, result: RunResult) -> dict[str, ValueDifference]:
-        """Return what each layer lost in a run of the copy, by the name of its result in the float model."""
+        """Return the error of each layer in a run of the copy, by the name of its result in the float model."""
         both = {
             name: (raw, expected)
             for name, (raw, expected) in self.results.items()
@@ -63,9 +63,9 @@ def feed_layers(
     has: Callable[[ValueKey], bool] = lambda _key: True,
     progress: Progress = SILENT,
 ) -> FedLayers:
-    """Copy a quantized model so that each QuantizeLinear gets the value of the float model, of those that a run `has`.
+    """Copy a quantized model so that each QuantizeLinear gets the value of the float model if a run `has` it.
 
-    Reads both models. Cost: a copy of the quantized one, weights excluded.
+    Reads both models. Cost: a copy of the quantized model without weights.
     """
     boundaries = [found for found in _boundaries(precise, quantized) if has(((), found.value.id))]
     work = WorkingCopy(quantized, progress)
@@ -92,11 +92,11 @@ def local_losses(
     time_limit: float | None = None,
     progress: Progress = SILENT,
 ) -> dict[str, ValueDifference]:
-    """Return what each quantized layer loses, by the name of its result in the float model.
+    """Return the error of each quantized layer, by the name of its result in the float model.
 
-    Every QuantizeLinear gets the value of the float model instead of what came before it, so that errors of earlier
-    layers are left out; the result of each layer is compared before it is quantized itself. Cost: a copy and a run of
-    the quantized model, all of whose values are kept.
+    Every QuantizeLinear gets the value of the float model instead of its input, so that errors of earlier layers do not
+    count; the result of each layer is compared before it is quantized. Cost: a copy and a run of the quantized model,
+    which keeps all values.
     """
     layers = feed_layers(precise.model.graph, quantized, precise.has, progress)
     given = layers.feeds(precise.result, feeds)

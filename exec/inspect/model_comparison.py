@@ -1,4 +1,4 @@
-"""Compare runs of two models value by value: matched by name and place, quantized values by what replaces them."""
+"""Comparison of runs of two models, value by value: matched by address, quantized values with their counterparts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from onnx_workbench.model.progress import SILENT, Progress
 
 
 class ModelRun:
-    """A run of a model, whose values are found by their addresses. Reads the model: its thread only."""
+    """A run of a model, with lookup of its values by address. Reads the model: its thread only."""
 
     def __init__(self, model: Model, result: RunResult) -> None:
         self.model, self.result = model, result
@@ -51,7 +51,7 @@ class ModelRun:
 
 @dataclass(frozen=True, slots=True)
 class ValuePair:
-    """Values of two runs that stand for the same quantity."""
+    """Values of two runs that represent the same quantity."""
 
     ours: Counterpart
     theirs: Counterpart
@@ -59,7 +59,7 @@ class ValuePair:
 
 @dataclass(frozen=True, slots=True)
 class RunPart:
-    """A value of a run by its key; integers stand for (value − zero_point) · scale.
+    """A value of a run by its key; with a `scale`, integers that represent (value − zero_point) · scale.
 
     Scale and zero point are arrays, or keys of the same run.
     """
@@ -70,7 +70,7 @@ class RunPart:
     zero_point: Any = None
 
     def read(self, result: RunResult, progress: Progress = SILENT) -> RuntimeValue:
-        """Return the value, dequantized where that is needed; LookupError if it is unavailable."""
+        """Return the value, dequantized if it has a scale; LookupError if it is unavailable."""
         found: Any = result.value(self.key, progress=progress)
         if self.scale is None:
             return found
@@ -82,7 +82,7 @@ class RunPart:
 
 
 def run_part(part: Counterpart) -> RunPart:
-    """Return a value of a main graph as part of its runs. Reads the model."""
+    """Return the RunPart of a value of a main graph. Reads the model."""
     scale, zero_point = (_parameter(value) for value in (part.scale, part.zero_point))
     return RunPart(((), part.value.id), part.value.name, scale, zero_point)
 
@@ -95,11 +95,11 @@ def _parameter(value: Value | None) -> Any:
 
 
 def compare_models(ours: ModelRun, reference: ModelRun) -> list[ComparedValue]:
-    """Compare the values that stand for the same in runs of two models, in the order of the first.
+    """Compare corresponding values in runs of two models, in the order of the first.
 
     Values inside functions and bodies are matched by the names of the nodes around them and their own; inputs and
-    outputs whose names differ, by position. Of a quantized and a float model, values are matched with what replaces
-    them. Reads every element.
+    outputs whose names differ, by position; values of a quantized and a float model by their counterparts. Reads every
+    element.
     """
     pairs = pair_values(ours.model.graph, reference.model.graph)
     rows = []
@@ -127,12 +127,12 @@ def compare_models(ours: ModelRun, reference: ModelRun) -> list[ComparedValue]:
 
 
 def _quantized_error(pair: ValuePair) -> float:
-    """Return the relative error of values that are dequantized only to be compared."""
+    """Return the relative error that quantization explains, if one of the values is dequantized for the comparison."""
     return INTEGER_VALUES if pair.ours.scale is not None or pair.theirs.scale is not None else 0.0
 
 
 def compare_values_at(ours: ModelRun, values: Mapping[Address, RuntimeValue]) -> list[ComparedValue]:
-    """Compare a run with values by their addresses, in its order."""
+    """Compare a run with values given by address, in run order."""
     found = ((ours.paths.find(address), address, value) for address, value in values.items())
     by_key = {key: (address, value) for key, address, value in found if key is not None and ours.has(key)}
     rows = []
@@ -161,14 +161,14 @@ def _row(
 
 
 def compare_parts(ours: RunResult, parts: Sequence[tuple[RunPart, RuntimeValue]]) -> list[ValueDifference]:
-    """Compare values of a run, each with another value that stands for the same. Reads every element."""
+    """Compare values of a run, each with a value that represents the same. Reads every element."""
     return [compare_values(part.read(ours), other) for part, other in parts]
 
 
 def pair_values(ours: Graph, theirs: Graph) -> dict[int, list[ValuePair]]:
-    """Return the pairs of two main graphs by the numbers of our values: by name; inputs and outputs by position too.
+    """Return pairs of values of two main graphs, by the number of our value.
 
-    Of a quantized and a float graph, values are paired with what replaces them.
+    They are matched by name, inputs and outputs also by position; of a quantized and a float graph, by counterparts.
     """
     found: dict[int, list[ValuePair]] = {}
     if is_quantized(ours) != is_quantized(theirs):
@@ -191,7 +191,7 @@ def pair_values(ours: Graph, theirs: Graph) -> dict[int, list[ValuePair]]:
 
 
 def by_position(ours: Sequence[Value], theirs: Sequence[Value]) -> Iterator[tuple[Value, Value]]:
-    """Pair inputs, or outputs, of two graphs by name; the others in their order, where they are as many."""
+    """Yield pairs of inputs, or of outputs, of two graphs: by name, the others in order if their numbers are equal."""
     names = {value.name: value for value in theirs}
     yield from ((value, names[value.name]) for value in ours if value.name in names)
     known = {value.name for value in ours}
@@ -201,27 +201,27 @@ def by_position(ours: Sequence[Value], theirs: Sequence[Value]) -> Iterator[tupl
 
 
 def with_type_tolerance(row: ComparedValue, errors: RelativeErrors, reference_error: float) -> ComparedValue:
-    """Return a row with the tolerance that follows from element types and scale; `errors` are those of our run."""
+    """Return a row with the tolerance for its element types and scale; `errors` are those of our run."""
     error, is_integer = errors.of(row.key), errors.is_quantized(row.key)
     return replace(row, tolerance=tolerance(row.difference, max(error, reference_error), is_quantized=is_integer))
 
 
 def with_tolerance(rows: Sequence[ComparedValue], rtol: float | None, atol: float | None) -> list[ComparedValue]:
-    """Return rows with a tolerance that was chosen instead of those by type and scale; what is not given is 0."""
+    """Return rows with the given tolerance, where None is 0; unchanged if both are None."""
     if rtol is None and atol is None:
         return list(rows)
     return [replace(row, tolerance=Tolerance(rtol or 0.0, atol or 0.0)) for row in rows]
 
 
 def feeds_of(ours: Graph, theirs: Graph, feeds: Mapping[str, RuntimeValue], seed: int = 0) -> dict[str, RuntimeValue]:
-    """Return the inputs of another graph: what ours were fed, floats in its own precision; else random."""
+    """Return inputs of another graph: the values fed to ours, floats in the precision it declares; others random."""
     return make_feeds(theirs, given=shared_feeds(ours, theirs, feeds), seed=seed)
 
 
 def shared_feeds(ours: Graph, theirs: Graph, feeds: Mapping[str, RuntimeValue]) -> dict[str, RuntimeValue]:
-    """Return what ours were fed by the names of another graph's inputs, floats in its own precision.
+    """Return the values fed to our inputs by the names of another graph's inputs, floats in the precision it declares.
 
-    Inputs of other names get what fits their declared type.
+    Inputs whose names differ, matched by position, are left out if the value does not fit their declared type.
     """
     given = {}
     for mine, other in by_position([v for v in ours.inputs if v.name in feeds], theirs.inputs):

@@ -1,6 +1,6 @@
-"""Find non-finite values (NaN, infinities) and their origins: nodes with finite inputs and non-finite outputs.
+"""Search for non-finite values (NaN, infinities) and their origins: nodes with finite inputs and non-finite outputs.
 
-Passing on the -inf of a mask is no origin, nor are infinities in inputs and constants.
+A node that passes on the -inf of a mask is not an origin, nor are infinities in inputs and constants.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ Sought = Literal["all", "beginnings", "nan"]
 class NonFiniteValue:
     """A value with non-finite elements: the first index, its value, and the count.
 
-    For sequences and maps the index is empty and the value that of their first such element. `operator` is that of the
-    node that made it, and `cause` why; empty where inputs of the node are not finite or the cause is not known.
+    For sequences and maps the index is empty and the value is their first such element. `operator` is that of the node
+    that computed it, and `cause` the reason; empty if inputs of the node are not finite or the reason is unknown.
     """
 
     key: ValueKey
@@ -49,9 +49,9 @@ class NonFiniteValue:
 class NonFiniteSearch:
     """Result of a search for NaN and infinities, and what it could not examine.
 
-    `let_go` counts floats that were not kept, up to the last finding or to the end; `has_bodies` says that nodes with
-    subgraphs were passed, of which only the last iteration is kept. `passed` is the first non-finite value that was not
-    searched for, as it is no origin.
+    `let_go` counts float values that were not kept, up to the last finding or to the end; `has_bodies`: there were
+    nodes with subgraphs, of which only the last iteration is kept. `passed` is the first non-finite value that is not
+    in `found`, as it is not an origin.
     """
 
     found: tuple[NonFiniteValue, ...]
@@ -68,7 +68,7 @@ class NonFiniteSearch:
 def kinds_of(value: RuntimeValue) -> int:
     """Return the kinds of non-finite elements in a tensor, sequence or map. Reads every element.
 
-    An array known to be finite, because it was kept and examined, is not read again.
+    Arrays found finite before are cached and not read again.
     """
     kinds = 0
     for array in _arrays(value):
@@ -84,14 +84,14 @@ def kinds_of(value: RuntimeValue) -> int:
 
 
 def beginning(operator: str, given: int, gives: int, sought: Sought) -> int:
-    """Return the kinds that originate at a node with these inputs and outputs, of those searched for."""
+    """Return the sought kinds that originate at a node, from the kinds in its inputs and in its output."""
     if sought == "all":
         return gives
     begins = gives & ~given
     return begins & NAN if sought == "nan" or traits.find(operator).value_attributes else begins
 
 
-#: Why operators give NaN, and infinities, for finite inputs.
+#: Reasons why operators return NaN, and infinities, for finite inputs.
 _UNDEFINED = {
     "Log": "logarithm of a negative number", "Sqrt": "square root of a negative number", "Div": "0 divided by 0",
     "Pow": "root of a negative number", "Asin": "argument outside −1 to 1", "Acos": "argument outside −1 to 1",
@@ -111,7 +111,7 @@ _LARGEST = {ElementType.FLOAT16: "65504", ElementType.BFLOAT16: "3.39e38", Eleme
 
 
 def cause_of(operator: str, number: float, element_type: ElementType | int | None) -> str:
-    """Describe why an operator gives NaN or an infinity for finite inputs: ``sum exceeds 65504``; empty if unknown."""
+    """Describe why an operator returns NaN or infinities for finite inputs: ``sum exceeds 65504``; empty if unknown."""
     is_sum = operator in _SUMMING
     largest = _LARGEST.get(element_type) if isinstance(element_type, ElementType) else None
     known = (_UNDEFINED if number != number else _POLES).get(operator, "")
@@ -121,9 +121,9 @@ def cause_of(operator: str, number: float, element_type: ElementType | int | Non
 
 
 def non_finite_values(result: RunResult, most: int = 1000, sought: Sought = "all") -> NonFiniteSearch:
-    """Yield kept values with non-finite elements: of the main graph in run order, then of subgraphs.
+    """Search kept values for non-finite elements: of the main graph in run order, then of subgraphs.
 
-    Reads every element, except of arrays known to be finite.
+    Stops after `most` findings. Reads every element, except of arrays found finite before.
     """
     slots, steps = result.layout.slots, result.layout.steps
     bodied = {slot for step in steps if step.has_bodies for slot in step.outs if slot}
@@ -153,7 +153,7 @@ def non_finite_values(result: RunResult, most: int = 1000, sought: Sought = "all
 
 
 def first_of(result: RunResult, keys: list[ValueKey], sought: Sought) -> NonFiniteValue | None:
-    """Return the first of some values that has a kind searched for, wherever that originated."""
+    """Return the first of some values with a sought kind, regardless of where it originated."""
     for key in keys:
         kinds = kinds_of(result.find(key))
         if kinds & NAN or (kinds and sought != "nan"):
@@ -162,18 +162,18 @@ def first_of(result: RunResult, keys: list[ValueKey], sought: Sought) -> NonFini
 
 
 class _Sieve:
-    """Filter for values that are searched for. To be called in run order."""
+    """Filter for sought values. Must be called in run order."""
 
     def __init__(self, result: RunResult, sought: Sought) -> None:
         self._result = result
         self._wanted = sought
         self._kinds: dict[int, int] = {}  # by slot
-        self._inside: dict[Any, int] = {}  # by path, of subgraphs: the inputs of their nodes are not known there
+        self._inside: dict[Any, int] = {}  # kinds seen in subgraphs, whose inputs are unknown, by path
         self._makers: dict[int, StepLayout] | None = None  # by slot
         self._operators: dict[tuple[Path, int], str] | None = None  # by path and number of the node
 
     def takes(self, key: ValueKey, kinds: int) -> bool:
-        """Return whether a value with these kinds is searched for."""
+        """Return whether a value with these kinds is sought."""
         if self._wanted == "all":
             return True
         slot = self._result.layout.slots.get(key)
@@ -190,12 +190,12 @@ class _Sieve:
         given = 0
         for read in maker.reads:
             given |= self._kinds.get(read, 0)
-        # checked late: operators must be looked up, and few nodes get here
+        # The operator is looked up last, as few nodes get here.
         begins = beginning("", given, kinds, self._wanted)
         return bool(begins and beginning(self._operator(maker), given, kinds, self._wanted))
 
     def explained(self, found: NonFiniteValue, element_type: ElementType | int | None) -> NonFiniteValue:
-        """Return a value that was taken with the operator that made it, and with the cause if all inputs are finite."""
+        """Return a finding with the operator that computed it, and with the cause if all its inputs are finite."""
         slot = self._result.layout.slots.get(found.key)
         maker = self._makers.get(slot) if self._makers is not None and slot is not None else None
         if maker is None:
@@ -222,7 +222,7 @@ def _is_float(element_type: Any) -> bool:
 
 
 def _arrays(value: RuntimeValue) -> Iterator[Array]:
-    """Yield the float arrays in a value; iterative, whatever its nesting."""
+    """Yield the float arrays in a value; iterative, so that nesting cannot exhaust the stack."""
     pending: list[Any] = [value]
     while pending:
         one = pending.pop()
@@ -242,13 +242,13 @@ def _is_tensor(one: Any) -> bool:
 
 def _numbers(array: Array) -> Array:
     if array.dtype.kind == "c":
-        # its sums may overflow its own type although it is finite
+        # Not the magnitude of finite ones, which may overflow.
         return np.abs(np.where(np.isfinite(array), 0, array))
     return array if array.dtype.kind == "f" else array.astype(np.float32)
 
 
 def _bad(key: ValueKey, value: RuntimeValue, sought: Sought) -> NonFiniteValue:
-    """Return the first matching element, and the count."""
+    """Return the first matching element of a value, and the count."""
     first: tuple[tuple[int, ...], float] | None = None
     count = 0
     for array in _arrays(value):
@@ -262,5 +262,5 @@ def _bad(key: ValueKey, value: RuntimeValue, sought: Sought) -> NonFiniteValue:
     return NonFiniteValue(key, index, number, count)
 
 
-#: Finite arrays, by id.
+#: Cache of arrays found finite, by id.
 _finite: WeakValueDictionary[int, Array] = WeakValueDictionary()

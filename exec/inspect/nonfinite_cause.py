@@ -1,4 +1,4 @@
-"""Say in words why a node makes NaN or infinities of finite inputs."""
+"""Describes why a node computed NaN or infinities from finite inputs."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _SUMS = {"MatMul", "Gemm", "Conv", "ConvTranspose", "ReduceSum", "ReduceMean", "
 
 
 def cause_of(result: RunResult, found: NonFiniteValue) -> str:
-    """Describe why the first non-finite element of a value came about, such as "square root of -385.7".
+    """Describe the cause of the first non-finite element of a value, such as "square root of -385.7".
 
-    Empty for inputs, values in bodies and where it is not known. Reads the inputs of the node.
+    Empty for inputs and values in bodies, and if the cause is unknown. Reads the inputs of the node.
     """
     slot = result.layout.slots.get(found.key)
     step = next((step for step in result.layout.steps if slot in step.outs), None) if slot else None

@@ -1,6 +1,6 @@
-"""Facts about all values of a run: changes against another run, measures for colours, wrong declarations.
+"""Facts about all values of a run: changes since another run, measures for colours, wrong declarations.
 
-The functions are module-level, so that `RunResult.apply` can run them in the process that holds the values.
+The functions are module-level, so that `RunResult.apply` can run them in the worker process.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from onnx_workbench.model.progress import SILENT, Progress
 def changed_values(result: RunResult, before: RunResult) -> list[int]:
     """Return the numbers of main-graph values that both runs kept and that differ in any bit.
 
-    Where only one of the runs is in a worker, its values are transferred: once each, and none of another shape.
+    If only one of the runs is in a worker, its values are transferred, except those whose type or shape differs.
     """
     changed = []
     for key, slot in result.layout.slots.items():
@@ -59,7 +59,7 @@ def changed_values(result: RunResult, before: RunResult) -> list[int]:
 
 
 def _brought(result: RunResult, key: ValueKey) -> RuntimeValue:
-    """Return a value that is here or in a worker; MISSING where it would have to be computed here."""
+    """Return a value from this process or a worker; MISSING if it would have to be computed in this process."""
     return result.find(key) if result.elsewhere is None else result.value(key)
 
 
@@ -89,7 +89,7 @@ def measure_values(result: RunResult) -> dict[ValueKey, ValueMeasure]:
 
 
 def _saturated(value: Array, facts: Statistics) -> float:
-    """Return the share of elements equal to the largest or smallest one, except zero: a sign of clipping."""
+    """Return the share of elements equal to the maximum or minimum, except zeros: a sign of clipping."""
     if facts.minimum is None or facts.maximum is None or facts.minimum == facts.maximum or value.size < 2:
         return 0.0
     if value.dtype.kind == "b":
@@ -101,7 +101,7 @@ def _saturated(value: Array, facts: Statistics) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """A value whose type or shape is not the declared one."""
+    """A value whose type or shape contradicts its declaration."""
 
     key: ValueKey
     found: ValueInfo
@@ -111,7 +111,7 @@ class Contradiction:
 def contradictions(result: RunResult, declared: Mapping[int, Type], progress: Progress = SILENT) -> list[Contradiction]:
     """Find values that contradict their declaration, by number: in the graph, in functions, in subgraphs.
 
-    Of a value with several calls or iterations one is reported. Reads no elements.
+    A value computed in several calls is reported once. Reads no elements.
     """
     found: dict[int, Contradiction] = {}
     inside = ((path, number) for path, values in result.bodies.items() for number in values)
@@ -148,8 +148,8 @@ def tensor_type(
 ) -> Type | None:
     """Return the actual type of a tensor to replace a contradicting declaration; None for other values.
 
-    Symbols of the declared shape stay where the rank is right; a wrong size becomes unknown where the inferred one is,
-    or where the value differs in one of the other `calls` of its function.
+    Symbols of the declared shape are kept if the rank is right; a wrong size becomes unknown if the inferred size is
+    unknown, or if the size differs among the `calls` of the value's function.
     """
     if found.element_type is None:
         return None
@@ -170,7 +170,7 @@ def tensor_type(
 
 
 def _dims_of(type_: Type | None, rank: int) -> tuple[Dimension, ...]:
-    """Return the dimensions of a tensor type of a rank; none of any other."""
+    """Return the dimensions of a tensor type if it has the rank, else ()."""
     dims = type_.shape.dims if isinstance(type_, TensorType) and type_.shape is not None else ()
     return dims if len(dims) == rank else ()
 
@@ -197,7 +197,7 @@ def _type_of_map(value: Mapping[object, RuntimeValue]) -> Type | None:
 
 @dataclass(frozen=True, slots=True)
 class WatchedValue:
-    """A value now and in an earlier run; `statistics` of tensors only."""
+    """A value and how it differs from an earlier run; `statistics` for tensors only."""
 
     info: ValueInfo
     statistics: Statistics | None
@@ -206,7 +206,7 @@ class WatchedValue:
 
 
 def watch(result: RunResult, keys: Sequence[ValueKey], before: RunResult | None = None) -> list[WatchedValue]:
-    """Compare some values with an earlier run, in the order of the keys; those not computed are empty with shape ()."""
+    """Compare some values with an earlier run, in the order of the keys; values not computed have the info of None."""
     watched = []
     for key in keys:
         info = result.info(key)

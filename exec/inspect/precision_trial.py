@@ -1,6 +1,6 @@
 """Simulate reduced precision (fake quantization): a run request in which chosen values are rounded.
 
-The model is not changed: the request's snapshot gets a call of a small function behind each chosen value.
+The model is not changed: a call of a small function is inserted into the snapshot after each chosen value.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def in_precision(request: Request, precision: Precision, values: Collection[int]
     """Return the request with some values, given by number, rounded to a precision and back.
 
     `values` must be float tensors: outputs of nodes, initializers or inputs, in the main graph, in subgraphs or in
-    functions, in which every call is rounded. float16 and bfloat16 round to nearest; int8 quantizes each tensor to 8
-    bits over its own range.
+    functions (rounded in every call). float16 and bfloat16 round to nearest; int8 quantizes each tensor to 8 bits over
+    its range.
     """
     rounding = _Rounding(_function(precision), frozenset(values))
     snapshot = request.snapshot
@@ -54,7 +54,7 @@ def in_precision(request: Request, precision: Precision, values: Collection[int]
 
 
 class _Rounding:
-    """Inserts a function call behind each chosen value. Objects without such values stay identical."""
+    """Inserts a function call after each chosen value. Objects without chosen values stay identical."""
 
     def __init__(self, function: FunctionSnapshot, chosen: frozenset[int]) -> None:
         self.function = function
@@ -140,7 +140,7 @@ def _node(op_type: str, inputs: tuple[int, ...], outputs: tuple[int, ...], to: i
 
 
 def compare_rounded(rounded: RunResult, precise: RunResult, inside: Inside | None = None) -> list[ComparedValue]:
-    """Compare a run in reduced precision with the original one, in its order and by its keys."""
+    """Compare a run in reduced precision with the original run, in the order and by the keys of the original."""
     rows = []
     for key in value_keys(precise, inside):
         if precise.info(key) is not None and rounded.info(key) is not None:

@@ -1,4 +1,4 @@
-"""Reference values of a model from ONNX Runtime in a child process; an optional extra."""
+"""Reference values of a model from ONNX Runtime, an optional dependency, in a child process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from onnx_workbench.exec.worker.shared_memory import SharedMemoryExchange
 from onnx_workbench.model.budget import OVERHEAD, RUNTIME_SECONDS, limit_memory, value_limit
 from onnx_workbench.model.errors import ModelError, errors_to
 
-#: Numpy dtypes by ONNX Runtime's names.
+#: Types that numpy has, by ONNX Runtime's names.
 _OF_NUMPY = {"float", "double", "float16", "complex64", "complex128", "bool", "string"} | {
     f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 }
@@ -32,10 +32,10 @@ def available() -> bool:
 def run_onnxruntime(
     path: Path, feeds: Mapping[str, RuntimeValue], seconds: float = RUNTIME_SECONDS
 ) -> dict[str, RuntimeValue]:
-    """Compute the values of a model file by name: every non-constant intermediate; types numpy lacks as floats.
+    """Compute all non-constant values of a model file, by name; values of types that numpy lacks as floats.
 
-    It runs unoptimised, so that no value disappears, in a child process that may crash or be killed. ModelError when it
-    is not installed, refuses the model, crashes or takes longer than `seconds`.
+    ONNX Runtime runs without optimization, so that all values exist, in a child process that may crash or be killed.
+    ModelError if it is not installed, refuses the model, crashes or takes longer than `seconds`.
     """
     if not available():
         raise ModelError("ONNX Runtime is not installed", "pip install onnxruntime")
@@ -68,7 +68,7 @@ def _serve(connection: Connection, folder: str, path: str, feeds: dict[str, Any]
     end_with_parent()
     limit_memory(memory)
     exchange = SharedMemoryExchange(folder)
-    # ONNX Runtime's exceptions are not public, and all of them are reported.
+    # ONNX Runtime's exception classes are not public; all exceptions are reported.
     with errors_to(lambda error: connection.send(("error", f"{type(error).__name__}: {error}"))):
         taken = {name: exchange.decode(value) for name, value in feeds.items()}
         given = {name: value_of(value) if isinstance(value, HeldInput) else value for name, value in taken.items()}
@@ -114,7 +114,7 @@ def _run(path: str, feeds: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_foreign(type_: str) -> bool:
-    """Return whether numpy lacks the type: ONNX Runtime then refuses it, or returns the bits as integers."""
+    """Return whether numpy lacks the type: ONNX Runtime refuses such outputs, or returns their bits as integers."""
     return type_.startswith("tensor(") and type_.removeprefix("tensor(").rstrip(")") not in _OF_NUMPY
 
 

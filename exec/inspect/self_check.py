@@ -1,4 +1,4 @@
-"""Check a transformed model against the original: interface, outputs, and whether the written file is accepted."""
+"""Checks of a transformed model against the original: interface, outputs, and whether other programs load the file."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from onnx_workbench.model.ir.types import Dimension, ElementType, TensorType
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.sandbox import run_isolated
 
-#: A change of the interface that is meant: of the precision of floats, of sizes, or unused inputs that are gone.
+#: Intended changes of the interface: precision of floats, sizes, removal of unused inputs.
 Change = Literal["precision", "sizes", "unused inputs"]
 
-#: Bytes of weights of the largest model that is loaded elsewhere; its file is made in memory.
+#: Limit for the bytes of weights of a model that is loaded by other programs; its file is made in memory.
 _LARGEST = 256 << 20
 _LOAD_SECONDS = 30
 
-#: What ONNX Runtime says of operators, types and versions that it lacks: no fault of the model.
+#: Parts of messages of ONNX Runtime about operators, types and versions that it lacks, which is no fault of the model.
 _LACKING = ("NOT_IMPLEMENTED", "support", "could not find an implementation")
 
 
@@ -44,12 +44,12 @@ def check_transformed(
     time_limit: float = COMPARISON_SECONDS,
     progress: Progress = SILENT,
 ) -> Equivalence:
-    """Compare interfaces, then outputs as `compare_isolated` does, then have ONNX Runtime and onnx load the new file.
+    """Compare interfaces, then outputs by `compare_isolated`, then load the new file with ONNX Runtime and onnx.
 
-    A change of the interface that is not `meant`, and a file that is refused where the original's is not, is a
-    difference. With `part_of`, `after` was cut out of this graph of `before`. The remarks of the result say what was
-    not compared. Cost: two child processes, about 1 s of processor time beside the runs, and the model's file in
-    memory, for at most 256 MB of weights. Reads both models: their thread only.
+    A change of the interface that is not `meant` is a difference, and so is a file that is refused although the
+    original's is not. `part_of`: the graph of `before` that `after` was extracted from. The remarks of the result list
+    what was not compared. Cost: two child processes, about 1 s of processor time besides the runs, and the model's file
+    in memory, for at most 256 MB of weights. Reads both models: their thread only.
     """
     changed = "" if part_of is not None else next(interface_changes(before, after, meant), "")
     if changed:
@@ -71,7 +71,7 @@ def check_transformed(
 
 
 def require_defined(model: Model) -> None:
-    """Check that everything that a model uses is defined, as nothing can be compared else; ModelError names a value."""
+    """Check that all values that a model uses are defined, which a comparison requires; ModelError names a value."""
     for root in (model.graph, *(function.body for function in model.functions)):
         for graph in root.walk():
             used = [(value, f"{node.title} uses") for node in graph.nodes for value in node.inputs]
@@ -87,7 +87,7 @@ def require_defined(model: Model) -> None:
 
 
 def require_agreement(agreement: Equivalence) -> None:
-    """Check that a comparison found no difference; ModelError says which it found."""
+    """Check that a comparison found no difference; ModelError with the difference."""
     if agreement.agrees is False:
         raise ModelError("The result does not compute what the model does", f"{agreement.summary}.")
 
@@ -95,8 +95,8 @@ def require_agreement(agreement: Equivalence) -> None:
 def check_written(model: Model, path: Path, progress: Progress = SILENT) -> None:
     """Check that other programs load the file that a model was written to, with its external data.
 
-    ModelError: one of them refuses the file, though it accepts the model in one piece. Cost: as loading it once or
-    twice; nothing is done for weights of more than 256 MB.
+    ModelError if a program refuses the file although it accepts the model as a single file. Cost: loading it once or
+    twice. Skipped for weights of more than 256 MB.
     """
     if weights(model) > _LARGEST:
         return
@@ -113,9 +113,9 @@ def check_written(model: Model, path: Path, progress: Progress = SILENT) -> None
 
 
 def interface_changes(before: Model, after: Model, meant: Collection[Change] = ()) -> Iterator[str]:
-    """Yield how inputs and outputs differ by name, order, type or shape, except for what is `meant`.
+    """Yield descriptions of how inputs and outputs differ by name, order, type or shape, except for what is `meant`.
 
-    What only one of them declares is no difference, nor are outputs with more sizes known than before.
+    A type or shape that only one model declares is no difference, nor are outputs with more known sizes than before.
     """
     for what, old, new in (
         ("input", before.graph.required_inputs, after.graph.required_inputs),
@@ -165,14 +165,14 @@ def _is_same_size(before: Dimension, after: Dimension, *, is_input: bool) -> boo
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """Why a file is refused that was not before, or nothing; and what else there is to say."""
+    """Why the new file is refused although the original's is not, or empty; and remarks."""
 
     refused: str = ""
     remarks: tuple[str, ...] = ()
 
 
 def _load_both(before: Model, after: Model, progress: Progress) -> _Loaded:
-    """Load the file of the new model, and where it is refused that of the original."""
+    """Load the file of the new model, and if it is refused, that of the original."""
     if weights(after) > _LARGEST:
         return _Loaded(
             remarks=(f"not loaded by {ONNX_RUNTIME} and {ONNX_CHECKER}, as weights are over {_LARGEST >> 20} MB",)
@@ -203,7 +203,7 @@ def _load_both(before: Model, after: Model, progress: Progress) -> _Loaded:
 
 
 def _load_model(model: Model, progress: Progress) -> dict[str, str]:
-    """Return why each engine that is installed refuses a model in one file; nothing where it does not."""
+    """Load a model as a single file; return the message of each installed program, empty where it accepts the model."""
     return _load(load_child.load_in_child, to_bytes(model, Storage(DataLayout.INLINE), progress=progress), progress)
 
 

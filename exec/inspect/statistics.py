@@ -14,13 +14,13 @@ from onnx_workbench.model.ir.types import ElementType
 
 Kind = Literal["tensor", "sequence", "map", "sparse", "none"]
 
-#: Elements processed at a time: what fits the cache.
+#: Elements processed at a time, which fit into the processor's cache.
 _BLOCK = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
 class ValueInfo:
-    """Type and size of a run-time value; for sequences `element_type` is None and `shape` their length."""
+    """Type and size of a run-time value; for sequences and maps `element_type` is None and `shape` their length."""
 
     kind: Kind
     element_type: ElementType | None
@@ -28,7 +28,7 @@ class ValueInfo:
     nbytes: int  # as held in memory
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ValueInfo, (self.kind, self.element_type, self.shape, self.nbytes)  # five times as quick to read
+        return ValueInfo, (self.kind, self.element_type, self.shape, self.nbytes)  # unpickles five times as fast
 
     def __str__(self) -> str:
         if self.kind == "none":
@@ -44,8 +44,8 @@ class ValueInfo:
 class Statistics:
     """Statistics of a tensor. Extremes, mean and deviation are those of the finite elements.
 
-    `minimum` to `deviation` are None without finite numbers (empty, strings, complex). Infinite complex numbers, in any
-    direction, count as positive infinities.
+    `minimum` to `deviation` are None without finite numbers (empty, strings, complex). Infinite complex numbers of any
+    direction count as positive infinities.
     """
 
     size: int
@@ -68,7 +68,7 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What remains of a value that is not kept."""
+    """Summary of a value that is not kept."""
 
     info: ValueInfo
     statistics: Statistics | None
@@ -78,7 +78,7 @@ class Summary:
 
 
 def describe(value: RuntimeValue) -> ValueInfo:
-    """Return type, shape and bytes of a value. Cheap: reads no elements, except to size texts and sequences."""
+    """Return type, shape and bytes of a value. Cheap: reads elements only of strings and sequences, for their size."""
     if isinstance(value, np.ndarray):
         return ValueInfo("tensor", _element_type(value), value.shape, nbytes(value))
     if isinstance(value, SparseArray):
@@ -118,7 +118,7 @@ def summarise(value: RuntimeValue) -> Summary:
 
 
 def statistics(array: Array) -> Statistics:
-    """Compute statistics of a tensor, block by block, without a copy of the whole."""
+    """Compute statistics of a tensor, block by block, without copying it."""
     if array.dtype.kind in "OUS" or not array.size:
         return Statistics(array.size)
     gathered = Gathered()
@@ -128,7 +128,7 @@ def statistics(array: Array) -> Statistics:
 
 
 def _blocks(array: Array) -> Any:
-    """Yield (flat index, flat block) in row-major order; blocks are copies only where the array is strided."""
+    """Yield (flat index, flat block) in row-major order; blocks are copies only if the array is strided."""
     if array.flags.c_contiguous:
         flat = array.reshape(-1)
         for start in range(0, flat.size, _BLOCK):
@@ -143,25 +143,25 @@ def _blocks(array: Array) -> Any:
         yield row * inner, array[row : row + rows].reshape(-1)
 
 
-#: The square of a larger number may overflow; larger ones are scaled by a power of two first.
+#: The square of a larger number may overflow; larger ones are first scaled by a power of two.
 _HUGE = 1e140
 _SCALE = 2.0**-520
 
 
 class Gathered:
-    """Running statistics of the blocks seen so far."""
+    """Running statistics, updated block by block."""
 
     def __init__(self) -> None:
         self.minimum: Any = None
         self.maximum: Any = None
         self.minimum_at = self.maximum_at = 0
         self.count = self.zeros = self.nan = self.up = self.down = 0
-        self.mean = 0.0  # this and the next of numbers times the scale
+        self.mean = 0.0  # of numbers times `scale`, as are `squares`
         self.squares = 0.0
         self.scale = 1.0
 
     def add(self, start: int, block: Array) -> None:
-        """Add a block, whose first element has this flat index."""
+        """Add a block, whose first element has the flat index `start`."""
         if block.dtype.kind == "V" or block.dtype.name.startswith(("float8", "int4", "uint4", "int2", "uint2")):
             block = block.astype(np.float32)  # ml_dtypes have no fast reductions
         elif block.dtype.kind == "b":
@@ -217,7 +217,7 @@ class Gathered:
         self.count = total
 
     def statistics(self, shape: tuple[int, ...], size: int) -> Statistics:
-        """Return the statistics of all blocks, for a tensor of this shape and number of elements."""
+        """Return the statistics of all blocks, for a tensor of the given shape and number of elements."""
         if self.minimum is None:
             return Statistics(
                 size, nan=self.nan, positive_infinity=self.up, negative_infinity=self.down, zeros=self.zeros

@@ -1,6 +1,6 @@
 """Compact summaries of values: statistics and a small histogram, for narrow displays.
 
-`make_thumbnails` is module-level, so that `RunResult.apply` can run it in the process that holds the values.
+`make_thumbnails` is module-level, so that `RunResult.apply` can run it in the worker process.
 """
 
 from __future__ import annotations
@@ -34,10 +34,9 @@ class Thumbnail:
 
 
 def make_thumbnails(result: RunResult, keys: Sequence[ValueKey]) -> list[Thumbnail | None]:
-    """Return thumbnails of some values, in their order; None for what was not computed or is no tensor.
+    """Return thumbnails of some values, in their order; None for a value that was not computed or is not a tensor.
 
-    Reads every element once or twice, but not of an array summarized before. Values that were not kept have no
-    histogram.
+    Reads every element once or twice, except of arrays summarized before. Values that were not kept have no histogram.
     """
     return [_glimpse(result, key) for key in keys]
 
@@ -62,7 +61,7 @@ def thumbnail(array: Array) -> Thumbnail:
     return Thumbnail(facts, _outline(array, facts))
 
 
-#: Values that a run keeps are the same arrays in the next: their summaries are cached.
+#: Cache by id of the array: values that a run reuses are the same arrays in the next.
 _known: dict[int, tuple[weakref.ref[Array], Thumbnail]] = {}
 
 
@@ -72,7 +71,7 @@ def _outline(value: Array, facts: Statistics) -> tuple[int, ...]:
     low, high = float(facts.minimum), float(facts.maximum)
     numbers = _sample(value)
     with np.errstate(all="ignore"):
-        # Halved, so that the range of the largest numbers does not overflow.
+        # Halved, so that the range does not overflow.
         places = (
             (numbers / 2 - low / 2) / (high / 2 - low / 2) * BARS if high > low else np.full(numbers.shape, BARS / 2)
         )

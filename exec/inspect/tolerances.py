@@ -1,4 +1,4 @@
-"""Tolerances of numeric comparisons: by the precision that values were computed in, relative to their scale."""
+"""Tolerances of numeric comparisons, by the precision of the computation and relative to the scale of values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.model.ir.types import ElementType
 
-#: Errors that rounding explains, relative to the scale of a tensor (its root mean square), after a few hundred layers.
+#: Errors due to rounding after a few hundred layers, relative to the scale of a tensor (its root mean square).
 _OF_TYPE = {
     ElementType.DOUBLE: 1e-9,
     ElementType.COMPLEX128: 1e-9,
@@ -20,23 +20,23 @@ _OF_TYPE = {
 }
 _SMALL_FLOATS = 0.5  # of 8 bits and fewer
 _OF_QUANTIZED_BITS = {16: 2e-3, 8: 0.1, 4: 0.5, 2: 1.0}
-_COARSE = 1e-3  # relative errors from here on may be exceeded by single elements, as where a range is clipped
-#: Of integers of 8 bits that are dequantized to be compared.
+_COARSE = 1e-3  # from this relative error on, single elements may exceed it, for example where a range is clipped
+#: Relative error of 8-bit integers that are dequantized for a comparison.
 INTEGER_VALUES = _OF_QUANTIZED_BITS[8]
-_FLOOR = 0.01  # of the relative error, absolute: tensors that are zero but for rounding
+_FLOOR = 0.01  # least scale: for tensors that are zero up to rounding
 
 _QUANTIZING = ("QuantizeLinear", "DynamicQuantizeLinear", "DequantizeLinear")
 
 
 def type_error(kind: ElementType | None) -> float:
-    """Return the relative error that computing in an element type explains; 0 for integers, bool and strings."""
+    """Return the relative error due to computing in an element type; 0 for integers, bool and strings."""
     if kind is None:
         return 0.0
     return _OF_TYPE.get(kind, _SMALL_FLOATS if kind.is_float else 0.0)
 
 
 class RelativeErrors:
-    """The relative error that precision explains, for each value of a run: that of the coarsest type on the way to it.
+    """The relative error due to precision for each value of a run: that of the coarsest type among its ancestors.
 
     Cost: one pass over the nodes of the run.
     """
@@ -62,17 +62,17 @@ class RelativeErrors:
                     self._steps.add(slot)
 
     def of(self, key: ValueKey) -> float:
-        """Return the relative error of a value; 0 where it is to be exact."""
+        """Return the relative error of a value; 0 if it must be exact."""
         slot = self._result.layout.slots.get(key)
         info = self._result.info(key)
         own = type_error(info.element_type) if info is not None else 0.0
-        if slot is None:  # in a body, where the way to it is not known
+        if slot is None:  # in a body, where its ancestors are unknown
             return own
         is_exact = info is not None and info.kind == "tensor" and not own
         return 0.0 if is_exact else max(own, self._of_slot.get(slot, 0.0))
 
     def is_quantized(self, key: ValueKey) -> bool:
-        """Return whether a value is the integers of a quantization, in which one step is rounding."""
+        """Return whether a value holds quantized integers, which rounding may change by one step."""
         return self._result.layout.slots.get(key) in self._steps
 
 
@@ -86,10 +86,10 @@ def _integer_error(kind: ElementType | None) -> float:
 
 
 def tolerance(difference: ValueDifference, relative_error: float, *, is_quantized: bool = False) -> Tolerance:
-    """Return the tolerance of a comparison: elements may be off by a part of their own size and of the tensor's scale.
+    """Return the tolerance of a comparison: elements may differ by a part of their own size and of the tensor's scale.
 
-    In coarse types single elements may be off by more, where the root mean square of the error is no larger part of the
-    scale. Integers are to be equal, but for one step where they are those of a quantization.
+    In coarse types single elements may differ by more if the root mean square of the error is within that part of the
+    scale. Integers must be equal, quantized ones up to one step.
     """
     if not relative_error:
         return Tolerance(0.0, 1.0 if is_quantized else 0.0)

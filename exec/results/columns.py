@@ -1,6 +1,6 @@
 """Tables stored by columns: compact, quick to compare, and sent to another process as differences.
 
-A table of 100,000 rows is a few arrays; a row is an object only while somebody looks at it.
+A table of 100,000 rows is a few arrays; the objects of rows are made on access.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-#: Metadata of a field that is no column: it stays in its process.
+#: Metadata of a field that is not a column: it is not pickled.
 LOCAL = {"local": True}
 
-#: Entries of one piece of a long list: reading it takes about a millisecond, in which no other thread can run.
+#: Entries that are unpickled at once, which takes about a millisecond in which no other thread can run.
 _PIECE = 1000
 
 _T = TypeVar("_T")
@@ -27,8 +27,8 @@ _T = TypeVar("_T")
 class ColumnTable:
     """Base of tables, which are dataclasses: their fields are the columns. Immutable once shared.
 
-    A column is an array, a sequence or mapping of objects, or a table of its own. Pickling takes the columns alone,
-    without what is computed from them on first use.
+    A column is an array, a sequence or mapping of objects, or another table. Only columns are pickled, without cached
+    properties.
     """
 
     @classmethod
@@ -45,7 +45,7 @@ class ColumnTable:
 
 @dataclass(eq=False)
 class Keys(ColumnTable):
-    """Nodes, or values, of the rows of a table: the number of each, and the index of its `Path` in `paths`."""
+    """The node or value of each row: its number, and the index of its `Path` in `paths`."""
 
     numbers: NDArray[np.int64]
     calls: NDArray[np.int32]
@@ -77,8 +77,8 @@ class Keys(ColumnTable):
         return Keys(self.numbers[rows], self.calls[rows], self.paths)
 
     def outermost(self) -> NDArray[np.int64]:
-        """Return for each row the node of the graph itself: the row's own, or the call of a function it is in."""
-        own = -1  # no number: those are not negative
+        """Return for each row the node of the main graph: its own, or the outermost call of a function around it."""
+        own = -1  # numbers are not negative
         callers = np.array([path[0] if path else own for path in self.paths], np.int64)[self.calls]
         return np.where(callers == own, self.numbers, callers)
 
@@ -95,7 +95,7 @@ class Keys(ColumnTable):
 
     @cached_property
     def by_number(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The rows of one number after the other, in the order of their first ones, and where those of each begin."""
+        """Rows grouped by number, groups in the order of their first rows, and the index at which each group begins."""
         firsts = np.flatnonzero(self.is_first)
         _, order = self._sorted
         known = np.flatnonzero(self.is_first[order])  # where the rows of a number begin in that order
@@ -106,7 +106,7 @@ class Keys(ColumnTable):
 
     @cached_property
     def is_first(self) -> NDArray[np.bool_]:
-        """Return whether no earlier row has the same number."""
+        """Mask of the rows whose number no earlier row has."""
         numbers, order = self._sorted
         found = np.ones(len(numbers), bool)
         found[order[1:]] = numbers[1:] != numbers[:-1]
@@ -114,7 +114,7 @@ class Keys(ColumnTable):
 
     @cached_property
     def inside(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """The numbers of calls of functions, the rows in each, or in a call that is in it, and where those begin."""
+        """Numbers of calls of functions, the rows within each (also in nested calls), and where those of each begin."""
         found: dict[int, int] = {}
         pairs = [(found.setdefault(call, len(found)), at) for at, path in enumerate(self.paths) for call in path]
         calls, paths = np.array(pairs, np.int64).reshape(-1, 2).T
@@ -130,14 +130,14 @@ class Keys(ColumnTable):
 
 @dataclass(eq=False)
 class Lists(ColumnTable):
-    """A short list of slots for each row, one after the other; `ends` says where each ends."""
+    """A list of slots for each row, concatenated; `ends` are the indices at which they end."""
 
     slots: NDArray[np.int32]
     ends: NDArray[np.int64]
 
     @classmethod
     def of(cls, lists: Sequence[Sequence[int]]) -> Lists:
-        """Pack lists."""
+        """Concatenate lists."""
         slots = np.fromiter(chain.from_iterable(lists), np.int32)
         return cls(slots, np.cumsum(np.fromiter(map(len, lists), np.int64, len(lists)), dtype=np.int64))
 
@@ -145,7 +145,7 @@ class Lists(ColumnTable):
         return len(self.ends)
 
     def at(self, row: int) -> tuple[int, ...]:
-        """One of them."""
+        """Return the list of a row."""
         begin = int(self.ends[row - 1]) if row else 0
         return tuple(self.slots[begin : int(self.ends[row])].tolist())
 
@@ -155,7 +155,7 @@ class Lists(ColumnTable):
 
     @property
     def rows(self) -> NDArray[np.int64]:
-        """Return for each slot the row of its list."""
+        """The row of the list that each slot is in."""
         return np.repeat(np.arange(len(self)), np.diff(self.ends, prepend=0))
 
     def holders(self, slots: Iterable[int]) -> NDArray[np.int64]:
@@ -177,7 +177,7 @@ class _Changed:
 
 @dataclass(slots=True)
 class _Span:
-    """The part of an array that differs, and the size of the whole."""
+    """The part of an array that differs, and the size of the array."""
 
     size: int
     start: int
@@ -186,7 +186,7 @@ class _Span:
 
 @dataclass(slots=True)
 class _Tail:
-    """The end of a sequence from its first difference, in pieces."""
+    """The rest of a sequence from its first difference, pickled in pieces."""
 
     start: int
     rest: list[bytes]
@@ -194,7 +194,7 @@ class _Tail:
 
 @dataclass(slots=True)
 class _Entries:
-    """The entries of a mapping that differ, in pieces, and the keys that were removed."""
+    """The entries of a mapping that differ, pickled in pieces, and the removed keys."""
 
     fresh: list[bytes]
     gone: list[Any]
@@ -202,15 +202,15 @@ class _Entries:
 
 @dataclass(slots=True)
 class _Other:
-    """A value of another kind, as a whole."""
+    """A value of another kind, not compared in parts."""
 
     value: Any
 
 
 def difference(before: _T | None, now: _T) -> Any:
-    """What `updated` makes `now` of; None if that is `before`. Without one before, all of it.
+    """Return the difference from which `updated` makes `now`; None if there is none. Without `before`, all of `now`.
 
-    The objects in sequences and mappings must be picklable, and have to be equal where they are the same.
+    Objects in sequences and mappings must be picklable and comparable by ==.
     """
     if now is before:
         return None
@@ -237,7 +237,7 @@ def difference(before: _T | None, now: _T) -> Any:
 
 
 def updated(before: Any, change: Any) -> Any:
-    """`before` with a difference applied; itself where there is none."""
+    """Return `before` with a difference applied; itself if there is none."""
     match change:
         case None:
             return before

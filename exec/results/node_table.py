@@ -30,27 +30,27 @@ class State(enum.Enum):
     UNNEEDED = "not needed"
 
 
-#: States of nodes that gave their values, whether or not those were kept.
+#: States of nodes whose values were computed, whether or not they were kept.
 RAN = (State.DONE, State.KEPT, State.CONSTANT)
 
-#: States by the numbers they have in columns.
+#: States by their codes in columns.
 STATES = tuple(State)
 CODES = {state: code for code, state in enumerate(STATES)}
 
 
 def _ranks(*states: State) -> NDArray[np.int64]:
-    """Return the precedence of each state by code: the first of these that occurs stands for several nodes."""
+    """Return the precedence of each state by code: several nodes are shown in the first of these states that occurs."""
     return np.argsort([CODES[state] for state in states])
 
 
-#: What is named first of the nodes of a call, and of a node that became several things in several calls.
+#: Precedence of states among the nodes of one call, and among several calls of one node.
 _IN_CALL = _ranks(State.FAILED, State.SKIPPED, State.WAITING, State.DONE, State.KEPT, State.CONSTANT, State.UNNEEDED)
 _OVER_CALLS = _ranks(State.FAILED, State.SKIPPED, State.DONE, State.KEPT, State.CONSTANT, State.WAITING, State.UNNEEDED)
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Failure of a node that gave no values. `inner` is the failure inside its body."""
+    """Failure of a node. `inner` is the failure inside its body."""
 
     node: int
     path: Path
@@ -64,7 +64,7 @@ class Failure:
 
     @property
     def account(self) -> str:
-        """Describe what was computed from what and why that failed, where the node is named already."""
+        """Operator, inputs and reason, without the title of the node."""
         version = f" ({self._version})" if self._version else ""
         return f"{self.operator}{version}{self._reason}"
 
@@ -75,7 +75,7 @@ class Failure:
 
     @property
     def _version(self) -> str:
-        return f"opset {self.opset}" if self.opset else ""  # what is around the node may fail: a cycle, a recursion
+        return f"opset {self.opset}" if self.opset else ""  # 0: not the operator failed: a cycle
 
     @property
     def _reason(self) -> str:
@@ -85,7 +85,7 @@ class Failure:
 
 @dataclass(slots=True)
 class NodeResult:
-    """One node of a run. `seconds` and `nbytes` (of its outputs) are those of the run that computed it."""
+    """Outcome of one node. `seconds` and `nbytes` (of its outputs) are from the run that computed it."""
 
     node: int
     path: Path
@@ -95,9 +95,9 @@ class NodeResult:
     seconds: float = 0.0
     nbytes: int = 0
     failure: Failure | None = None
-    because: Failure | None = None  # whose failure made it impossible
-    runs: int = 0  # how often it ran; of a node inside a body, where `seconds` is their sum
-    inside: Path = ()  # the nodes whose bodies it is in, outermost first
+    because: Failure | None = None  # the failure for which it was skipped
+    runs: int = 0  # number of executions in a body; `seconds` is their sum
+    inside: Path = ()  # nodes whose bodies contain it, outermost first
 
 
 #: Operator and title of the node of a row.
@@ -108,9 +108,9 @@ Label = Callable[[int], tuple[str, str]]
 class NodeTable(ColumnTable, Sequence[NodeResult]):
     """Nodes in run order, by columns; rows are made on access.
 
-    `states` are indices in STATES, `causes` indices in `failures` or -1: the failure of a node that failed, or for
-    which a skipped one was skipped. `runs` is how often a node ran, where that is more than once or in a body;
-    `inside` are indices in `scopes`, the nodes whose bodies it is in.
+    `states` are indices in STATES, `causes` indices in `failures` or -1: the failure of a failed node, or for which a
+    node was skipped. `runs` is the number of executions, if more than one or in a body, else 0; `inside` are indices in
+    `scopes`, the nodes whose bodies contain it.
     """
 
     keys: Keys
@@ -126,7 +126,7 @@ class NodeTable(ColumnTable, Sequence[NodeResult]):
 
     @classmethod
     def blank(cls, keys: Keys, state: State, label: Label | None = None) -> NodeTable:
-        """One whose nodes are all in one state."""
+        """Return a table whose nodes are all in one state."""
         size = len(keys)
         states, causes = np.full(size, CODES[state], np.uint8), np.full(size, -1, np.int32)
         numbers, inside = np.zeros(size, np.int64), np.zeros(size, np.int32)
@@ -215,16 +215,16 @@ class NodeTable(ColumnTable, Sequence[NodeResult]):
             )  # fmt: skip
 
     def label_of(self, row: int) -> tuple[str, str]:
-        """Operator and title of the node of a row; empty where they are not known."""
+        """Operator and title of the node of a row; empty without `label`."""
         return ("", "") if self.label is None else self.label(row)
 
     def assign(self, places: Sequence[int] | NDArray[np.int64], rows: NodeTable) -> None:
-        """Take what became of some nodes, at their places here, from a table of them. This one has no failures yet."""
+        """Copy the outcomes in `rows` to the rows `places` of this table, which must not have failures yet."""
         self.states[places], self.seconds[places], self.nbytes[places] = rows.states, rows.seconds, rows.nbytes
         self.causes[places], self.failures = rows.causes, rows.failures
 
     def fail(self, causes: Mapping[int, Failure], state: State) -> None:
-        """Nodes failed, or were skipped: why, by row."""
+        """Set the state (FAILED or SKIPPED) and the failure of nodes, by row."""
         numbered = _Numbered(self.failures)
         for row, failure in causes.items():
             self.states[row], self.causes[row] = CODES[state], numbered.number(failure)
@@ -235,7 +235,7 @@ class NodeTable(ColumnTable, Sequence[NodeResult]):
         row = self.keys.find(number)
         return None if row is None else self[row]
 
-    # -- all together ----------------------------------------------------------------------------------------
+    # -- queries over all rows -------------------------------------------------------------------------------
 
     def rows(self, *states: State) -> NDArray[np.int64]:
         """Return the rows in one of some states, in order."""
@@ -248,7 +248,7 @@ class NodeTable(ColumnTable, Sequence[NodeResult]):
         return Counter({state: count for state, count in zip(STATES, counted, strict=True) if count})
 
     def failed(self) -> Iterator[tuple[int, Failure]]:
-        """The nodes that failed, by row, and why."""
+        """Yield the row and failure of each failed node."""
         found = self.rows(State.FAILED)
         for row, cause in zip(found.tolist(), self.causes[found].tolist(), strict=True):
             if cause >= 0:
@@ -264,7 +264,10 @@ class NodeTable(ColumnTable, Sequence[NodeResult]):
         )  # fmt: skip
 
     def by_number(self, inner: NodeTable) -> NodeTable:
-        """Each node once: over all calls of its function, calls as the sums of their nodes, and those in bodies."""
+        """Return each node once: sums over calls of its function, calls as sums of their nodes, then nodes in bodies.
+
+        `inner`: the nodes in bodies.
+        """
         calls, once, deeper = self._calls(), self._once(), inner._once()
         if not len(calls) and not len(deeper):
             return once
@@ -273,7 +276,7 @@ class NodeTable(ColumnTable, Sequence[NodeResult]):
         return NodeTable.joined([*parts, deeper.take(np.flatnonzero(~np.isin(within, np.concatenate([own, called]))))])
 
     def _calls(self) -> NodeTable:
-        """Calls of functions as one node each: sums, the state that says most, and whose failure led to it."""
+        """Return one row for each call of a function: sums of its nodes, the foremost state, and its failure."""
         numbers, rows, begins = self.keys.inside
         if not len(numbers):
             return NO_NODES
@@ -282,7 +285,7 @@ class NodeTable(ColumnTable, Sequence[NodeResult]):
         return replace(found, keys=keys, runs=np.zeros(len(numbers), np.int64), label=None)
 
     def _once(self) -> NodeTable:
-        """Each node once, over all calls of its function: sums, the state that says most, and how often it ran."""
+        """Return each node once: sums over all calls of its function, the foremost state, the number of executions."""
         if self.keys.is_first.all():
             return self
         rows, begins = self.keys.by_number
@@ -292,7 +295,10 @@ class NodeTable(ColumnTable, Sequence[NodeResult]):
         return replace(found, runs=np.where(np.diff(begins, append=len(rows)) > 1, runs, found.runs))
 
     def _sums(self, rows: NDArray[np.int64], begins: NDArray[np.int64], ranks: NDArray[np.int64]) -> NodeTable:
-        """Groups of rows, which begin at `begins`, as the first row of the foremost state in each, with the sums."""
+        """Return one row for each group of rows: its first row in the foremost state, with the sums of the group.
+
+        `begins`: indices in `rows` at which groups begin. `ranks`: precedence of states by code.
+        """
         found = ranks[self.states[rows]]
         foremost = np.repeat(np.minimum.reduceat(found, begins), np.diff(begins, append=len(rows)))
         telling = np.flatnonzero(found == foremost)
@@ -302,7 +308,7 @@ class NodeTable(ColumnTable, Sequence[NodeResult]):
 
 
 class _Numbered:
-    """Failures, each once: many nodes may be skipped for one."""
+    """Numbers failures, each once: many nodes may be skipped for the same one."""
 
     def __init__(self, known: Iterable[Failure] = ()) -> None:
         self.failures = list(known)
@@ -318,5 +324,5 @@ class _Numbered:
         return number
 
 
-#: Of a run without bodies: making one takes as long as a small node.
+#: Shared empty table, for runs without bodies: making one takes as long as a small node.
 NO_NODES = NodeTable.blank(Keys.of(()), State.DONE)

@@ -1,4 +1,4 @@
-"""Arrays and values of a run in .npy and .npz files, which numpy and every tool around it can read."""
+"""Arrays and values of a run in .npy and .npz files, which numpy can read."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from onnx_workbench.model.progress import SILENT, Progress
 
 
 def read_array(file: IO[bytes], size: int) -> Array:
-    """Return the array in a .npy file of `size` bytes; ValueError or EOFError when it is none.
+    """Return the array in a .npy file of `size` bytes; ValueError or EOFError if the file is not valid.
 
-    What its header claims is held against the size before anything is allocated; pickles are never loaded.
+    The shape in the header is checked against the size before memory is allocated; pickles are never loaded.
     """
     version = np.lib.format.read_magic(file)
     header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     try:
         shape, _, dtype = header(file)
-    except (SyntaxError, TypeError, tokenize.TokenError) as error:  # it is Python, of which numpy reads a part
+    except (SyntaxError, TypeError, tokenize.TokenError) as error:  # the header is Python source
         msg = f"its head is broken: {error}"
         raise ValueError(msg) from None
-    # Elements of no bytes get some in memory.
+    # numpy allocates memory also for elements of 0 bytes.
     needed, found = prod(int(d) for d in shape) * max(1, dtype.itemsize), size - file.tell()
     if needed > found and not dtype.hasobject:
         msg = f"{found:,} bytes of values; {needed:,} were expected"
@@ -43,9 +43,9 @@ def read_array(file: IO[bytes], size: int) -> Array:
 
 
 def read_arrays(path: Path, limit: int, key: str = "") -> Iterator[tuple[str, Array]]:
-    """The arrays of an .npz file by name, of no more bytes than `limit` in all; what zipfile and read_array raise.
+    """Yield the arrays of an .npz file by name; only the array `key` if the file has it.
 
-    With a `key` that is in it, that array alone.
+    ValueError if they have more than `limit` bytes in total; raises what zipfile and read_array raise.
     """
     with zipfile.ZipFile(path) as archive:
         members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
@@ -67,10 +67,10 @@ def read_arrays(path: Path, limit: int, key: str = "") -> Iterator[tuple[str, Ar
                 yield name, read_array(file, member.file_size)
 
 
-#: How a value is stored, in terms of JSON: see `Archive.add`.
+#: JSON that describes how a value is stored: see `NpzArchive.add`.
 Stored = Any
 
-#: How deep sequences may be in one another; ONNX has types of two levels at the most.
+#: Limit for nested sequences; ONNX has types of at most two levels.
 _DEEPEST = 8
 
 
@@ -88,11 +88,11 @@ class NpzArchive:
         self.keys: list[str] = []
 
     def add(self, name: str, value: RuntimeValue) -> Stored:
-        """Write a value; what `stored_value` reads it by.
+        """Write a value; return the JSON with which `stored_value` reads it.
 
-        A tensor is ``{"key": …}``, with ``"type"`` where numpy lacks it and it is widened: bfloat16, float8 … to
-        float32. Sequences become ``name[0]``, ``name[1]`` … and are a list; maps and sparse tensors have a key for
-        each of their parts; an empty optional leaves nothing and is None. A key that is taken already gets ``~2``.
+        A tensor is ``{"key": …}``, with ``"type"`` if numpy lacks its type and it is widened: bfloat16, float8 … to
+        float32. A sequence is a list of ``name[0]``, ``name[1]`` …; maps and sparse tensors have a key for
+        each of their parts; an empty optional is None and writes nothing. ``~2`` is appended to a key already in use.
         """
         if isinstance(value, np.ndarray):
             plain = plain_array(value)
@@ -113,7 +113,7 @@ class NpzArchive:
         return None
 
     def _write(self, name: str, array: Array) -> str:
-        """Write an array under a key that is text, as names in files need not be, and that no other has; the key."""
+        """Write an array under a valid and unique key made from `name`; return the key."""
         key = found = name.encode("utf-8", "replace")[:_LONGEST_KEY].decode("utf-8", "ignore")
         number = 1
         while found in self._taken:
@@ -127,20 +127,20 @@ class NpzArchive:
 
 
 class _PolledFile:
-    """A file to which numpy writes some megabytes at a time, with a check before each."""
+    """A file to which numpy writes in parts of some megabytes; checks before each part whether it was cancelled."""
 
     def __init__(self, file: IO[bytes], progress: Progress) -> None:
         self._file = file
         self._progress = progress
 
     def write(self, data: bytes) -> int:
-        """Check, then write."""
+        """Write; Cancelled if the progress is."""
         self._progress.check()
         return self._file.write(data)
 
 
 def stored_value(arrays: Mapping[str, Array], stored: Stored, depth: int = 0) -> RuntimeValue:
-    """Return a value stored by `Archive.add` from the arrays of the file; KeyError, TypeError or ValueError if none."""
+    """Return a value stored by `NpzArchive.add` from the arrays of the file; KeyError, TypeError or ValueError."""
     if depth > _DEEPEST:
         msg = f"a value is more than {_DEEPEST} sequences deep"
         raise ValueError(msg)
@@ -159,7 +159,7 @@ def stored_value(arrays: Mapping[str, Array], stored: Stored, depth: int = 0) ->
 
 @contextlib.contextmanager
 def writing(path: Path, *, compress: bool = False, progress: Progress = SILENT) -> Iterator[NpzArchive]:
-    """An .npz file to add values to, one at a time; it is whole at the end, or not there, as when it is cancelled."""
+    """Open an .npz file for adding values one by one; it is created at the end, and not at all after an exception."""
     is_special = path.exists() and not path.is_file() and not path.is_dir()  # a pipe or device
     with (
         path.open("wb") if is_special else replacing(path) as content,
@@ -169,7 +169,7 @@ def writing(path: Path, *, compress: bool = False, progress: Progress = SILENT) 
 
 
 def write_npz(path: Path, values: Iterable[tuple[str, RuntimeValue]], progress: Progress = SILENT) -> list[str]:
-    """Write values by name as `Archive.add` does; returns the keys. One value at a time is held."""
+    """Write values by name as `NpzArchive.add` does; return the keys. Holds one value at a time."""
     with writing(path, progress=progress) as archive:
         for name, value in progress.paced(values, 1):
             archive.add(name, value)

@@ -1,19 +1,19 @@
-"""A run in an .npz file: every value, those inside functions and bodies too, and what is needed to repeat it.
+"""Saved runs, as .npz files: all values, also inside functions and bodies, and the seed and inputs to repeat the run.
 
-Each array can be read with numpy alone. A value of the graph has its name as the key; one inside has the calls of
-functions and the bodies around it before its name, outermost first, as in ``block > loop.body > scores``. Of a body
-it is the value of the last iteration. `exec.results.npz_files.Archive.add` says how types unknown to numpy are stored.
+Each array can be read with numpy alone. The key of a value of the main graph is its name; the key of a value inside
+functions and bodies also has the calls and bodies around it, outermost first, as in ``block > loop.body > scores``.
+Of a body the values of the last iteration are stored. For types unknown to numpy see `NpzArchive.add`.
 
-``__run__`` is a JSON text that maps them to their addresses::
+``__run__`` is a JSON text that maps addresses to keys::
 
     {"seed": 0, "inputs": ["x"], "values": [[["x"], {"key": "x"}], [["block", "scores"], {"key": "block > scores"}]]}
 
-One array may be the value of several places: what a call gives is what the function in it gives.
+Several addresses may share one array: the output of a call is an output inside the function.
 
-Costs of nodes are in arrays of the same length: ``__nodes__`` has for each the calls and bodies around it and the
-name of its first output, as above, ``__states__`` a name of `State`, ``__seconds__``, ``__bytes__`` (of its outputs)
-and ``__turns__`` (how often it ran, if it is in a body). ``__run__`` has their actual keys and
-the addresses as ``"profile"``; older files do without.
+Costs of nodes are in arrays of equal length: ``__nodes__`` has the key of the first output of each, as above,
+``__states__`` the name of its `State`, then ``__seconds__``, ``__bytes__`` (of its outputs) and ``__turns__``
+(number of executions, if it is in a body). ``__run__`` has their actual keys and the addresses as ``"profile"``;
+older files lack these.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.model.errors import ModelError
 
-#: The key that is no value; no exporter names values like this.
+#: The key of the description; no exporter names values like this.
 _RUN = "__run__"
 
 _STATE_NAMES = np.array([state.name for state in STATES], object)
@@ -43,16 +43,16 @@ _STATE_NAMES = np.array([state.name for state in STATES], object)
 #: The largest seed that can be chosen in the program.
 _MOST_SEED = 2**31 - 1
 
-#: Where a value is: the calls and bodies around it, outermost first, and its name.
+#: Address of a value: the calls and bodies around it, outermost first, and its name.
 Address = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SavedRun:
-    """Content of the file of a run. `is_run`: it was saved as one, with the addresses of its values.
+    """Content of a saved run. `is_run`: it was written by `save_run`, with addresses; False for other .npz files.
 
-    `nodes` are those that took something, without ids, and `places` the addresses of their first outputs; like
-    `peak_bytes` they are missing in older files.
+    `nodes` are the outcomes of nodes, without ids, and `places` the addresses of their first outputs; like `peak_bytes`
+    they are missing in older files.
     """
 
     inputs: dict[str, RuntimeValue]
@@ -72,11 +72,11 @@ def save_run(
     nodes: NodeTable,
     places: Sequence[Address],
 ) -> int:
-    """Write every value that was computed or given, and which of them are inputs; how many there are.
+    """Write all computed values and inputs of a run; return the number of values.
 
-    What has no address, such as constants, which are in the model, is left out, and so is what calls of functions
-    pass on of it. Of `nodes`, whose first outputs have the addresses `places`, it is written what they took. OSError
-    when the file cannot be written; where it is stopped, there is none.
+    Values without an address, such as constants, which are in the model, are left out, also where calls of functions
+    pass them on. `places` are the addresses of the first outputs of `nodes`, whose costs are written. OSError if the
+    file cannot be written; no file is left when it is cancelled.
     """
     slots = result.layout.slots
     constant = {slot for key, slot in slots.items() if key not in addresses}
@@ -126,7 +126,7 @@ def _read_nodes(arrays: Mapping[str, Any], description: Mapping[str, Any]) -> tu
 
 
 def _keys(result: RunResult) -> Iterator[ValueKey]:
-    """Every value of a run: in run order by its name outside, then by its others inside calls, then in bodies."""
+    """Yield the keys of all values: those outside of calls in run order, then those inside calls, then in bodies."""
     first = dict.fromkeys(value_keys(result))
     yield from first
     yield from (key for key in result.layout.slots if key not in first)
@@ -135,7 +135,7 @@ def _keys(result: RunResult) -> Iterator[ValueKey]:
 
 
 def load_run(path: Path) -> SavedRun:
-    """Return a saved run, or any .npz file as one without inputs. ModelError when it cannot be read."""
+    """Read a saved run, or any other .npz file as a run without inputs. ModelError if it cannot be read."""
     arrays = read_npz(path)
     description = arrays.pop(_RUN, None)
     if description is None:

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ValueLifetimes:
-    """Lifetimes of the values of a run, from step to step, in the order they are made."""
+    """Indices of the first and last step at which each value of a run is alive, in the order they are made."""
 
     keys: Sequence[ValueKey]
     first: NDArray[np.int64]
@@ -38,7 +38,7 @@ class ValueLifetimes:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Memory at one node of the run order, if every tensor were freed after its last use."""
+    """Memory at one step of a run, if every tensor were freed after its last use."""
 
     node: int
     path: Path
@@ -46,19 +46,19 @@ class Moment:
     step: int
     lifetimes: ValueLifetimes = field(
         repr=False, compare=False
-    )  # of all moments: where many are alive, lists would not fit
+    )  # shared by all moments: a list for each would need too much memory
 
     @property
     def alive(self) -> list[ValueKey]:
-        """Values alive now."""
+        """Keys of the values alive at this step."""
         all_ = self.lifetimes
         return [all_.keys[i] for i in np.flatnonzero((all_.first <= self.step) & (self.step <= all_.last)).tolist()]
 
 
 class RunMemory(NamedTuple):
-    """Bytes that a run held beside its values: weights at most, once more where kernels laid them out, and inputs.
+    """Bytes that a run held besides its values: weights (peak, with copies in the layout of kernels) and inputs.
 
-    With the values they are within the `limit`; 0 where it is not known.
+    `limit` bounds these and the values together; 0 if unknown.
     """
 
     limit: int = 0
@@ -71,15 +71,15 @@ NO_MEMORY = RunMemory()
 
 @dataclass(frozen=True, slots=True)
 class RunNumber:
-    """Reference to a result in a message to the process that has it."""
+    """Reference to a result in a message to the worker process."""
 
     number: int
 
 
-#: See RunResult.in_iterations. It is given the result, so that neither keeps the other alive.
+#: See RunResult.in_iterations. The result is an argument, so that no reference cycle arises.
 Iterate = Callable[["RunResult", Mapping[LoopKey, int], Progress], "RunResult"]
 
-#: Brings a value that was not kept; raises LookupError when it cannot, Cancelled when it is wanted no longer.
+#: Returns a value that is not in the result; raises LookupError if it cannot, Cancelled if the progress is.
 Fetch = Callable[[ValueKey, Progress], RuntimeValue]
 
 
@@ -87,9 +87,9 @@ Fetch = Callable[[ValueKey, Progress], RuntimeValue]
 class RunResult:
     """Values, times, memory and errors of one run; does not change afterwards.
 
-    `state` names the state of the document it was computed for. `stopped` says why the run ended early: empty,
-    ``cancelled``, ``time limit``, ``crash`` or ``stopped``. `peak_bytes` counts the values
-    that the run held at most, `memory` the rest.
+    `state` identifies the state of the document it was computed for. `stopped` is the reason of an early end: empty,
+    ``cancelled``, ``time limit``, ``crash`` or ``stopped``. `peak_bytes` is the peak of the values that the run held,
+    `memory` the rest.
     """
 
     layout: SlotMap
@@ -99,7 +99,7 @@ class RunResult:
     fetch: Fetch | None = None
     measure: Callable[[ValueKey], Statistics | None] | None = None
     elsewhere: Callable[[Callable[..., Any], Sequence[Any], Progress], Any] | None = None  # see apply
-    asker: Progress = SILENT  # of the caller that has a function use it: see apply
+    asker: Progress = SILENT  # of the caller of the function that uses this result: see apply
     state: int = 0
     seed: int = 0
     seconds: float = 0.0
@@ -110,7 +110,7 @@ class RunResult:
     bodies: Mapping[Path, dict[int, RuntimeValue]] = field(default_factory=dict)  # values of the last iteration
     body_summaries: Mapping[ValueKey, Summary] = field(default_factory=dict)
     inner: NodeTable = NO_NODES  # nodes in bodies, over all iterations
-    iterations: Mapping[LoopKey, int] = field(default_factory=dict)  # how many each loop had that was run last
+    iterations: Mapping[LoopKey, int] = field(default_factory=dict)  # of each loop, in its last execution
     iterate: Iterate | None = None
 
     def __repr__(self) -> str:
@@ -118,7 +118,7 @@ class RunResult:
 
     @cached_property
     def nodes(self) -> NodeTable:
-        """Every node of the plan in run order: what became of it, its time and memory."""
+        """Outcome, time and memory of every node of the plan, in run order."""
         return self.build_nodes()
 
     @cached_property
@@ -138,12 +138,12 @@ class RunResult:
 
     @property
     def ok(self) -> bool:
-        """Return whether every requested value was computed."""
+        """Whether every requested value was computed."""
         return not self.stopped and not (self.counts[State.FAILED] or self.counts[State.SKIPPED])
 
     @property
     def early_end(self) -> str:
-        """Return why the run ended early, and at which node; empty if it did not."""
+        """Why the run ended early, and at which node; empty if it did not."""
         waiting = self.nodes.rows(State.WAITING)[:1].tolist() if self.stopped else []
         if not waiting:
             return self.stopped
@@ -160,10 +160,10 @@ class RunResult:
         raise ModelError("The run did not finish", self.early_end or "some nodes were skipped")
 
     def work_out(self) -> RunResult:
-        """Compute everything that is lazy, and return itself: for another thread that must not wait."""
+        """Fill all lazy caches and return itself, so that another thread, which must not wait, finds them filled."""
         _ = self.failures, self.counts, self.computed_bytes, self.failed, self.calls_of
         nothing = 0
-        _ = self.nodes[:1], self.by_node.find(nothing), self.layout.slots.get(((), nothing))  # which sorts them first
+        _ = self.nodes[:1], self.by_node.find(nothing), self.layout.slots.get(((), nothing))  # sorts
         return self
 
     # -- values ----------------------------------------------------------------------------------------------
@@ -175,17 +175,17 @@ class RunResult:
 
     @property
     def outputs(self) -> dict[str, RuntimeValue]:
-        """Outputs of the graph that were reached, by name; LookupError where they were elsewhere and are gone."""
+        """Computed outputs of the graph by name; LookupError if a value was in the worker and is lost."""
         reached = (key for key in self.output_keys() if self.info(key) is not None)
         return {self.layout.name(key[1]): self.value(key) for key in reached}
 
     @cached_property
     def missing_outputs(self) -> dict[str, str]:
-        """Return why outputs of the graph were not computed, by name. Cost: the nodes, if any."""
+        """The outputs of the graph that were not computed, by name, with the reason. Cost: a pass over all nodes."""
         return self._missing([key for key in self.output_keys() if self.info(key) is None])
 
     def why_missing(self, value: Value | str | ValueKey) -> str:
-        """Return why a value was not computed. Cost: the nodes."""
+        """Return why a value was not computed. Cost: a pass over all nodes."""
         key = self.key(value)
         return "the model has no such value" if key is None else next(iter(self._missing([key]).values()))
 
@@ -216,7 +216,7 @@ class RunResult:
 
     @property
     def computed(self) -> NDArray[np.bool_]:
-        """Return which slots have been computed, whether or not their values were kept."""
+        """Mask of the slots that have been computed, whether or not their values were kept."""
         found = np.fromiter(map(is_not, self.slots, repeat(MISSING)), bool, len(self.slots))
         found[np.fromiter(self.summaries, np.int64, len(self.summaries))] = True
         return found
@@ -230,7 +230,7 @@ class RunResult:
         return [by_slot[s] for s in self.layout.outputs if s in by_slot]
 
     def key(self, value: Value | str | ValueKey, path: Path = ()) -> ValueKey | None:
-        """Return the key of a value object or name; None when the run knows nothing of it."""
+        """Return the key of a value object or name; None if the run has no such value."""
         if isinstance(value, str):
             return self._by_name.get(value) if not path else None
         found = (path, value.id) if isinstance(value, Value) else value
@@ -245,7 +245,7 @@ class RunResult:
         return number in self.bodies.get(path, {})
 
     def find(self, value: Value | str | ValueKey, path: Path = ()) -> RuntimeValue:
-        """A value that is kept, or MISSING. Never computes. Its arrays may not be written to: later runs share them."""
+        """Return a kept value, or MISSING; never computes. Its arrays are read-only, as later runs share them."""
         key = self.key(value, path)
         if key is None:
             return MISSING
@@ -254,7 +254,7 @@ class RunResult:
         return _protected(found)
 
     def value(self, value: Value | str | ValueKey, path: Path = (), *, progress: Progress = SILENT) -> RuntimeValue:
-        """Return a value, computed again if it was not kept; LookupError says why there is none.
+        """Return a value, computed again if it was not kept; LookupError with the reason if that is impossible.
 
         Cancelled if the `progress` of the caller is.
         """
@@ -272,10 +272,10 @@ class RunResult:
         raise LookupError(msg)
 
     def in_iterations(self, chosen: Mapping[LoopKey, int], progress: Progress = SILENT) -> RunResult:
-        """Return this result with the values that bodies have in other iterations than the last, counted from 0.
+        """Return this result with the values in bodies from the chosen iterations, counted from 0, instead of the last.
 
-        They are computed once more. Where a loop has fewer iterations, within the one chosen of the loop around, its
-        last one is taken. LookupError when that fails, Cancelled if the `progress` of the caller is.
+        They are computed again. If a loop has fewer iterations (within the chosen one of the loop around it), its
+        last one is used. LookupError if that fails, Cancelled if the `progress` of the caller is.
         """
         if self.iterate is None:
             msg = "the run keeps the values of the last iteration only"
@@ -295,7 +295,7 @@ class RunResult:
         return found
 
     def info(self, value: Value | str | ValueKey, path: Path = ()) -> ValueInfo | None:
-        """Type, shape and bytes, also of values that were not kept; None when it was not computed."""
+        """Return type, shape and bytes of a value, also if it was not kept; None if it was not computed."""
         found = self.find(value, path)
         if found is not MISSING:
             return describe(found)
@@ -303,7 +303,7 @@ class RunResult:
         return summary.info if summary is not None else None
 
     def statistics(self, value: Value | str | ValueKey, path: Path = ()) -> Statistics | None:
-        """Statistics of a tensor, also when it was not kept. Reads every element the first time."""
+        """Return statistics of a tensor, also if it was not kept. Reads every element the first time."""
         found = self.find(value, path)
         if found is not MISSING:
             return statistics(found) if describe(found).kind == "tensor" else None
@@ -314,12 +314,12 @@ class RunResult:
         return None if key is None else self.measure(key)
 
     def apply(self, function: Callable[..., T], *arguments: Any, progress: Progress = SILENT) -> T:
-        """Return `function(self, *arguments)`, computed where the values are; any module-level function of this
-        package.
+        """Return `function(self, *arguments)`, computed in the worker if the values are there.
 
-        Arguments may be other results; if one of them is here, values of this one are fetched as needed. LookupError
-        if the values are gone. Once `progress` is cancelled, no function gets a value any more; one that takes long
-        without may poll `asker`, and report its progress there.
+        `function` must be a module-level function of this package. Arguments may be other results; if one of them is
+        in this process, the function runs here and fetches values as needed. LookupError if the values are lost. Once
+        `progress` is cancelled, reading a value raises Cancelled; a function that computes long between reads may poll
+        `asker`, and report its progress there.
         """
         if self.elsewhere is None or any(isinstance(a, RunResult) and a.elsewhere is None for a in arguments):
             return function(*(_heeding(a, progress) for a in (self, *arguments)))
@@ -336,7 +336,7 @@ class RunResult:
     # -- nodes and memory ------------------------------------------------------------------------------------
 
     def node(self, node: Node, path: Path = ()) -> NodeResult | None:
-        """Return the outcome of a node; for a call of a function, of its last node that ran or failed."""
+        """Return the outcome of a node; for a call of a function, that of its last node. Passes over all nodes."""
         found = None
         for result in chain(self.nodes, self.inner):
             if result.path == path and result.node == node.id:
@@ -347,7 +347,7 @@ class RunResult:
 
     @cached_property
     def by_node(self) -> NodeTable:
-        """Each node once, over all calls of its function; calls have the sums of their nodes."""
+        """Each node once, with sums over all calls of its function; calls have the sums of their nodes."""
         return self.nodes.by_number(self.inner)
 
     @cached_property
@@ -360,7 +360,7 @@ class RunResult:
 
     @cached_property
     def calls_of(self) -> Mapping[int, list[Path]]:
-        """In which calls of functions, and in which bodies, values were computed that are not of the graph itself."""
+        """Paths of the calls in which each value inside functions and bodies was computed, by number of the value."""
         found: dict[int, list[Path]] = {}
         inside = ((path, value) for path, values in self.bodies.items() for value in values)
         for path, value in chain(self.layout.table.inside(), inside):
@@ -368,12 +368,12 @@ class RunResult:
         return found
 
     def in_calls(self, number: int) -> list[ValueInfo]:
-        """Return a value inside functions or bodies in each of their calls."""
+        """Return type, shape and bytes of a value inside functions or bodies in each of their calls."""
         infos = (self.info((path, number)) for path in self.calls_of.get(number, ()))
         return [info for info in infos if info is not None]
 
     def timeline(self, progress: Progress = SILENT) -> list[Moment]:
-        """Memory over the run order if tensors were freed after their last use: what peaks where."""
+        """Return the memory at each step, if tensors were freed after their last use."""
         steps, table = self.layout.steps, self.layout.table
         made, at = steps.outs.slots, steps.outs.rows
         made, at = made[made != NONE_SLOT], at[made != NONE_SLOT]
@@ -402,7 +402,7 @@ class RunResult:
 def _alive(
     count: int, first: NDArray[np.int64], last: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Bytes at each step of what lives from one to another; what is never used again after it is made stays."""
+    """Return the bytes alive at each step. `first` and `last` are steps of each value; one with last < first stays."""
     alive = np.zeros(count + 1, np.int64)
     np.add.at(alive, first, sizes)
     ends = last >= first
@@ -436,7 +436,7 @@ class RunValues(Mapping[str, Any]):
 
 
 def _protected(value: RuntimeValue) -> RuntimeValue:
-    """Return the value itself, its arrays read-only from now on."""
+    """Make the arrays of a value read-only; return the value."""
     if isinstance(value, np.ndarray):
         value.flags.writeable = False
     elif isinstance(value, SparseArray):
@@ -448,7 +448,7 @@ def _protected(value: RuntimeValue) -> RuntimeValue:
 
 
 def _heeding(result: T, progress: Progress) -> T:
-    """Wrap an argument of a function: a result that gives no value once that is cancelled, else the argument itself."""
+    """Return a copy of a result that raises Cancelled once `progress` is cancelled; any other argument as it is."""
     if progress is SILENT or not isinstance(result, RunResult):
         return result
     heeds = copy(result)

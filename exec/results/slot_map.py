@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from onnx_workbench.exec.results.columns import ColumnTable, Keys, Lists
 
-#: Which call of a function a value belongs to: the numbers of the calling nodes, outermost first.
+#: Path of a call of a function: the numbers of the calling nodes, outermost first; empty in the main graph.
 Path = tuple[int, ...]
 
 #: A value of a run: the path of the function call it is in (empty outside) and its number.
@@ -24,7 +24,7 @@ ValueKey = tuple[Path, int]
 #: A node of a run that runs its body repeatedly: the path of the function call it is in and its number.
 LoopKey = tuple[Path, int]
 
-#: The slot that always holds None: what an input left out reads.
+#: The slot that always holds None; omitted inputs read it.
 NONE_SLOT = 0
 
 
@@ -51,7 +51,7 @@ class Steps(ColumnTable, Sequence[StepLayout]):
 
     @classmethod
     def of(cls, steps: Iterable[StepLayout]) -> Steps:
-        """Make the table of steps, which have their position as index."""
+        """Return the table of steps, whose `index` must be their position."""
         rows = list(steps)
         return cls(
             Keys.of((row.node, row.path) for row in rows),
@@ -81,14 +81,14 @@ class Steps(ColumnTable, Sequence[StepLayout]):
 
 @dataclass(eq=False)
 class Slots(ColumnTable, Mapping[ValueKey, int]):
-    """The slot of each value; `entries` says of which."""
+    """The slot of each value; `entries` are the keys of the values."""
 
     entries: Keys
     slots: NDArray[np.int32]
 
     @classmethod
     def of(cls, slots: Mapping[ValueKey, int]) -> Slots:
-        """Make the table of a mapping, in its order."""
+        """Return the table of a mapping, in its order."""
         entries = Keys.of((value, path) for path, value in slots)
         return cls(entries, np.fromiter(slots.values(), np.int32, len(slots)))
 
@@ -115,7 +115,7 @@ class Slots(ColumnTable, Mapping[ValueKey, int]):
 
     @cached_property
     def _sorted(self) -> tuple[array[int], NDArray[np.int64], dict[Path, tuple[int, int]]]:
-        """The numbers of the values of one path after the other, their rows, and where those of each path are."""
+        """Numbers of the values sorted by path, their rows, and the range of each path."""
         entries = self.entries
         order = np.lexsort((entries.numbers, entries.calls))
         ends = np.searchsorted(entries.calls[order], np.arange(len(entries.paths) + 1)).tolist()
@@ -126,7 +126,7 @@ class Slots(ColumnTable, Mapping[ValueKey, int]):
         )
 
     def inside(self) -> Iterator[ValueKey]:
-        """The keys of values that are in calls of functions."""
+        """Yield the keys of values inside calls of functions."""
         entries = self.entries
         is_inside = np.array([bool(path) for path in entries.paths], bool)
         for row in np.flatnonzero(is_inside[entries.calls]).tolist() if is_inside.any() else ():

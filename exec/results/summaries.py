@@ -1,4 +1,4 @@
-"""Summaries of the values of a run, kept without the values: by columns, as there may be many thousands."""
+"""Summaries (type, shape, statistics) of the values of a run, stored by columns, as there may be many thousands."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def _nowhere() -> NDArray[np.int32]:
 class SummaryTable(ColumnTable, Mapping[int, Summary]):
     """Summaries by slot, made on access.
 
-    `which` has for each slot the index in `infos`, -1 where there is none: few are different.
+    `which` has for each slot an index in `infos`, which few different values share, or -1 if it has no value.
     """
 
     which: NDArray[np.int32] = field(default_factory=_nowhere)
     infos: Sequence[ValueInfo] = ()
-    statistics: Mapping[int, Statistics] = field(default_factory=dict)  # by slot, where they are known
+    statistics: Mapping[int, Statistics] = field(default_factory=dict)  # by slot, if computed
 
     @classmethod
     def of(cls, slots: Sequence[RuntimeValue], known: Mapping[int, Summary]) -> SummaryTable:
-        """Make the summaries of values, and take the known ones of released values."""
+        """Return the summaries of the values in `slots` and of released values, whose summaries are in `known`."""
         infos: dict[ValueInfo, int] = {}
-        arrays: dict[Any, int] = {}  # the same by what is quicker to look up
+        arrays: dict[Any, int] = {}  # indices in `infos` by a key that is quicker to look up
         which = np.full(len(slots), -1, np.int32)
         for slot, value in enumerate(slots):
             if value is MISSING:

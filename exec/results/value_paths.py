@@ -1,4 +1,4 @@
-"""Addresses of values of runs that a file can keep: the calls and bodies around each, and its name."""
+"""Addresses of values in saved runs: the names of the calls and bodies around each, and its name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ValuePaths:
-    """Translates between the keys of a run and addresses in one graph, as it is now. Reads the model: GUI thread."""
+    """Translates between keys of a run and addresses in the current graph. Reads the model: GUI thread."""
 
     def __init__(self, graph: Graph, node: Callable[[int], Node | None], value: Callable[[int], Value | None]) -> None:
         self._graph = graph
@@ -27,7 +27,7 @@ class ValuePaths:
         self._values: dict[Graph, dict[str, Value]] = {}
 
     def of(self, key: ValueKey) -> Address | None:
-        """Return the address of a value; None for a constant and for what is no longer in the graph."""
+        """Return the address of a value; None for a constant and for a value that is no longer in the graph."""
         path, number = key
         value = self._value(number)
         if value is None or value.graph is None or value.initializer is not None:
@@ -57,7 +57,7 @@ class ValuePaths:
         return None if path else tuple(reversed(parts))
 
     def find(self, address: Address) -> ValueKey | None:
-        """Return the key of the value at an address; None when there is none."""
+        """Return the key of the value at an address; None if there is none."""
         graph = self._graph
         path: Path = ()
         for part in address[:-1]:
@@ -73,7 +73,7 @@ class ValuePaths:
         return None if value is None else (path, value.id)
 
     def _doors_of(self, graph: Graph) -> dict[str, tuple[Node, Graph]]:
-        """Return the names by which a graph is entered through functions and bodies."""
+        """Return the functions called and the bodies in a graph, each with its node, by their part of an address."""
         if graph not in self._doors:
             names = Counter(node.name for node in graph.nodes)
             found: dict[str, tuple[Node, Graph]] = {}
@@ -91,14 +91,14 @@ def body_values(
     value_of: Callable[[int], Value | None],
     progress: Progress = SILENT,
 ) -> dict[ValueKey, list[ValueKey]]:
-    """The values in bodies that a run computed, by the call path and number of the outermost node around them."""
+    """Return the computed values in bodies, by call path and number of the outermost node around them."""
     places: dict[tuple[Graph, Path], ValueKey | None] = {}
     found: dict[ValueKey, list[ValueKey]] = {}
     for path, values in result.bodies.items():
         for one in progress.paced(values):
             value = value_of(one)
             if value is None or value.graph is None or (path, one) in result.layout.slots:
-                continue  # is no more, or is captured from around
+                continue  # deleted from the model, or captured from an outer scope
             place = value.graph, path
             if place not in places:
                 places[place] = _outermost(*place, node_of)
@@ -109,7 +109,7 @@ def body_values(
 
 
 def _outermost(graph: Graph | None, path: Path, node_by_number: Callable[[int], Node | None]) -> ValueKey | None:
-    """Return the outermost node in whose bodies a graph is, calls between them included, and the call that it is in."""
+    """Return call path and number of the outermost node whose bodies contain a graph, also through calls; or None."""
     bodies = [(at, node) for inner, at, node in scopes_around(graph, path, node_by_number) if inner.owner is node]
     return (bodies[-1][0], bodies[-1][1].id) if bodies else None
 
@@ -117,7 +117,7 @@ def _outermost(graph: Graph | None, path: Path, node_by_number: Callable[[int], 
 def scopes_around(
     graph: Graph | None, path: Path, node_by_number: Callable[[int], Node | None]
 ) -> Iterator[tuple[Graph, Path, Node]]:
-    """Yield from a graph in a call outwards: each body or function, the call around it, and the node there."""
+    """Yield each body or function around a graph, from inside out, with the call path and node that contain it."""
     while graph is not None:
         node = graph.owner if isinstance(graph.owner, Node) else None
         if node is None and path:

@@ -25,7 +25,7 @@ MISSING = Missing()
 
 
 def same_value(a: RuntimeValue, b: RuntimeValue) -> bool:
-    """Return whether two values are the same in type, shape and every bit."""
+    """Return whether two values are equal in type, shape and every bit."""
     if isinstance(a, np.ndarray):
         if not isinstance(b, np.ndarray) or a.dtype != b.dtype or a.shape != b.shape:
             return False
@@ -49,13 +49,13 @@ def same_value(a: RuntimeValue, b: RuntimeValue) -> bool:
 
 
 def _as_words(array: Any) -> Any:
-    """Return the bytes of an array in row-major order in the longest integers that they fill: the fewest to compare."""
+    """Return the bytes of an array in row-major order, as 64-bit integers if they fill these: fewer to compare."""
     data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     return data if data.nbytes % 8 else data.view(np.int64)
 
 
 def copy_value(value: RuntimeValue) -> RuntimeValue:
-    """Return a value of its own, contiguous."""
+    """Return a contiguous deep copy of a value."""
     if isinstance(value, np.ndarray):
         return np.array(value, order="C", copy=True)
     if isinstance(value, list):
@@ -68,7 +68,7 @@ def copy_value(value: RuntimeValue) -> RuntimeValue:
 
 
 def distinct_bytes(values: Iterable[RuntimeValue]) -> int:
-    """Bytes that values hold, each buffer once: views cost nothing."""
+    """Return the bytes that values hold; buffers shared by views count once."""
     owners: dict[int, int] = {}
     other = 0
     for value in values:

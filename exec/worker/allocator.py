@@ -26,7 +26,7 @@ _BLOCKS = 16
 
 @cache
 def keep_freed_memory() -> bool:
-    """Let freed arrays up to 32 MB stay with the process; whether that could be set. Once per process, any thread."""
+    """Make malloc keep freed arrays of up to 32 MB; return whether it could be set. Once per process, any thread."""
     library = _glibc()
     if library is None:
         return False
@@ -45,7 +45,7 @@ def return_freed_memory() -> None:
 
 
 def _mark_what_comes_next(library: Any) -> None:
-    """Have the heap ready for half a gigabyte more, in large pages; none of it is taken before it is touched."""
+    """Mark the next half gigabyte of the heap for large pages; the system assigns memory only when it is touched."""
     blocks = sorted(filter(None, [library.malloc(_BLOCK) for _ in range(_BLOCKS)]))
     ranges: list[tuple[int, int]] = []
     for block in blocks:

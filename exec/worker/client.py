@@ -43,7 +43,7 @@ ANSWER, HAND_OVER = 2.0, 30.0
 _POLL = 0.05
 _PIECE = 500  # nodes processed at once: twice as fast as one by one, and no other thread waits for it
 
-#: Stands for a snapshot that travels by itself.
+#: Placeholder in a request whose snapshot is sent separately, as a message of the SnapshotSender.
 _NOTHING = ModelSnapshot(0, GraphSnapshot(0, 0, "", (), (), (), (), (), ()), {}, {}, 0, {}, {}, {})
 
 _number_of = attrgetter("node")
@@ -72,12 +72,12 @@ class WorkerSession(SessionBase):
         self._starting = threading.Lock()
         self._running = threading.Lock()
         self._latest: Callable[[], RemoteStepper | None] = lambda: None
-        self._titles: _Titles | None = None  # those of the run before
+        self._titles: _Titles | None = None  # of the previous run
 
     def start(self) -> Process:
-        """Return the worker process, started if there is none with the extensions that are loaded now. Any thread.
+        """Return the worker process; start it unless one runs with the extensions loaded now. Any thread.
 
-        WorkerUnavailable when the system refuses it.
+        WorkerUnavailable if the system cannot start a process.
         """
         with self._starting:
             if self._process is not None and self._process.extensions != extensions.state():
@@ -98,12 +98,12 @@ class WorkerSession(SessionBase):
                 self._process = None
 
     def make_inputs(self, recipe: Recipe, progress: Progress = SILENT) -> dict[str, RuntimeValue]:
-        """Values for the inputs by name, made in the worker; handles, where they have too many bytes together.
+        """Return values for the inputs by name, made in the worker; HeldInput handles if their total size is large.
 
-        ModelError when one cannot be made, WorkerUnavailable when there can be no worker. Any thread that may wait.
+        ModelError if an input cannot be made, WorkerUnavailable if no worker can be started. Any thread that may wait.
         """
         asked = recipe.without_values()
-        for _ in range(2):  # the idle worker may have died, or be killed with the run before
+        for _ in range(2):  # the idle worker may have died, or be killed together with the previous run
             process = self.start()
             try:
                 made = process.request("inputs", asked, progress)
@@ -174,7 +174,7 @@ class WorkerSession(SessionBase):
 
 
 class RemoteStepper:
-    """A run in the worker that waits; the same interface as Stepper. Any one thread."""
+    """A paused run in the worker, with the interface of Stepper. Used by one thread at a time."""
 
     def __init__(
         self, session: WorkerSession, request: Request, progress: Progress, observer: Any, *, stepping: bool
@@ -186,15 +186,15 @@ class RemoteStepper:
         self._finished: list[NodeTable] = []
         self._titles = session._titles = _Titles(request.snapshot, session._titles)
         self._tables: ResultTables | None = None
-        self._seen: RunResult | None = None  # what was shown while it went on; cannot fetch
+        self._seen: RunResult | None = None  # the last partial result, with the values fetched for it; cannot fetch
         self._going_on = False
         self._crash = ""
-        self.at: tuple[Path, int] | None = None  # the node it is in
+        self.at: tuple[Path, int] | None = None  # the current node
         self._salvaged: dict[int, RuntimeValue] = {}
         self._run = 0
-        self._begun = False  # the worker has sent something of this run
+        self._begun = False  # the worker has reported on this run
         with session._running:
-            self._process = session.start()  # the run before this one may have ended with its worker
+            self._process = session.start()  # the worker may have been killed with the previous run
             session._latest = weakref.ref(self)
             self._send_request(stepping)
 
@@ -216,7 +216,7 @@ class RemoteStepper:
                     process.kill()
                     detail = f"It was started twice and ended at once, with {process.exit_code}."
                     raise WorkerUnavailable("The run process has ended", detail) from None
-                process.kill()  # so that it does not count as alive
+                process.kill()  # so that `start` does not reuse it
                 self._run = 0
                 self._process = self._session.start()
 
@@ -262,7 +262,7 @@ class RemoteStepper:
         self._begun = self._begun or kind != "died"
         match kind:
             case "progress":
-                with contextlib.suppress(Cancelled):  # heeded where the answers are waited for
+                with contextlib.suppress(Cancelled):  # handled in `_converse`
                     self._progress.report(*content)
             case "finished":
                 self._notify(content)
@@ -292,7 +292,7 @@ class RemoteStepper:
         process.kill()
 
     def _died(self) -> None:
-        """The worker crashed: the node it was in is the first that was not finished."""
+        """Record that the worker crashed, with its exit code."""
         code = self._process.exit_code
         self._crash = f"crash: the worker process ended{'' if code is None else f' with {code}'}"
         self._process.kill()
@@ -301,7 +301,7 @@ class RemoteStepper:
 
     @property
     def done(self) -> bool:
-        """Return whether nothing is left to compute."""
+        """Whether nothing is left to compute."""
         return bool(self._crash) or self._tables is None or self._tables.head.next_node is None
 
     @property
@@ -321,7 +321,7 @@ class RemoteStepper:
 
     @property
     def last_node(self) -> tuple[Path, Node] | None:
-        """The node that it has stopped behind, and the call of a function it is in."""
+        """Path of the calls of functions and the node computed last; None before the first one and after a crash."""
         if self._crash or self._tables is None or self._tables.head.last_node is None:
             return None
         path, number = self._tables.head.last_node
@@ -329,7 +329,7 @@ class RemoteStepper:
 
     @property
     def next_node(self) -> tuple[Path, Node] | None:
-        """The node `step` computes next, and the call of a function it is in."""
+        """Path of the calls of functions and the node that `step` computes next; None at the end."""
         if self.done or self._tables is None or self._tables.head.next_node is None:
             return None
         path, number = self._tables.head.next_node
@@ -340,7 +340,7 @@ class RemoteStepper:
         return self._go("step into" if into else "step out" if out else "step")
 
     def resume(self) -> str:
-        """Run to the next breakpoint or the end; why it stopped, empty at the end."""
+        """Run to the next breakpoint or the end. Return the reason of the stop, empty at the end."""
         self._go("resume")
         return self.reason
 
@@ -391,7 +391,7 @@ class RemoteStepper:
         snapshot, head = self._request.snapshot, tables.head
         layout = SlotMap(tables.slots, tables.outputs, snapshot.names, tables.steps)
         nodes = self._titles.of(tables.nodes)
-        seen = self._seen  # the plan is the same, and what was fetched need not be again
+        seen = self._seen  # same plan: values fetched for it are reused
         return RunResult(
             layout,
             [MISSING] * (1 + int(layout.table.slots.max(initial=0))) if seen is None else list(seen.slots),
@@ -429,7 +429,7 @@ class RemoteStepper:
         return found
 
     def _crashed(self) -> RunResult:
-        """Return the result as known without the worker: the finished nodes, and the one it must have been in."""
+        """Return the result without the worker: the finished nodes, and the node that it probably crashed in."""
         snapshot = self._request.snapshot
         finished = {(one.path, one.node): one for some in self._finished for one in self._titles.of(some)}
         suspect = self._titles.nodes.get(self.at[1]) if self.at is not None else None
@@ -440,7 +440,7 @@ class RemoteStepper:
             rows.append(_blamed(suspect, self._crash))
         nodes = NodeTable.of(rows)
         if self._seen is not None:
-            # Values that were read before are here.
+            # Values that were fetched before the crash are still available.
             return replace(self._seen, build_nodes=lambda: nodes, stopped=self._crash, summaries={}, body_summaries={})
         slots: dict[ValueKey, int] = {((), value): slot for slot, value in enumerate(_values(snapshot), 1)}
         return RunResult(
@@ -453,12 +453,15 @@ class RemoteStepper:
 
 
 class _Titles:
-    """Knows what nodes are called. Not the stepper itself: the worker drops a run when that goes, results stay."""
+    """Operators and titles of the nodes of a run.
+
+    Separate from the stepper: results keep a reference, and the worker drops a run when its stepper is deleted.
+    """
 
     def __init__(self, snapshot: ModelSnapshot, before: _Titles | None) -> None:
         self._snapshot = snapshot
         if before is not None and not before._nodes:
-            before = before._before  # one that knows something
+            before = before._before  # the nearest one that has been loaded
         self._before: _Titles | None = before
         self._nodes: dict[int, NodeSnapshot] = {}
 
@@ -469,7 +472,7 @@ class _Titles:
         return self._nodes
 
     def find_out(self) -> None:
-        """Know them, on first use: what an edit left alone as it is known of the run before."""
+        """Collect the nodes on first use; nodes that no edit has changed are taken over from the previous run."""
         if self._nodes:
             return
         before, self._before = self._before, None
@@ -479,16 +482,16 @@ class _Titles:
             for at in range(start, len(nodes) - end, _PIECE):
                 some = nodes[at : min(at + _PIECE, len(nodes) - end)]
                 found.update(zip(map(_number_of, some), some, strict=True))
-        self._nodes = found  # at once: several threads read it
+        self._nodes = found  # assigned when complete: several threads read it
 
     @property
     def _roots(self) -> dict[int, tuple[NodeSnapshot, ...]]:
-        """The nodes of the graph and of the functions, by the numbers of these."""
+        """The nodes of the main graph and of the bodies of functions, by the number of their graph."""
         bodies = (function.body for function in self._snapshot.functions.values())
         return {graph.graph: graph.nodes for graph in (self._snapshot.graph, *bodies)}
 
     def of(self, table: NodeTable) -> NodeTable:
-        """Return a table that came without operators and titles with them."""
+        """Return the table with operators and titles, which the worker does not send."""
 
         def label(row: int) -> tuple[str, str]:
             node = self.nodes.get(int(table.keys.numbers[row]))
@@ -498,17 +501,17 @@ class _Titles:
 
 
 class _Fetcher:
-    """Brings values from the worker into a result, once each."""
+    """Fetches values from the worker into a result, each once."""
 
     def __init__(self, stepper: RemoteStepper, result: RunResult, run: int) -> None:
-        self._stepper = stepper  # the worker drops the run when this goes
-        self._run = run  # whose values they are
+        self._stepper = stepper  # keeps the run in the worker: it drops the run when the stepper is deleted
+        self._run = run  # the run in the worker whose values are fetched
         self._slots = result.slots
         self._where = result.layout.slots
         self._bodies = result.bodies
 
     def serve(self, result: RunResult) -> None:
-        """Have a result use this one."""
+        """Make a result fetch its values from here."""
         result.fetch, result.measure, result.elsewhere = self.fetch, self.measure, self.apply
 
     def fetch(self, key: ValueKey, progress: Progress) -> RuntimeValue:
@@ -544,7 +547,7 @@ class _Fetcher:
         return RunNumber(other._run)
 
     def measure(self, key: ValueKey) -> Statistics | None:
-        """Statistics, computed where the value is."""
+        """Return statistics computed in the worker; None if it cannot."""
         stepper = self._stepper
         try:
             found: Statistics | None = stepper._process.request("measure", (self._run, key))
@@ -554,7 +557,7 @@ class _Fetcher:
 
 
 def _missing(keys: Iterable[ValueKey]) -> dict[Path, dict[int, RuntimeValue]]:
-    """Values in bodies that are elsewhere."""
+    """Return placeholders for values in bodies that are still in the worker."""
     found: dict[Path, dict[int, RuntimeValue]] = {}
     for path, value in keys:
         found.setdefault(path, {})[value] = MISSING

@@ -1,4 +1,4 @@
-"""The life of a process that multiprocessing has started."""
+"""Ends a process that multiprocessing has started together with its parent."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from onnx_workbench.model import extensions
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 
-_POLL = 0.05  # seconds between two polls whether an answer is still wanted
+_POLL = 0.05  # seconds between two checks whether the request was cancelled
 
 
 class WorkerDied(Exception):
@@ -30,11 +30,11 @@ class WorkerDied(Exception):
 
 
 class Process:
-    """One worker process, started once and kept warm; `ask` may be called from several threads."""
+    """One worker process, started once and kept running; `request` may be called from several threads."""
 
     def __init__(self, budget: int, memory: int | None) -> None:
         context = multiprocessing.get_context("spawn")
-        self.extensions = extensions.state()  # that it has loaded
+        self.extensions = extensions.state()  # loaded by the process
         self.exchange = SharedMemoryExchange.create()
         self.sender = SnapshotSender(self.exchange)
         self._connection, theirs = context.Pipe()
@@ -47,10 +47,10 @@ class Process:
         self._numbers = itertools.count(1)
         self._answers: dict[int, queue.SimpleQueue[tuple[str, Any]]] = {}
         self._sending = threading.Lock()
-        self._dropped: queue.SimpleQueue[int] = queue.SimpleQueue()  # runs of which the worker has not heard that
+        self._dropped: queue.SimpleQueue[int] = queue.SimpleQueue()  # runs to drop, not sent yet
         self._decoder = DeltaDecoder()
         self.alive = True
-        self.is_ready = False  # to work: what comes before is the time of starting it
+        self.is_ready = False  # it has sent its first message: time limits of runs do not count its start
         receiver = threading.Thread(target=_receive, args=(weakref.ref(self), self._connection), daemon=True)
         with _starting:
             receiver.start()  # first: Python 3.12 refuses threads from the moment that a program ends
@@ -59,7 +59,7 @@ class Process:
         self._finalizer = weakref.finalize(self, _end, self.child, self._connection, self.exchange)
 
     def send(self, kind: str, content: Any, number: int = 0) -> None:
-        """Send without waiting for an answer; Died if the process has ended."""
+        """Send without waiting for an answer; WorkerDied if the process has ended."""
         try:
             with self._sending:
                 self._connection.send((number, kind, content))
@@ -68,7 +68,7 @@ class Process:
         self._tell_dropped()
 
     def drop(self, run: int) -> None:
-        """Have the worker forget a run: now, or when who is sending something long is done. Any thread, never waits."""
+        """Make the worker drop a run: now, or after the message that another thread sends. Any thread, never waits."""
         self._dropped.put(run)
         self._tell_dropped()
 
@@ -92,7 +92,7 @@ class Process:
             self._answers.pop(number, None)
 
     def request(self, kind: str, content: Any, progress: Progress = SILENT) -> Any:
-        """Send a request that has one answer; LookupError, ModelError or Died; Cancelled if it is no longer wanted."""
+        """Send a request and return its answer. LookupError, ModelError, WorkerDied; Cancelled if `progress` is."""
         with self.conversation(kind, content) as (number, answers):
             try:
                 return self.wait(answers, progress)
@@ -101,7 +101,7 @@ class Process:
                 raise
 
     def wait(self, answers: queue.SimpleQueue[tuple[str, Any]], progress: Progress = SILENT) -> Any:
-        """Return the next answer that is not news; raises the error that the worker reported."""
+        """Return the next answer, reporting progress meanwhile; raises the error that the worker reported."""
         patience = 1.0 if progress is SILENT else _POLL
         while True:
             progress.check()
@@ -118,10 +118,10 @@ class Process:
             raise_answer(kind, content)
 
     def deliver(self, number: int, kind: str, content: Any) -> None:
-        """Called by the receiving thread."""
+        """Pass a message to the thread that waits for it. Called by the receiving thread."""
         self.is_ready = True
         if isinstance(content, ResultMessage):
-            content = self._decoder.tables(content)  # even without a waiting caller: the next builds on it
+            content = self._decoder.tables(content)  # even if nobody waits for it: the next is a difference to it
         answers = self._answers.get(number)
         if answers is not None:
             answers.put((kind, content))
@@ -130,25 +130,25 @@ class Process:
                 self.exchange.decode(content) if name else None
 
     def ended(self) -> None:
-        """Called by the receiving thread when the pipe closed."""
+        """Mark the process as ended and wake all waiting threads. Called by the receiving thread."""
         self.alive = False
         for answers in list(self._answers.values()):
             answers.put(("died", None))
 
     def kill(self) -> None:
-        """End the process now; its memory goes with it."""
+        """End the process at once and free its memory."""
         self.alive = False
         self._finalizer()
 
     @property
     def exit_code(self) -> int | None:
-        """Exit code of the process; None while it lives."""
+        """Exit code of the process; None if it still runs after a wait of one second."""
         self.child.join(1.0)
         return self.child.exitcode
 
 
 def raise_answer(kind: str, content: Any) -> None:
-    """Raise the error that an answer carries; returns for news that are no answer."""
+    """Raise the error that a message carries, if any."""
     match kind:
         case "error":
             raise ModelError(*content)
@@ -159,7 +159,7 @@ def raise_answer(kind: str, content: Any) -> None:
 
 
 def _receive(process: weakref.ref[Process], connection: Connection) -> None:
-    """Dispatch the worker's messages, on a thread of its own. Does not keep the Process alive."""
+    """Receive and dispatch the worker's messages, on a separate thread. Does not keep the Process alive."""
     try:
         while True:
             message = connection.recv()
@@ -169,18 +169,17 @@ def _receive(process: weakref.ref[Process], connection: Connection) -> None:
             owner.deliver(*message)
             del owner
     except (EOFError, OSError, TypeError):
-        return  # the other side is gone
-    finally:  # whatever it was: no caller must wait for answers that cannot come
+        return  # the other side has ended
+    finally:  # also after an unexpected error: no caller may wait for answers that will not come
         owner = process()
         if owner is not None:
             owner.ended()
 
 
 def _finish_starting() -> None:
-    """Finish starting workers at exit: each gets its initial messages, and its thread is started.
+    """Wait at exit until workers that are being started have got their initial messages.
 
-    The end of its parent halfway through would be an error to it, which it would print; after this a thread cannot be
-    started any more.
+    A worker whose parent ends halfway through would print an error; later no thread can be started any more.
     """
     with _starting:
         pass

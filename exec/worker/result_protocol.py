@@ -37,7 +37,7 @@ class ResultHead:
 
 @dataclass(eq=False)
 class ResultTables(ColumnTable):
-    """All of a result but its values, which are fetched on access, and the names of values, which the program has."""
+    """A result without its values, which are fetched on access, and without their names, which the program has."""
 
     head: ResultHead
     slots: Slots
@@ -48,41 +48,41 @@ class ResultTables(ColumnTable):
     bodies: Mapping[ValueKey, Summary]
     inner: NodeTable
     iterations: Mapping[LoopKey, int]
-    inner_labels: tuple[tuple[str, str], ...]  # operator and title: the program looks up those of the steps only
+    inner_labels: tuple[tuple[str, str], ...]  # operators and titles of `inner`; the program has those of the steps
 
 
 @dataclass(slots=True)
 class ResultMessage:
-    """Difference of the tables to those of the message before."""
+    """Difference of the tables to those of the previous message."""
 
     tables: Any
 
 
-#: The keys of the nodes are those of the steps, which are sent once.
+#: Placeholder for the keys of the nodes, which are those of the steps and sent with these.
 _OF_STEPS = Keys.of(())
 
 
 class DeltaEncoder:
-    """The worker's side. One message at a time, sent in the order they were made."""
+    """The worker's side. Used by one thread at a time; messages must be sent in the order they were made."""
 
     def __init__(self) -> None:
         self._last: ResultTables | None = None
 
     def message(self, tables: ResultTables) -> ResultMessage:
-        """Return the delta that the other side lacks."""
+        """Return the difference to the previous tables."""
         tables = replace(tables, nodes=replace(tables.nodes, keys=_OF_STEPS))
         before, self._last = self._last, tables
         return ResultMessage(difference(before, tables))
 
 
 class DeltaDecoder:
-    """The program's side. Takes every message, in the order they came."""
+    """The program's side. Must receive every message, in order."""
 
     def __init__(self) -> None:
         self._last: ResultTables | None = None
 
     def tables(self, message: ResultMessage) -> ResultTables:
-        """Return the tables as the worker has them."""
+        """Return the complete tables after a message."""
         tables: ResultTables = updated(self._last, message.tables)
         self._last = tables
         nodes = replace(tables.nodes, keys=tables.steps.keys)

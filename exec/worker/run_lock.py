@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 
 class YieldToRun(Progress):
-    """The progress of a value that is computed again: cancelled also while anything is due that comes before it."""
+    """Progress of recomputing a value: also cancelled when a run is due, which has priority."""
 
     def __init__(self, asked: Progress, due: Collection[object]) -> None:
         super().__init__()
@@ -34,21 +34,19 @@ class YieldToRun(Progress):
         self._asked.report(done, total, text)
 
     def check(self) -> None:
-        """Raise Cancelled if the caller cancelled, or something with priority waits."""
+        """Raise Cancelled if the caller cancelled or a run is due."""
         if self.cancelled:
             raise Cancelled
 
     @property
     def cancelled(self) -> bool:
-        """Return whether the caller cancelled or something with priority came: final, as what was begun is
-        abandoned.
-        """
+        """Whether the caller cancelled or a run was due. Stays true, as the computation is abandoned."""
         self._gave_way = self._gave_way or bool(self._due)
         return self._gave_way or self._asked.cancelled
 
 
 class RunLock:
-    """Lock of the runs of one session, which is used by one thread at a time. Any thread."""
+    """Lock for the runs of one session: one computes at a time. Any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -56,7 +54,7 @@ class RunLock:
 
     @contextmanager
     def acquired(self, progress: Progress = SILENT) -> Iterator[None]:
-        """Have it for a run, after those before; Cancelled where it is stopped while it waits."""
+        """Hold the lock for a run; Cancelled if `progress` is cancelled while it waits."""
         self._due.add(threading.get_ident())
         try:
             while not self._lock.acquire(timeout=_POLL):
@@ -70,7 +68,7 @@ class RunLock:
             self._lock.release()
 
     def giving_way(self, result: RunResult) -> RunResult:
-        """Return the result of a run of the session, whose values are computed again between runs."""
+        """Make a result of the session recompute its values between runs only; return it."""
         if result.fetch is not None:
             result.fetch = partial(self.bring, result.fetch)
         if result.iterate is not None:
@@ -83,7 +81,7 @@ class RunLock:
         return self.bring(partial(iterate, result), chosen, progress)
 
     def bring(self, compute: Callable[[A, Progress], R], asked: A, progress: Progress) -> R:
-        """Return the result of `compute`, between runs: it starts over after a run that came in between."""
+        """Return the result of `compute`, called between runs: a run interrupts it, after which it starts over."""
         while True:
             progress.check()
             if not self._due and self._lock.acquire(timeout=_POLL):

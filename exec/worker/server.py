@@ -1,8 +1,8 @@
 """The process that runs models, so that a runaway kernel can be killed and the window never waits.
 
-`serve` is its whole life: it takes requests from a pipe, one run at a time, while a second thread hears
-cancellation and looks values up, and a third shows what a run has computed while it goes on. It ends when the
-program closes the pipe or dies.
+`serve` is its main function: the main thread performs requests from a pipe, one run at a time, a second thread
+receives cancellation and looks up values, and a third sends partial results of the current run. The process ends when
+the program closes the pipe or dies.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from onnx_workbench.model.budget import limit_memory
 from onnx_workbench.model.errors import ModelError, errors_to
 from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 
-#: How far the worker stands back (see nice(2)): on a busy machine the window comes first.
+#: Lower scheduling priority of the worker (see nice(2)): the window stays responsive on a busy machine.
 _NICENESS = 5
-#: Seconds between two words about which node the run is in.
+#: Seconds between two reports of the node that the run is at.
 _TELL = 0.05
 
 
 @dataclass(slots=True)
 class _Job:
-    """One run: its progress (to cancel it), and what it gave so far. `number`: the question it works at, to answer."""
+    """One run: its progress (to cancel it) and its results. `number`: number of the request that it answers."""
 
     number: int
     progress: Progress = field(default_factory=Progress)
@@ -60,18 +60,18 @@ class Worker:
 
     def __init__(self, connection: Connection, folder: str, budget: int, cores: int) -> None:
         self._connection = connection
-        self._cores = cores  # not those it may use when a run begins: it may stand back just then
+        self._cores = cores  # at the start: usable cores may be fewer while the worker's priority is lowered
         self._exchange = SharedMemoryExchange(folder)
         self._receiver = SnapshotReceiver(self._exchange)
         self._engine = Engine(budget)
         self._jobs: dict[int, _Job] = {}
-        self._fetches: dict[int, Progress] = {}  # of values that may have to be computed, by question
-        self._due: set[int] = set()  # questions that want a run to begin or to go on: others give way
+        self._fetches: dict[int, Progress] = {}  # progress of requests that may compute values, by number
+        self._due: set[int] = set()  # requests to start or continue a run: other requests yield to them
         self._waiting: queue.SimpleQueue[tuple[int, str, Any] | None] = queue.SimpleQueue()
         self._looking: queue.SimpleQueue[tuple[int, str, Any]] = queue.SimpleQueue()
         self._sending = threading.Lock()
         self._encoder = DeltaEncoder()
-        self._encoding = threading.Lock()  # messages of results build on each other
+        self._encoding = threading.Lock()  # each message of results is a difference to the previous one
 
     def serve(self) -> None:
         """Process requests until the other side closes the pipe."""
@@ -84,16 +84,16 @@ class Worker:
 
     def _answered(self, work: Callable[[int, str, Any], None], number: int, kind: str, content: Any) -> None:
         """Process a request; errors become the answer."""
-        with errors_to(lambda error: self._send(number, *_answer_of(error))):  # the next run may do better
+        with errors_to(lambda error: self._send(number, *_answer_of(error))):  # the process goes on
             work(number, kind, content)
 
     def _send_partial_results(self) -> None:
-        """Send the partial results of a running run, on a thread of its own. Computes no values."""
+        """Send partial results of the current run, on a separate thread. Computes no values."""
         while True:
             self._answered(self._show, *self._looking.get())
 
     def _listen(self) -> None:
-        """Receive requests that must not wait for the running run, on a thread of its own."""
+        """Receive requests, on a separate thread, so that they need not wait for the current run."""
         while True:
             try:
                 number, kind, content = self._connection.recv()
@@ -101,14 +101,14 @@ class Worker:
                 for job in list(self._jobs.values()):
                     job.progress.cancel()
                 self._waiting.put(None)
-                # Were the run stuck in a kernel, the process would outlive the program.
+                # Without the timer, a run stuck in a kernel would keep the process alive after the program.
                 if self._busy():
                     threading.Timer(5.0, os._exit, (1,)).start()
                 return
             self._answered(self._dispatch, number, kind, content)
 
     def _dispatch(self, number: int, kind: str, content: Any) -> None:
-        """Do what takes no time; leave the rest to the threads that do it."""
+        """Answer requests that take no time; put the others into the queues of the other threads."""
         match kind:
             case "cancel":
                 cancelled = self._jobs.get(content)
@@ -147,7 +147,7 @@ class Worker:
         return any(job.stepper is not None for job in self._jobs.values())
 
     def _quick(self, number: int, run: int, key: ValueKey) -> bool:
-        """Answer at once if the value is available."""
+        """Send the value if it is available without computing; return whether it was sent."""
         job = self._jobs.get(run)
         result = None if job is None else job.so_far or job.result
         value = result.find(key) if result is not None else MISSING
@@ -168,7 +168,7 @@ class Worker:
             try:
                 self._connection.send((number, kind, content))
             except (BrokenPipeError, OSError):
-                pass  # the program is gone; the listener ends this process
+                pass  # the program has ended; the listener ends this process
 
     def _send_tables(self, number: int, kind: str, tables: ResultTables) -> None:
         with self._encoding:
@@ -189,7 +189,7 @@ class Worker:
                 self._engine.forget()
 
     def _make_inputs(self, number: int, recipe: Recipe) -> None:
-        """Make the inputs of a run: answer with few bytes of them as values, else with their types, and hold them."""
+        """Make the inputs of a run and keep them; answer with their values if they are small, else with their types."""
         try:
             values = make_held(recipe, self._fetches.get(number, SILENT))
         finally:
@@ -199,7 +199,7 @@ class Worker:
         self._send(number, "value", answer)
 
     def _look_up(self, number: int, kind: str, content: Any) -> None:
-        """Answer a question about a run at rest: later, if a run is due before the values for it are computed."""
+        """Answer a request about a paused or finished run; put it back into the queue if a run has to start first."""
         progress = self._fetches.get(number, SILENT)
         is_put_off = False
         try:
@@ -222,14 +222,14 @@ class Worker:
                 return self._exchange.encode(result.value(asked))
             case "measure":
                 return result.statistics(asked)
-            case "iterations":  # a result of its own, until it is dropped
+            case "iterations":  # a separate result, kept until the program drops it
                 found = result.in_iterations(asked)
                 self._jobs[number] = _Job(number, result=found)
                 return number, _summaries_in_bodies(found), found.iterations
         return asked(result, *given)
 
     def _resolve_argument(self, argument: Any, asker: Progress) -> Any:
-        """Return the argument meant: for the number of a run its result, while the caller wants it."""
+        """Return the argument; for the number of a run its result, whose computations `asker` can cancel."""
         if not isinstance(argument, RunNumber):
             return argument
         result = self._result(argument.number)
@@ -237,7 +237,7 @@ class Worker:
         return result
 
     def _show(self, number: int, kind: str, content: Any) -> None:
-        """Do for a running run what `_work` does for one at rest: from its state at the last request."""
+        """Answer a request about the current run from its state at the last "so far" request; computes no values."""
         job = self._jobs.get(content[0])
         if kind == "so far":
             if job is None or job.stepper is None:
@@ -281,7 +281,7 @@ class Worker:
 
     @contextlib.contextmanager
     def _going_on(self, number: int, job: _Job, stepper: Stepper) -> Iterator[None]:
-        """Report now and then the finished nodes and the current one, however long that takes."""
+        """Report finished nodes and the current node at short intervals, on a separate thread, until the block ends."""
         over = threading.Event()
         job.going_on = True
 
@@ -326,7 +326,7 @@ class Worker:
             job.stepper = None
 
     def _salvage(self, number: int, run: int) -> None:
-        """Send what the run has computed before this process is killed, on the listening thread."""
+        """Send the values computed so far before this process is killed. Runs on the listener thread."""
         job = self._jobs.get(run)
         stepper = job.stepper if job is not None else None
         if stepper is None:
@@ -354,7 +354,7 @@ def _answer_of(error: Exception) -> tuple[str, Any]:
 
 
 def _still(result: RunResult) -> RunResult:
-    """Return a result that computes nothing, fit for another thread than that of the run."""
+    """Return a copy of the result that never computes values, so that other threads than that of the run can use it."""
     return replace(result, fetch=None, asker=SILENT)
 
 
@@ -388,9 +388,9 @@ def _tables(result: RunResult, stepper: Stepper) -> ResultTables:
 def serve(
     connection: Connection, folder: str, budget: int, memory: int | None, cores: int, wanted: extensions.State = ()
 ) -> None:
-    """The worker process from start to end. `memory` bounds its address space in bytes, where the system can.
+    """Main function of the worker process. `memory` limits its address space in bytes, where the system supports it.
 
-    `cores` are those it may use when it does not stand back, `wanted` the extensions to load.
+    `cores` is the number of cores it may use, `wanted` the extensions to load.
     """
     faulthandler.enable()
     if sys.platform != "win32":
@@ -398,6 +398,6 @@ def serve(
     if memory is not None:
         limit_memory(memory)
     end_with_parent()
-    for error in extensions.load_exactly(wanted):  # reported before by the program, which loads the same
+    for error in extensions.load_exactly(wanted):  # the program loads the same extensions and has reported the error
         print(error, file=sys.stderr)
     Worker(connection, folder, budget, cores).serve()

@@ -1,9 +1,9 @@
-"""Values between two processes: large arrays through memory both see, the rest as messages.
+"""Transfer of values between two processes: large arrays through shared memory, the rest as messages.
 
-The writer puts an array into a file of a private folder (in memory where the system has such a place) and sends its
-name; the reader maps it and removes the name at once, so that the memory goes with the last array that uses it,
-whichever process ends first. Where that place is full (containers often give it 64 MB), a folder for temporary files
-serves. On Windows, where a mapped file cannot be removed, named mappings do the same.
+The writer writes an array to a file in a private folder (in memory, /dev/shm, if the system has it) and sends its
+name; the reader maps the file and deletes it at once, so that the memory is freed with the last array that uses it,
+whichever process ends first. If that file system is full (containers often give it 64 MB), the folder for temporary
+files is used. On Windows, where a mapped file cannot be deleted, named mappings are used instead.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT) if sys.platform != "win32" else ()
 
 @dataclass(frozen=True, slots=True)
 class SharedArray:
-    """An array in shared memory, to be taken once."""
+    """An array in shared memory; it can be decoded once."""
 
     name: str
     element_type: ElementType
@@ -55,7 +55,7 @@ class InlineArray:
 
 
 class SharedMemoryExchange:
-    """One side of the exchange; both have the same folder, made by `Exchange.create` and removed by either."""
+    """One side of the exchange. Both use the same folder: the program makes it by `create`, either side removes it."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -107,8 +107,8 @@ class SharedMemoryExchange:
         return SharedArray(name, kind, array.shape)
 
     def _write(self, name: str, content: Array) -> None:
-        # Written, not copied into a mapping: where there is no room, that is an error and no signal. And it is twice
-        # as fast, since no page is cleared first.
+        # Written, not copied into a mapping: a full file system is then an OSError instead of a SIGBUS. It is also
+        # twice as fast, as no page is cleared first.
         for folder in (Path(self.folder), self._spare):
             if folder == self._spare:
                 _make_private(folder)
@@ -123,7 +123,7 @@ class SharedMemoryExchange:
         raise ModelError("There is no room to hand over a value", msg)
 
     def release(self, name: str) -> None:
-        """The reader has taken it."""
+        """Close the mapping: the reader has decoded the array. Only Windows keeps mappings open."""
         memory = self._open.pop(name, None)
         if memory is not None:
             memory.close()
@@ -171,7 +171,7 @@ class SharedMemoryExchange:
 
     @staticmethod
     def names(sent: Any) -> Iterator[str]:
-        """Names of the shared memory in what was sent."""
+        """Names of the shared arrays in a message."""
         if isinstance(sent, SharedArray):
             yield sent.name
         elif isinstance(sent, (tuple, list)):
@@ -192,7 +192,7 @@ def _write_file(path: Path, content: memoryview) -> None:
 
 
 def _make_private(folder: Path) -> None:
-    """Make a folder that no other user can read, or check that it is one that either side has made."""
+    """Create a folder that no other user can read; if it exists, ModelError unless it is such a folder of this user."""
     try:
         folder.mkdir(mode=0o700)
     except FileExistsError:

@@ -1,4 +1,4 @@
-"""Snapshots as messages from the program to its worker: only what the other side lacks."""
+"""Messages with snapshots from the program to its worker: only the parts that the worker does not have."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ _PIECE = 500
 
 _fields_of_attribute = attrgetter(*(f.name for f in fields(AttributeSnapshot)))
 _fields_of_node = attrgetter(*(f.name for f in fields(NodeSnapshot)))
-#: All but what differs with every edit: the first one, and the last one.
+#: The fields of a GraphSnapshot but the uid and the nodes, which differ after every edit.
 _frame_of = attrgetter(*(f.name for f in fields(GraphSnapshot) if f.name not in ("uid", "nodes")))
 
 
 @dataclass(frozen=True, slots=True)
 class FileRange:
-    """A tensor that the worker reads from the file itself, if that is still the same."""
+    """A tensor that the worker reads from the file itself, if the file has not changed."""
 
     path: str
     identity: Identity
@@ -76,11 +76,11 @@ class RangeTensor(Tensor):
 
     @property
     def storage(self) -> str:
-        """``file``."""
+        """The storage kind, ``file``."""
         return "file"
 
     def numpy(self) -> Array:
-        """Read from the file; ModelError when it changed."""
+        """Read the array from the file; ModelError if the file has changed."""
         found, dtype = self._range, self._range.element_type.numpy_dtype
         try:
             with open(found.path, "rb") as file:
@@ -93,7 +93,7 @@ class RangeTensor(Tensor):
 
 
 class ValueTensor(Tensor):
-    """A tensor that came as a value."""
+    """A tensor that was sent as a value."""
 
     __slots__ = ("_value",)
 
@@ -109,7 +109,7 @@ class ValueTensor(Tensor):
 
 
 class RefusedTensor(Tensor):
-    """A tensor that could not be read where the model is."""
+    """A tensor that the program could not read."""
 
     __slots__ = ("_refusal",)
 
@@ -118,14 +118,14 @@ class RefusedTensor(Tensor):
         self._refusal = refusal
 
     def numpy(self) -> Array:
-        """Raises the ModelError that reading it raised."""
+        """Raise the ModelError with which reading it failed in the program."""
         raise ModelError(self._refusal.title, self._refusal.detail)
 
 
 def tensor_message(tensor: Tensor | SparseTensor, exchange: SharedMemoryExchange) -> Any:
     """Return the message for a tensor: its location in a file, or its values. May read a file.
 
-    ModelError if there is no room for the values; a tensor that cannot be read is sent as it is.
+    ModelError if there is no room for the values. For a tensor that cannot be read the message holds the error.
     """
     try:
         if isinstance(tensor, ProtoTensor) and tensor.nbytes >= _IN_FILE_BYTES:
@@ -161,31 +161,31 @@ def _file_range(tensor: ProtoTensor) -> FileRange | None:
 
 @dataclass(slots=True)
 class ModelMessage:
-    """A snapshot without what was sent before."""
+    """A snapshot without the parts that were sent before."""
 
     content: bytes
     tensors: dict[int, Any]
     names: dict[int, str]
-    input_types: Mapping[int, Type | None] | None  # None: those that the graph says
+    input_types: Mapping[int, Type | None] | None  # None: the types that the graph declares
 
 
 @dataclass(frozen=True, slots=True)
 class GraphMessage:
-    """A graph within a snapshot: how it differs from the one that was sent before in its place."""
+    """A graph within a snapshot, as the difference to the version that was sent before."""
 
     uid: int
     graph: int
-    frame: Sequence[Any]  # its fields but the uid and the nodes; empty where they are as they were
-    before: int  # the uid of that one; 0: there was none
-    ends: tuple[int, int]  # how many nodes it begins and ends with as that one
-    numbers: bytes  # of the nodes between these
-    fresh: Sequence[NodeSnapshot]  # those among them that were never sent
+    frame: Sequence[Any]  # its fields but the uid and the nodes; empty if unchanged
+    before: int  # the uid of the version sent before; 0: none
+    ends: tuple[int, int]  # numbers of unchanged nodes at the beginning and at the end
+    numbers: bytes  # uids of the nodes between these
+    fresh: Sequence[NodeSnapshot]  # the nodes among these that were never sent
 
 
 def same_ends(before: tuple[object, ...], now: tuple[object, ...], piece: int = _PIECE) -> tuple[int, int]:
-    """Return how many elements both share at the beginning and, besides those, at the end, in whole pieces.
+    """Return how many elements both share at the beginning and, of the rest, at the end, in multiples of `piece`.
 
-    Takes a hundredth of the time of going through the elements, and no other thread waits for it.
+    A hundred times as fast as a loop over the elements, and blocks no other thread for long.
     """
     most = min(len(before), len(now))
     start = end = 0
@@ -198,20 +198,20 @@ def same_ends(before: tuple[object, ...], now: tuple[object, ...], piece: int = 
 
 
 class SnapshotSender:
-    """Knows what the other side has."""
+    """The program's side: keeps track of what the worker has."""
 
     def __init__(self, exchange: SharedMemoryExchange) -> None:
         self._exchange = exchange
-        self._graphs: dict[int, GraphSnapshot] = {}  # as they were sent last, by their numbers
+        self._graphs: dict[int, GraphSnapshot] = {}  # as sent last, by number
         self._nodes: set[int] = set()
         self._tensors: set[int] = set()
         self._ids: list[int] = []  # of all values
-        self._texts: list[str] = []  # their names as they were
+        self._texts: list[str] = []  # their names, as sent last
 
     def model(self, snapshot: ModelSnapshot) -> ModelMessage:
-        """Return the message for a snapshot. Reads tensors that are new and not in a file.
+        """Return the message for a snapshot, which must then be sent. Reads tensors that are new and not in a file.
 
-        When that raises, there is nothing more on the other side than before; what is returned has to be sent.
+        If it raises, the record of what the worker has is unchanged.
         """
         ids, texts, names = self._new_names(snapshot)
         buffer = io.BytesIO()
@@ -227,7 +227,7 @@ class SnapshotSender:
         return ModelMessage(buffer.getvalue(), tensors, names, types)
 
     def _new_names(self, snapshot: ModelSnapshot) -> tuple[list[int], list[str], dict[int, str]]:
-        """Return the ids and names of all values, and by id the names that are not as they were."""
+        """Return the ids and names of all values, and by id the names that are new or changed."""
         found: dict[int, str] = {}
         ids, texts = list(snapshot.names), list[str]()
         rest = iter(snapshot.names.values())
@@ -252,9 +252,9 @@ def _references(value: Any) -> list[TensorReference]:
 
 
 class _Pickler(pickle.Pickler):
-    """Writes of graphs what the other side lacks, and objects of snapshots without the detours of dataclasses.
+    """Writes graphs as GraphMessage and objects of snapshots by their fields, which is faster than as dataclasses.
 
-    Afterwards it has the `graphs` that were written, the `nodes` that are new, and the numbers of `tensors` of both.
+    Collects the `graphs` that were written, the uids of the new `nodes`, and the numbers of the `tensors` of both.
     """
 
     def __init__(self, buffer: io.BytesIO, graphs: Mapping[int, GraphSnapshot], nodes: Collection[int]) -> None:
@@ -283,7 +283,7 @@ class _Pickler(pickle.Pickler):
         if before is not None:
             uid, (start, end) = before.uid, same_ends(before.nodes, graph.nodes)
             if frame == _frame_of(before):
-                frame = ()  # else a thousand types take milliseconds in which no other thread can run
+                frame = ()  # pickling a thousand types takes milliseconds in which no other thread can run
         between = graph.nodes[start : len(graph.nodes) - end]
         fresh = [node for node in between if node.uid not in self._nodes]
         self.graphs[graph.graph] = graph
@@ -294,12 +294,12 @@ class _Pickler(pickle.Pickler):
 
 
 class SnapshotReceiver:
-    """Puts snapshots together again."""
+    """The worker's side: rebuilds snapshots from messages."""
 
     def __init__(self, exchange: SharedMemoryExchange) -> None:
         self._exchange = exchange
         self._nodes: dict[int, NodeSnapshot] = {}
-        self._graphs: dict[int, GraphSnapshot] = {}  # as they came last, by their numbers
+        self._graphs: dict[int, GraphSnapshot] = {}  # as received last, by number
         self._tensors: dict[int, Tensor | SparseTensor] = {}
         self._names: dict[int, str] = {}
 
@@ -318,7 +318,7 @@ class SnapshotReceiver:
         self._nodes.update((node.uid, node) for node in sent.fresh)
         last = self._graphs.get(sent.graph)
         if sent.before and (last is None or last.uid != sent.before):
-            # A message could not be read, say for want of memory.
+            # A previous message could not be read, for example for lack of memory.
             msg = f"the graph as it was sent before: {sent.before}"
             raise LookupError(msg)
         before, (start, end) = () if last is None else last.nodes, sent.ends
@@ -338,13 +338,13 @@ class SnapshotReceiver:
 
 
 class _Unpickler(pickle.Unpickler):
-    """Makes graphs by who has what was sent before. Only ever reads what the process that started this one wrote."""
+    """Rebuilds graphs by a function of the SnapshotReceiver. Reads only data written by the parent process."""
 
     def __init__(self, buffer: io.BytesIO, graph: Callable[..., GraphSnapshot]) -> None:
         super().__init__(buffer)
         self._graph = graph
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return the class for a name."""
+        """Return the class for a name; for GraphMessage the function that rebuilds the graph."""
         is_graph = (module, name) == (GraphMessage.__module__, GraphMessage.__name__)
         return self._graph if is_graph else super().find_class(module, name)

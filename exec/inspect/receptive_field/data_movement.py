@@ -1,6 +1,6 @@
-"""Receptive fields of operators that move or blend elements, found by running their own kernels.
+"""Receptive fields of operators that move or blend elements, found by running their kernels.
 
-What only moves elements runs on their flat indices; resizing runs on one marked element after another.
+Operators that only move elements run on flat indices; Resize runs on inputs in which one element is marked.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from onnx_workbench.model.schemas import traits
 _MOST_ALONG = 2048
 #: Weights up to this count as zero, for rounding errors.
 _ROUNDING = 1e-6
-#: Most updates of one element that are listed.
+#: Limit for the listed updates of one element.
 _MOST_ROWS = 1000
-#: Most elements of the inputs and the output together that are numbered: half a gigabyte of int64.
+#: Limit for the numbered elements of inputs and output together: half a gigabyte of int64.
 _MOST_ELEMENTS = 1 << 26
 #: Operator set that has the gathering operators, with all of their attributes.
 _GATHERS_SINCE = 13
@@ -44,7 +44,7 @@ MOVED = traits.names(lambda t: t.moves is not None)
 
 
 def moved(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach] | None:
-    """Return the element found there when the kernel runs on the numbers of the elements, and what selected it."""
+    """Return the input element that is moved to `at`, by running the kernel on flat indices, and what selected it."""
     inputs, starts, total = list(node.inputs), [], 1  # 0 is what comes from no input: a border, the other triangle
     for position in traits.find(node.op_type, node.domain).moves or range(len(inputs)):
         given = node.shape(position)
@@ -88,9 +88,9 @@ def _selecting(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach]:
 
 
 def scattered(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach] | None:
-    """Return the updates written there: those for which gathering by the same indices finds the element.
+    """Return the updates written to `at`: those for which gathering by the same indices returns the element.
 
-    Without any, or with a reduction, also the original element; without a reduction only the last update.
+    Without updates, or with a reduction, also the original element; without a reduction only the last update.
     """
     indices, updates = node.inputs[1], node.shape(2)
     if indices is None or updates is None or prod(shape) + prod(updates) > _MOST_ELEMENTS:
@@ -119,7 +119,7 @@ def scattered(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach] | No
 
 
 def _run(node: EvaluatedNode) -> Array:
-    """Run the kernel of a node whose inputs are numbers of elements; MemoryError for a result that is too large."""
+    """Run the kernel of a node whose inputs are flat indices; MemoryError if the result is too large."""
     load()
     kernel = find(node.op_type, node.version, node.domain)
     wanted = [True] * len(node.outputs)
@@ -135,7 +135,7 @@ def _run(node: EvaluatedNode) -> Array:
 
 
 def resize(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach] | None:
-    """The neighbours that are interpolated, or the nearest one, along each axis; computed by the kernel itself."""
+    """Return the neighbours that are interpolated, or the nearest one, along each axis, found by running the kernel."""
     x, array = node.shape(0), node.inputs[0]
     crops = node.attributes.get("coordinate_transformation_mode") == "tf_crop_and_resize"
     fits = node.attributes.get("keep_aspect_ratio_policy", "stretch") != "stretch"
@@ -146,7 +146,7 @@ def resize(node: EvaluatedNode, at: At, shape: At) -> list[ElementReach] | None:
 
 
 def _from(node: EvaluatedNode, x: At, shape: At, at: At, mark: float) -> ElementReach | None:
-    """Return the elements that would appear at an output if they alone were `mark`."""
+    """Return the input elements that contribute to the output `at`, found by setting them to `mark`."""
     axes = []
     for axis in range(len(x)):
         positions = _blended(node, x, shape, axis, at[axis], mark)
@@ -157,12 +157,12 @@ def _from(node: EvaluatedNode, x: At, shape: At, at: At, mark: float) -> Element
 
 
 def _blended(node: EvaluatedNode, x: At, shape: At, axis: int, at: int, mark: float) -> tuple[int, ...] | range | None:
-    """Return the positions along an axis whose `mark` appears at an output when that axis alone is resized."""
+    """Return the positions along an axis that contribute to an output when that axis alone is resized."""
     length = x[axis]
     chosen = [int(a) % len(x) for a in node.attributes.get("axes", range(len(x)))]
     if axis not in chosen or (length == shape[axis] and not _is_scaled(node, chosen.index(axis))):
         return point(at)
-    other = 1 if axis == 0 else 0  # each element alone in a row of its own
+    other = 1 if axis == 0 else 0  # each row has one marked element
     probe = np.zeros([length if i in (axis, other) else 1 for i in range(len(x))], np.float32)
     rows: Any = tuple(np.arange(length) if i in (axis, other) else 0 for i in range(len(x)))
     probe[rows] = mark

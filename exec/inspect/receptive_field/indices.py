@@ -55,7 +55,7 @@ def _axis_text(axis: Positions) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedNode:
-    """A node with its values. `inputs` are arrays (None: left out or no tensor); attributes plain Python."""
+    """A node with its values. `inputs` are arrays (None: omitted or not a tensor); attributes plain Python values."""
 
     op_type: str
     domain: str
@@ -66,12 +66,12 @@ class EvaluatedNode:
     version: int = 99  # of the operator set
 
     def shape(self, position: int) -> tuple[int, ...] | None:
-        """Return the shape of an input; None where there is none."""
+        """Return the shape of an input; None if it has no array."""
         array = self.inputs[position] if position < len(self.inputs) else None
         return None if array is None else array.shape
 
     def numbers(self, position: int, attribute: str = "") -> list[int] | None:
-        """Return integers of an input, or of the attribute that older versions have instead."""
+        """Return the integers of an input, or of the attribute that older versions have instead."""
         array = self.inputs[position] if position < len(self.inputs) else None
         if array is not None:
             return [int(x) for x in array.reshape(-1)]
@@ -96,7 +96,7 @@ def aligned(position: int, shape: tuple[int, ...], at: tuple[int, ...]) -> Eleme
 
 
 def wider(met: ElementReach, every: ElementReach, array: Array) -> ElementReach:
-    """Return `every` where it has non-finite elements outside `met`, which zero does not cancel; else `met`."""
+    """Return `every` if it has non-finite elements outside `met`, which times zero give NaN; else `met`."""
     return every if _non_finite(every.take(array)) > _non_finite(met.take(array)) else met
 
 

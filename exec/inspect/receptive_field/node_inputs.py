@@ -2,9 +2,9 @@
 
     reach(node, (0, 3, 5, 5))        [Reach(input=0, axes=(range(0, 1), range(0, 3), range(4, 7), range(4, 7))), …]
 
-It is a product of indices per axis: a window of a convolution, a row and a column of a matrix product, the slice a
-reduction runs over. Values are looked at only where they are indices, or weights that meet padding. Operators that
-only move elements run their kernels on the numbers of the elements.
+It is a product of indices per axis: a window of a convolution, a row and a column of a matrix product, the slice that
+a reduction runs over. Values are read only if they are indices, or weights that meet padding. Kernels of operators that
+only move elements are run on flat indices.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from onnx_workbench.model.schemas import traits
 
 
 def reach(node: EvaluatedNode, index: Sequence[int]) -> list[ElementReach]:
-    """Return the receptive field of an element; IndexError when the output has no such element.
+    """Return the receptive field of an element; IndexError if the output has no such element.
 
-    For an unknown operator everything of each input, not exact.
+    For an unknown operator all elements of each input, not exact.
     """
     shape = node.outputs[node.output]
     at = tuple(int(i) for i in index)
@@ -56,8 +56,8 @@ def _all(position: int, shape: tuple[int, ...], *, exact: bool = True) -> Elemen
     return ElementReach(position, tuple(range(d) for d in shape), exact)
 
 
-#: Domains whose operators are identified by name. Elsewhere a name means nothing: com.microsoft.nchwc stores elements
-#: in blocks, and names of model functions are arbitrary.
+#: Domains whose operators are identified by name. In others the same name is another operator: com.microsoft.nchwc
+#: stores elements in blocks, and names of model functions are arbitrary.
 _DOMAINS = frozenset({"", "ai.onnx.ml", "com.microsoft"})
 
 
@@ -72,7 +72,7 @@ def _is_elementwise(node: EvaluatedNode, shape: tuple[int, ...]) -> bool:
 
 
 def _old_broadcast(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
-    """Opsets 1 to 6: the second input is aligned to an axis; of PRelu to the channel."""
+    """Broadcast of opsets 1 to 6: the second input is aligned to an axis; of PRelu to the channel."""
     second = node.shape(1)
     is_old_slope = node.op_type == "PRelu" and node.version < 7
     if second is None or len(second) >= len(shape) or not (is_old_slope or node.attributes.get("broadcast", 0)):
@@ -131,7 +131,7 @@ def _gemm(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> 
 
 
 def _einsum(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
-    """For each operand the elements with the labels of this one; contracted labels range freely."""
+    """Return for each operand the elements whose labels have the values of `at`; contracted labels take all values."""
     equation = str(node.attributes.get("equation", "")).replace(" ", "")
     terms, _, result = equation.partition("->")
     operands = terms.split(",")
@@ -259,7 +259,7 @@ def _local_response(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, 
 
 
 def _recurrent(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
-    """Return the part of its sequence read so far, in the direction; the weights of that direction."""
+    """Return the part of the sequence read so far, in the direction, and the weights of that direction."""
     x = node.shape(0)
     if x is None or node.shape(4) is not None or node.attributes.get("layout", 0):
         return None

@@ -1,4 +1,4 @@
-"""Trace one element of a value back to the elements it was computed from."""
+"""Tracing of one element of a value back to the elements it was computed from."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from onnx_workbench.model.analysis.call_graph import called_by
 from onnx_workbench.model.ir.attributes import Attribute
 from onnx_workbench.model.ir.graph import Node, Value
 
-#: Most elements of an input that are listed.
+#: Limit for the listed elements of an input.
 _TOLD = 256
 
 
 @dataclass(frozen=True, slots=True)
 class TracedCall:
-    """A node in terms of value keys, picklable for another process; of a model function without `op_type`."""
+    """A node with the keys of its values, picklable. `op_type` is empty for a call of a model function."""
 
     op_type: str
     domain: str
@@ -54,12 +54,12 @@ def call_of(
     version = node.graph.opset_imports.get(node.domain, 0)
     inputs = tuple([None if v is None else key_of(v) for v in node.inputs])
     outputs = tuple([None if v is None else key_of(v) for v in node.outputs])
-    op_type = node.op_type if called_by(node) is None else ""  # its name may be that of an operator
+    op_type = node.op_type if called_by(node) is None else ""  # a function may have the name of an operator
     return TracedCall(op_type, node.domain, version, attributes, inputs, outputs)
 
 
 def _resolve(attribute: Attribute | None, callers: Sequence[Node | None]) -> Attribute | None:
-    """Resolve an attribute through function calls, outermost first; None when it is left out."""
+    """Resolve an attribute reference through calls of functions, outermost first; None if it is omitted."""
     for caller in reversed(callers):
         if attribute is None or not attribute.reference:
             return attribute
@@ -75,8 +75,8 @@ def _resolve(attribute: Attribute | None, callers: Sequence[Node | None]) -> Att
 class TraceOrigin:
     """The elements of one input that reach an output element.
 
-    `suspect` is the one to follow next: the first non-finite, else the largest. `examples` pairs indices and values of
-    the first few.
+    `suspect` is the element to follow next: the first non-finite one, else the largest. `examples` are pairs of index
+    and value of the first few.
     """
 
     key: ValueKey
@@ -91,7 +91,7 @@ class TraceOrigin:
 
 @dataclass(frozen=True, slots=True)
 class ElementTrace:
-    """An element of a value and its origins. `value` is None when there is no such element."""
+    """An element of a value and its origins. `value` is None if there is no such element."""
 
     value: Any
     shape: tuple[int, ...]
@@ -104,8 +104,9 @@ def trace(
 ) -> ElementTrace:
     """Trace an element; `call` is None for inputs and constants of the graph, which have no origin.
 
-    `links` are values identical to this one, as inside the subgraph that returned it; they come first, unless they
-    belong to another iteration. Values that were not kept are recomputed. LookupError when a value is unavailable.
+    `links` are values identical to this one, such as the output of the subgraph that returned it; they are the first
+    origins, unless they belong to another iteration. Values that were not kept are recomputed. LookupError if a value
+    is unavailable.
     """
     array = result.value(key)
     if not isinstance(array, np.ndarray):
@@ -140,7 +141,7 @@ def _tensor(result: RunResult, key: ValueKey) -> Array | None:
 
 
 def _alike(result: RunResult, key: ValueKey, array: Array, at: tuple[int, ...]) -> Array | None:
-    """Return a tensor with the same element at an index; None where it is of another iteration."""
+    """Return the tensor if it has the same element at an index; None if not, as in another iteration."""
     there = _tensor(result, key)
     if there is None or there.shape != array.shape:
         return None
@@ -174,9 +175,7 @@ def _origin(key: ValueKey, found: ElementReach, source: Array) -> TraceOrigin:
 
 
 def _largest(numbers: Array) -> int:
-    """Return the position of the largest magnitude, computed without overflow of -128 in int8 and of complex
-    numbers.
-    """
+    """Return the position of the largest magnitude, without overflow of -128 in int8 and of complex numbers."""
     with np.errstate(over="ignore"):
         return int(np.argmax(np.abs(numbers.astype(np.complex128 if numbers.dtype.kind == "c" else np.float64))))
 

@@ -88,9 +88,9 @@ def conv(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> l
 
 
 def _weights(node: EvaluatedNode, position: int, channel: int, taps: Sequence[Positions]) -> ElementReach:
-    """Return the weights that meet elements; all of the kernel where one that meets padding is NaN or an infinity.
+    """Return the weights that meet elements; the whole kernel if a weight that meets padding is not finite.
 
-    Padding is zeros: times a finite weight they vanish, times others they give NaN.
+    Padding is zero: times a finite weight it vanishes, times another it gives NaN.
     """
     w = node.inputs[position]
     assert w is not None
@@ -111,7 +111,7 @@ def channels_last(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, .
 
 
 def conv_transpose(node: EvaluatedNode, at: tuple[int, ...], shape: tuple[int, ...]) -> list[ElementReach] | None:
-    """Return the elements whose windows reach it, the matching weights of each, the bias."""
+    """Return the elements whose windows contain the output element, the matching weights of each, and the bias."""
     x, w = node.shape(0), node.shape(1)
     if x is None or w is None:
         return None
@@ -162,7 +162,7 @@ def _transposed_pads(
 
 
 def pool(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
-    """Return a window of one channel."""
+    """Return the window in the channel."""
     x = node.shape(0)
     if x is None:
         return None
@@ -171,6 +171,6 @@ def pool(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> l
 
 
 def global_pool(node: EvaluatedNode, at: tuple[int, ...], _shape: tuple[int, ...]) -> list[ElementReach] | None:
-    """One whole channel."""
+    """Return the whole channel."""
     x = node.shape(0)
     return None if x is None else [ElementReach(0, (point(at[0]), point(at[1]), *map(range, x[2:])))]
