@@ -71,6 +71,35 @@ def test_the_first_paint_needs_qt_alone(names, tmp_path):
     assert [name for name in HEAVY if name in loaded] == []
 
 
+def test_showing_a_model_needs_no_executor_and_no_conversions(tmp_path):
+    code = """
+import json, sys
+from onnx_workbench.viewer.preload import import_view
+import_view()
+print(json.dumps(sorted(sys.modules)))
+"""
+    result = run(code, tmp_path)
+    assert result.returncode == 0, result.stderr
+    loaded = json.loads(result.stdout)
+    assert "onnx_workbench.viewer.canvas.graph_view" in loaded
+    heavy = ("onnx_workbench.exec.engine.engine", "onnx_workbench.exec.session", "onnx_workbench.model.convert.upgrade")
+    assert [name for name in heavy if name in loaded] == []
+
+
+def test_qt_does_not_read_the_source_of_what_is_imported(tmp_path):
+    code = """
+from importlib import import_module
+from onnx_workbench.viewer.core.qt_imports import read_no_sources
+import html.entities
+read_no_sources()
+import html.parser
+print([name in import_module("shibokensupport.feature").pyside_feature_dict for name in {names}])
+"""
+    result = run(code.format(names=["html.entities", "html.parser"]), tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() == "[True, False]"
+
+
 NONE_COUNT = """
 import sys
 from PySide6.QtWidgets import QApplication, QLabel

@@ -90,9 +90,10 @@ def _open_windows(models: list[str], *, goto: str, load: list[str], sample: bool
     if problem is not None:
         print(problem, file=sys.stderr)
         return EXIT_CANNOT_START
-    from onnx_workbench.viewer.core import language
+    from onnx_workbench.viewer.core import language, qt_imports
 
     language.choose()
+    qt_imports.read_no_sources()
     from onnx_workbench.viewer.app import run
 
     return run([*models, *(["--sample"] if sample else [])], goto, load)

@@ -10,7 +10,6 @@ from onnx_workbench.model import schemas
 from onnx_workbench.model.edits import properties
 from onnx_workbench.model.ir.graph import Function, Model, Node
 from onnx_workbench.viewer.core.model_signals import is_in_model
-from onnx_workbench.viewer.dialogs.convert import OLDEST_OPSET
 from onnx_workbench.viewer.popups.questions import ask_to_convert
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.formatting import display, plural
@@ -24,6 +23,8 @@ def ask_about_opset(
     window: QWidget, workspace: Workspace, target: Model | Function, domain: str, version: int, changed: Sequence[Node]
 ) -> None:
     """Offer a conversion instead of a new opset number that defines these nodes differently."""
+    from onnx_workbench.viewer.dialogs.convert import OLDEST_OPSET  # which brings the executor with it
+
     name = display(domain or "ai.onnx", 60)
 
     def change() -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from onnx_workbench.model import schemas
-from onnx_workbench.model.convert.changed_nodes import nodes_changed_by_opset
 from onnx_workbench.model.edits import functions, properties
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
@@ -126,6 +125,8 @@ def _opset_row(workspace: Workspace, target: Model | Function, domain: str, vers
     newest = schemas.newest_opset(domain) if schemas.is_loaded() else 0
 
     def apply(edit: Transaction, text: str) -> None:
+        from onnx_workbench.model.convert.changed_nodes import nodes_changed_by_opset  # brings all conversions with it
+
         number = parse_int(text)
         properties.check_opset_version(number, target)
         changed = nodes_changed_by_opset(target, domain, number)

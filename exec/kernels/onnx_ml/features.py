@@ -11,7 +11,7 @@ from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.inspect.statistics import describe
 from onnx_workbench.exec.kernels.allocation import Array, check_size, zeros
 from onnx_workbench.exec.kernels.onnx_ml.scores import class_labels, matrix
-from onnx_workbench.exec.kernels.registry import kernel
+from onnx_workbench.exec.kernels.registry import kernel, prepares
 from onnx_workbench.exec.kernels.shared.dtypes import cast
 
 ML = "ai.onnx.ml"
@@ -164,20 +164,26 @@ def _nan_key(value: Any) -> Any:
     return _NAN if value != value else value
 
 
-def _mapped(x: Array, keys: Array, values: Array, default: Any, *, last: bool = False) -> Array:
-    """Replace each element by the value of its key, the first or last of a repeated one, or by the default."""
-    if len(keys) != len(values):
-        msg = f"{len(keys)} keys and {len(values)} values; expected as many of each"
-        raise KernelError(msg)
-    if (x.dtype.kind == "O") != (keys.dtype.kind == "O"):
-        given = f"an input of {describe(x)} and keys of {describe(keys)} cannot be compared"
-        msg = f"{given}; expected texts in both, or numbers"
-        raise KernelError(msg)
-    check_size(x.shape, values.dtype)
-    table = np.empty(len(values) + 1, values.dtype)
-    table[:-1] = values
-    table[-1] = default
-    return table[_Lookup(keys, last=last).places(x), ...]
+class _Mapping:
+    """Replaces each element by the value of its key, the first or last of a repeated one, or by the default."""
+
+    def __init__(self, keys: Array, values: Array, default: Any, *, last: bool = False) -> None:
+        if len(keys) != len(values):
+            msg = f"{len(keys)} keys and {len(values)} values; expected as many of each"
+            raise KernelError(msg)
+        self._keys, self._lookup = keys, _Lookup(keys, last=last)
+        self._table = np.empty(len(values) + 1, values.dtype)
+        self._table[:-1] = values
+        self._table[-1] = default
+
+    def __call__(self, x: Array) -> Array:
+        """Return the mapped values in the shape of `x`."""
+        if (x.dtype.kind == "O") != (self._keys.dtype.kind == "O"):
+            given = f"an input of {describe(x)} and keys of {describe(self._keys)} cannot be compared"
+            msg = f"{given}; expected texts in both, or numbers"
+            raise KernelError(msg)
+        check_size(x.shape, self._table.dtype)
+        return np.asarray(self._table[self._lookup.places(x), ...])
 
 
 def _column(values: Sequence[Any], dtype: Any) -> Array:
@@ -198,8 +204,8 @@ def category_mapper_1(
     """Strings to integers, or integers to strings."""
     whole, text = _column(cats_int64s or (), np.int64), _column(cats_strings or (), object)
     if x.dtype.kind == "O":
-        return _mapped(x, text, whole, default_int64)
-    return _mapped(x, whole, text, default_string)
+        return _Mapping(text, whole, default_int64)(x)
+    return _Mapping(whole, text, default_string)(x)
 
 
 @kernel("LabelEncoder", since=1, domain=ML)
@@ -213,8 +219,8 @@ def label_encoder_1(
     """Map strings to their index in the list, or indices to strings."""
     text = _column(classes_strings or (), object)
     if x.dtype.kind == "O":
-        return _mapped(x, text, np.arange(len(text)), default_int64)
-    return _mapped(x, np.arange(len(text)), text, default_string)
+        return _Mapping(text, np.arange(len(text)), default_int64)(x)
+    return _Mapping(np.arange(len(text)), text, default_string)(x)
 
 
 @kernel("LabelEncoder", since=2, domain=ML)
@@ -232,10 +238,17 @@ def label_encoder_2(
     values_strings: Sequence[str] | None = None,
 ) -> Array:
     """Any of three types to any of three, by lists of keys and values."""
-    keys, _ = _one_list(keys_floats, keys_int64s, keys_strings, (None, None, None), "keys")
-    defaults = (default_float, default_int64, default_string)
-    values, default = _one_list(values_floats, values_int64s, values_strings, defaults, "values")
-    return _mapped(x, keys, values, default)
+    return _mapping(
+        last=False, default_float=default_float, default_int64=default_int64, default_string=default_string,
+        keys_floats=keys_floats, keys_int64s=keys_int64s, keys_strings=keys_strings,
+        values_floats=values_floats, values_int64s=values_int64s, values_strings=values_strings,
+    )(x)  # fmt: skip
+
+
+@prepares(label_encoder_2)
+def prepare_label_encoder_2(_constants: tuple[Array | None, ...], **attributes: Any) -> _Mapping:
+    """Build the table once."""
+    return _mapping(last=False, **attributes)
 
 
 def _one_list(
@@ -272,6 +285,37 @@ def label_encoder_4(
     values_tensor: Array | None = None,
 ) -> Array:
     """With keys, values and default as tensors of any type."""
+    return _mapping(
+        last=True, default_float=default_float, default_int64=default_int64, default_string=default_string,
+        default_tensor=default_tensor, keys_floats=keys_floats, keys_int64s=keys_int64s, keys_strings=keys_strings,
+        keys_tensor=keys_tensor, values_floats=values_floats, values_int64s=values_int64s,
+        values_strings=values_strings, values_tensor=values_tensor,
+    )(x)  # fmt: skip
+
+
+@prepares(label_encoder_4)
+def prepare_label_encoder_4(_constants: tuple[Array | None, ...], **attributes: Any) -> _Mapping:
+    """Build the table once."""
+    return _mapping(last=True, **attributes)
+
+
+def _mapping(
+    *,
+    last: bool,
+    default_float: float = -0.0,
+    default_int64: int = -1,
+    default_string: str = "_Unused",
+    default_tensor: Array | None = None,
+    keys_floats: Sequence[float] | None = None,
+    keys_int64s: Sequence[int] | None = None,
+    keys_strings: Sequence[str] | None = None,
+    keys_tensor: Array | None = None,
+    values_floats: Sequence[float] | None = None,
+    values_int64s: Sequence[int] | None = None,
+    values_strings: Sequence[str] | None = None,
+    values_tensor: Array | None = None,
+) -> _Mapping:
+    """Return the mapping that the attributes of a LabelEncoder describe."""
     keys = keys_tensor
     if keys is None:
         keys, _ = _one_list(keys_floats, keys_int64s, keys_strings, (None, None, None), "keys")
@@ -286,7 +330,7 @@ def label_encoder_4(
             msg = f"default_tensor has shape {default_tensor.shape}; expected one value"
             raise KernelError(msg)
         default = default_tensor.reshape(-1)[0]
-    return _mapped(x, keys.reshape(-1), values.reshape(-1), default, last=True)
+    return _Mapping(keys.reshape(-1), values.reshape(-1), default, last=last)
 
 
 # --- maps ------------------------------------------------------------------------------------------------------

@@ -372,6 +372,18 @@ def test_label_encoder_4_lets_the_last_of_equal_keys_win() -> None:
     assert result.tolist() == [3]
 
 
+@pytest.mark.parametrize("opset", [2, 4])
+def test_label_encoder_builds_its_table_once(opset: int) -> None:
+    attributes: dict[str, Any] = {"keys_strings": ("a", "b"), "values_int64s": (2, 3), "default_int64": 9}
+    prepare = find("LabelEncoder", opset, ML).prepare
+    assert prepare is not None
+    encode = prepare((None,), **attributes)
+    for given in (texts("b", "c"), texts("a")):
+        assert_same(encode(given), call("LabelEncoder", [given], opset=opset, domain=ML, **attributes))
+    with pytest.raises(KernelError, match="expected texts in both"):
+        encode(np.array([1]))
+
+
 @pytest.mark.parametrize(
     ("op_type", "inputs", "attributes"),
     [

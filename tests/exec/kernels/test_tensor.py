@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from onnx_workbench.exec.errors import KernelError, LimitError
 from onnx_workbench.exec.kernels.context import Limits, set_limits
+from onnx_workbench.exec.kernels.onnx.tensor import indexing
 from onnx_workbench.exec.kernels.registry import find
 from tests.exec.kernels.harness import assert_same, call, cases, check_against, check_case, ort_one_node
 
@@ -276,6 +277,24 @@ def test_scatter_of_many_duplicates_sums_in_wider_type() -> None:
     result = call("ScatterElements", [x, np.zeros(4096, np.int64), np.full(4096, 0.1, np.float16)], opset=16,
                   reduction="add")  # fmt: skip
     assert abs(float(result[0]) - 4096 * float(np.float16(0.1))) < 1
+
+
+@pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64])
+def test_whole_rows_are_reduced_to_the_bits_of_their_elements(reduction: str, dtype: Any, monkeypatch: Any) -> None:
+    rng = np.random.default_rng(1)
+    x, updates = ((rng.standard_normal((n, 4, 50)) * 9).astype(dtype) for n in (3, 20))
+    rows = rng.integers(-3, 3, 20)
+    every = np.broadcast_to(rows[:, None, None], updates.shape)
+    many = [call("ScatterElements", [x, every, updates], opset=16, reduction=reduction)]
+    many.append(call("ScatterND", [x, rows[:, None], updates], opset=16, reduction=reduction))
+    monkeypatch.setattr(indexing, "_LEAST_ROW", 201)
+    one_by_one = call("ScatterElements", [x, every, updates], opset=16, reduction=reduction)
+    for result in many:
+        assert result.tobytes() == one_by_one.tobytes()
+    monkeypatch.setattr(indexing, "_LEAST_ROW", 128)
+    with pytest.raises(KernelError, match="index 3 for axis 0"):
+        call("ScatterElements", [x, np.full(updates.shape, 3), updates], opset=16, reduction=reduction)
 
 
 HOSTILE: list[tuple[str, list[Any], int, dict[str, Any]]] = [

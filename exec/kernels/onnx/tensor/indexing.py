@@ -14,6 +14,7 @@ import numpy as np
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.inspect.statistics import describe
 from onnx_workbench.exec.kernels.allocation import Array, check_size, full
+from onnx_workbench.exec.kernels.context import checkpoint
 from onnx_workbench.exec.kernels.registry import kernel
 from onnx_workbench.exec.kernels.shared.axes import normal_axis, scalar_int
 from onnx_workbench.exec.kernels.shared.blocks import parts
@@ -137,6 +138,9 @@ def _row_offsets(indices: Array, shape: Sequence[int]) -> Array:
     return offsets
 
 
+#: Elements from which on a row is reduced faster at once than element by element.
+_LEAST_ROW = 128
+
 _REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
@@ -190,7 +194,39 @@ def scatter_elements(data: Array, indices: Array, updates: Array, axis: int, red
         msg = f"indices of shape {indices.shape} and updates of shape {updates.shape}; expected the same"
         raise KernelError(msg)
     data = np.ascontiguousarray(data) if data.ndim else data
+    rows = _whole_rows(data, indices, axis)
+    if rows is not None and _can_reduce_rows(data, updates, reduction):
+        return _reduce_rows(data, rows, updates, reduction)
     return _write(data, _element_offsets(data.shape, indices, axis), updates, reduction)
+
+
+def _whole_rows(data: Array, indices: Array, axis: int) -> Array | None:
+    """Return the row of the data that each row of the updates goes to, where all its elements go to one; else None.
+
+    Graph networks give one index per edge, repeated for each of its features.
+    """
+    if indices.ndim != data.ndim or data.ndim < 2 or indices.shape[1:] != data.shape[1:] or not indices.size:
+        return None
+    flat = indices.reshape(len(indices), -1)
+    if normal_axis(axis, data.ndim) or not (flat == flat[:, :1]).all():
+        return None
+    return _within(flat[:, 0], len(data), "axis 0")
+
+
+def _can_reduce_rows(data: Array, updates: Array, reduction: str) -> bool:
+    """Return whether to reduce row by row: in long rows of the same type."""
+    return reduction in _REDUCTIONS and updates.dtype == data.dtype != object and prod(data.shape[1:]) >= _LEAST_ROW
+
+
+def _reduce_rows(data: Array, rows: Array, updates: Array, reduction: str) -> Array:
+    """Return a copy of `data` with each row of the updates reduced into one of its rows, one after the other."""
+    ufunc, wide, given = _REDUCTIONS[reduction], widen(data), widen(updates)
+    result = wide.copy() if wide is data else wide
+    for number, row in enumerate(rows.tolist()):
+        if number % 4096 == 0:
+            checkpoint()
+        ufunc(result[row], given[number], out=result[row])
+    return narrow(result, data.dtype)
 
 
 @kernel("ScatterND", since=11)
@@ -221,6 +257,9 @@ def scatter_nd(data: Array, indices: Array, updates: Array, reduction: str) -> A
         result = data.copy()
         result.reshape(prod(data.shape[:depth]), prod(inner))[rows] = updates.reshape(len(rows), prod(inner))
         return result
+    matrix, given = data.reshape(prod(data.shape[:depth]), prod(inner)), updates.reshape(len(rows), prod(inner))
+    if _can_reduce_rows(matrix, given, reduction):
+        return _reduce_rows(matrix, rows, given, reduction).reshape(data.shape)
     offsets = rows[:, None] * prod(inner) + np.arange(prod(inner))
     return _write(data, offsets, updates.reshape(offsets.shape), reduction)
 
