@@ -94,6 +94,7 @@ class Inference:
         self._written: dict[Type, TypeProto] = {}  # messages by type, likewise
         self._given: set[str] = set()  # symbols of the file where inference begins
         self._news: dict[int, set[str]] = {}  # by id of the graph, values refined by formulas
+        self._told: set[int] = set()  # ids of graphs in which formulas say all that is known of RESHAPING
         self._first_calls: dict[int, Any] = {}  # by id of the function
         self._call_attributes: Mapping[str, Any] = {}  # attributes of the call whose function is examined
         self._improved = False  # whether the last sweep found anything new
@@ -128,14 +129,16 @@ class Inference:
                 for output in graph.output:
                     output.ClearField("type")
             self._infer_whole()
+        self._collect()
         for _ in range(_ROUNDS):
-            self._collect()
             self._improved = False
             self._sweep_all()
             if not self._improved:
                 break
             self._declare()
             self._infer_whole()
+            if not self._collect():  # a sweep makes use of all that it finds, as nodes are in order
+                break
         for training in self._model.training_info:
             for field in ("initialization", "algorithm"):
                 if not training.HasField(field):
@@ -165,6 +168,7 @@ class Inference:
                 return
             filled = fill(self._ir, found, lambda size: weight(size) < 2)
             self._news = {id(graph): names for graph, names in zip(self._alive, filled, strict=True) if names}
+            self._told = set(map(id, self._main))
             self._improved = False
             if self._news:
                 self._sweep_all()
@@ -245,14 +249,21 @@ class Inference:
         if inferred is not None:
             _adopt_types(self._main, list(walk(inferred.graph)))
 
-    def _collect(self) -> None:
-        """Read the types from the messages of the main graph and its subgraphs."""
+    def _collect(self) -> bool:
+        """Read the types from the messages of the main graph and its subgraphs.
+
+        Returns whether any is new, and not only in names that onnx's inference made up.
+        """
+        is_new = False
         for graph in self._main:
             types = self._types(graph)
             for info in (*graph.value_info, *graph.input, *graph.output):
                 kind = self._type(info.type)
-                if kind is not None and is_better(kind, types.get(info.name)):
+                known = types.get(info.name)
+                if kind is not None and is_better(kind, known):
                     types[info.name] = kind
+                    is_new = is_new or is_better(surely_sized(kind), known)
+        return is_new
 
     def _type(self, message: Any) -> Type | None:
         written = message.SerializeToString()
@@ -315,7 +326,7 @@ class Inference:
             # Calls and subgraphs are identified by their messages.
             is_plain = not bodies(written) and self._function(written) is None
             node = with_attributes(written, self._call_attributes) if is_plain and self._call_attributes else written
-            if self._is_worth_asking(node, visible, improved):
+            if self._is_worth_asking(node, visible, improved, is_told=id(graph) in self._told):
                 found = self._infer_node(graph, node, imports, values, depth)
                 for name, kind in zip(node.output, found, strict=False):
                     if name and kind is not None and is_better(kind, visible.get(name)):
@@ -331,15 +342,14 @@ class Inference:
                     self._faults.note_excess(graph, node, visible, excess(call, node.op_type))
             values.visit(node)
 
-    def _is_worth_asking(self, node: Any, visible: Mapping[str, Type], improved: Set[str]) -> bool:
+    def _is_worth_asking(self, node: Any, visible: Mapping[str, Type], improved: Set[str], *, is_told: bool) -> bool:
         """Return whether more may be found about a node than by onnx's whole-graph inference."""
         known = [visible.get(name) for name in node.output if name]
         if not all(map(is_full, known)) or bodies(node) or self._is_new_call(node, visible):
             return True
-        if not improved and node.op_type not in RESHAPING:
-            return False
-        is_touched = node.op_type in RESHAPING or not improved.isdisjoint(node.input)
-        return is_touched and any(map(is_partly_open, known))
+        if node.op_type in RESHAPING:
+            return not is_told and any(map(is_partly_open, known))
+        return not improved.isdisjoint(node.input) and any(map(is_partly_open, known))
 
     def _infer_node(
         self,

@@ -250,7 +250,8 @@ def _both_err(proto: onnx.ModelProto, feeds: dict[str, Any]) -> bool:
     SoftmaxCrossEntropyLoss: labels that are neither classes nor ignored index the scores from the end.
     DynamicQuantizeLinear of what is not finite has no scale. Pads of Col2Im "can take any value greater than or equal
     to 0". An id of TreeEnsemble "can be used to index into a nodes_* entry", which one beyond the nodes cannot. MaxPool
-    "computing the max on all values": whether NaN is above or passed over is left open. DFT: a spectrum of a real
+    "computing the max on all values": whether NaN is above or passed over is left open, as with DeformConv whether an
+    infinity beside a sample counts, of which it has no share. DFT: a spectrum of a real
     signal "satisfies the conjugate symmetry", with which an infinite imaginary part of its first element disagrees.
     """
     node = proto.graph.node[-1]
@@ -268,7 +269,7 @@ def _both_err(proto: onnx.ModelProto, feeds: dict[str, Any]) -> bool:
             return any(i >= len(given["nodes_featureids"]) for side in sides for i, is_leaf in side if not is_leaf)
         case "Col2Im":
             return any(a.name == "pads" and min(a.ints, default=0) < 0 for a in node.attribute)
-        case "PRelu" | "DynamicQuantizeLinear" | "MaxPool":
+        case "PRelu" | "DynamicQuantizeLinear" | "MaxPool" | "DeformConv":
             return not are_finite
         case "DFT":
             flags = {a.name: a.i for a in node.attribute}

@@ -178,6 +178,12 @@ def test_prelu_before_opset_7_has_a_slope_per_channel() -> None:
     assert_same(call("PRelu", [x, slope[1:2]], opset=1), x * 2, rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 2.0])
+def test_leaky_relu_keeps_infinity(alpha: float) -> None:
+    x = np.array([np.inf, 3, -2], np.float32)
+    assert call("LeakyRelu", [x], opset=16, alpha=alpha).tolist() == [np.inf, 3, -2 * alpha]
+
+
 def test_selu_constants_of_opset_1_differ() -> None:
     x = np.array([-30.0, 1.0], np.float32)
     np.testing.assert_allclose(call("Selu", [x], opset=1), [-1.6732 * 1.0507, 1.0507], rtol=1e-6)

@@ -40,7 +40,7 @@ def leaky_relu_1(x: Array, *, alpha: float = 0.009999999776482582) -> Array:
     """`x` where it is not negative, alpha·x where it is."""
 
     def fill(x: Array, target: Array) -> None:
-        if 0 <= alpha <= 1:
+        if 0 < alpha <= 1:  # 0 times an infinity is NaN
             np.multiply(x, alpha, target)
             np.maximum(x, target, out=target)
             return
