@@ -1,6 +1,6 @@
-"""`kernel`, the decorator by which scripts and extensions add operators of their own.
+"""`kernel`, the decorator with which scripts and extensions add custom operators.
 
-Beside the kernel it registers a schema, from the function's signature, so that checks and the palette know the
+Besides the kernel it registers a schema, from the function's signature, so that checks and the palette know the
 operator, and a rule for the types of its outputs.
 """
 
@@ -25,7 +25,7 @@ from onnx_workbench.model.schemas.schema import ANY, AttributeSchema, Parameter,
 F = TypeVar("F", bound=Callable[..., Any])
 
 _UNLIMITED = 1 << 30
-#: What a kernel raises on purpose; anything else is a mistake in it.
+#: Exceptions that a kernel raises on purpose; any other one is a bug in it.
 _MEANT = (KernelError, MemoryError, ModelError, Cancelled)
 _KINDS = {
     "float": AttributeKind.FLOAT,
@@ -45,14 +45,14 @@ def kernel(
 ) -> Callable[[F], F]:
     """Register a function as the kernel of an operator of a domain, from version `since` on.
 
-    Positional parameters are the inputs in order, numpy arrays; those with a default may be left out, and `*name` takes
-    any number. Keyword-only parameters are the attributes with their defaults. It returns an array, or a tuple where it
-    has several `outputs`. Its docstring is the operator's documentation.
+    Positional parameters are the inputs in order, numpy arrays; those with a default are optional, and `*name` takes
+    any number. Keyword-only parameters are the attributes with their defaults. The function returns an array, or a
+    tuple if it has several `outputs`. Its docstring is the operator's documentation.
 
-    `infer` says the types of the outputs: ``"same as input 0"``, or, in a file that is loaded as an extension, a
+    `infer` defines the types of the outputs: ``"same as input 0"``, or, in a file that is loaded as an extension, a
     function of a call (`call.inputs`, `call.dims(0)`, `call.attribute("axis", 0)`) that returns a type, or None, for
-    each output. A function for each version: what a later one changed is another function with a higher `since`.
-    Registered again, an operator of one's own is replaced. ValueError: the program has this version of it.
+    each output. A later version of the operator is another function with a higher `since`. Registering a custom
+    operator again replaces it. ValueError if this version is built into the program.
 
     >>> import numpy as np, onnx_workbench as ow
     >>> @ow.kernel("Twice", domain="my.example", infer="same as input 0")
@@ -70,7 +70,7 @@ def kernel(
         if known is not None:
             known()
         if domain in traits.TABLES:
-            kernels.load()  # so that it is this one that is refused where there are two
+            kernels.load()  # so that a built-in operator of this name is found
         path = inspect.getsourcefile(function) or "<unknown>"
         registry.kernel(op_type, since=since, domain=domain)(_reporting(function, path))
         undo: list[Callable[[], object]] = [functools.partial(registry.remove, op_type, domain, since)]
@@ -103,12 +103,12 @@ def remove(op_type: str, *, domain: str, since: int = 1) -> None:
         take_back()
 
 
-#: How each operator that was registered here is taken back.
+#: Functions that unregister the operators registered here.
 _own: dict[tuple[str, str, int], Callable[[], None]] = {}
 
 
 def _reporting(function: Callable[..., Any], path: str) -> Callable[..., Any]:
-    """Return the function with its mistakes reported as those of its file."""
+    """Wrap the function so that unexpected exceptions are reported with its file."""
 
     @functools.wraps(function)
     def call(*inputs: Any, **attributes: Any) -> Any:
@@ -125,7 +125,7 @@ def _reporting(function: Callable[..., Any], path: str) -> Callable[..., Any]:
 def _schema(
     function: Callable[..., Any], op_type: str, domain: str, since: int, outputs: Sequence[str], path: str
 ) -> Schema:
-    """Return the schema that a function's signature says."""
+    """Return a schema made from a function's signature."""
     parameters = [p for p in inspect.signature(function).parameters.values() if p.name != "ctx"]
     inputs = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)]
     required = [p for p in inputs if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
@@ -154,7 +154,7 @@ def _parameter(parameter: inspect.Parameter) -> Parameter:
 
 
 def _attribute(parameter: inspect.Parameter) -> AttributeSchema:
-    """Return an attribute of the kind of its default, or of its annotation; of any kind where neither says it."""
+    """Return the schema of an attribute; its kind from the default or the annotation, else any kind."""
     name, default = parameter.name.strip("_"), parameter.default
     if default is parameter.empty or default is None:
         annotation = getattr(parameter.annotation, "__name__", str(parameter.annotation))

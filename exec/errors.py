@@ -1,4 +1,4 @@
-"""What can stop a node, a run or a kernel, as results rather than crashes."""
+"""Exceptions that end a node, a run or a kernel and become failures in results."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from onnx_workbench.model.errors import ModelError
 
 
 class KernelError(ValueError):
-    """An input, attribute or shape a kernel cannot take; the message says what was found and expected."""
+    """An input, attribute or shape that a kernel does not accept; the message says what was found and expected."""
 
 
 class MissingKernelError(LookupError):
-    """No kernel for an operator, domain and opset; the message names them and the versions there are."""
+    """No kernel for an operator, domain and opset; the message names them and the existing versions."""
 
 
 class LimitError(MemoryError):
-    """A result would pass the memory limit, or the run its time limit; nothing was allocated."""
+    """A result would exceed the memory limit, or the run its time limit; nothing was allocated."""
 
 
 class MemoryLimitError(LimitError):
-    """The run would hold more than its memory limit; values that no later node reads may make room."""
+    """The run would exceed its memory limit; releasing values that no later node reads may help."""
 
     def __init__(self, message: str, needed: int) -> None:
         super().__init__(message)
@@ -26,4 +26,4 @@ class MemoryLimitError(LimitError):
 
 
 class WorkerUnavailable(ModelError):
-    """The process that runs are to happen in cannot be started, or does not live long enough to take one."""
+    """The worker process cannot be started, or ends before it accepts a run."""

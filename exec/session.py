@@ -1,4 +1,7 @@
-"""A model and what its runs have computed: `Session(load(path)).run({name: array}).values[name]`."""
+"""Sessions: run a model and reuse what earlier runs computed.
+
+`Session(load(path)).run({name: array}).values[name]`
+"""
 
 from __future__ import annotations
 
@@ -25,38 +28,38 @@ if TYPE_CHECKING:
     from onnx_workbench.exec.inputs.recipe import Recipe
     from onnx_workbench.model.history.document import Document
 
-#: What to compute: every value, only the outputs, or names and Value objects.
+#: Which values to compute: all, only the outputs, or names and Value objects.
 Wanted = Literal["all", "outputs"] | Iterable[str | Value]
 
 
 class RunArguments(TypedDict, total=False):
-    """Options of a run beside its inputs."""
+    """Options of a run besides its inputs."""
 
-    values: Wanted  # what to compute and keep; "all" by default
+    values: Wanted  # values to compute and keep; "all" by default
     seed: int  # of random operators
     max_tensor: int | None  # bytes of a single value; half of the machine's memory by default
     memory_limit: int | None  # bytes of inputs, weights and values together; by default that of the session
     time_limit: float | None  # seconds
-    until: Node | None  # compute only what this node needs, and the node
+    until: Node | None  # compute only this node and its ancestors
     path: Path  # of the call of a function that `until` is in
-    breakpoints: Sequence[Breakpoint]  # with any, everything is recomputed: a run cannot stop at cached values
+    breakpoints: Sequence[Breakpoint]  # if any, everything is recomputed: a run cannot stop at cached values
     fresh: bool  # recompute everything
 
 
 class SessionBase:
     """Base class of sessions: snapshots the model and makes requests from the arguments of a run.
 
-    `request` reads the model, so it belongs on the thread that owns it; `run` is `request` and performing it.
+    `request` reads the model, so it must be called on the thread that owns it; `run` is `request`, then `perform`.
     """
 
     def __init__(self, model: Model | Document, graph: Graph | None = None) -> None:
         self._document = None if isinstance(model, Model) else model
         self.model = model if isinstance(model, Model) else model.model
         self.snapshots = SnapshotCache(self.model, graph)
-        self._taken: tuple[int, ModelSnapshot] | None = None  # for which revision of the document
+        self._taken: tuple[int, ModelSnapshot] | None = None  # with the revision of the document
         self.memory_limit: int | None = None  # bytes of inputs, weights and values; None: most of the machine's memory
-        self.keep: Wanted = "all"  # what a run keeps when its arguments do not say
-        self._preparing = threading.RLock()  # a background reader may prepare for a request of another thread
+        self.keep: Wanted = "all"  # default of the argument `values`
+        self._preparing = threading.RLock()  # a background thread may call `prepare` before a request
 
     @property
     def graph(self) -> Graph:
@@ -64,11 +67,10 @@ class SessionBase:
         return self.snapshots.graph or self.model.graph
 
     def request(self, feeds: Mapping[Any, Any] | None = None, **arguments: Unpack[RunArguments]) -> Request:
-        """Return the argument of `perform` and `steps`: the current model, and values for the inputs by name or
-        Value.
+        """Return a request for `perform` and `steps`: a snapshot of the model and the feeds by name or Value.
 
-        ModelError when a value has another type than declared or belongs to no input. After an edit it costs about
-        0.6 µs per node, the first time 8 µs, see `prepare`; without one nothing.
+        ModelError if a value does not have the declared type or belongs to no input. Cost: about 0.6 µs per node after
+        an edit, 8 µs the first time (see `prepare`), nothing without an edit.
         """
         snapshot = self.prepare()
         until, max_tensor = arguments.get("until"), arguments.get("max_tensor")
@@ -88,11 +90,11 @@ class SessionBase:
 
     @property
     def is_prepared(self) -> bool:
-        """Return whether `request` has nothing to read: the document is unchanged since the last read."""
+        """Whether the document is unchanged since the last snapshot, so that `request` need not read it."""
         return self._taken is not None and self._document is not None and self._taken[0] == self._document.revision
 
     def prepare(self, progress: Progress = SILENT) -> ModelSnapshot:
-        """Read the model for the requests to come, checking `progress` every few nodes."""
+        """Take a snapshot of the model for later requests, checking `progress` every few nodes."""
         document = self._document
         with self._preparing:
             if self._taken is not None and self.is_prepared:
@@ -104,16 +106,16 @@ class SessionBase:
 
 
 class Session(SessionBase):
-    """Runs one graph of a model in this process and remembers what it computed.
+    """Runs one graph of a model in this process and caches the computed values.
 
-    A later run computes only what an edit or another feed changed. `budget` is how many bytes of values are kept
-    (see `cache_budget`); what does not fit leaves a summary and is computed again on demand. Values in results are
-    those that later runs go on from: copy one before changing it.
+    A later run computes only values that an edit or another feed changed. `budget` is the size of the cache in bytes
+    (see `cache_budget`); of values that do not fit, summaries are kept, and they are computed again on demand. Results
+    share arrays with later runs: copy an array before changing it.
 
-    `memory_limit` is how many bytes inputs, weights and values may take together; where weights alone would take most
-    of it, they are read from their file for each node that needs them. What a kernel needs only while it computes is
-    not counted together: each such array must fit into what is left. With `keep` "outputs", or names of values, all
-    others are freed after their last use.
+    `memory_limit` is the limit for the bytes of inputs, weights and values together; if weights alone would take most
+    of it, they are read from their file for each node that needs them. Temporary arrays of a kernel are not summed up:
+    each must fit into the rest of the limit. With `keep` "outputs", or names of values, all other values are freed
+    after their last use.
     Use from one thread at a time; the model is read by `request`, `run` and `steps`, on the calling thread.
     """
 
@@ -131,7 +133,7 @@ class Session(SessionBase):
         self.engine = Engine(cache_budget() if budget is None else budget)
 
     def make_inputs(self, recipe: Recipe, progress: Progress = SILENT) -> dict[str, RuntimeValue]:
-        """Values for the inputs by name. ModelError when one cannot be made. Any thread that may wait."""
+        """Return values for the inputs by name. ModelError if one cannot be made. Any thread that may wait."""
         return recipe.make(progress)
 
     def run(
@@ -142,9 +144,9 @@ class Session(SessionBase):
         observer: Observer | None = None,
         **arguments: Unpack[RunArguments],
     ) -> RunResult:
-        """Run with values for the inputs; takes what `request` takes. Failures and limits are in the result.
+        """Run with values for the inputs; arguments as of `request`. Failures and exceeded limits are in the result.
 
-        ModelError when an input that is needed is not given, or when `values` names one that does not exist.
+        ModelError if a required input is not given, or a name in `values` does not exist.
         """
         return self.perform(self.request(feeds, **arguments), progress=progress, observer=observer)
 
@@ -162,7 +164,7 @@ class Session(SessionBase):
         observer: Observer | None = None,
         **arguments: Unpack[RunArguments],
     ) -> Stepper:
-        """A run to go through node by node, from a request or from what `request` takes. Constants are computed now."""
+        """Return a run for stepping, from a request or the arguments of `request`. Computes the constants."""
         if not isinstance(request, Request):
             request = self.request(request, **arguments)
         stepper = self.engine.start(request, progress=progress, observer=observer)
@@ -175,14 +177,14 @@ class Session(SessionBase):
 
 
 def wanted_keys(values: Wanted) -> tuple[ValueKey | str, ...] | None:
-    """Return the content of `Options.values` for a request."""
+    """Return the content of `RunOptions.values` for a request."""
     if isinstance(values, str):
         return None if values == "all" else () if values == "outputs" else (values,)
     return tuple(v if isinstance(v, str) else ((), v.id) for v in values)
 
 
 def feeds_by_id(graph: Graph, feeds: Mapping[Any, Any]) -> Feeds:
-    """Feeds by id of the value, each held against the declared type."""
+    """Return feeds by id of the value, each checked against the declared type."""
     by_name = {v.name: v for v in (*graph.initializers, *graph.inputs)}
     given: Feeds = {}
     for key, content in feeds.items():

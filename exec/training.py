@@ -1,7 +1,7 @@
-"""Training as TrainingInfoProto describes it: initialise, then steps that assign new values to initializers.
+"""Training as TrainingInfoProto describes it: initialization, then steps that assign new values to initializers.
 
-A step runs the model's graph and the algorithm's graph as one, as the IR specification says: the algorithm sees the
-values of the model by name, and its bindings name what is assigned to which initializer, all at once, at its end.
+A step runs the model's graph and the algorithm's graph as one, as the IR specification defines: the algorithm refers to
+values of the model by name, and its bindings assign values to initializers, all at once, at its end.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from onnx_workbench.model.progress import SILENT, Progress
 class Trainer:
     """Trains a model in this process. `parameters` holds the initializers that were assigned, by name.
 
-    The model itself stays as it is. The constructor reads the model, so it belongs on the thread that owns it.
+    The model is not changed. The constructor reads the model, so it must be called on the thread that owns it.
     """
 
     def __init__(self, model: Model, index: int = 0, *, budget: int | None = None) -> None:
@@ -56,7 +56,7 @@ class Trainer:
         return {v.id: v.type for g in graphs for v in g.inputs}
 
     def _combined(self, main: ModelSnapshot, algorithm: Graph | None) -> ModelSnapshot | None:
-        """Return the model's graph and the algorithm's as one; names the algorithm does not define are the model's."""
+        """Return both graphs as one; names that the algorithm does not define are the model's."""
         if algorithm is None:
             return None
         first, second = main.graph, self._snapshots.graph_snapshot(algorithm)
@@ -87,7 +87,7 @@ class Trainer:
         return self._run(self._start, {}, self.info.initialization_binding, self.info.initialization, seed, progress)
 
     def step(self, feeds: Mapping[str, Any] | None = None, *, seed: int = 0, progress: Progress = SILENT) -> RunResult:
-        """Run one training step and assign what it gives. The parameters stay as they were when anything failed."""
+        """Run one training step and assign its results. If anything fails, the parameters are unchanged."""
         if self._step is None:
             raise ModelError("The model cannot be trained", "its training info has no algorithm")
         return self._run(self._step, feeds or {}, self.info.update_binding, self.info.algorithm, seed, progress)

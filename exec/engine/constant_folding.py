@@ -44,7 +44,7 @@ def evaluate(node: Node, inputs: Sequence[Array | None], opset: int, most_bytes:
     set_limits(Limits(most_bytes, time.monotonic() + _SECONDS))
     found: Any = None
     try:
-        # Kernels may raise anything for nonsense inputs; the node is then not folded.
+        # Kernels may raise any exception for invalid inputs; the node is then not folded.
         with suppress(Exception), np.errstate(all="ignore"):
             found = KernelGuard(call, node.op_type, opset, node.domain)(*kernel.arguments(inputs))
     finally:

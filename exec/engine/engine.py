@@ -48,7 +48,7 @@ class Engine:
         self.budget = budget
         self.library = Library()
         self.cache = ValueCache(budget)
-        self._plans: dict[Any, PlanState] = {}  # the newest last
+        self._plans: dict[Any, PlanState] = {}  # LRU cache, the newest last
         self._newest: tuple[int, frozenset[int], ModelSnapshot, PlanState] | None = None
         self._feeds: dict[int, tuple[int, RuntimeValue]] = {}
         self._last: tuple[Executor, list[int]] | None = None  # with the tokens of its steps; not in the cache yet
@@ -62,7 +62,7 @@ class Engine:
 
     def plan(self, snapshot: ModelSnapshot, seed: int = 0, fed: frozenset[int] = frozenset()) -> PlanState:
         """Return the plan of a snapshot and its state; cached by content."""
-        if self.library.refused:  # a higher limit, or a file that exists now, may allow reading it
+        if self.library.refused:  # try again: the limit may be higher now, or the file exists
             self.library.refused = False
             self._plans.clear()
             self._newest = None
@@ -110,7 +110,7 @@ class Engine:
         planning is returned as a stopped run without nodes.
         """
         if any(isinstance(feed, HeldInput) for feed in request.feeds.values()):
-            from onnx_workbench.exec.inputs.recipe import value_of  # which needs sessions, and these an engine
+            from onnx_workbench.exec.inputs.recipe import value_of  # a circular import otherwise
 
             made = {n: value_of(feed) if isinstance(feed, HeldInput) else feed for n, feed in request.feeds.items()}
             request = replace(request, feeds=made)
@@ -256,7 +256,7 @@ class Engine:
                     dirty.discard(0)
 
     def _token(self, state: PlanState, step: PlanStep, slots: list[int]) -> int:
-        """Return the token of a step whose inputs have tokens; assigns tokens to its outputs, too."""
+        """Return the token of a step, 0 if it cannot run; also assigns tokens to its outputs."""
         constant = state.tokens[step.index]
         if constant:
             return constant
@@ -274,7 +274,7 @@ class Engine:
         return token
 
     def _feed(self, number: int, value: RuntimeValue) -> int:
-        """Return the token of a feed; keeps it (a copy if callers may change it) to compare it with the next."""
+        """Return the token of a feed; keeps its value (copied if callers may change it) to compare it later."""
         known = self._feeds.get(number)
         if known is not None and (known[1] is value or same_value(known[1], value)):
             return known[0]
@@ -326,9 +326,7 @@ class Engine:
 
 
 def _needed_steps(plan: Plan, targets: set[int] | None) -> bytearray:
-    """Return for each step whether its values are needed: those of outputs and targets, for which a summary is not
-    enough.
-    """
+    """Return a flag for each step: whether its values themselves, not only summaries, are needed (outputs, targets)."""
     wanted = bytearray(len(plan.steps))
     for slot in plan.outputs if targets is None else ():
         if slot in plan.producers:

@@ -1,7 +1,7 @@
 """One run of a plan: the loop over its steps and those of its bodies, limits and failures.
 
-The loop names no operator and does as little as it can for each: call, store, note the time. Everything else
-(cancellation, limits, progress, memory) waits for a tick of the clock.
+The loop knows no operators and does little per step: call the kernel, store the result, record the time. Everything
+else (cancellation, limits, progress, memory) is done every TICK seconds.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from onnx_workbench.exec.results.values import MISSING, distinct_bytes
 from onnx_workbench.model.errors import errors_to
 from onnx_workbench.model.progress import SILENT, Cancelled
 
-#: Constants computed at plan time may take so many bytes each; larger ones are computed in every run.
+#: Limit for the bytes of each constant computed at plan time; larger ones are computed in every run.
 FOLD_LIMIT = 1 << 30
 
-#: Seconds between two looks at limits and listeners.
+#: Seconds between two checks of limits and reports to the observer.
 TICK = 0.02
 
 
-#: Elements numpy goes through at a time where an operand is converted or repeated along shorter rows than this: small
-#: enough for the first-level cache. With its default of 8192, one value added to each row takes twice as long.
+#: Buffer size of numpy, in elements, for operands that are converted or broadcast along short rows: fits the
+#: first-level cache. With the default of 8192, adding a value to each row takes twice as long.
 _BUFFER = 256
 
-#: Seconds that so many steps are expected to take, and all of them.
+#: Returns the seconds that the first n steps, and all steps, are expected to take.
 Estimate = Callable[[int], tuple[float, float]]
 
 Observer = Callable[[NodeTable], None]
@@ -96,7 +96,7 @@ class Executor:
     # -- the loop --------------------------------------------------------------------------------------------
 
     def rewind(self, code: list[Code]) -> None:
-        """Stand before the first step of other code; what the slots hold stays."""
+        """Restart before the first step of other code; the slots keep their values."""
         self.code, self.main.held, self._notified = code, 0, 0
         self.stamps.clear()
         self.sizes.clear()
@@ -110,20 +110,20 @@ class Executor:
         The last of `count` steps are reported to the observer together with the next ones, or by a call of `notify`.
         `expected(n)` gives the seconds that the first n steps and all steps are expected to take, for the progress.
         """
-        self._expected = expected  # only meanwhile: it refers to who refers to this
+        self._expected = expected  # reset below: it refers to the owner of this, which would be a reference cycle
         self.subgraphs.begin()
         end = len(self.code) if count is None else min(len(self.code), len(self.stamps) + count)
         set_limits(self.limits)
         self._activate(self.state, self.slots)
         begun = self._gaps[len(self.stamps)] = time.perf_counter() - self.subgraphs.spent
         try:
-            with np.errstate(all="ignore"):  # which gives back the buffer size too
+            with np.errstate(all="ignore"):  # also restores the buffer size
                 np.setbufsize(_BUFFER)
                 remaining = iter(self.code[len(self.stamps) : end])
                 while len(self.stamps) < end and not (self.stopped or self.subgraphs.halted):
-                    with errors_to(self._failed):  # whatever a kernel raises is a result
+                    with errors_to(self._failed):  # any exception of a kernel is a failure of its step
                         self._loop(remaining, self.main)
-                    if self._retried == len(self.stamps):  # there is room for the step by now
+                    if self._retried == len(self.stamps):  # memory was released: try the step again
                         remaining = iter(self.code[len(self.stamps) : end])
         finally:
             set_limits(None)
@@ -134,7 +134,7 @@ class Executor:
             self._expected = None
 
     def _loop(self, code: Iterator[Code], current: ExecutorPass) -> None:
-        """Compute steps: those of the graph, or those of one iteration of a body. Raises what a kernel raises."""
+        """Compute steps of the graph, or of one iteration of a body. Raises the exceptions of kernels."""
         slots, dead, ceiling, most = current.slots, current.dead, current.ceiling, self._most
         stamp, size_of, held, tick = current.stamps.append, current.sizes.append, current.held, self._tick
         clock, array, limits = time.perf_counter, np.ndarray, self.limits
@@ -168,7 +168,7 @@ class Executor:
             current.peak = max(current.peak, held)
 
     def _skips(self, step: PlanStep) -> bool:
-        """Skip a step that reads a value which could not be computed."""
+        """Skip a step if it reads a value that could not be computed; return whether it was skipped."""
         cause = next((self.dead[s] for s in step.reads if s in self.dead), None)
         if cause is None:
             return False
@@ -179,7 +179,7 @@ class Executor:
         return True
 
     def _failed(self, error: Exception) -> None:
-        """A step raised, or the check of the limits between two steps did."""
+        """Handle an exception of a step, or of the check of limits between two steps."""
         if isinstance(error, Cancelled):
             self.stopped = "cancelled"
             return
@@ -209,7 +209,7 @@ class Executor:
         return deadline is not None and time.monotonic() > deadline
 
     def _check_limits(self, now: float, current: ExecutorPass) -> None:
-        """Raise Cancelled or LimitError past a limit, make room in memory, notify the listeners."""
+        """Raise Cancelled or LimitError if a limit is exceeded, release memory, notify the observer."""
         self._tick = now + TICK
         self._check()
         if self.main.held > self.main.ceiling:
@@ -219,9 +219,9 @@ class Executor:
         self.notify()
 
     def _refuse_result(self, current: ExecutorPass) -> None:
-        """Release the result just computed, with which the run exceeds its memory limit.
+        """Release the last result, with which the run exceeds its memory limit, and record the failure.
 
-        Kernels check large results before they compute them; this check catches results about as large as an input.
+        Kernels check large results before they compute them; this catches results about as large as an input.
         """
         limits, size = self.limits, current.sizes[-1]
         limits.held -= size
@@ -242,7 +242,7 @@ class Executor:
             current.held += size
 
     def _made_room_for(self, error: Exception) -> bool:
-        """Release values for a step that found too little memory left; return whether to try it again."""
+        """Release values for a step that had too little memory; return whether to try it again."""
         position, limits = len(self.stamps), self.limits
         is_direct = isinstance(error, MemoryLimitError)
         is_inside = isinstance(error, StepError) and error.failure.kind == MemoryLimitError.__name__
@@ -255,7 +255,7 @@ class Executor:
             return False
         self._retried = position
         if (context := self.state.contexts.get(self.code[position].step.index)) is not None:
-            context.drawn = 0  # the same random numbers once more
+            context.drawn = 0  # the retry draws the same random numbers
         return True
 
     def notify(self) -> None:
@@ -268,7 +268,7 @@ class Executor:
         expected = self._expected
         if expected is not None and not self.stopped and self.limits.progress is not SILENT:
             spent, total = expected(done)
-            with suppress(Cancelled):  # the next check raises it
+            with suppress(Cancelled):  # the next check raises it again
                 self.limits.progress.report(spent, total, f"{done} of {len(self.code)} nodes")
 
     def finished(self, begin: int, end: int) -> NodeTable:
@@ -290,10 +290,10 @@ class Executor:
         """Return the time of each step."""
         stamps = np.array(self.stamps[max(begin - 1, 0) : end], np.float64)
         if not begin:
-            stamps = np.concatenate([stamps[:1], stamps])  # a clock stands in for what was before the first
+            stamps = np.concatenate([stamps[:1], stamps])  # the first step has no predecessor: its start is in `_gaps`
         begun = stamps[:-1].copy()
         gaps = self._gaps
-        for position in range(begin, end) if end - begin < len(gaps) else gaps.copy():  # of as many as steps at most
+        for position in range(begin, end) if end - begin < len(gaps) else gaps.copy():  # iterate over the shorter one
             if begin <= position < end and position in gaps:
                 begun[position - begin] = gaps[position]
         return stamps[1:] - begun
@@ -315,7 +315,7 @@ class Executor:
         return size
 
     def _make_room(self, target: int) -> None:
-        """Release values that no later step reads until `target` bytes are left, largest first; keep their summaries.
+        """Release values that no later step reads, largest first, until `target` bytes are held; keep their summaries.
 
         Weights, inputs and views of them do not count: releasing those values would free no memory.
         """
@@ -345,7 +345,7 @@ class Executor:
             slots[slot] = MISSING
             main.held -= nbytes(value)
             self.limits.held = main.held
-        # What is left is needed further on; look again only when as much was added once more.
+        # The remaining values are needed later; check again only after a quarter more was added.
         main.ceiling = min(max(main.ceiling, main.held * 5 // 4), self.limits.memory - self.limits.fixed)
 
     # -- bodies ----------------------------------------------------------------------------------------------
@@ -356,7 +356,7 @@ class Executor:
         activation.executor, activation.state, activation.slots = self, state, slots
 
     def run_watched(self, step: PlanStep, slots: list[RuntimeValue], watch: SubgraphObserver) -> None:
-        """Run a step of the graph on other slots than those of the run, until `watch` stops it inside its bodies."""
+        """Run a step of the graph on the given slots, until `watch` stops it inside its bodies."""
         set_limits(self.limits)
         self._activate(self.state, slots)
         self.subgraphs.begin()
@@ -371,10 +371,10 @@ class Executor:
             self.subgraphs.watch = None
 
     def run_again(self, state: PlanState, step: PlanStep, slots: list[RuntimeValue]) -> None:
-        """Run a step on other slots than those of the run."""
+        """Run a step on the given slots instead of those of the run."""
         around = state.activation.slots
         if step.index in state.contexts:
-            state.contexts[step.index].drawn = 0  # the same numbers once more
+            state.contexts[step.index].drawn = 0  # draw the same random numbers again
         for body in state.bodies.get(step.index, ()):
             body.state.reset_random()
         state.activation.slots = slots
@@ -385,7 +385,7 @@ class Executor:
 
     @contextmanager
     def loop(self, body: PlanState, state: T) -> Iterator[T]:
-        """The state that a kernel keeps between iterations of a body: `state`, or the one of an interrupted call."""
+        """Provide the loop state of a kernel that iterates over a body: `state`, or the one of an interrupted call."""
         frame, subgraphs = self._frames.get(id(body.plan)), self.subgraphs
         begun = 0 if frame is None else frame.begun
         with nullcontext(state) if subgraphs.watch is None else subgraphs.loop(body, state) as given:
@@ -393,7 +393,7 @@ class Executor:
             yield given
 
     def run_body(self, body: BodyCall, outer: list[RuntimeValue], inputs: Sequence[RuntimeValue]) -> list[RuntimeValue]:
-        """Run a body once, with `outer` the slots around it; raises StepError naming the step inside that failed."""
+        """Run a body once; `outer` are the slots of the enclosing plan. StepError with the failure of a step inside."""
         state, plan = body.state, body.plan.plan
         if state.code is None:
             for source, inner in body.plan.captures:
@@ -423,7 +423,7 @@ class Executor:
         return self._run_inner(state, slots, state.code)
 
     def _prepare_inner(self, state: PlanState) -> list[Code]:
-        """Code of an inner plan before its first run, with constants folded and weights prepared."""
+        """Fold the constants and prepare the weights of an inner plan before its first run; return its code."""
         plan, slots = state.plan, state.template
         state.read_constants(plan.steps)
         _, problems = state.read_returned_constants()
@@ -440,7 +440,7 @@ class Executor:
                     continue
                 except (Cancelled, LimitError):
                     raise
-                except Exception:  # noqa: BLE001 - it fails again, and is reported, if the body ever gets there
+                except Exception:  # noqa: BLE001 - it fails again, and is reported, if the body runs this step
                     state.tokens[step.index] = 0
             rest.append(step)
         state.prepare_weights(rest)
@@ -458,7 +458,7 @@ class Executor:
         clocks.append(time.perf_counter())
         try:
             self._loop(iter(code), frame.current)
-            if self.subgraphs.count < self.subgraphs.passed:  # an earlier call of the step has counted this iteration
+            if self.subgraphs.count < self.subgraphs.passed:  # counted by an earlier call of the step
                 del clocks[begun:]
             limits = self.limits
             if limits.deadline is not None or limits.progress.cancelled:
@@ -491,7 +491,7 @@ class Executor:
 
 
 def spread(step: PlanStep, slots: list[RuntimeValue], result: Any) -> int:
-    """Put what a kernel gave into the slots of its outputs; the bytes of it. Numpy scalars become arrays."""
+    """Store the result of a kernel in the slots of its outputs; return its bytes. Numpy scalars become arrays."""
     outs = step.outs
     if not isinstance(result, tuple):
         result = (result,)

@@ -1,4 +1,4 @@
-"""Failures of steps: what was computed from what, and why that could not be."""
+"""Failures of steps: operator, inputs and reason."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class StepError(Exception):
         self.failure = failure
 
 
-#: What says by itself what was found and expected.
+#: Exceptions whose messages say what was found and expected.
 _MEANT = (KernelError, MissingKernelError, MemoryError, ModelError, StepError)
 
 
 def failure_of(plan: Plan, step: PlanStep, slots: list[RuntimeValue], error: BaseException) -> Failure:
-    """Return the failure of a step that raised."""
+    """Return the Failure for an exception of a step."""
     inner = error.failure if isinstance(error, StepError) else None
     reason, kind = str(error) or type(error).__name__, type(error).__name__
     if isinstance(error, Exception) and not isinstance(error, _MEANT):
@@ -54,7 +54,7 @@ def failure_of(plan: Plan, step: PlanStep, slots: list[RuntimeValue], error: Bas
 
 
 def _described(value: RuntimeValue) -> str:
-    """Type and shape of an input; of a sequence also those of its first items."""
+    """Return type and shape of an input; of a sequence also those of its first items."""
     text = str(describe(value))
     if not isinstance(value, list) or not value:
         return text
@@ -63,10 +63,10 @@ def _described(value: RuntimeValue) -> str:
 
 
 def refuse_large(step: PlanStep, slots: list[RuntimeValue], most: int) -> None:
-    """Let go of what a step gave and raise LimitError where a value takes more than `most` bytes.
+    """Release the outputs of a step and raise LimitError if one takes more than `most` bytes.
 
-    Kernels refuse what is larger than what they read before they compute it; this holds what is as large as an input
-    that was over the limit when it came, and sequences, which grow. What shares the memory of an input is no more.
+    Kernels check results larger than their inputs before they compute them; this catches results as large as an input
+    that is over the limit, and sequences, which grow. Views of an input do not count.
     """
     given = [slots[s] for s in step.ins if s]
     arrays = [value for value in given if isinstance(value, np.ndarray)]

@@ -1,7 +1,7 @@
-"""Operators that have no kernel but a function body in their specification: the body as a snapshot.
+"""Function bodies, as snapshots, of operators that have no kernel but a function body in their specification.
 
-The bodies come from the onnx package, not from a model. Context-dependent ones are built for the input types at
-hand, which are those of arrays in memory, so onnx's C++ code sees nothing that a file could have made up.
+The bodies come from the onnx package, not from a model. Context-dependent ones are built for the types of the inputs,
+which are arrays in memory, so that onnx's C++ code gets no data from a file.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ def has_body(op_type: str, opset: int, domain: str) -> bool:
 
 
 def _schema(op_type: str, opset: int, domain: str) -> Any:
-    """Return an OpSchema (whose type hints leave out its functions), or None."""
+    """Return the OpSchema, or None. Typed Any, as its type hints lack the functions used here."""
     import onnx.defs
 
     try:
         return onnx.defs.get_schema(op_type, opset, domain)
-    except (onnx.defs.SchemaError, TypeError):  # TypeError: a name that is no UTF-8, a version beyond 32 bits
+    except (onnx.defs.SchemaError, TypeError):  # TypeError: a name that is not UTF-8, a version beyond 32 bits
         return None
 
 
 def expand(
     library: Library, node: NodeSnapshot, operation: Operation, inputs: Sequence[RuntimeValue]
 ) -> tuple[GraphSnapshot, dict[str, int], dict[str, AttributeSnapshot]]:
-    """Return the body of an operator for inputs of these types: its graph, operator sets, and attributes in force."""
+    """Return the body of an operator for inputs of these types: its graph, opset imports, and attributes by name."""
     schema = _schema(node.op_type, operation.opset, node.domain)
     assert schema is not None
     proto = _function(schema, library, node, operation, inputs)
@@ -127,7 +127,7 @@ def _type_proto(value: RuntimeValue) -> TypeProto:
 
 
 class _Reader:
-    """Converter of messages of the onnx package to snapshots with numbers of their own."""
+    """Converter of messages of the onnx package to snapshots, with numbers that no model uses."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
@@ -135,7 +135,7 @@ class _Reader:
     def graph(
         self, name: str, inputs: list[str], outputs: list[str], nodes: Sequence[NodeProto], initializers: Any
     ) -> GraphSnapshot:
-        """Return a function body or a graph inside one."""
+        """Return a function body as a snapshot."""
         scope: dict[str, int] = {}
         return self._graph(name, inputs, outputs, nodes, initializers, scope)
 
@@ -180,7 +180,7 @@ class _Reader:
         return GraphSnapshot(uid, uid, name, formal, results, *untyped, constants, snapshots)
 
     def attribute(self, proto: AttributeProto, scope: dict[str, int] | None = None) -> AttributeSnapshot:
-        """Return an attribute of a node in a body; graphs see the names around them."""
+        """Return an attribute of a node in a body; `scope` are the names that graphs in it can refer to."""
         from onnx import AttributeProto as Kinds
         from onnx import helper, numpy_helper
 
@@ -208,7 +208,7 @@ class _Reader:
     def _body(self, graph: GraphProto, outer: dict[str, int]) -> GraphSnapshot:
         scope = dict(outer)
         for name in [i.name for i in graph.input] + [o for n in graph.node for o in n.output]:
-            scope.pop(name, None)  # defined inside
+            scope.pop(name, None)  # shadowed by a definition inside
         return self._graph(
             graph.name,
             [i.name for i in graph.input],

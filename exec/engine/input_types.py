@@ -24,21 +24,21 @@ from onnx_workbench.model.ir.types import ElementType, OptionalType, SequenceTyp
 from onnx_workbench.model.schemas.registry import find, versions
 from onnx_workbench.model.schemas.schema import Schema
 
-#: What signatures can tell a value by: the dtype of a tensor, the kinds of what a sequence holds, else a class.
+#: Type of a value as far as signatures distinguish it: dtype of a tensor, kinds of the items of a sequence, or a class.
 Kind = np.dtype[Any] | tuple["Kind", ...] | type[Any]
 
-#: More types than these are not listed.
+#: Number of types that a message lists.
 _LISTED = 8
 
-#: Attributes are written up to so many characters each.
+#: Characters of each attribute value in a message.
 _LONGEST = 60
 
 
 class KernelGuard:
     """Kernel that is called only if some version of the operator accepts inputs of these types; else KernelError.
 
-    Files in the wild use types that an operator accepts only in a later version, and other programs compute them. So
-    the message names this version's own types, but they are no reason to refuse.
+    Real files use types that an operator accepts only in a later version, and other programs compute them. So any
+    version counts, but the message names the types of the version in use.
     """
 
     __slots__ = ("_call", "_name")
@@ -67,7 +67,7 @@ def kind_of(value: RuntimeValue) -> Kind:
 
 @lru_cache(4096)
 def _refusal(op_type: str, opset: int, domain: str, kinds: tuple[Kind, ...]) -> str:
-    """Return why no version of an operator takes inputs of these kinds, citing the one at hand; empty: one does."""
+    """Return why no version of an operator accepts inputs of these kinds, by the version in use; empty if one does."""
     own = find(op_type, opset, domain)
     if own is None:
         return ""
@@ -81,7 +81,7 @@ def _refusal(op_type: str, opset: int, domain: str, kinds: tuple[Kind, ...]) -> 
 
 
 def signature_misfit(op_type: str, opset: int, domain: str, inputs: Sequence[RuntimeValue]) -> str:
-    """The first input that is left out though it must not be, or has a type the operator does not take; empty: none."""
+    """Describe the first input that is required but omitted, or whose type the operator does not accept; else empty."""
     schema = find(op_type, opset, domain)
     if schema is None:
         return ""
@@ -93,7 +93,7 @@ def signature_misfit(op_type: str, opset: int, domain: str, inputs: Sequence[Run
 
 
 def _type_misfit(schema: Schema, given: Sequence[Type | str | None]) -> str:
-    """Return the first input of a type that the operator does not take, or other than that of one it must be like."""
+    """Describe the first input whose type is not accepted, or differs from that of an input it must match; or empty."""
     bound: dict[str, tuple[str, Type]] = {}
     for index, found in enumerate(given):
         parameter = schema.input(index)
@@ -126,7 +126,7 @@ def expected_inputs(op_type: str, opset: int, domain: str) -> str:
 
 
 def _expected_by_kernel(op_type: str, opset: int, domain: str) -> str:
-    """Describe the inputs of an operator without a specification: those of ONNX Runtime take numbers."""
+    """Describe the inputs of an operator without a specification by its kernel's parameters, which take numbers."""
     try:
         entry = kernel_of(op_type, opset, domain)
     except MissingKernelError:
@@ -137,7 +137,7 @@ def _expected_by_kernel(op_type: str, opset: int, domain: str) -> str:
 
 
 def attribute_misfit(op_type: str, opset: int, domain: str, name: str, kind: AttributeKind) -> str:
-    """Return why no version of an operator takes an attribute of a kind; empty: one does, or has none of that name.
+    """Return why no version of an operator accepts an attribute of a kind; empty if one does or the name is unknown.
 
     An integer is accepted for a float.
     """
@@ -153,7 +153,7 @@ def attribute_misfit(op_type: str, opset: int, domain: str, name: str, kind: Att
 
 
 def unforeseen(error: Exception, attributes: Mapping[str, Any]) -> str:
-    """Describe an exception that a kernel did not raise on purpose, where the signature explains nothing."""
+    """Describe an unexpected exception of a kernel whose inputs match the signature."""
     listed = ", ".join(f"{name} {_brief(value)}" for name, value in attributes.items())
     with_ = f"inputs and attributes ({listed})" if listed else "inputs"
     meaning = in_plain_words(error)
@@ -167,7 +167,7 @@ def _brief(value: Any) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-#: How signatures write the types of values that have no type of their own. Sparse tensors are read as dense ones.
+#: Prefixes in signatures for values whose type is only described. Sparse tensors are accepted as dense ones.
 _WRITTEN: dict[str, str | tuple[str, ...]] = {
     "a sequence": "seq(",
     "a sequence of several types": (),

@@ -1,4 +1,4 @@
-"""Values of bodies in other iterations than the last, obtained by running their node again up to those iterations."""
+"""Values in bodies from other iterations than the last: their node is run again up to those iterations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def in_iterations(
     engine: Engine, request: Request, plan: Plan, result: RunResult, chosen: Mapping[LoopKey, int], progress: Progress
 ) -> RunResult:
-    """See RunResult.in_iterations. `request` and `plan` are those of the run that gave the result."""
+    """See RunResult.in_iterations. `request` and `plan` are those of the run with this result."""
     bodies: dict[Path, dict[int, RuntimeValue]] = {path: dict(values) for path, values in result.bodies.items()}
     iterations = dict(result.iterations)
     for step in map(plan.steps.__getitem__, plan.bodied):
@@ -39,7 +39,7 @@ def in_iterations(
             bodies.setdefault(path, {}).update(values)
         iterations.update(recorder.record.iterations)
         whole = step.path, step.node.node
-        if whole in result.iterations:  # it stopped in one of them
+        if whole in result.iterations:  # this run stopped early, the original did not
             iterations[whole] = result.iterations[whole]
     return result.with_bodies(bodies, {}, iterations)
 
@@ -53,7 +53,7 @@ def _recorded(
     chosen: Mapping[LoopKey, int],
     progress: Progress,
 ) -> _Recorder:
-    """Run a step again with the inputs that it had."""
+    """Run a step again on the same inputs; return the recorded values."""
     reads = set(step.reads)
     known = {key: result.value(key, progress=progress) for key, slot in plan.slots.items() if slot in reads}
     options = replace(request.options, values=(), outputs=False, until=None, fresh=False, watched=False)
@@ -72,7 +72,7 @@ def _recorded(
 
 
 class _Recorder:
-    """Observer of the bodies of a step that takes their values in the iterations chosen, else in the last ones."""
+    """Observer that records the values in the bodies of a step in the chosen iterations, else in the last ones."""
 
     def __init__(self, step: PlanStep, chosen: Mapping[LoopKey, int]) -> None:
         self._plans = {id(plan): (key, plan) for key, plan in _plans(step)}
@@ -82,7 +82,7 @@ class _Recorder:
         self._counts: dict[int, int] = {}
 
     def between(self, plan: Plan, place: SubgraphPosition, slots: list[RuntimeValue]) -> str:
-        """Record the values at the end of an iteration; return why to stop once all requested are recorded."""
+        """Record the values at the end of an iteration; return a reason to stop once all requested are recorded."""
         previous, following, _, iterations, loops = place
         if previous is not None and following is not None:
             return ""
@@ -120,7 +120,7 @@ class _Recorder:
 
     @property
     def record(self) -> SubgraphRecord:
-        """What the bodies computed in these iterations."""
+        """The recorded values and the number of iterations of each loop."""
         found = SubgraphRecord()
         for number, slots in self._slots.items():
             found.record(self._plans[number][1], slots)
@@ -129,7 +129,7 @@ class _Recorder:
 
 
 def _plans(step: PlanStep) -> Iterator[tuple[LoopKey, Plan]]:
-    """The plans of the bodies of a step at any depth, each with the node that it is of."""
+    """Yield the plans of the bodies of a step at any depth, each with the key of its node."""
     for body in step.bodies:
         yield (step.path, step.node.node), body.plan
         for index in body.plan.bodied:

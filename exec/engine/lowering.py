@@ -1,4 +1,4 @@
-"""Lowering of a snapshot to a plan: every value gets a slot, every node a step, functions are inlined."""
+"""Lowering of a snapshot to a plan: values become slots, nodes become steps, functions are inlined."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from onnx_workbench.exec.results.slot_map import NONE_SLOT, Path, ValueKey
 from onnx_workbench.model.schemas import registry as schemas
 from onnx_workbench.model.schemas import traits
 
-#: Steps that calls of functions may grow to, in bodies too; each call is expanded, and calls nest.
+#: Limit for the steps that calls of functions expand to, also in bodies; calls may nest.
 MAX_EXPANDED = 1_000_000
 MAX_CALL_DEPTH = 100
 
-#: With more nodes changed, compiling all of them is as quick as patching the plan.
+#: With more changed nodes, compiling the whole graph is as quick as patching the plan.
 _MOST_PATCHED = 16
 
-#: Steps between two looks at the limits of the run that is planned.
+#: Steps between two checks of the limits of the run that is planned.
 _LOOK = 1024
 
 
 def compile_model(
     snapshot: ModelSnapshot, library: Library, *, seed: int = 0, fed: frozenset[int] = frozenset()
 ) -> Plan:
-    """The plan of a model's graph; `fed` are initializers that inputs replace. Checks the limits of this thread."""
+    """Return the plan of a model's graph; `fed` are initializers replaced by inputs. Checks this thread's limits."""
     library.use(snapshot)
     compiler = Compiler(library, snapshot.functions, snapshot.names, seed, snapshot.ir_version)
     return compiler.root(snapshot.graph, snapshot.opset_imports, fed)
@@ -60,10 +60,10 @@ def compile_expansion(
 def patch_plan(
     plan: Plan, old: ModelSnapshot, new: ModelSnapshot, library: Library, seed: int
 ) -> tuple[Plan, list[int]] | None:
-    """Return the plan of `new` from that of `old`, of the same seed and fed initializers, and the steps that differ.
+    """Patch `plan`, the plan of `old`; return the plan of `new` and the indices of the steps that differ.
 
-    Most edits change one node of thousands. If such an edit keeps the order of the rest, only that node's step is
-    compiled, and all else is shared. None when it takes more than compiling single steps.
+    Most edits change one node of thousands. If the order of the nodes stays, only that node's step is compiled, and
+    the rest is shared. None if it takes more than compiling single steps. Seed and fed initializers must be the same.
     """
     changed = _changed(plan, old, new)
     if not changed:
@@ -79,7 +79,7 @@ def patch_plan(
 
 
 def _changed(plan: Plan, old: ModelSnapshot, new: ModelSnapshot) -> list[int]:
-    """Indices of the nodes that changed, empty when anything else did or a node is not simple."""
+    """Return the indices of changed nodes; empty if anything else changed or a changed node is not simple."""
     a, b = old.graph, new.graph
     same = (
         plan.straight
@@ -105,9 +105,9 @@ def _simple(step: PlanStep, old: NodeSnapshot, node: NodeSnapshot, new: ModelSna
 
 
 def _compile_step(plan: Plan, snapshot: ModelSnapshot, index: int, library: Library, seed: int) -> PlanStep | None:
-    """Return the step of one node of the main graph that an edit changed, for the same place in its plan.
+    """Return the new step of one changed node of the main graph, for the same position in the plan.
 
-    None when it needs more than its own step compiled: new values, another place in the order, constant inputs.
+    None if more than this step must be compiled: new values, another position in the order, constant inputs.
     """
     node = snapshot.graph.nodes[index]
     scope = LoweringScope((), NO_ENVIRONMENT, snapshot.opset_imports, None)
@@ -149,11 +149,11 @@ class LoweringScope:
         self.environment = environment
         self.imports = imports
         self.slots: dict[int, int] = {ABSENT: NONE_SLOT}
-        self.context = context  # what else decides what a node with bodies computes
+        self.context = context  # identifies functions and opsets, on which nodes with bodies depend
 
 
 class _Extent:
-    """Number of steps of a plan and the plans of its bodies, and of those among them in calls of functions."""
+    """Number of steps of a plan and the plans of its bodies, and of the steps within calls of functions."""
 
     __slots__ = ("called", "steps")
 
@@ -162,7 +162,7 @@ class _Extent:
         self.called = 0
 
     def grow(self, *, called: bool) -> None:
-        """By one step. Raises Cancelled, or LimitError past the time limit of the run."""
+        """Count a step. Raises Cancelled, or LimitError past the time limit of the run."""
         self.steps += 1
         self.called += called
         if not self.steps % _LOOK:
@@ -197,8 +197,8 @@ class Compiler:
         self._depth: list[FunctionKey] = []
         self._extent = _Extent()
         self._assumed: set[str] = set()
-        self._repeats = False  # the graph may run several times in a run, with other random numbers each time
-        self._failed = False  # a node fails because of what is around it: a cycle, a recursion
+        self._repeats = False  # the graph may run several times in a run, with different random numbers each time
+        self._failed = False  # a node cannot run for a structural reason: a cycle, a recursion
 
     # -- graphs ----------------------------------------------------------------------------------------------
 
@@ -209,13 +209,13 @@ class Compiler:
         fed: frozenset[int],
         environment: Environment = NO_ENVIRONMENT,
     ) -> Plan:
-        """Return the plan of a graph that is in no other."""
+        """Return the plan of a graph that is not a body."""
         functions = tuple(f.uid for f in self.functions.values())
         scope = LoweringScope((), environment, imports, (functions, tuple(imports.items())))
         return self.finish(graph, scope, fed)
 
     def body(self, attribute: str, graph: GraphSnapshot, scope: LoweringScope, captured: Mapping[int, int]) -> BodyPlan:
-        """Return the plan of a body; `captured` are the values it reads from around it, and their slots there."""
+        """Return the plan of a body; `captured` are the values it reads from outer scopes, and their slots there."""
         inner = Compiler(self.library, self.functions, self.names, self.seed, self.ir_version, self.label)
         inner._depth, inner._extent, inner._repeats = self._depth, self._extent, True
         captures = []
@@ -237,7 +237,7 @@ class Compiler:
     def finish(
         self, graph: GraphSnapshot, scope: LoweringScope, fed: frozenset[int], changing: Sequence[int] = ()
     ) -> Plan:
-        """Compile a graph in a scope that knows what is around it; `changing` are captured slots, not constant."""
+        """Compile a graph in a scope that has the captured values; `changing` are the non-constant captured slots."""
         inputs = tuple(self._slot(scope, v) for v in graph.inputs)
         for value, tensor in graph.initializers:
             if value not in fed:
@@ -289,7 +289,7 @@ class Compiler:
     def _order(
         self, graph: GraphSnapshot, scope: LoweringScope
     ) -> tuple[Sequence[NodeSnapshot], tuple[list[NodeSnapshot], list[NodeSnapshot]] | None]:
-        """Nodes in an order in which they can run, the file's own where that is one; and what is left of a cycle."""
+        """Return the nodes in topological order (file order if possible), and a cycle with the nodes left, or None."""
         defined = set(scope.slots)
         for node in graph.nodes:
             if not defined.issuperset(self._needs(node)):
@@ -332,7 +332,7 @@ class Compiler:
         return order, ([nodes[i] for i in _cycle(needs, left)], [nodes[i] for i in sorted(left)])
 
     def node(self, node: NodeSnapshot, scope: LoweringScope) -> None:
-        """Add the step of a node, or those of the function it calls."""
+        """Add the step of a node, or the steps of the function it calls."""
         function = self.functions.get((node.domain, node.op_type, node.overload))
         if function is not None:
             self._call(node, function, scope)
@@ -348,8 +348,9 @@ class Compiler:
         self._emit(node, scope, operation, tuple(kernel.arguments(ins)), captured, bodies)
 
     def _label(self, node: NodeSnapshot, scope: LoweringScope) -> str:
-        """Return the label that seeds the random numbers of a node: the calls around it, and its name or else its
-        ordinal, which are the same in every process.
+        """Return the label that seeds the random numbers of a node, the same in every process.
+
+        It consists of the calls around the node and its name, or else its ordinal.
         """
         number = node.ordinal or len(self.steps)
         return "/".join([*filter(None, [self.label]), *map(str, scope.calls), node.name or f"#{number}"])
@@ -403,7 +404,7 @@ class Compiler:
         return opset
 
     def _bodies(self, operation: Operation, scope: LoweringScope) -> tuple[tuple[int, ...], tuple[BodyPlan, ...]]:
-        """Return the slots that the bodies of an operation capture, and the bodies."""
+        """Return the slots that the bodies of an operation capture, and the plans of the bodies."""
         bodies = []
         outer_slots: dict[int, None] = {}
         for name, graph in operation.bodies.items():
@@ -416,7 +417,7 @@ class Compiler:
     # -- functions -------------------------------------------------------------------------------------------
 
     def _call(self, node: NodeSnapshot, function: FunctionSnapshot, scope: LoweringScope) -> None:
-        """Put the nodes of a function in place of a node that calls it."""
+        """Inline the function that a node calls."""
         problem = self._call_problem(node, function)
         if problem:
             self._failing(node, scope, problem)
@@ -442,7 +443,7 @@ class Compiler:
                 self._alias(scope, value, self._read(inner, result))
 
     def _alias(self, scope: LoweringScope, value: int, slot: int) -> None:
-        """Give a value of the caller the slot of a value inside the function."""
+        """Let a value of the caller share the slot of a value inside the function."""
         scope.slots[value] = slot
         self.slots[scope.path, value] = slot
 
@@ -463,7 +464,7 @@ class Compiler:
 
 
 def assumed_opset(domain: str, ir_version: int) -> int:
-    """Return the version to run by when a model imports none: the newest that its IR version can hold."""
+    """Return the operator set version for a domain that a model does not import: the newest for its IR version."""
     from onnx.helper import VERSION_TABLE  # rare: importing onnx is slow
 
     column = {"": 2, "ai.onnx.ml": 3, "ai.onnx.training": 4}.get(domain)
@@ -475,9 +476,9 @@ def assumed_opset(domain: str, ir_version: int) -> int:
 
 
 def _cycle(needs: Sequence[set[int]], left: set[int]) -> list[int]:
-    """A cycle among nodes that are left, each of which needs another of them: each feeds the next, the last the first.
+    """Return a cycle among the nodes left, in which each feeds the next and the last the first.
 
-    Going back from any node along what it needs must come to a node for the second time.
+    Each of them needs another one, so that going backwards must reach some node twice.
     """
     path: list[int] = []
     index = min(left)

@@ -1,10 +1,10 @@
-"""Messages of numpy and Python about operands that do not fit, translated for users who know neither."""
+"""Messages of numpy and Python about operands that do not fit, rewritten for users who know neither."""
 
 from __future__ import annotations
 
 import re
 
-#: Patterns of messages, and what they mean; shapes in what is found are written as everywhere else.
+#: Patterns of messages and their explanations.
 _MEANINGS = [
     (
         r"could not be broadcast together with (?:remapped )?shapes ((?:\([\d,]*\) ?)+)",
@@ -38,12 +38,12 @@ _TUPLE = re.compile(r"\((|-?\d+,|-?\d+(?:, -?\d+)+)\)")
 
 
 def with_lists(message: str) -> str:
-    """A message with shapes and other lists of numbers in brackets, as signatures have them; Python writes tuples."""
+    """Return a message with shapes and other tuples of numbers written in brackets, as in the rest of the program."""
     return _TUPLE.sub(lambda found: f"[{found[1].rstrip(',')}]", message)
 
 
 def in_plain_words(error: Exception) -> str:
-    """Explain an exception of a calculation; empty if it is not a known one."""
+    """Explain an exception of a kernel; empty if its message matches no known pattern."""
     text = str(error)
     for pattern, meaning in _PATTERNS:
         found = pattern.search(text)

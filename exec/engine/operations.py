@@ -1,4 +1,4 @@
-"""Operation of a node, resolved once per content: its kernel, its attribute values, or why it cannot run."""
+"""Operations of nodes, resolved once per content: kernel and attribute values, or why the node cannot run."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.attributes import AttributeKind
 from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 
-#: Attributes in force inside a function: what its caller and its defaults give.
+#: Attributes inside a function, by name: from its caller and its defaults.
 Environment = Mapping[str, AttributeSnapshot]
 NO_ENVIRONMENT: Environment = {}
 
-#: What edits and inputs may leave behind until it is let go of: bytes of constants, of weights; their number, tokens.
+#: Growth by edits and inputs after which unused data is evicted: bytes of constants, of weights; numbers, of tokens.
 _GROWTH_BYTES, _GROWTH_WEIGHTS, _GROWTH, _GROWTH_TOKENS = 1 << 20, 1 << 25, 16, 50_000
 
-#: Operations are small, and those of an undone edit are found again: many more may stay.
+#: The same for operations, which are small, and are used again after an undo.
 _GROWTH_OPERATIONS = 10_000
 
 #: Attributes of opset 1 that only told a framework which buffers it may overwrite.
@@ -46,8 +46,8 @@ _DROPPED = frozenset({"consumed_inputs"})
 class Operation:
     """A kernel with the attribute values of a node; nodes of equal content share one.
 
-    `problem` says why it cannot run; the error then belongs to the run, not to planning. `expands` says there is
-    no kernel but a function body in the operator's specification.
+    `problem`: why it cannot run; reported by the run, not by planning. `expands`: there is no kernel, but a function
+    body in the operator's specification.
     """
 
     number: int
@@ -63,19 +63,19 @@ class Operation:
 
     @property
     def takes_context(self) -> bool:
-        """Return whether the kernel takes a Context."""
+        """Whether the kernel takes a Context."""
         return self.kernel is not None and self.kernel.takes_context
 
 
 class Prepared(NamedTuple):
-    """A kernel for certain weights, or None where the plain one is as good; `nbytes` is what the weights take."""
+    """A kernel prepared for certain weights, or None to use the plain one; `nbytes`: bytes of the weights."""
 
     call: KernelFunction | None
     nbytes: int
 
 
 class LibrarySize(NamedTuple):
-    """What a library holds: bytes, and numbers of things."""
+    """Size of a library: bytes, and numbers of objects."""
 
     folded_bytes: int = 0
     weight_bytes: int = 0
@@ -86,13 +86,13 @@ class LibrarySize(NamedTuple):
 
 
 class Library:
-    """Data shared by the plans of one model: constants read from the file, kernels found, weights prepared.
+    """Caches shared by the plans of one model: constants read from the file, resolved operations, prepared weights.
 
     Not thread-safe.
     """
 
     def __init__(self) -> None:
-        load("onnx")  # most models need no others, see _kernel
+        load("onnx")  # other kernels are loaded on demand, see _kernel
         self._tokens: dict[Hashable, int] = {}
         self._numbers = count(1)
         self._operations: dict[Hashable, Operation] = {}
@@ -103,11 +103,11 @@ class Library:
         self.folded: dict[Any, RuntimeValue] = {}
         self.volatile: set[int] = set()  # keys of steps whose results depend on more than their inputs
         self.prepared: dict[tuple[int, tuple[int, ...]], Prepared] = {}  # by number of the operation, see `prepare`
-        self.refused = False  # some constant could not be read, and the plan has settled that its steps fail
-        self.reads_on_demand = False  # weights stay in their file, see stored_weights; set before a plan reads any
+        self.refused = False  # a constant could not be read, and plans hold steps that fail for it
+        self.reads_on_demand = False  # weights stay in their file, see stored_weights; set before any is read
         self.folded_bytes = 0
-        self.weight_bytes = 0  # read from the model, and once more where kernels laid them out
-        self._kept = LibrarySize()  # after the last look, see is_grown
+        self.weight_bytes = 0  # of tensors read from the model and of prepared weights
+        self._kept = LibrarySize()  # size after the last `retain`, see is_grown
 
     def token(self, content: Hashable) -> int:
         """Return a number that is the same for the same content."""
@@ -118,7 +118,7 @@ class Library:
 
     @property
     def is_grown(self) -> bool:
-        """Return whether enough was added for `retain` to be worth its time."""
+        """Whether enough was added since the last `retain` to make another one worthwhile."""
         size, kept = self.size, self._kept
         return (
             size.folded_bytes > 2 * kept.folded_bytes + _GROWTH_BYTES
@@ -131,7 +131,7 @@ class Library:
 
     @property
     def size(self) -> LibrarySize:
-        """How much is held now."""
+        """The current size."""
         return LibrarySize(
             self.folded_bytes, self.weight_bytes, len(self.prepared), len(self._arrays), len(self._tokens),
             len(self._operations),
@@ -144,10 +144,10 @@ class Library:
     def retain(
         self, tokens: Container[int], operations: Container[int], tensors: Container[int], known: Container[int]
     ) -> None:
-        """Let go of constants and weights that belong to none of these steps, operations and tensors: edits
-        replaced them. What was read from the model can be read again.
+        """Evict constants and weights that belong to none of the given steps, operations and tensors.
 
-        Contents whose token is not among `known` are forgotten; no number is given twice.
+        Edits have replaced them; tensors of the model can be read again. Tokens not in `known` are dropped; their
+        numbers are not reused.
         """
         operations_kept = self._kept.operations
         if self._has_many_operations:
@@ -167,22 +167,22 @@ class Library:
         self._kept = self.size._replace(operations=operations_kept)
 
     def local_number(self) -> int:
-        """Return a number no snapshot uses: for graphs and tensors that come from operator specifications."""
+        """Return a number that no snapshot uses: for graphs and tensors from operator specifications."""
         self._local -= 1
         return self._local
 
     def add_constant(self, value: RuntimeValue) -> TensorReference:
-        """Keep a value that is in no model; returns what a snapshot refers to it by."""
+        """Store a value that is not in a model; return the reference for snapshots."""
         number = self.local_number()
         self._arrays[number] = value
         return TensorReference(number)
 
     def use(self, snapshot: ModelSnapshot) -> None:
-        """Learn the tensors of a snapshot."""
+        """Use the tensors of a snapshot from now on."""
         self._tensors = snapshot.tensors
 
     def constant(self, number: int) -> RuntimeValue:
-        """Return the values of a tensor, read at most once; ModelError or ValueError when they are not available."""
+        """Return the values of a tensor, read at most once; ModelError or ValueError if they are not available."""
         value = self._arrays.get(number)
         if value is None:
             value = self._arrays[number] = runtime_constant(self._tensors[number])
@@ -190,28 +190,28 @@ class Library:
         return value
 
     def stored(self, number: int) -> StoredWeight | None:
-        """What a slot holds where the tensor stays in its file; None where its values are to be read."""
+        """Return the placeholder for a tensor that stays in its file; None if its values are to be read."""
         if not self.reads_on_demand or number in self._arrays:
             return None
         return stored(self._tensors.get(number))
 
     def tensor_bytes(self, numbers: Iterable[int]) -> int:
-        """Bytes of the values of tensors of the model, whether they have been read or not."""
+        """Return the bytes of tensors of the model, whether or not they have been read."""
         return sum(tensor.nbytes for number in numbers if (tensor := self._tensors.get(number)) is not None)
 
     def release_weights(self) -> None:
-        """Release the tensors read from the model and all that was derived from them; no plan may refer to them."""
+        """Release the tensors read from the model and values derived from them; no plan may refer to them."""
         self._arrays = {number: array for number, array in self._arrays.items() if number < 0}
         self.folded.clear()
         self.prepared.clear()
         self.folded_bytes = self.weight_bytes = 0
 
     def constant_read(self, number: int) -> RuntimeValue | None:
-        """Return the values of a tensor that has been read; None when it has not."""
+        """Return the values of a tensor if it has been read, else None."""
         return self._arrays.get(number)
 
     def free_values(self, graph: GraphSnapshot) -> tuple[int, ...]:
-        """Values a body takes from outside, its own bodies included; without recursion over the nesting."""
+        """Return the values that a body captures, also by bodies in it. Iterative, as nesting may be deep."""
         if graph.uid not in self._free:
             nested: list[GraphSnapshot] = []
             pending = [graph]
@@ -236,7 +236,7 @@ class Library:
     def operation(
         self, node: NodeSnapshot, opset: int, environment: Environment = NO_ENVIRONMENT, context: Hashable = None
     ) -> Operation:
-        """Return the operation of a node; `context` is what bodies inside it depend on beside their content."""
+        """Return the operation of a node; `context` identifies what its bodies depend on besides their content."""
         given = resolve(node.attributes, environment)
         bodied = bool(node.bodies)
         key = (
@@ -299,7 +299,7 @@ class Library:
 
 
 def _kernel(op_type: str, opset: int, domain: str) -> Kernel:
-    """Return the kernel of an operator; those beside ONNX's own are loaded when one is looked for."""
+    """Return the kernel of an operator; kernels of other domains than ONNX's are loaded on demand."""
     try:
         return find(op_type, opset, domain)
     except MissingKernelError:
@@ -308,7 +308,7 @@ def _kernel(op_type: str, opset: int, domain: str) -> Kernel:
 
 
 def resolve(attributes: tuple[AttributeSnapshot, ...], environment: Environment) -> tuple[AttributeSnapshot, ...]:
-    """Attributes with references to the enclosing function's replaced; those it does not have are left out."""
+    """Return attributes with references to those of the enclosing function resolved; unresolved ones are left out."""
     if not any(a.reference for a in attributes):
         return attributes
     result = []
@@ -321,7 +321,7 @@ def resolve(attributes: tuple[AttributeSnapshot, ...], environment: Environment)
 
 
 def runtime_constant(tensor: Tensor | SparseTensor) -> RuntimeValue:
-    """Return a tensor of the model as a run-time value. Reads the file where it is in one."""
+    """Return a tensor of the model as a run-time value. May read a file."""
     if isinstance(tensor, SparseTensor):
         return SparseArray(tensor.values.numpy(), tensor.indices.numpy(), tuple(tensor.shape))
     return tensor.numpy()

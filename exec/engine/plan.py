@@ -1,8 +1,7 @@
 """The compiled form of a graph: its nodes as steps in run order over numbered slots. Immutable.
 
-Calls of model-local functions are replaced by the nodes of the function, so that constants are known and nodes
-timed inside them as anywhere else; bodies of If, Loop and Scan become plans of their own. Nothing here computes: what
-a run finds out about a plan is in its PlanState.
+Calls of model-local functions are inlined, so that constants inside them are folded and nodes are timed as elsewhere;
+bodies of If, Loop and Scan become separate plans. Nothing here computes; the state that runs add is in PlanState.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class StepContext(NamedTuple):
-    """Parts of a Context beside the node: the label that seeds its random numbers, the seed, the opsets."""
+    """Parts of a kernel's Context besides the node: the label that seeds its random numbers, the seed, the opsets."""
 
     label: str
     seed: int
@@ -32,8 +31,8 @@ class StepContext(NamedTuple):
 class PlanStep:
     """One node to run.
 
-    `captured` are outer slots that its bodies read; `token` identifies its outputs when all its inputs are constant,
-    else 0; `key` identifies what it computes, whatever its inputs. `context` is there where a kernel needs one.
+    `captured` are outer slots that its bodies read; `token` identifies its outputs if all its inputs are constant, else
+    it is 0; `key` identifies the operation without its inputs. `context` is None if the kernel needs none.
     """
 
     index: int
@@ -50,22 +49,22 @@ class PlanStep:
 
     @property
     def reads(self) -> tuple[int, ...]:
-        """All slots it depends on."""
+        """All slots that it reads, also in its bodies."""
         return self.ins + self.captured
 
     def layout(self) -> StepLayout:
-        """Its node and slots, as results hold them."""
+        """Return its node and slots in the form that results hold."""
         return StepLayout(self.index, self.node.node, self.path, self.reads, self.outs, bool(self.bodies))
 
     @property
     def label(self) -> tuple[str, str]:
-        """Operator and title, as results hold them."""
+        """Operator and title, in the form that results hold."""
         return self.node.operator, self.node.title
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Steps in run order over `size` slots, made by lowering.Compiler and by nothing else."""
+    """Steps in run order over `size` slots, made by lowering.Compiler."""
 
     steps: tuple[PlanStep, ...]
     size: int
@@ -76,15 +75,15 @@ class Plan:
     undefined: Mapping[int, int]  # slot → number of a value that nothing defines
     slots: Mapping[ValueKey, int]
     producers: Mapping[int, int]  # slot → index of a step
-    bodied: tuple[int, ...]  # indices of steps that run plans of their own
+    bodied: tuple[int, ...]  # indices of steps with inner plans
     varying: tuple[int, ...]  # of a body: inputs and captured slots that are not constant
-    names: Mapping[int, str]  # of values; the mapping of the snapshots, which knows of renames
-    notes: tuple[str, ...]  # those of operations are with them
-    straight: bool  # steps are the graph's own nodes in their order
+    names: Mapping[int, str]  # of values, by number; a live view of the model
+    notes: tuple[str, ...]  # without those of operations
+    straight: bool  # steps are the nodes of the graph in file order
 
     @cached_property
     def all_notes(self) -> tuple[str, ...]:
-        """Notes for the user about the plan, the operations in it and those in bodies."""
+        """Notes for the user about the plan, its operations and those in bodies."""
         notes = list(self.notes)
         for step in self.steps:
             notes += [f"{step.node.title}: {note}" for note in step.operation.notes]
@@ -93,7 +92,7 @@ class Plan:
         return tuple(dict.fromkeys(notes))
 
     def layout(self) -> SlotMap:
-        """Return a new table of its slots and steps, as results hold them: light, and fit for another process."""
+        """Return a new table of its slots and steps for results: small and picklable."""
         return SlotMap(self.slots, self.outputs, self.names, Steps.of(s.layout() for s in self.steps))
 
     def producer(self, slot: int) -> PlanStep | None:
@@ -121,7 +120,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BodyPlan:
-    """A body as a plan; `captures` pairs slots around it with its own."""
+    """The plan of a body; `captures` are pairs of an outer slot and a slot of this plan."""
 
     attribute: str
     plan: Plan

@@ -1,7 +1,7 @@
 """State that runs add to a plan and keep for the next run: constants, kernels bound to weights, loop code.
 
 A PlanState belongs to one engine and is written by the executor only. Plans of bodies and of expanded operators have
-states of their own, held by the callables that stand for them.
+separate states, held by the callables (BodyCall, Expansion) that run them.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ T = TypeVar("T")
 #: Kinds of the inputs of a plan: see PlanState.code_for.
 Kinds = tuple[Kind | tuple[int, Kind], ...]
 
-#: What reading a constant may raise.
+#: Exceptions of reading a constant.
 _NOT_READ = (ModelError, ValueError, LookupError, OSError, LimitError)
 
 
 class Code(NamedTuple):
-    """A step as the loop takes it: the result of call(get(slots)), or call(*get(slots)), goes to slot `out`."""
+    """A step as the loop runs it: the result of call(get(slots)), or call(*get(slots)), is stored in slot `out`."""
 
     call: KernelFunction
     get: Callable[[list[RuntimeValue]], Any]
@@ -55,7 +55,7 @@ class Code(NamedTuple):
     step: PlanStep
 
     def guarded(self) -> Code:
-        """Wrap a kernel to refuse inputs of types that the operator does not take; see PlanState.code_for."""
+        """Return the code with a type check of the kernel's inputs; see PlanState.code_for."""
         operation, node = self.step.operation, self.step.node
         if operation.problem:
             return self
@@ -98,8 +98,8 @@ class Schedule:
 class PlanState:
     """Cached state of one plan. `template` holds the contents of the slots before a run.
 
-    By index of the step: `tokens` (of constant steps, 0 for others and for those that cannot be computed), `folded`
-    (its outputs are in the template) and `bound` (its call is for the weights it reads).
+    By index of the step: `tokens` (of constant steps; 0 for others and for those that cannot be computed), `folded`
+    (1: its outputs are in the template) and `bound` (1: its weights have been prepared).
     """
 
     def __init__(self, plan: Plan, library: Library) -> None:
@@ -160,7 +160,7 @@ class PlanState:
 
     @property
     def weight_bytes(self) -> int:
-        """Bytes of the tensors that the plan and those of bodies in it read, whether they have been read or not."""
+        """Bytes of all tensors that the plan and the plans of its bodies use, whether or not they have been read."""
         if self._weight_bytes is None:
             found: set[int] = set()
             pending = [self.plan]
@@ -174,14 +174,14 @@ class PlanState:
     # -- calls and code --------------------------------------------------------------------------------------
 
     def call(self, index: int) -> KernelFunction:
-        """Return the function that computes a step of its inputs."""
+        """Return the function that computes the outputs of a step from its inputs."""
         found = self._calls[index]
         if found is None:
             found = self._calls[index] = self._made(self.plan.steps[index])
         return found
 
     def replace_call(self, index: int, call: KernelFunction) -> None:
-        """Compute a step by another function from now on."""
+        """Replace the function that computes a step."""
         self._calls[index], self._codes[index] = call, None
 
     def _made(self, step: PlanStep) -> KernelFunction:
@@ -226,7 +226,7 @@ class PlanState:
         )
 
     def code_of(self, step: PlanStep, free: tuple[int, ...] = ()) -> Code:
-        """Return a step as the loop takes it; `free` are slots to empty behind it."""
+        """Return the code of a step; `free` are slots to empty after it."""
         known = self._codes[step.index]
         if known is not None and not free:
             return known
@@ -242,9 +242,9 @@ class PlanState:
         return code
 
     def code_for(self, code: list[Code], kinds: Kinds) -> list[Code]:
-        """`code`, which is that of all steps, guarded until one run with inputs of these kinds came through.
+        """Return the code of all steps, with type checks until a run with inputs of these kinds has succeeded.
 
-        Types follow from types, so that a later run need not check those of every node again.
+        The types of all values follow from those of the inputs, so that later runs need no checks.
         """
         if kinds == self._accepted:
             return code
@@ -253,29 +253,27 @@ class PlanState:
         return self._guarded
 
     def accepts(self, kinds: Kinds) -> bool:
-        """Return whether the inputs of all steps are known to be of types their operators take, for inputs of these
-        kinds.
-        """
+        """Return whether a run with inputs of these kinds has succeeded, so that type checks are not needed."""
         return kinds == self._accepted
 
     def accept(self, kinds: Kinds) -> None:
-        """Note that everything was computed for inputs of these kinds. Bodies may give other types the next time."""
+        """Record that a run with inputs of these kinds succeeded; not with bodies, whose results may differ in type."""
         if kinds != self._accepted and not any(self.plan.steps[index].bodies for index in self.plan.bodied):
             self._accepted = kinds
 
     # -- values ----------------------------------------------------------------------------------------------
 
     def fold(self, step: PlanStep, values: Sequence[RuntimeValue]) -> None:
-        """Put the outputs of a constant step into the template."""
+        """Store the outputs of a constant step in the template."""
         fill(step, self.template, values)
         self.given.update(filter(None, step.outs))
 
     def read_constants(self, steps: Iterable[PlanStep]) -> list[int]:
-        """Bring the constants that steps read into the template; returns the slots that are new there.
+        """Read the constants of steps into the template; return the slots that are new there.
 
-        Initializers that the file keeps as sparse tensors are tensors like any other to the nodes that read them. A
-        step whose constant cannot be read fails in all runs of this plan. Constants that were read before are brought
-        too: the steps that read them may be kept, and values inside a called function have no other source.
+        Sparse initializers become dense. A step whose constant cannot be read fails in all runs of this plan. All
+        constants that were read before are added too: the steps that read them may be reused from the cache, and values
+        inside a called function have no other source.
         """
         new = []
         library, template, given, constants = self.library, self.template, self.given, self.plan.constants
@@ -305,7 +303,7 @@ class PlanState:
         self.given.add(slot)
 
     def read_returned_constants(self) -> tuple[list[int], dict[int, str]]:
-        """Bring constants that the graph returns: the slots that are new, and by slot why one cannot be read."""
+        """Read constants that are outputs of the graph into the template; return the new slots, and errors by slot."""
         new, problems = [], {}
         for slot in self.plan.outputs:
             if slot in self.plan.constants and slot not in self.given:
@@ -317,8 +315,9 @@ class PlanState:
         return new, problems
 
     def prepare_weights(self, steps: Iterable[PlanStep]) -> None:
-        """Let kernels pack or cast the constants that steps read, and compile attributes such as the trees of an
-        ensemble, once for equal operations and constants. Raises Cancelled or LimitError where the run is to end.
+        """Call the `prepare` hooks of kernels, which pack or cast constants and compile attributes such as trees.
+
+        Once for equal operations and constants. Raises Cancelled or LimitError if the run must end.
         """
         given, tokens, template, library = self.given, self.plan.tokens, self.template, self.library
         for step in steps:
@@ -326,7 +325,7 @@ class PlanState:
             if self.bound[step.index] or kernel is None or step.operation.problem:
                 continue
             checkpoint()
-            # A prepared function gets no context, so it may only stand for a node that wants the first output alone.
+            # A prepared function gets no context, so it can only replace a kernel of which one output is wanted.
             if kernel.prepare is None or step.bodies or (kernel.takes_context and len(step.outs) > 1):
                 self.bound[step.index] = 1
                 continue
@@ -367,7 +366,7 @@ class PlanState:
         return any(body.state.has_drawn for bodies in self.bodies.values() for body in bodies)
 
     def release(self) -> None:
-        """Release the current run and references to this: a reference cycle would keep weights alive."""
+        """Drop references to the current run: a reference cycle would keep weights alive."""
         self.activation.executor, self.activation.state, self.activation.slots = None, None, []
         for context in self.contexts.values():
             context.drawn = 0
@@ -376,7 +375,7 @@ class PlanState:
 
 
 class BodyCall:
-    """A body as the kernel of its node gets it: see kernels.context.Body."""
+    """A body as passed to the kernel of its node: see kernels.context.Body."""
 
     __slots__ = ("_around", "plan", "state")
 
@@ -412,7 +411,7 @@ class BodyCall:
         return executor.run_body(self, self._around.slots, inputs)
 
     def loop(self, state: T) -> AbstractContextManager[T]:
-        """Return the state that its kernel keeps between iterations: `state`, or the one of an interrupted call."""
+        """Return a context with the loop state of its kernel: `state`, or the one of an interrupted call."""
         executor = self._around.executor
         assert executor is not None
         return executor.loop(self.state, state)
@@ -448,14 +447,14 @@ class Expansion:
 
 
 def fill(step: PlanStep, slots: list[RuntimeValue], values: Sequence[RuntimeValue]) -> None:
-    """Put the values of a step's outputs where they are read."""
+    """Store the values of a step's outputs in their slots."""
     for slot, value in zip(step.outs, values, strict=True):
         if slot:
             slots[slot] = value
 
 
 def refusal(problem: str, error: type[Exception] = KernelError) -> KernelFunction:
-    """Return a function in place of a kernel that cannot run, which raises why."""
+    """Return a function that raises `error`, in place of a kernel that cannot run."""
     return partial(_refuse, error, problem)
 
 
@@ -474,5 +473,5 @@ def _prepared(
         with np.errstate(all="ignore"):
             return hook(values, **operation.attributes)
     except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, MemoryError):
-        checkpoint()  # which raises it again where the run has reached its time limit
-        return None  # the plain kernel meets the same trouble and says so for the node
+        checkpoint()  # raises if the cause was the time limit of the run
+        return None  # the plain kernel fails too, and the failure of the node is reported

@@ -1,8 +1,8 @@
-"""An immutable copy of what a model computes: taken on the thread that owns the model, run on any thread or process.
+"""Snapshots: immutable copies of a model for runs, taken on the model's thread, run on any thread or process.
 
-Values, nodes and graphs go by their ids, so that results find their way back. Equal content gets an equal `uid`, so
-that after an edit (or its undo) a session knows what it has already computed. Taking a snapshot of an unchanged node
-costs a few comparisons and reads no file.
+Values, nodes and graphs are referred to by their ids, so that results can be mapped to the model. Equal content has an
+equal `uid`, so that after an edit (or its undo) a session reuses what it has computed. Taking a snapshot of an
+unchanged node costs a few comparisons and reads no file.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType, Type
 from onnx_workbench.model.progress import SILENT, Progress
 
-#: In place of the id of an input or output that is left out.
+#: Id of an omitted input or output.
 ABSENT = 0
 
-#: Nodes between two checks of progress, and gone through again when one of them changed: far below a frame.
+#: Nodes in a piece: the unit of checks of progress and of reuse. Takes much less than a frame.
 _PIECE = 50
 
 
@@ -57,8 +57,8 @@ class AttributeSnapshot:
 class NodeSnapshot:
     """One operator call; `inputs` and `outputs` are ids of values, ABSENT where left out.
 
-    `ordinal` counts the nodes in the order in which the session met them: other than the id it is the same in another
-    process, and random numbers rest on it. 0 for a node that is in no model.
+    `ordinal` numbers the nodes in the order in which the session read them. Unlike the id it is the same in another
+    process, so random numbers are seeded by it. 0 for a node that is not in a model.
     """
 
     uid: int
@@ -84,7 +84,7 @@ class NodeSnapshot:
 
     @property
     def operator(self) -> str:
-        """Its operator with the domain, unless that is the default one."""
+        """Operator with its domain, unless that is the default one."""
         return f"{self.domain}::{self.op_type}" if self.domain else self.op_type
 
 
@@ -117,7 +117,7 @@ class FunctionSnapshot:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelSnapshot:
-    """All that is needed to run one graph of a model."""
+    """Everything needed to run one graph of a model."""
 
     uid: int
     graph: GraphSnapshot
@@ -130,8 +130,8 @@ class ModelSnapshot:
     state: int = 0  # of the document, when the snapshot was taken
 
 
-#: What a node consists of. The model replaces these objects on every change, so comparing them is quick; the id of the
-#: attributes stands before them because 0.0 equals -0.0, and True 1, but does not compute the same.
+#: Parts of a node. The model replaces these objects on every change, so comparing them is quick; the id of the
+#: attributes precedes them because 0.0 == -0.0 and True == 1, which do not compute the same.
 _Part = tuple[
     Node, tuple[Value | None, ...], tuple[Value | None, ...], int, Mapping[str, Attribute], str, str, str, str
 ]  # fmt: skip
@@ -142,15 +142,15 @@ class _Seen:
     """State of a graph when its snapshot was taken."""
 
     header: list[Any]
-    pieces: list[list[_Part]]  # of _PIECE nodes each, the last one of those that are left
-    around: list[list[Node]]  # those of each piece that have bodies
+    pieces: list[list[_Part]]  # of _PIECE nodes each, the last one of the rest
+    around: list[list[Node]]  # the nodes of each piece that have bodies
     bodies: list[tuple[Graph, GraphSnapshot]]
     shell: GraphSnapshot  # without its nodes
     snapshot: GraphSnapshot
 
 
 class NameTable(Mapping[int, str]):
-    """Names of values by id, as they are now: a name is a label, and a rename changes no result."""
+    """Current names of values by id. Not part of the snapshot's identity: a rename changes no result."""
 
     def __init__(self, values: Mapping[int, Value]) -> None:
         self._values = values
@@ -159,7 +159,7 @@ class NameTable(Mapping[int, str]):
         return self._values[number].name
 
     def __iter__(self) -> Iterator[int]:
-        return iter(list(self._values))  # another thread may add some
+        return iter(list(self._values))  # a copy: another thread may add values
 
     def __len__(self) -> int:
         return len(self._values)
@@ -181,14 +181,14 @@ class _Texts(ValuesView[str]):
 
 
 class SnapshotTensors(Mapping[int, "Tensor | SparseTensor"]):
-    """Tensors by number. They have no id of their own: one is given to each, and kept alive with it."""
+    """Tensors by number. Tensors have no id: each is assigned a number here and kept alive with it."""
 
     def __init__(self) -> None:
         self._numbers: dict[Tensor | SparseTensor, int] = {}
         self._tensors: dict[int, Tensor | SparseTensor] = {}
 
     def number(self, tensor: Tensor | SparseTensor) -> int:
-        """Return the number of a tensor, which it keeps."""
+        """Return the number of a tensor, assigned on first use."""
         number = self._numbers.setdefault(tensor, len(self._numbers) + 1)
         self._tensors[number] = tensor
         return number
@@ -203,12 +203,12 @@ class SnapshotTensors(Mapping[int, "Tensor | SparseTensor"]):
         return len(self._tensors)
 
 
-#: What is checked while a snapshot is taken; of each thread its own, as one may be taken while another pauses.
+#: Progress that is checked while a snapshot is taken; per thread, as several may take snapshots at once.
 _heeded: ContextVar[Progress] = ContextVar("heeded", default=SILENT)
 
 
 class SnapshotCache:
-    """Takes snapshots of one graph of a model, sharing what did not change since the last one.
+    """Takes snapshots of one graph of a model; unchanged parts are shared with the last one.
 
     `graph` defaults to the main graph. `values` and `nodes` are the objects by id, kept alive here.
     Use it on the thread that owns the model.
@@ -227,9 +227,9 @@ class SnapshotCache:
         self._last: ModelSnapshot | None = None
 
     def take(self, *, state: int = 0, progress: Progress = SILENT) -> ModelSnapshot:
-        """Return the model as it is now; the same object as before when nothing that matters to a run changed.
+        """Return a snapshot of the current model; the last one if nothing relevant to a run changed.
 
-        Checks `progress` every few nodes. When that raises, all is as if this had not been called.
+        Checks `progress` every few nodes. If that raises, the state of the cache is unchanged.
         """
         token = _heeded.set(progress)
         try:
@@ -262,11 +262,11 @@ class SnapshotCache:
         return self._last
 
     def graph_snapshot(self, graph: Graph) -> GraphSnapshot:
-        """Another graph of the model, such as one for training."""
+        """Return a snapshot of another graph of the model, such as one for training."""
         return self._graph(graph)
 
     def _value(self, value: Value | None) -> int:
-        """Return the id of a value, which is found by it from now on."""
+        """Return the id of a value, and register the value in `values`."""
         if value is None:
             return ABSENT
         self.values[value.id] = value
@@ -283,7 +283,7 @@ class SnapshotCache:
         return FunctionSnapshot(self._uid(content), function.key, body, function.attributes, defaults, imports)
 
     def _graph(self, graph: Graph) -> GraphSnapshot:
-        """Return a graph; quick when nothing in it is another object than the last time."""
+        """Return the snapshot of a graph; quick if no object in it has been replaced since the last time."""
         header: list[Any] = [graph.inputs, graph.outputs, *_declared_types(graph)]
         header += [v for value in graph.initializers for v in (value, value.initializer)]
         seen = self._seen.get(graph)
@@ -320,7 +320,7 @@ class SnapshotCache:
         return found
 
     def _nodes(self, pieces: list[list[_Part]], seen: _Seen | None) -> tuple[list[NodeSnapshot], list[list[Node]]]:
-        """Return the nodes, and those of each piece that have bodies."""
+        """Return the snapshots of the nodes, and the nodes of each piece that have bodies."""
         before, known_around = ([], []) if seen is None else (seen.pieces, seen.around)
         known = () if seen is None else seen.snapshot.nodes
         kept = {index for index, (new, old) in enumerate(zip(pieces, before, strict=False)) if new is old}
@@ -335,7 +335,7 @@ class SnapshotCache:
             _heeded.get().check()
             is_kept = index in kept
             with_bodies = known_around[index] if is_kept else [part[0] for part in piece if part[0].bodies]
-            apart = set(with_bodies)  # what is in a body is not seen in its node
+            apart = set(with_bodies)  # changes inside bodies do not show in the parts of the node
             if is_kept:
                 same = known[len(nodes) : len(nodes) + len(piece)]
                 pairs = zip(piece, same, strict=True)
@@ -346,7 +346,7 @@ class SnapshotCache:
         return nodes, around
 
     def _shell(self, graph: Graph) -> GraphSnapshot:
-        """Return a graph without its nodes: few edits alter what is here."""
+        """Return the snapshot of a graph without its nodes, which few edits change."""
         initializers = tuple(
             (self._value(v), self.tensors.number(v.initializer))
             for v in graph.initializers
@@ -358,7 +358,7 @@ class SnapshotCache:
         return GraphSnapshot(uid, graph.id, graph.name, inputs, outputs, *types, initializers, ())
 
     def _filled(self, shell: GraphSnapshot, name: str, nodes: tuple[NodeSnapshot, ...]) -> GraphSnapshot:
-        """Return the same graph with its nodes."""
+        """Return the snapshot of a graph with its nodes."""
         uids: list[int] = []
         for start in range(0, len(nodes), _PIECE):
             _heeded.get().check()
@@ -404,13 +404,15 @@ class SnapshotCache:
 
 
 def _declared_types(graph: Graph) -> tuple[tuple[Type | None, ...], tuple[Type | None, ...]]:
-    """Types of the inputs and outputs. Those of a loop without an iteration are empty tensors of these types, so what
-    the subgraph does not declare is taken from what computes it, or from the result of the node.
+    """Return the types of the inputs and outputs.
+
+    Stacked outputs of a loop without iterations are empty tensors of these types, so types that the subgraph does not
+    declare are taken from the producer of the value, or from the result of the node.
     """
     owner = graph.owner
     outputs = [v.type for v in graph.outputs]
     if isinstance(owner, Node) and not owner.domain and owner.op_type in ("Loop", "Scan"):
-        first = len(owner.inputs) - 1 if owner.op_type == "Loop" else 0  # before it are what is carried on
+        first = len(owner.inputs) - 1 if owner.op_type == "Loop" else 0  # the outputs before it are loop-carried
         outputs[first:] = [_stacked_type(owner, graph, i) for i in range(first, len(outputs))]
     return tuple(v.type for v in graph.inputs), tuple(outputs)
 
@@ -429,14 +431,12 @@ def _stacked_type(node: Node, graph: Graph, index: int) -> Type | None:
 
 
 def _digest(numbers: Iterable[int]) -> bytes:
-    """Return a digest that replaces long lists: the history of a long session would otherwise hold every list of
-    nodes.
-    """
+    """Return a digest that replaces a long list in keys, which are kept for the whole session."""
     return blake2b(array("q", numbers).tobytes(), digest_size=16).digest()
 
 
 def attribute_key(attribute: AttributeSnapshot) -> Hashable:
-    """Return a key that is equal for attributes that make a kernel compute the same."""
+    """Return a key that is equal for attributes with which a kernel computes the same."""
     value = attribute.value
     if isinstance(value, GraphSnapshot):
         value = value.uid
@@ -445,7 +445,7 @@ def attribute_key(attribute: AttributeSnapshot) -> Hashable:
     elif isinstance(value, float):
         value = repr(value)  # distinguishes -0.0 from 0.0, and nan equals nan
     elif attribute.kind is AttributeKind.FLOATS and value is not None:
-        value = array("d", value).tobytes()  # the same, without texts of millions of numbers
+        value = array("d", value).tobytes()  # the same, but quick for millions of numbers
     return attribute.name, int(attribute.kind), value, attribute.reference
 
 

@@ -1,4 +1,4 @@
-"""One run from its plan to its result: computes, stops at breakpoints, and returns results, also while running."""
+"""A planned run: computes steps, stops at breakpoints, and returns results, also while it runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """Options of a run. `values` None: every value; else keys, beside the outputs unless `until` is given."""
+    """Options of a run. `values`: keys or names to compute besides the `outputs`; None: all. `until`: the last node."""
 
     values: tuple[ValueKey | str, ...] | None = None
     outputs: bool = True
@@ -49,12 +49,12 @@ class RunOptions:
     memory_limit: int | None = None  # bytes of inputs, weights and values together
     time_limit: float | None = None  # seconds
     fresh: bool = False
-    watched: bool = False  # there are breakpoints: constant steps are gone through too
+    watched: bool = False  # there are breakpoints: constant steps are stepped through too
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Request of a run: made on the thread that owns the model, performed on any."""
+    """Request for a run: made on the thread that owns the model, performed on any thread."""
 
     snapshot: ModelSnapshot
     feeds: Feeds
@@ -65,9 +65,9 @@ class Request:
 class Stepper:
     """A run that has been planned: `step` computes one node, `resume` runs to the next breakpoint or the end.
 
-    Iterating steps. `position` and `next_node` say where it is, `reason` why it stopped. Where a breakpoint has
-    stopped it inside a body, steps go on inside, node by node and iteration by iteration, until they lead out; the way
-    there from the beginning of the iteration is computed once more for each.
+    Iteration steps node by node. `position` and `next_node` are where it is, `reason` why it stopped. After a stop at a
+    breakpoint inside a body, steps continue inside it, node by node and iteration by iteration, to its end; each step
+    there computes the iteration again from its beginning.
     """
 
     def __init__(
@@ -87,16 +87,16 @@ class Stepper:
         self.plan = run.plan
         self.run = run
         self._kept = kept  # by index of the step; None: a folded constant
-        self._kinds = kinds  # of what is given
+        self._kinds = kinds  # of the feeds
         self._begun = begun  # clock
         self.input_bytes = 0
-        self._left: float | None = None  # when `_advance` ended
+        self._left: float | None = None  # clock at the end of `_advance`
         self._costs: list[float] | None = None
         self._stops = Breakpoints(request.breakpoints, run.state.library.constant)
         self._is_begun = False
-        self._last: PlanStep | None = None  # what it has computed last
-        self._inside: SubgraphPosition | None = None  # where it waits in a body of the next step
-        self.node_of: Callable[[int], Any] = lambda number: number  # the node with an id, for `next_node`
+        self._last: PlanStep | None = None  # the step computed last
+        self._inside: SubgraphPosition | None = None  # position in a body of the next step, if it stopped there
+        self.node_of: Callable[[int], Any] = lambda number: number  # returns the node with an id, for `next_node`
         self.reason = ""
 
     # -- planning --------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ class Stepper:
 
     @contextmanager
     def _within_limits(self) -> Iterator[None]:
-        """Stop the run when the work inside is cancelled or exceeds the time limit."""
+        """Stop the run if the block is cancelled or exceeds the time limit."""
         set_limits(self.run.limits)
         try:
             yield
@@ -158,7 +158,7 @@ class Stepper:
             set_limits(None)
 
     def reopen_constants(self) -> None:
-        """Move before the first step, including folded constants: they are computed again with the same result."""
+        """Restart before the first step; folded constants become steps again, so that breakpoints can stop at them."""
         run, steps = self.run, self.plan.steps
         if run.stopped:
             return
@@ -169,7 +169,7 @@ class Stepper:
         run.rewind([code.guarded() for code in self._code(order)])
 
     def _remember(self, steps: list[PlanStep], code: list[Code]) -> None:
-        """Keep the schedule for the next run of everything."""
+        """Store the schedule for the next run of all values."""
         tokens, folded = self.state.tokens, self.state.folded
         constant = [index for index, token in enumerate(tokens) if token]
         if len(tokens) - len(constant) == len(steps) and all(folded[index] for index in constant):
@@ -191,7 +191,7 @@ class Stepper:
         return [self.state.code_of(s, tuple(free.get(i, ()))) for i, s in enumerate(steps)]
 
     def _fold(self, constants: list[PlanStep]) -> None:
-        """Keep the constants just computed for all later runs."""
+        """Store the constants just computed for all later runs."""
         state, run, folded = self.state, self.run, self.state.library.folded
         for step in constants:
             values = tuple([run.slots[s] if s else None for s in step.outs])
@@ -206,7 +206,7 @@ class Stepper:
             state.fold(step, values)
 
     def _expected(self, done: int) -> tuple[float, float]:
-        """Seconds the first steps took in earlier runs, and all; the average where a step is new."""
+        """Return the seconds of the first `done` steps, and of all steps, in earlier runs; the average for new ones."""
         if self._costs is None:
             self._costs = self._costs_of([code.step for code in self.run.code])
         return self._costs[min(done, len(self._costs) - 1)], self._costs[-1]
@@ -218,17 +218,17 @@ class Stepper:
         usual = sum(known) / len(known) if known else 1.0
         return [0.0, *accumulate(costs.get(s.key, usual) for s in steps)]
 
-    # -- going on --------------------------------------------------------------------------------------------
+    # -- stepping --------------------------------------------------------------------------------------------
 
     @property
     def next_step(self) -> PlanStep | None:
-        """The step that comes next in the graph."""
+        """The next step of the graph, not of bodies; None at the end."""
         position = len(self.run.stamps)
         return self.run.code[position].step if position < len(self.run.code) else None
 
     @property
     def done(self) -> bool:
-        """Return whether nothing is left to compute."""
+        """Whether nothing is left to compute."""
         return bool(self.run.stopped) or self.next_step is None
 
     @property
@@ -254,35 +254,33 @@ class Stepper:
 
     @property
     def last_node(self) -> tuple[Path, Node] | None:
-        """The node that it has stopped behind, and the call of a function it is in; see `last_key`."""
+        """Path of the calls of functions and the node computed last; see `last_key`."""
         key = self.last_key
         return None if key is None else (key[0], self.node_of(key[1]))
 
     @property
     def next_key(self) -> tuple[Path, int] | None:
-        """Path and number of the node `step` computes next; at the end of an iteration of a body, of the node that
-        owns it.
-        """
+        """Path and number of the node that `step` computes next; at the end of an iteration, of the body's owner."""
         inside = self._inside
         step = (inside and inside.following) or self.next_step
         return None if step is None else (step.path, step.node.node)
 
     @property
     def next_node(self) -> tuple[Path, Node] | None:
-        """The node `step` computes next, and the call of a function it is in; see `next_key`."""
+        """Path of the calls of functions and the node that `step` computes next; see `next_key`."""
         key = self.next_key
         return None if key is None else (key[0], self.node_of(key[1]))
 
     def notify(self) -> None:
-        """Report finished nodes to the observer now, instead of when the current node is. Any thread."""
+        """Report finished nodes to the observer now, while the current node is computed. Any thread."""
         self.run.notify()
 
     def step(self, *, into: bool = False, out: bool = False) -> bool:
-        """Compute one node, or inside a body to its end or the next turn; False when there was none left.
+        """Compute one node, inside a body too; return False if none is left.
 
-        What has bodies is computed whole, unless a breakpoint inside stops it. `into`: wait before the first node of
-        its body instead. `out`: compute the rest of the body or of the call of a function that it waits in, with all
-        iterations that follow and whatever breakpoints are there.
+        A node with bodies is computed completely, unless a breakpoint inside stops it. `into`: stop before the first
+        node of its body instead. `out`: compute the rest of the current body or call of a function, with all remaining
+        iterations and without its breakpoints.
         """
         step = self.next_step
         if step is None or self.done:
@@ -305,12 +303,12 @@ class Stepper:
         self.reason = ""
 
     def resume(self) -> str:
-        """Run to the next breakpoint or the end; why it stopped, empty at the end."""
+        """Run to the next breakpoint or the end. Return the reason of the stop, empty at the end."""
         self.reason = ""
         if not self._stops.conditions:
             self._advance()
             return ""
-        resumes = self._is_begun  # where the user has stopped, going on begins
+        resumes = self._is_begun  # do not stop again before the step at which it has stopped
         if not resumes:
             self._is_begun = True
             self.reason = self._stop_at_inputs()
@@ -328,12 +326,12 @@ class Stepper:
         return self._stops.before(step, previous)
 
     def _compute(self, step: PlanStep, stops: Breakpoints) -> str:
-        """Compute a step, going on from where it waits; why to stop inside its bodies, or behind it."""
+        """Compute a step, or the rest of it after a stop in a body; return why to stop inside or after it, or empty."""
         run = self.run
         subgraphs = run.subgraphs
         is_watched = (
             bool(stops.conditions) or stops.depth > 0 or self._inside is not None
-        )  # else it would begin its loops anew
+        )  # also with a position inside: else its loops would start over
         subgraphs.watch, self._inside = stops if is_watched else None, None
         self._advance(1)
         subgraphs.watch = None
@@ -345,7 +343,7 @@ class Stepper:
         return self._stops.after(self.plan, step, run.slots)
 
     def _stop_at_inputs(self) -> str:
-        """Return why to stop before anything is computed: because of an input."""
+        """Return why to stop before the first node because of an input, or empty."""
         slots, plan = self.run.slots, self.plan
         for breakpoint_, watched in self._stops.of(plan):
             for slot in watched.intersection(plan.inputs):
@@ -359,7 +357,7 @@ class Stepper:
             yield following[1]
 
     def _advance(self, count: int | None = None) -> None:
-        """Compute the next `count` steps, or all that are left. Time between two calls does not count."""
+        """Compute the next `count` steps, or all remaining ones. Time between two calls does not count as run time."""
         if self._left is not None:
             self._postpone_deadline(time.perf_counter() - self._left)
         run, options = self.run, self._options
@@ -378,7 +376,7 @@ class Stepper:
     # -- results ---------------------------------------------------------------------------------------------
 
     def result(self) -> RunResult:
-        """Everything computed so far; may be called again and again."""
+        """Return everything computed so far; may be called repeatedly."""
         run, plan = self.run, self.plan
         slots, inside = run.slots.copy(), self._record()
         summaries = dict(run.summaries)
@@ -411,7 +409,7 @@ class Stepper:
             inner=NodeTable.of(inside.nodes) if inside.nodes else NO_NODES,
             iterations=inside.iterations,
         )
-        if self.done:  # a run that waits has its bodies in use
+        if self.done:  # while it is paused, its bodies are in use
             found.iterate = partial(in_iterations, self._engine, self._request, self.plan)
         return found
 
@@ -433,7 +431,7 @@ class Stepper:
         return found
 
     def _recompute(self, key: ValueKey, progress: Progress) -> RuntimeValue:
-        """Compute a value that was not kept; LookupError when that fails."""
+        """Compute a value that was not kept; LookupError if that fails."""
         options = replace(self._options, values=(key,), outputs=False, until=None, fresh=False, watched=False)
         stepper = self._engine.start(replace(self._request, options=options, breakpoints=()), progress=progress)
         stepper.resume()

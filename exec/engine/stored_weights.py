@@ -1,7 +1,7 @@
-"""Weights that stay in their file: read for each node that needs them and released afterwards.
+"""Weights that stay in their file: read on demand for each node that needs them and released afterwards.
 
-A run works like this if its weights would take most of its memory limit. A slot then holds a StoredWeight in place
-of the array, and each step is called through a ReadingCall.
+Used if the weights would take most of the memory limit of a run. A slot then holds a StoredWeight instead of the
+array, and each step is called through a ReadingCall.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from onnx_workbench.model.ir.types import ElementType
 if TYPE_CHECKING:
     from onnx_workbench.exec.engine.plan import PlanStep
 
-#: Smaller weights are read once and held.
+#: Smaller weights are read once and kept.
 _LEAST_BYTES = 1 << 16
 
-#: Weights that kernels lay out anew are held twice; those of matrix products up to so many bytes in all.
+#: Limit for the bytes of copies of weights in another layout, which kernels of matrix products keep.
 _LAID_OUT = 1 << 30
 
 
 def exceed_memory(weight_bytes: int, memory: int) -> bool:
-    """Return whether weights would take so much of a memory limit that they are to stay in their file."""
+    """Return whether weights would take more than three quarters of a memory limit and must stay in their file."""
     return weight_bytes + min(weight_bytes, _LAID_OUT) > memory // 4 * 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredWeight:
-    """What a slot holds in place of a weight that stays in its file."""
+    """Placeholder in a slot for a weight that stays in its file."""
 
     tensor: Tensor
 
     def read(self) -> RuntimeValue:
-        """Return the values, read now; ModelError when they are not available."""
+        """Read the values from the file; ModelError if they are not available."""
         return self.tensor.numpy()
 
     @property
@@ -49,14 +49,14 @@ class StoredWeight:
 
     @property
     def summary(self) -> Summary:
-        """Type and shape, as results hold them."""
+        """Type and shape, in the form that results hold."""
         kind = self.tensor.element_type
         known = kind if isinstance(kind, ElementType) else None
         return Summary(ValueInfo("tensor", known, tuple(self.tensor.shape), self.nbytes), None)
 
 
 def stored(tensor: Tensor | SparseTensor | None) -> StoredWeight | None:
-    """Return what stands for a tensor that stays in its file; None for one that is small or not there to be read."""
+    """Return the placeholder of a tensor that stays in its file; None if it is small, not in a file or unavailable."""
     if not isinstance(tensor, Tensor) or tensor.nbytes < _LEAST_BYTES or tensor.storage in ("memory", "inline"):
         return None
     return None if tensor.problem else StoredWeight(tensor)
@@ -71,7 +71,7 @@ class ReadingCall:
         self.call = call
 
     def __call__(self, *inputs: RuntimeValue) -> Any:
-        """Return what the kernel gives; MemoryLimitError where the weights do not fit."""
+        """Return the result of the kernel; MemoryLimitError if the weights do not fit into the limit."""
         size = sum(value.nbytes for value in inputs if type(value) is StoredWeight)
         if not size:
             return self.call(*inputs)
@@ -85,7 +85,7 @@ class ReadingCall:
 
 
 def held_constants(steps: Iterable[PlanStep], tokens: Sequence[int], slots: Sequence[RuntimeValue]) -> list[PlanStep]:
-    """Return the constant steps, in order, into which no stored weight goes, directly or through others."""
+    """Return the constant steps, in order, that depend on no stored weight, directly or through others."""
     found, large = [], set[int]()
     for step in steps:
         if not tokens[step.index]:
@@ -98,7 +98,7 @@ def held_constants(steps: Iterable[PlanStep], tokens: Sequence[int], slots: Sequ
 
 
 def just_in_time(steps: Sequence[PlanStep], tokens: Sequence[int]) -> list[PlanStep]:
-    """Return the steps with each constant one right before the first that reads it, so that it is held shortly."""
+    """Return the steps with each constant one moved right before its first reader, so that it is held only briefly."""
     waiting = {slot: step for step in steps if tokens[step.index] for slot in step.outs if slot}
     order: dict[int, PlanStep] = {}
     varying = [step for step in steps if not tokens[step.index]]

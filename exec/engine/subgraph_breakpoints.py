@@ -15,10 +15,10 @@ T = TypeVar("T")
 
 
 class SubgraphPosition(NamedTuple):
-    """A position between two steps of an iteration of a body; None: its beginning or its end. `depth` counts bodies.
+    """A position between two steps of an iteration of a body; None: its beginning or end. `depth`: nesting of bodies.
 
-    `iterations` are the numbers, from 0, of the iterations of the loops around, outermost first, and `loops` the plans
-    of their bodies.
+    `iterations` are the indices of the iterations of the enclosing loops, outermost first, and `loops` the plans of
+    their bodies.
     """
 
     previous: PlanStep | None
@@ -36,46 +36,46 @@ class SubgraphObserver(Protocol):
 
 
 class BreakpointHit(Exception):
-    """Stop in the middle of a body, before the node whose body it is counts as computed."""
+    """Raised to stop inside a body; the node that owns the body does not count as computed."""
 
 
 @dataclass(slots=True)
 class SubgraphStepper:
     """Position of a run in the bodies of the next step.
 
-    A step that was interrupted is computed from its beginning by the next call, its loops from the iteration they
-    were in; `watch` is not called again for positions that an earlier call has passed.
+    The next call computes an interrupted step from its beginning, but its loops from the iteration they were in;
+    `watch` is not called again for positions that an earlier call has passed.
     """
 
     watch: SubgraphObserver | None = None  # called at each position; None: no stops in bodies
     passed: int = 0  # positions that earlier calls have passed
-    count: int = 0  # positions that this call has reached, loops among them
+    count: int = 0  # positions reached by this call; entering a loop counts as one
     halted: str = ""  # why `watch` stopped this call
-    position: SubgraphPosition | None = None  # where it did
-    spent: float = 0.0  # seconds of earlier calls that are not spent again
-    resumed: int = 0  # iterations of the loop entered last that are over since an earlier call
+    position: SubgraphPosition | None = None  # the position of that stop
+    spent: float = 0.0  # seconds of earlier calls whose work is not repeated
+    resumed: int = 0  # finished iterations of the loop entered last, from an earlier call
     _depth: int = 0
-    _turns: list[int] = field(default_factory=list)  # of the bodies around: positions up to the iteration
-    _begun: dict[int, int] = field(default_factory=dict)  # iterations of the loops around, by depth
-    _bodies: dict[int, Plan] = field(default_factory=dict)  # of the loops around, by depth
-    #: By the positions before it: state, positions, and iterations that are over.
+    _turns: list[int] = field(default_factory=list)  # `count` at the start of the iteration of each enclosing body
+    _begun: dict[int, int] = field(default_factory=dict)  # begun iterations of the enclosing loops, by depth
+    _bodies: dict[int, Plan] = field(default_factory=dict)  # plans of the enclosing loops' bodies, by depth
+    #: Interrupted loops, by `count` on entry: loop state, `count` at the iteration, and finished iterations.
     _loops: dict[int, tuple[Any, int, int]] = field(default_factory=dict)
 
     def begin(self) -> None:
-        """Another call begins."""
+        """Reset for the next call."""
         self.halted, self.position, self.count, self._depth, self.resumed = "", None, 0, 0, 0
         self._begun.clear()
         self._bodies.clear()
 
     def end(self, seconds: float) -> None:
-        """The call is over; `seconds` since the first call, or since the last of which no state was kept."""
+        """End the call. `seconds`: since the first call, or since the last one after which no loop state was kept."""
         if not self.halted:
             self._loops.clear()
         self.spent = seconds if self._loops else 0.0
         self.passed = self.count if self.halted else 0
 
     def steps(self, state: PlanState, slots: list[RuntimeValue], watch: SubgraphObserver) -> Iterator[Code]:
-        """Yield the steps of a body that are not constant; calls `watch` before, between and after them."""
+        """Yield the steps of a body that are not constant; call `watch` before, between and after them."""
         plan = state.plan
         self._turns[self._depth :] = [self.count]
         if self._depth in self._begun:
@@ -94,11 +94,11 @@ class SubgraphStepper:
 
     @contextmanager
     def loop(self, body: PlanState, state: T) -> Iterator[T]:
-        """The state for a loop over a body: the one given, or that of the iteration an earlier call was stopped in.
+        """Provide the state for a loop over a body: `state`, or that of the iteration in which an earlier call stopped.
 
-        The kernel changes it between iterations only.
+        The kernel may change it between iterations only.
         """
-        self.count += 1  # a position of its own: a kernel may loop several times, also without an iteration
+        self.count += 1  # counts as a position: a kernel may loop several times, also without an iteration
         before, depth = self.count, self._depth
         self._begun[depth], self._bodies[depth] = 0, body.plan
         if before in self._loops:
@@ -107,7 +107,7 @@ class SubgraphStepper:
         try:
             yield state
         except BreakpointHit:
-            if not body.has_drawn:  # else its generators would be reset, which is right for the first iteration only
+            if not body.has_drawn:  # else its generators, reset by the next call, would repeat random numbers
                 self._loops[before] = state, self._turns[depth], self._begun[depth] - 1
             raise
         finally:

@@ -16,7 +16,7 @@ from onnx_workbench.exec.results.node_table import Failure, NodeResult, State
 from onnx_workbench.exec.results.slot_map import LoopKey, Path
 from onnx_workbench.exec.results.values import MISSING
 
-#: Times of single iterations that are held before they are summed up.
+#: Number of clock values after which those of single iterations are summed up.
 _MANY = 1 << 14
 
 
@@ -25,10 +25,10 @@ class ExecutorPass:
     """Progress of the executor through a graph, or through one iteration of a body."""
 
     slots: list[RuntimeValue]
-    stamps: list[float]  # when each step was finished
+    stamps: list[float]  # clock at the end of each step
     sizes: list[int]  # bytes of the outputs of each step
     dead: dict[int, Failure]  # slots that will never have a value
-    ceiling: int  # bytes to hold; past it values are released
+    ceiling: int  # limit for `held`; beyond it values are released
     held: int = 0  # bytes of values
     peak: int = 0  # of `held`
 
@@ -36,8 +36,8 @@ class ExecutorPass:
 class Frame:
     """The iterations of one body in one run.
 
-    Every iteration adds to the list of `clocks` when it began and when each of its nodes was finished; the list may
-    be read by another thread meanwhile.
+    Every iteration appends to the list of clocks its begin and the end of each of its nodes; another thread may read
+    the list meanwhile.
     """
 
     __slots__ = ("_sums", "begun", "code", "current", "plan")
@@ -47,12 +47,12 @@ class Frame:
         self.code = state.code or []
         self.begun = 0  # iterations
         self.current = ExecutorPass([], [], [], {}, sys.maxsize)  # the last iteration
-        #: Seconds per node and the number of iterations summed up; the clocks of those since. Replaced as a whole.
+        #: Seconds per node, number of summed iterations, and clocks of the iterations since. Replaced, never changed.
         self._sums: tuple[np.ndarray[tuple[int], np.dtype[np.float64]], int, list[float]]
         self._sums = np.zeros(len(self.code)), 0, []
 
     def begin(self, slots: list[RuntimeValue]) -> list[float]:
-        """Begin an iteration: the list that it adds its times to. Called ten thousand times in a long loop."""
+        """Begin an iteration; return the list to which it appends its times. Must be fast for long loops."""
         clocks = self._sums[2]
         if len(clocks) >= _MANY:
             seconds, runs = self.spent()
@@ -65,7 +65,7 @@ class Frame:
         return clocks
 
     def spent(self) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], int]:
-        """Seconds of each node over all iterations that were finished, and the number of those."""
+        """Return the seconds of each node over all finished iterations, and the number of these."""
         seconds, runs, clocks = self._sums
         size = len(seconds) + 1
         whole = len(clocks) // size
@@ -79,8 +79,8 @@ class Frame:
 class SubgraphRecord:
     """Values computed in bodies in their last iteration, by path and number, and their nodes.
 
-    `made` are the values that are not constants: keeping them costs memory. `iterations` says how many each loop had
-    when it was computed last.
+    `made` are the values that are not constants, which take memory. `iterations`: number of iterations of each loop in
+    its last execution.
     """
 
     values: dict[Path, dict[int, RuntimeValue]] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class SubgraphRecord:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what was made."""
+        """Bytes of the values in `made`."""
         return sum(map(nbytes, self.made))
 
     def record(self, plan: Plan, slots: Sequence[RuntimeValue]) -> None:
@@ -122,8 +122,8 @@ class SubgraphRecord:
 def inside(steps: Iterable[PlanStep], frames: Mapping[int, Frame], loops: Mapping[int, int]) -> SubgraphRecord:
     """Return the values computed in the bodies of steps, at any depth.
 
-    Nodes are in file order, those of a body after the node that owns it. `loops` has, by id of the plan of a body, how
-    many iterations had begun before the last loop over it.
+    Nodes are in file order, those of a body after its owner. `loops`: by id of the plan of a body, the number of
+    iterations that had begun before the last loop over it.
     """
     found = SubgraphRecord()
     pending: list[tuple[PlanStep, Path]] = [(step, ()) for step in steps]

@@ -1,4 +1,4 @@
-"""Normalize input values for the executor and check them against the declared types."""
+"""Normalization of input values for the executor, and checks against the declared types."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from onnx_workbench.model.ir.types import (
 if TYPE_CHECKING:
     from onnx_workbench.exec.inputs.recipe import Recipe
 
-#: Run-time values by number of the value.
+#: Input values by number of the value.
 Feeds = dict[int, RuntimeValue]
 
 
 @dataclass(frozen=True, slots=True)
 class HeldInput:
-    """Handle of an input's value that is in the process which runs the model, or is made there when it is needed."""
+    """Handle of an input's value that is held by the process which runs the model, or generated there on demand."""
 
     recipe: Recipe
     name: str
@@ -38,14 +38,14 @@ class HeldInput:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the value."""
+        """Shape of the value."""
         return self.info.shape
 
 
 def normalise(content: Any, declared: Type | None, name: str) -> RuntimeValue:
-    """Convert a value for an input: lists and scalars become arrays of the declared type, texts objects of str.
+    """Convert a value for an input: lists and scalars become arrays of the declared type, texts arrays of str objects.
 
-    Shapes are not checked, as declarations in real files are often wrong; element types are. ModelError names both.
+    Element types are checked: ModelError names both. Shapes are not, as declarations in real files are often wrong.
     """
     if isinstance(content, HeldInput):
         expected = declared.element_type if isinstance(declared, TensorType) else None
@@ -103,7 +103,7 @@ def as_elements(content: Any, kind: ElementType) -> Array:
         if not kind.is_int and kind is not ElementType.BOOL:
             return np.asarray(content, kind.numpy_dtype)
         array = np.asarray(content)
-        if array.size and array.dtype.kind in "US":  # numpy takes any text as true
+        if array.size and array.dtype.kind in "US":  # numpy would convert any text to True
             msg = f"{str(array.flat[0])!r} is not a valid {kind.text}"
             raise ValueError(msg)
         if kind is ElementType.BOOL:
@@ -134,7 +134,7 @@ def _mismatch(name: str, declared: Type | None, content: Any) -> ModelError:
 
 
 def in_precision_of(declared: Type | None, value: RuntimeValue) -> RuntimeValue:
-    """Cast a value to the precision that an input declares, where that is one of floats."""
+    """Cast a float value to the declared float type; return other values unchanged."""
     element = declared.element_type if isinstance(declared, TensorType) else None
     if isinstance(value, np.ndarray) and isinstance(element, ElementType) and element.is_float:
         return value.astype(element.numpy_dtype, copy=False)

@@ -1,4 +1,4 @@
-"""Arrays of random numbers, ranges and constants, generated in their element type in slices that check cancellation."""
+"""Arrays of random numbers, ranges and constants, generated slice by slice with checks for cancellation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.progress import SILENT, Progress
 
-#: Elements made at a time, as float64 or int64 before they are converted.
+#: Elements generated at a time, as float64 or int64 before their conversion.
 _SLICE = 1 << 18
 
 _WORDS = np.array(["alpha", "beta", "gamma", "delta"], object)
@@ -32,9 +32,10 @@ def random_array(
     seed: int,
     progress: Progress = SILENT,
 ) -> Array:
-    """Random numbers over `bounds`, or normal ones with these mean and deviation; words and truth values without.
+    """Return random numbers, uniform within `bounds` or normal with mean and deviation `bounds`.
 
-    Integers include the upper bound. ValueError or OverflowError for bounds from which no numbers can be drawn.
+    Integers are uniform and include the upper bound; texts and bool ignore `bounds`. ValueError or OverflowError for
+    invalid bounds.
     """
     generator = np.random.default_rng(seed)
     low, high = bounds
@@ -65,7 +66,7 @@ def random_array(
 def range_array(
     shape: tuple[int, ...], kind: ElementType, start: float, step: float, progress: Progress = SILENT
 ) -> Array:
-    """start, start + step, … in row-major order."""
+    """Return start, start + step, … in row-major order."""
     result = np.empty(shape, kind.numpy_dtype)
     done = 0
     with np.errstate(all="ignore"):
@@ -78,9 +79,9 @@ def range_array(
 def constant_array(
     content: Any, shape: tuple[int, ...], kind: ElementType, name: str, progress: Progress = SILENT
 ) -> Array:
-    """The same number, text or list everywhere in `shape`; as it is if it has more dimensions. `name` is the input's.
+    """Return `content` broadcast to `shape`; unchanged if it has more dimensions. `name` is that of the input.
 
-    ModelError for a value that does not fit.
+    ModelError if it does not fit.
     """
     title, declared = f"The constant for {name!r} does not fit", f"declared {kind.text}{list(shape)}"
     try:
@@ -108,7 +109,7 @@ def _slices(flat: Array, progress: Progress) -> Iterator[Array]:
 
 
 def bytes_needed(shape: tuple[int, ...], kind: ElementType) -> int:
-    """Bytes of an array, in whole numbers of any size."""
+    """Return the bytes of an array, computed in Python ints, which do not overflow."""
     return prod(shape) * kind.numpy_dtype.itemsize
 
 

@@ -14,10 +14,10 @@ from onnx_workbench.model.ir.types import ElementType, TensorType, Type
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
 
-#: Accepted image formats. Pillow knows more, among them PostScript, for which it starts Ghostscript.
+#: Accepted image formats. Others of Pillow are excluded, such as PostScript, for which it starts Ghostscript.
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
 
-#: Formats whose pixels Pillow may return as 32 bits, though they have 16.
+#: Formats with 16 bits per pixel that Pillow may return as 32 bits.
 _SIXTEEN_BITS = ("PNG", "PPM")
 
 _BANDS = {"L": 1, "RGB": 3, "BGR": 3, "RGBA": 4}
@@ -30,8 +30,8 @@ MAX_PIXELS = 200_000_000
 class ImageOptions:
     """Conversion of an image to a tensor of floats: (value × scale − mean) / std per channel. Integers are the pixels.
 
-    `size` is (height, width), `layout` and `size` None are taken from the declared shape. `fit` keeps the aspect ratio
-    by cropping or padding, or stretches.
+    `size` is (height, width); None for `layout` or `size` means that of the declared shape. `fit` keeps the aspect
+    ratio by cropping or padding, or stretches.
     """
 
     size: tuple[int, int] | None = None
@@ -85,7 +85,7 @@ def element_type(declared: Type | None) -> ElementType:
 
 
 def _eight_bits(picture: Any, path: Path) -> Any:
-    """Return the image with eight bits per channel: the upper ones of 16, as for colour images; Pillow would clip."""
+    """Return the image with eight bits per channel: of 16 bits the upper ones, where Pillow would clip."""
     from PIL import Image
 
     if picture.mode.startswith("I;16") or (picture.mode == "I" and picture.format in _SIXTEEN_BITS):
@@ -97,7 +97,7 @@ def _eight_bits(picture: Any, path: Path) -> Any:
 
 
 def _check(options: ImageOptions, size: tuple[int, int] | None, bands: int) -> None:
-    """Raise ModelError for excessive sizes, and for numbers of another channel count."""
+    """Raise ValueError for invalid sizes, a wrong number of mean or std values, or a std of zero."""
     if size is not None and not (min(size) > 0 and size[0] * size[1] <= MAX_PIXELS):
         msg = f"a size of {size[0]} × {size[1]}; expected 1 to {MAX_PIXELS:,} pixels"
         raise ValueError(msg)
@@ -121,7 +121,7 @@ def _dims(declared: Type | None) -> tuple[object, ...]:
 
 
 def declared_size(declared: Type | None, layout: Literal["NCHW", "NHWC"] | None = None) -> tuple[int, int] | None:
-    """Return the declared height and width of images; None where they are open."""
+    """Return the declared height and width of images; None if one is not fixed."""
     dims = _dims(declared)
     if len(dims) not in (3, 4):
         return None

@@ -1,4 +1,4 @@
-"""Recipe of the inputs of a run, which the process that runs the model follows."""
+"""Recipe for the inputs of a run: values are generated in the process that runs the model."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from onnx_workbench.model.ir.graph import Graph, Value, Values
 from onnx_workbench.model.ir.tensors import ArrayTensor
 from onnx_workbench.model.progress import SILENT, Progress
 
-#: Bytes of all values that go to the process that asked for them; of more it gets handles.
+#: Limit for the bytes of all values that are sent to the requesting process; above it, handles are sent.
 MOST_SENT = 64 << 20
-#: Inputs that a message names.
+#: Number of inputs that a message names.
 _MOST_NAMES = 5
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """All that is needed to make the values of the inputs, in any process. `signature` is equal for equal values."""
+    """Everything needed to make the values of the inputs, in any process. Equal values have an equal `signature`."""
 
     graph: Graph  # see `interface_of`
     sources: Mapping[str, InputSource]
-    sizes: Mapping[str, int]  # of symbolic dimensions, those that were chosen
+    sizes: Mapping[str, int]  # chosen sizes of symbolic dimensions
     seed: int
     data_set: Path | None
-    given: Mapping[str, Any]  # values that are there already
+    given: Mapping[str, Any]  # existing values
     signature: Hashable
     limit: int | None = None  # bytes of all values; None: see `make_feeds`
     key: str = field(default_factory=lambda: uuid.uuid4().hex, compare=False)
 
     def make(self, progress: Progress = SILENT) -> dict[str, RuntimeValue]:
-        """Return the values by name. Reads files; ModelError when a source does not fit. Any thread."""
+        """Return the values by name. Reads files; ModelError if a source does not fit. Any thread."""
         given = dict(self.given)
         if self.data_set is not None:
             given = read_data_set(self.data_set, self.graph, self.limit).inputs | given
@@ -59,16 +59,16 @@ class Recipe:
         )
 
     def without_values(self) -> Recipe:
-        """Return the same for another process, with the shapes alone of values that are there already."""
+        """Return a copy for another process, with only the shapes of the given values."""
         return replace(self, given={name: _Given(describe(value).shape) for name, value in self.given.items()})
 
     def contradictions(self, feeds: Mapping[str, Any]) -> list[str]:
-        """Return how the sizes of generated values contradict each other, or the chosen ones."""
+        """Return descriptions of sizes that contradict each other or the chosen ones."""
         return contradictions(self.graph, feeds, self.sizes)
 
 
 def interface_of(graph: Graph) -> Graph:
-    """A copy of what goes into a graph and comes out; that a value has an initializer stays, but not which one."""
+    """Return a copy of the inputs and outputs of a graph; initializers of inputs are replaced by placeholders."""
     interface = Graph(graph.name)
     interface.inputs = Values(_bare(v, interface) for v in graph.inputs)
     interface.outputs = Values(_bare(v, interface) for v in graph.outputs)
@@ -83,16 +83,16 @@ def _bare(value: Value, graph: Graph) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """Stands for a value that another process has."""
+    """Placeholder for a value that another process has."""
 
     shape: tuple[int, ...]
 
 
-_held: tuple[str, dict[str, RuntimeValue]] = "", {}  # made last in this process, with the key of their recipe
+_held: tuple[str, dict[str, RuntimeValue]] = "", {}  # values made last in this process, by recipe key
 
 
 def make_held(recipe: Recipe, progress: Progress = SILENT) -> dict[str, RuntimeValue]:
-    """Generate the values of a recipe and keep those not used elsewhere until another recipe is requested."""
+    """Return the values of a recipe, kept in this process until another recipe is requested."""
     global _held  # noqa: PLW0603 - one per process, as the worker runs one model
     key, values = _held
     if key != recipe.key:
@@ -105,7 +105,7 @@ def make_held(recipe: Recipe, progress: Progress = SILENT) -> dict[str, RuntimeV
 
 
 def value_of(held: HeldInput) -> RuntimeValue:
-    """Return the value that a handle stands for; made, where this process has not made it."""
+    """Return the value of a handle; generates it if this process does not hold it."""
     return make_held(held.recipe)[held.name]
 
 

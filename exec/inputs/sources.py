@@ -45,18 +45,18 @@ from onnx_workbench.model.ir.types import (
 )
 from onnx_workbench.model.progress import SILENT, Progress
 
-#: Symbols and positions whose usual size is one.
+#: Names and positions of dimensions whose default size is 1.
 _BATCH = re.compile(r"^(n|b|bs|batch.*|.*batch|.*batch_size|none|unk__\d+)$", re.IGNORECASE)
 _DEFAULT_DIM = 8
 _DEFAULT_IMAGE = 224
 
-#: Exceptions for broken files; RuntimeError is zipfile's for one with a password.
+#: Exceptions for broken files; zipfile raises RuntimeError for a file with a password.
 _BROKEN = (
     OSError, ValueError, OverflowError, EOFError, MemoryError, RuntimeError, csv.Error, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 
 _TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".json")
-_TEXT_FACTOR = 16  # bytes of Python texts for one byte of a file with many short ones
+_TEXT_FACTOR = 16  # bytes of Python strings per byte of a file with many short ones
 
 _Proto = TypeVar("_Proto", bound=Message)
 
@@ -65,13 +65,13 @@ _Proto = TypeVar("_Proto", bound=Message)
 class Random:
     """Random numbers with a seed: ``uniform`` over [low, high], or ``normal`` with mean low and deviation high.
 
-    Without low and high, they are chosen by element type. Integers include high.
+    Default bounds depend on the element type. Integers include high.
     """
 
     distribution: Distribution = "uniform"
     low: float | None = None
     high: float | None = None
-    seed: int | None = None  # None: that of the run
+    seed: int | None = None  # None: the seed of the run
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class DataSet:
 def symbols(graph: Graph) -> dict[str, int]:
     """Return the symbolic dimensions of the inputs with default sizes: 1 for a batch, 224 for an image, else 8.
 
-    A dimension without a name is called ``input[axis]``.
+    The key of a dimension without a name is ``input[axis]``.
     """
     found: dict[str, int] = {}
     for value in graph.required_inputs:
@@ -134,7 +134,7 @@ def symbol_names(graph: Graph) -> list[str]:
 
 
 def symbol(value: Value, axis: int) -> str:
-    """Return the key of an open dimension in `symbols`."""
+    """Return the key of a symbolic or unknown dimension in `symbols`."""
     dims = _dims(value.type) or ()
     dim = dims[axis]
     return dim if isinstance(dim, str) and dim not in ("", UNNAMED) else f"{value.name}[{axis}]"
@@ -168,12 +168,11 @@ def make_feeds(
     limit: int | None = None,
     progress: Progress = SILENT,
 ) -> dict[str, RuntimeValue]:
-    """Return a value for each input that needs one: from `given`, else from `sources` by name, else random; and all of
-    `given`.
+    """Return `given` and a value for each other required input: from `sources` by name, else random.
 
-    `sizes` maps symbolic dimensions to numbers (see `symbols`); symbols without one get that of the given and read
-    values. `limit`: bytes of all that is made or read (a quarter of the machine's memory by default). ModelError when a
-    source does not fit, or over the limit. See `contradictions`.
+    `sizes` maps symbolic dimensions to numbers (see `symbols`); other symbols get their size in the given and read
+    values. `limit`: bytes of all values made or read (a quarter of the machine's memory by default). ModelError if a
+    source does not fit, or if the limit is exceeded. See `contradictions`.
     """
     feeds = dict(given or {})
     left = (default_input_limit() if limit is None else limit) - sum(map(nbytes, feeds.values()))
@@ -198,7 +197,7 @@ def make_feeds(
 def contradictions(
     graph: Graph, feeds: Mapping[str, RuntimeValue], sizes: Mapping[str, int] | None = None
 ) -> list[str]:
-    """Return symbolic dimensions whose sizes conflict between values or with `sizes`: both numbers.
+    """Return descriptions of symbolic dimensions whose sizes conflict between values or with `sizes`.
 
     Not an error: declarations in files are often wrong.
     """
@@ -217,7 +216,7 @@ def contradictions(
 
 
 def sizes_of(graph: Graph, values: Mapping[str, Any], *, least: int = 0) -> dict[str, int]:
-    """Return the symbol sizes of values by input: the first one counts; smaller ones than `least` may be stretched."""
+    """Return the sizes of symbols in values by input: the first one of at least `least` (smaller may be broadcast)."""
     found: dict[str, int] = {}
     for name, _, size in _bindings(graph, values):
         if size >= least:
@@ -226,7 +225,7 @@ def sizes_of(graph: Graph, values: Mapping[str, Any], *, least: int = 0) -> dict
 
 
 def _bindings(graph: Graph, values: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
-    """Yield each symbol with its input and its size there, where the rank is the declared one."""
+    """Yield each symbol with its input and its size there, for values of the declared rank."""
     for value in graph.inputs:
         content = values.get(value.name)
         if content is None or isinstance(value.type, (SequenceType, MapType)):
@@ -250,7 +249,7 @@ def make_value(
     limit: int | None = None,
     progress: Progress = SILENT,
 ) -> RuntimeValue:
-    """Create a value for one input; the rest as in `make_feeds`. Reads a file when the source is one."""
+    """Return a value for one input; arguments as in `make_feeds`. Reads a file if the source is one."""
     limit = default_input_limit() if limit is None else limit
     if isinstance(source, File):
         found = normalise(read_value(source, value.type, limit), value.type, value.name)
@@ -280,7 +279,7 @@ def _make(
 
 
 def settle(value: Value, source: InputSource) -> InputSource:
-    """Resolve a source against the graph, so that `make_value` may be called on another thread."""
+    """Resolve a source using the graph, so that `make_value` may be called on another thread."""
     kind = value.type.element_type if isinstance(value.type, TensorType) else None
     if not isinstance(source, Random) or not isinstance(kind, ElementType) or not kind.is_int:
         return source
@@ -321,7 +320,7 @@ def _make_tensor(
 
 
 def _check_shape(value: Value, shape: tuple[int, ...], kind: ElementType, limit: int) -> None:
-    """Refuse the shape of a file or a size before it is allocated. `limit`: what is left of the bytes of all inputs."""
+    """Check the shape of a value before it is allocated. `limit`: bytes left for the inputs."""
     if any(dim < 0 for dim in shape) or bytes_needed(shape, kind) > limit:
         size = f"{list(shape)}, {bytes_needed(shape, kind):,} bytes"
         msg = f"its shape would be {size}; {max(0, limit):,} are left of what all inputs may take"
@@ -334,14 +333,14 @@ def _bounds(value: Value, source: Random, kind: ElementType) -> tuple[float, flo
     return (0.0 if source.low is None else source.low), (1.0 if source.high is None else source.high)
 
 
-#: Pixels and quantized numbers use the whole of their range.
+#: Types of pixels and quantized numbers, which use their full range.
 _WHOLE_RANGE = {ElementType.UINT8: (0, 255), ElementType.INT8: (-128, 127)}
 
 
 def _integer_range(value: Value, source: Random, kind: ElementType) -> tuple[int, int]:
-    """Return integer bounds that are safe for the input's users: rows of the tables it indexes, ones for a mask.
+    """Return integer bounds that are valid for the input's consumers: rows of the tables it indexes, ones for a mask.
 
-    ValueError or OverflowError when the bounds are no numbers.
+    ValueError or OverflowError if the bounds are not numbers.
     """
     if source.low is not None or source.high is not None:
         low = int(source.low or 0)
@@ -366,7 +365,7 @@ def _table_rows(node: Node, index: int) -> Iterable[int]:
 
 
 def read_value(source: File | Path | str, declared: Type | None = None, limit: int | None = None) -> RuntimeValue:
-    """Read a value from a file, by its suffix; of at most `limit` bytes. ModelError when it cannot be read."""
+    """Read a value of at most `limit` bytes from a file, by its suffix. ModelError if it cannot be read."""
     limit = default_input_limit() if limit is None else limit
     file = source if isinstance(source, File) else File(Path(source))
     path = file.path
@@ -420,15 +419,15 @@ def _one_of(arrays: dict[str, RuntimeValue], key: str, path: Path) -> RuntimeVal
 
 
 def read_npy(path: Path) -> Array:
-    """Read the array of an .npy file; raises any of the exceptions for broken files."""
+    """Read the array of an .npy file; raises the exceptions for broken files."""
     with path.open("rb") as file:
         return _native(read_array(file, path.stat().st_size))
 
 
 def read_npz(path: Path | str, limit: int | None = None, key: str = "") -> dict[str, RuntimeValue]:
-    """Read the arrays of an .npz file by name, of at most `limit` bytes; only that of `key`, where there is one.
+    """Read the arrays of an .npz file by name, of at most `limit` bytes; only the array `key` if the file has it.
 
-    ModelError when it cannot be read.
+    ModelError if it cannot be read.
     """
     limit = default_input_limit() if limit is None else limit
     try:
@@ -443,8 +442,8 @@ def read_npz(path: Path | str, limit: int | None = None, key: str = "") -> dict[
 def read_inputs(path: Path, graph: Graph, limit: int | None = None) -> dict[str, RuntimeValue]:
     """Read values of inputs by name from an .npz file, or from a .json file with an object of nested lists.
 
-    Values of a .json file get the types that the graph declares. ModelError when the file cannot be read, or a value
-    does not fit.
+    Values of a .json file are converted to the types that the graph declares. ModelError if the file cannot be read, or
+    a value does not fit.
     """
     if path.suffix.lower() != ".json":
         return read_npz(path, limit)
@@ -462,7 +461,7 @@ def read_inputs(path: Path, graph: Graph, limit: int | None = None) -> dict[str,
 
 
 def _json(path: Path) -> Any:
-    """Read a JSON file; ValueError when it is broken or nested too deeply."""
+    """Read a JSON file; ValueError if it is broken or nested too deeply."""
     try:
         return json.loads(path.read_text("utf-8-sig"))
     except RecursionError:
@@ -471,7 +470,7 @@ def _json(path: Path) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """Return the reason why a file cannot be read: the system's message without number and path."""
+    """Return the message of an error of reading a file, without the system's error number and path."""
     return (isinstance(error, OSError) and error.strerror) or in_plain_words(error) or str(error)
 
 
@@ -493,9 +492,7 @@ def _element_kind(declared: Type | None, unknown: ElementType) -> ElementType:
 
 
 def _table(lines: Sequence[list[str]], declared: Type | None) -> Array:
-    """Parse rows of numbers, optionally below a header, or of texts. One row or column is a vector where one is
-    declared.
-    """
+    """Parse rows of numbers, optionally below a header, or of texts; one row or column is a vector if declared so."""
     rows = [row for row in lines if row]
     if len({len(row) for row in rows}) > 1:
         msg = f"rows have {min(map(len, rows))} to {max(map(len, rows))} columns; a tensor needs equal ones"
@@ -520,7 +517,7 @@ def _is_number(text: str) -> bool:
 
 def _numbers(rows: Sequence[list[str]], kind: ElementType) -> Array:
     if kind.is_int:
-        with suppress(ValueError):  # exact where float64 is not
+        with suppress(ValueError):  # exact for integers, unlike float64
             whole = np.array([[int(text) for text in row] for row in rows])
             if whole.dtype.kind in "iu":
                 return whole
@@ -548,7 +545,7 @@ def read_proto(path: Path, declared: Type | None = None, limit: int | None = Non
 
 
 def decode_proto(content: bytes, declared: Type | None = None) -> RuntimeValue:
-    """Decode the same from bytes; a tensor when the type is not known."""
+    """Decode the same from bytes; a tensor if the type is unknown."""
     import onnx
     from onnx import numpy_helper
 
@@ -568,7 +565,7 @@ def decode_proto(content: bytes, declared: Type | None = None) -> RuntimeValue:
 
 
 def _self_contained(proto: _Proto) -> _Proto:
-    """Return the message; ValueError when a tensor in it refers to another file, which is not opened."""
+    """Return the message; ValueError if a tensor in it refers to another file, which is not opened."""
     import onnx
 
     pending: list[Message] = [proto]
@@ -601,7 +598,7 @@ def _clean(value: Any) -> RuntimeValue:
 def data_sets(folder: Path, graph: Graph) -> list[DataSet]:
     """Return the test data in the folder of a model: its test_data_set_* folders in order, and pairs of files.
 
-    Pairs are inputs.npz and outputs.npz, or inputs_NAME.npz and outputs_NAME.npz; the data set is called as the inputs.
+    Pairs are inputs.npz and outputs.npz, or inputs_NAME.npz and outputs_NAME.npz; the data set is named as the inputs.
     ModelError as for `read_data_set`.
     """
     found = [read_data_set(path, graph) for path in sorted(folder.glob("test_data_set_*"), key=_number)]
@@ -615,7 +612,7 @@ def data_sets(folder: Path, graph: Graph) -> list[DataSet]:
 
 
 def read_values(path: Path, values: Iterable[Value]) -> dict[str, RuntimeValue]:
-    """Read the values of an .npz file by name, with sequences and maps as `run_file` writes them put together again."""
+    """Read the values of an .npz file by name; sequences and maps are reassembled from the arrays of their parts."""
     arrays = read_npz(path)
     found: dict[str, RuntimeValue] = {}
     for value in values:
@@ -645,7 +642,7 @@ def _assembled(arrays: dict[str, RuntimeValue], name: str, declared: Type | None
 
 
 def _require_inside(path: Path, folder: Path) -> None:
-    """A folder of test data may come from a stranger: what it links to elsewhere is not for it to show."""
+    """Raise ModelError for a link that leads out of the folder: an untrusted folder must not expose other files."""
     if not path.resolve().is_relative_to(folder):
         raise ModelError("The test data leads out of its folder", f"{path} is a link to {path.resolve()}.", str(path))
 
@@ -658,7 +655,7 @@ def _number(path: Path) -> tuple[int, str]:
 def read_data_set(folder: Path, graph: Graph, limit: int | None = None) -> DataSet:
     """Read a folder of input_*.pb and output_*.pb (or .npz files inputs and outputs).
 
-    ModelError when one is broken, a link that leads out of the model's folder, or they have more than `limit` bytes.
+    ModelError if one is broken or links to a file outside the model's folder, or if they exceed `limit` bytes.
     """
     left = default_input_limit() if limit is None else limit
     result = DataSet(folder.name)

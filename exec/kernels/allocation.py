@@ -16,7 +16,7 @@ from onnx_workbench.model.ir.types import ElementType
 
 Array = NDArray[Any]
 
-#: Most that the dimensions other than 0 may multiply to: numpy's limit even for empty arrays.
+#: Limit for the product of the dimensions other than 0: numpy's limit even for empty arrays.
 _MOST = 1 << 56
 
 

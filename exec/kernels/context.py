@@ -1,4 +1,4 @@
-"""What kernels get from the run: limits, cancellation, random generators, subgraphs."""
+"""Services of a run for its kernels: limits, cancellation, random generators, subgraphs."""
 
 from __future__ import annotations
 
@@ -43,13 +43,12 @@ class Body(Protocol):
         """Declared types of the outputs, None where there is none: a loop without iterations returns such values."""
 
     def __call__(self, inputs: Sequence[RuntimeValue]) -> list[RuntimeValue]:
-        """Run once; raises what a node inside raises."""
+        """Run the body once; raises the exceptions of its nodes."""
 
     def loop(self, state: T) -> AbstractContextManager[T]:
-        """Return the state that a loop over it keeps between iterations: `state`, or that of the iteration it was
-        stopped in.
+        """Return the state of a loop over the body: `state`, or that of the iteration in which it was stopped.
 
-        To be changed between iterations only.
+        The state may be changed between iterations only.
         """
 
 
@@ -103,16 +102,16 @@ class Limits:
 
     @property
     def left(self) -> int:
-        """Return how many more bytes the run may hold."""
+        """Number of bytes that the run may still hold."""
         return self.memory - self.fixed - self.held
 
     def reserve(self, size: int) -> None:
-        """Count weights that stay after a call, or until `reserve` of as many negative bytes."""
+        """Add bytes of weights to `fixed`; a negative size releases them."""
         self.fixed += size
         self.most_fixed = max(self.most_fixed, self.fixed)
 
     def require(self, size: int, what: str) -> None:
-        """Raise MemoryLimitError if the run may not hold `size` more bytes; `what` names what needs them."""
+        """Raise MemoryLimitError if the run may not hold `size` more bytes; `what` names their use in the message."""
         if size > self.left:
             found = f"inputs and weights {self.fixed:,} and values {self.held:,} bytes"
             msg = f"{what} needs {size:,} bytes, over the memory limit of {self.memory:,} bytes, of which {found} take"

@@ -26,9 +26,9 @@ class Kernel:
     """A function and the first operator version that it implements.
 
     Positional parameters of `function` are the ONNX inputs in order, keyword-only ones the attributes with the
-    specification's defaults; several outputs are a tuple. `takes_context` says the first is a Context. `source` is the
-    function as it was written, where underscores may stand around names: `_locale` is not needed for the result, `min_`
-    would hide a built-in.
+    specification's defaults; several outputs are a tuple. With `takes_context` the first parameter is a Context.
+    `source` is the function as written, whose attribute names may have underscores: `_locale` is unused, `min_` would
+    hide a built-in.
     """
 
     op_type: str
@@ -74,7 +74,7 @@ class Kernel:
 
 @dataclass(slots=True, eq=False)
 class _Registration:
-    """A function as it was registered. It is described when it is first looked for: a run needs few of hundreds."""
+    """A registered function. Its Kernel is made on the first lookup: a run needs few of hundreds."""
 
     function: KernelFunction
     op_type: str
@@ -87,7 +87,7 @@ class _Registration:
 
     @property
     def kernel(self) -> Kernel:
-        """Its description, made once."""
+        """Its Kernel, made on first use."""
         if self.described is None:
             found = _describe(self.function, self.op_type, self.domain, self.since, self.without)
             found.attributes.update(self.defaults)

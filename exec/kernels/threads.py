@@ -22,10 +22,10 @@ from onnx_workbench.model.errors import errors_to
 #: of one to start, more on a virtual machine; half of that size gained nothing when measured.
 WORTH = 1 << 25
 
-#: A few elementwise passes cost as much per element as so many multiply-adds.
+#: Multiply-adds that cost as much as a few elementwise passes over one element.
 PASSES = 48
 
-#: Most threads of the kernels.
+#: Limit for the threads of the kernels.
 _MOST = 8
 
 
@@ -48,7 +48,7 @@ def set_threads(count: int) -> None:
     _pool.size = max(1, min(count, _MOST))
 
 
-#: Load per core from which a second thread waits for its core more than it helps, as was measured.
+#: Load per core (measured) above which a second thread waits for its core more than it helps.
 _BUSY = 0.75
 
 
@@ -80,7 +80,7 @@ def _usual_pieces() -> int:
 
 
 def pieces(work: int) -> int:
-    """Return into how many pieces to cut an amount of work in multiply-adds where the cut shows in the rounding.
+    """Return the number of pieces for an amount of work in multiply-adds whose rounding depends on that number.
 
     It depends on the cores of the process, not on the threads of a run, so that results do not depend on the load.
     """

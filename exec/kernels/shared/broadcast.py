@@ -23,8 +23,8 @@ def broadcast_shape(*inputs: Array) -> tuple[int, ...]:
         raise KernelError(msg) from None
 
 
-#: Up to so many bytes numpy may allocate without a prior check: the run refuses a result over a smaller limit
-#: afterwards. Checking first takes as long as adding a hundred numbers.
+#: Bytes that numpy may allocate without a prior check, which takes as long as adding a hundred numbers: the run
+#: checks the result against a smaller limit afterwards.
 _SMALL = 1 << 16
 
 

@@ -287,7 +287,7 @@ _FLAGS = re.ASCII | re.IGNORECASE
 _INTEGER = re.compile(r"\s*[+-]?[0-9]+", re.ASCII)
 _DECIMAL = re.compile(r"\s*[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf(?:inity)?|nan)", _FLAGS)
 _HEXADECIMAL = re.compile(r"\s*[+-]?0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?[0-9]+)?", _FLAGS)
-# Messages show so many characters of a text.
+# Number of characters of a text in messages.
 _LONGEST = 60
 # Texts read or written at a time.
 _TEXTS = 1 << 16
