@@ -15,17 +15,12 @@ _LONGEST = 500  # characters of a message
 _NOISE = re.compile(r"/onnxruntime_src\S*:\d+ .*?\) (?=[A-Z])")
 
 
-def load_in_child(data: bytes) -> bytes:
-    """Load a model; return JSON with the error message of each program, empty where it accepts the model."""
-    return _load(data)
-
-
 def load_file_in_child(path: bytes) -> bytes:
-    """Load the file at a path, with its external data; return JSON as `load_in_child` does."""
-    return _load(path.decode("utf-8", "surrogateescape"))
+    """Load the file at a path, with its external data.
 
-
-def _load(model: bytes | str) -> bytes:
+    Returns JSON with the error message of each program, empty where it accepts the model.
+    """
+    model = path.decode("utf-8", "surrogateescape")
     engines = {ONNX_CHECKER: _check}
     if importlib.util.find_spec("onnxruntime") is not None:
         engines = {ONNX_RUNTIME: _start_session} | engines
@@ -39,12 +34,12 @@ def _load(model: bytes | str) -> bytes:
     return json.dumps(found).encode()
 
 
-def _check(model: bytes | str) -> None:
+def _check(model: str) -> None:
     checker: Any = importlib.import_module("onnx.checker")
     checker.check_model(model)
 
 
-def _start_session(model: bytes | str) -> None:
+def _start_session(model: str) -> None:
     runtime: Any = importlib.import_module("onnxruntime")
     options = runtime.SessionOptions()
     options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL

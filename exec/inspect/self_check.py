@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+import shutil
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,17 +16,17 @@ from onnx_workbench.exec.inspect.equivalence import Equivalence, compare_isolate
 from onnx_workbench.exec.inspect.load_child import ONNX_CHECKER, ONNX_RUNTIME
 from onnx_workbench.model.budget import COMPARISON_SECONDS
 from onnx_workbench.model.errors import ModelError
-from onnx_workbench.model.io.writer.save import to_bytes
+from onnx_workbench.model.io.writer.save import to_file
 from onnx_workbench.model.io.writer.storage_plan import DataLayout, Storage
 from onnx_workbench.model.ir.graph import Graph, Model, Value
 from onnx_workbench.model.ir.types import Dimension, ElementType, TensorType
 from onnx_workbench.model.progress import SILENT, Progress
-from onnx_workbench.model.sandbox import run_isolated
+from onnx_workbench.model.sandbox import make_own_folder, run_isolated
 
 #: Intended changes of the interface: precision of floats, sizes, removal of unused inputs.
 Change = Literal["precision", "sizes", "unused inputs"]
 
-#: Limit for the bytes of weights of a model that is loaded by other programs; its file is made in memory.
+#: Limit for the bytes of weights of a model that is loaded by other programs.
 _LARGEST = 256 << 20
 _LOAD_SECONDS = 30
 
@@ -48,8 +49,8 @@ def check_transformed(
 
     A change of the interface that is not `meant` is a difference, and so is a file that is refused although the
     original's is not. `part_of`: the graph of `before` that `after` was extracted from. The remarks of the result list
-    what was not compared. Cost: two child processes, about 1 s of processor time besides the runs, and the model's file
-    in memory, for at most 256 MB of weights. Reads both models: their thread only.
+    what was not compared. Cost: two child processes, about 1 s of processor time besides the runs, and a file of the
+    model, of at most 256 MB of weights. Reads both models: their thread only.
     """
     changed = "" if part_of is not None else next(interface_changes(before, after, meant), "")
     if changed:
@@ -102,7 +103,7 @@ def check_written(model: Model, path: Path, progress: Progress = SILENT) -> None
         return
     refusing: dict[str, str] = {}
     with suppress(ModelError):  # no child process, or not in time
-        found = _load(load_child.load_file_in_child, os.fsencode(path.absolute()), progress)
+        found = _load(path.absolute(), progress)
         whole = _load_model(model, progress) if any(found.values()) else {}
         refusing = {engine: text for engine, text in found.items() if text and not whole.get(engine)}
     for engine, message in refusing.items():
@@ -204,13 +205,18 @@ def _load_both(before: Model, after: Model, progress: Progress) -> _Loaded:
 
 def _load_model(model: Model, progress: Progress) -> dict[str, str]:
     """Load a model as a single file; return the message of each installed program, empty where it accepts the model."""
-    return _load(load_child.load_in_child, to_bytes(model, Storage(DataLayout.INLINE), progress=progress), progress)
+    folder = make_own_folder()
+    try:
+        to_file(model, folder / "model.onnx", Storage(DataLayout.INLINE), progress=progress)
+        return _load(folder / "model.onnx", progress)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _load(function: Callable[[bytes], bytes], payload: bytes, progress: Progress) -> dict[str, str]:
+def _load(path: Path, progress: Progress) -> dict[str, str]:
     reply = run_isolated(
-        f"{load_child.__name__}:{function.__name__}",
-        payload,
+        f"{load_child.__name__}:{load_child.load_file_in_child.__name__}",
+        os.fsencode(path),
         what="Loading the result",
         seconds=_LOAD_SECONDS,
         progress=progress,

@@ -16,7 +16,7 @@ import stat
 import sys
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -96,30 +96,36 @@ class SharedMemoryExchange:
         kind = ElementType.from_numpy(array.dtype)
         if array.nbytes < SHARED_BYTES:
             return InlineArray(array.tobytes(), kind, array.shape)
-        name = uuid.uuid4().hex
-        content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        return self.encode_pieces(lambda: [array.reshape(-1)], kind, array.shape)
+
+    def encode_pieces(
+        self, pieces: Callable[[], Iterable[Array]], element_type: ElementType, shape: tuple[int, ...]
+    ) -> SharedArray:
+        """Return the message for a large array that comes in flat pieces; `pieces` may be called twice."""
+        name, size = uuid.uuid4().hex, prod(shape) * element_type.numpy_dtype.itemsize
         if sys.platform == "win32":
-            memory = mmap.mmap(-1, content.nbytes, tagname=PREFIX + name)
-            memory[:] = content.data
+            memory = mmap.mmap(-1, size, tagname=PREFIX + name)
+            for content in map(_content, pieces()):
+                memory.write(content)
             self._open[name] = memory
         else:
-            self._write(name, content)
-        return SharedArray(name, kind, array.shape)
+            self._write(name, pieces, size)
+        return SharedArray(name, element_type, shape)
 
-    def _write(self, name: str, content: Array) -> None:
+    def _write(self, name: str, pieces: Callable[[], Iterable[Array]], size: int) -> None:
         # Written, not copied into a mapping: a full file system is then an OSError instead of a SIGBUS. It is also
         # twice as fast, as no page is cleared first.
         for folder in (Path(self.folder), self._spare):
             if folder == self._spare:
                 _make_private(folder)
             try:
-                _write_file(folder / name, content.data)
+                _write_file(folder / name, map(_content, pieces()))
                 return
             except OSError as error:
                 (folder / name).unlink(missing_ok=True)
                 if error.errno not in _FULL:
                     raise
-        msg = f"{content.nbytes:,} bytes fit neither into {Path(self.folder).parent} nor into {self._spare.parent}."
+        msg = f"{size:,} bytes fit neither into {Path(self.folder).parent} nor into {self._spare.parent}."
         raise ModelError("There is no room to hand over a value", msg)
 
     def release(self, name: str) -> None:
@@ -182,11 +188,17 @@ class SharedMemoryExchange:
                 yield from SharedMemoryExchange.names(item)
 
 
-def _write_file(path: Path, content: memoryview) -> None:
+def _content(array: Array) -> memoryview:
+    return np.ascontiguousarray(array).view(np.uint8).data
+
+
+def _write_file(path: Path, contents: Iterable[memoryview]) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        while content:
-            content = content[os.write(descriptor, content) :]
+        for content in contents:
+            left = content
+            while left:
+                left = left[os.write(descriptor, left) :]
     finally:
         os.close(descriptor)
 

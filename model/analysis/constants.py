@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model.analysis.node_constants import constant_tensor
+from onnx_workbench.model.budget import WINDOW_TENSOR
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Model, Node, Value
 from onnx_workbench.model.ir.tensors import Tensor
+from onnx_workbench.model.ir.types import ElementType
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,9 +45,13 @@ def _names_of_training(model: Model) -> Iterator[str]:
 
 
 class Constants:
-    """Tensors of constant values, and their numbers, of which small ones are cached."""
+    """Tensors of constant values, and their numbers, of which small ones are cached.
 
-    def __init__(self, model: Model) -> None:
+    Numbers that take more than `limit` bytes are not read.
+    """
+
+    def __init__(self, model: Model, limit: int = WINDOW_TENSOR) -> None:
+        self._limit = limit
         self.protected = ProtectedValues(model)
         self._tensors: dict[Node, Tensor | None] = {}
         self._arrays: dict[Tensor, NDArray[Any]] = {}
@@ -67,18 +73,20 @@ class Constants:
         return self._tensors[producer]
 
     def array(self, value: Value | None) -> NDArray[Any] | None:
-        """Return the numbers of a constant; None when it is not one, or its data is unavailable. May read the file."""
+        """Return the numbers of a constant; None when it is none, too large or unavailable. May read the file."""
         tensor = self.tensor(value)
         return None if tensor is None else self.read(tensor)
 
     def read(self, tensor: Tensor) -> NDArray[Any] | None:
-        """Return the numbers of a tensor; None when its data is unavailable. May read the file."""
+        """Return the numbers of a tensor; None when they are too large or unavailable. May read the file."""
         known = self._arrays.get(tensor)
         if known is not None:
             return known
+        if tensor.problem or not isinstance(tensor.element_type, ElementType):
+            return None
+        if tensor.size * tensor.element_type.numpy_dtype.itemsize > self._limit:
+            return None
         try:
-            if tensor.problem:
-                return None
             array = tensor.numpy()
         except (ModelError, ValueError, OSError):
             return None

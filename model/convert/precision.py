@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from onnx_workbench.model.analysis.element_types import element_type_of
 from onnx_workbench.model.analysis.node_subset import with_whole_functions
 from onnx_workbench.model.analysis.value_types import TypeOf
+from onnx_workbench.model.budget import WINDOW_TENSOR
 from onnx_workbench.model.convert.function_calls import functions_that_differ, innermost, is_told_by_calls
 from onnx_workbench.model.convert.report import ConversionReport
 from onnx_workbench.model.edits.nodes import bridge, import_operators
@@ -27,7 +29,7 @@ from onnx_workbench.model.history.steps import (
 )
 from onnx_workbench.model.ir.attributes import Attribute, make_attribute
 from onnx_workbench.model.ir.graph import Function, Graph, Node, Value
-from onnx_workbench.model.ir.tensors import ArrayTensor, Tensor
+from onnx_workbench.model.ir.tensors import ArrayTensor, ConvertedTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType, OptionalType, SequenceType, TensorType, Type
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.schemas import traits
@@ -301,40 +303,28 @@ class _Conversion:
         return self._is_converted(user, index, "input") if isinstance(user, Node) else not self._is_inside_kept(user)
 
     def _tensor(self, tensor: Tensor, name: str, place: Any) -> Tensor:
-        self._progress.check()
-        array = self._array(tensor, name, place)
-        return ArrayTensor(
-            array, self._options.target, name=tensor.name, doc_string=tensor.doc_string, metadata=tensor.metadata
-        )
-
-    def _array(self, tensor: Tensor, name: str, place: Any) -> NDArray[Any]:
+        """Return the tensor in the other precision; one too large to be held is converted whenever it is read."""
         import numpy as np
 
         if tensor.problem:
             raise ModelError(f"The values of {name} are not available", tensor.problem, place)
-        values = tensor.numpy()
-        dtype = self._options.target.numpy_dtype
-        largest = _largest(self._options.target)
-        with np.errstate(all="ignore"):
-            wide = values.astype(np.float64)
-            beyond = np.isfinite(wide) & (np.abs(wide) > largest)
-            if beyond.any():
-                count = int(beyond.sum())
-                subject = "1 value" if count == 1 else f"{count:,} values"
-                self._report.warn(
-                    f"{subject} of {name} beyond {self._options.target.text} "
-                    f"(up to {float(np.abs(wide[beyond]).max()):.3g}) became {largest:.6g}",
-                    place,
-                )
-                wide = np.where(beyond, np.copysign(largest, wide), wide)
-                values = wide
-            result: NDArray[Any] = values.astype(dtype)
-            lost = int(((wide != 0) & (result.astype(np.float64) == 0)).sum())
-        if lost:
-            subject = "1 small value" if lost == 1 else f"{lost:,} small values"
-            self._report.warn(f"{subject} of {name} became 0", place)
-        self._report.changed(f"weights converted to {self._options.target.text}", place)
-        return result
+        target = self._options.target
+        narrow = partial(_narrow, target=target)
+        is_held = tensor.size * target.numpy_dtype.itemsize <= WINDOW_TENSOR or not tensor.reads_ranges
+        loss, parts = _Loss(target), [np.zeros(0, target.numpy_dtype)]
+        for values in tensor.pieces():
+            self._progress.check()
+            part = narrow(values)
+            loss.add(values, part)
+            if is_held:
+                parts.append(part)
+        for text in loss.texts(name):
+            self._report.warn(text, place)
+        self._report.changed(f"weights converted to {target.text}", place)
+        if not is_held:
+            return ConvertedTensor(tensor, target, narrow)
+        array = np.concatenate(parts).reshape(tensor.shape)
+        return ArrayTensor(array, target, name=tensor.name, doc_string=tensor.doc_string, metadata=tensor.metadata)
 
     def _constants_in(self, node: Node) -> None:
         """Convert tensors and element types in the attributes of a node whose output is converted."""
@@ -516,6 +506,51 @@ def _turned(kind: Type, source: ElementType, target: ElementType) -> Type:
     if isinstance(kind, (SequenceType, OptionalType)) and kind.element is not None:
         return replace(kind, element=_turned(kind.element, source, target))
     return kind
+
+
+class _Loss:
+    """What elements lose on conversion."""
+
+    def __init__(self, target: ElementType) -> None:
+        self._target = target
+        self._beyond = self._vanished = 0
+        self._largest = 0.0  # of those beyond the target's range
+
+    def add(self, before: NDArray[Any], after: NDArray[Any]) -> None:
+        """Count the elements of a piece that saturated or became 0."""
+        import numpy as np
+
+        wide = before.astype(np.float64)
+        beyond = np.isfinite(wide) & (np.abs(wide) > _largest(self._target))
+        self._beyond += int(beyond.sum())
+        self._largest = max(self._largest, float(np.abs(wide[beyond]).max(initial=0.0)))
+        self._vanished += int(((wide != 0) & (after.astype(np.float64) == 0)).sum())
+
+    def texts(self, name: str) -> Iterator[str]:
+        """Yield what is to be said of the tensor of a name."""
+        if self._beyond:
+            subject = "1 value" if self._beyond == 1 else f"{self._beyond:,} values"
+            yield (
+                f"{subject} of {name} beyond {self._target.text} (up to {self._largest:.3g}) "
+                f"became {_largest(self._target):.6g}"
+            )
+        if self._vanished:
+            subject = "1 small value" if self._vanished == 1 else f"{self._vanished:,} small values"
+            yield f"{subject} of {name} became 0"
+
+
+def _narrow(values: NDArray[Any], target: ElementType) -> NDArray[Any]:
+    """Return floats in another precision; what is beyond its range saturates."""
+    import numpy as np
+
+    largest = _largest(target)
+    with np.errstate(all="ignore"):
+        wide = values.astype(np.float64)
+        beyond = np.isfinite(wide) & (np.abs(wide) > largest)
+        if beyond.any():
+            values = np.where(beyond, np.copysign(largest, wide), wide)
+        narrow: NDArray[Any] = values.astype(target.numpy_dtype)
+    return narrow
 
 
 def _largest(kind: ElementType) -> float:

@@ -7,8 +7,6 @@ import hashlib
 from onnx_workbench.model.ir.tensors import Tensor
 from onnx_workbench.model.progress import SILENT, Progress
 
-_AT_ONCE = 1 << 20  # elements
-
 
 def fingerprint(tensor: Tensor, progress: Progress = SILENT) -> str:
     """Return a hexadecimal digest of the elements, without type and shape. Reads all of them, in chunks; any thread.
@@ -16,9 +14,8 @@ def fingerprint(tensor: Tensor, progress: Progress = SILENT) -> str:
     ModelError if they are not available.
     """
     digest = hashlib.sha256()
-    for start in range(0, tensor.size, _AT_ONCE):
+    for part in tensor.pieces():
         progress.check()
-        part = tensor.read(start, min(start + _AT_ONCE, tensor.size))
         # Texts as a list: joined, two could be taken for one.
         digest.update(repr(part.tolist()).encode() if part.dtype == object else part.tobytes())
     return digest.hexdigest()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from onnx_workbench.model.ir.types import ElementType, Shape, TensorType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _MOST_COUNTED = 1 << 128
 _NUMPY_DIMENSIONS = 64
+_PIECE, _CONVERTED_AT_ONCE = 1 << 20, 1 << 16  # elements
 
 
 def element_count(shape: Iterable[int]) -> int:
@@ -90,9 +91,20 @@ class Tensor(ABC):
         ModelError when `problem` is set or the file changed since it was opened.
         """
 
+    @property
+    def reads_ranges(self) -> bool:
+        """Whether `read` takes no more time and memory than what it returns; else it reads all values each time."""
+        return False
+
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """Return elements start to stop in row-major order, flat, reading no more than these where possible."""
         return self.numpy().reshape(-1)[start:stop]
+
+    def pieces(self) -> Iterator[NDArray[Any]]:
+        """Yield all elements in row-major order, flat, in pieces of at most a million where ranges can be read."""
+        most = _PIECE if self.reads_ranges else max(self.size, 1)
+        for start in range(0, self.size, most):
+            yield self.read(start, min(start + most, self.size))
 
     def with_texts(
         self, *, name: str | None = None, doc_string: str | None = None, metadata: Mapping[str, str] | None = None
@@ -140,6 +152,11 @@ class ArrayTensor(Tensor):
         )
         self._array = array
 
+    @property
+    def reads_ranges(self) -> bool:
+        """True: a range is a view."""
+        return True
+
     def numpy(self) -> NDArray[Any]:
         """Return the array itself."""
         return self._array
@@ -149,6 +166,53 @@ class ArrayTensor(Tensor):
         return (
             isinstance(other, ArrayTensor) and self._array is other._array and self.element_type == other.element_type
         )
+
+
+class ConvertedTensor(Tensor):
+    """Another tensor with elements of another type, converted whenever they are read: of one too large to be held."""
+
+    __slots__ = ("_convert", "original")
+
+    def __init__(
+        self, original: Tensor, element_type: ElementType, convert: Callable[[NDArray[Any]], NDArray[Any]]
+    ) -> None:
+        super().__init__(
+            element_type,
+            original.shape,
+            name=original.name,
+            doc_string=original.doc_string,
+            metadata=original.metadata,
+        )
+        self.original = original
+        self._convert = convert
+
+    @property
+    def problem(self) -> str:
+        """Why the original's values are not available."""
+        return self.original.problem
+
+    @property
+    def storage(self) -> str:
+        """``file``, as the values are read from there."""
+        return "file"
+
+    @property
+    def reads_ranges(self) -> bool:
+        """As the original."""
+        return self.original.reads_ranges
+
+    def numpy(self) -> NDArray[Any]:
+        """Return the values, shaped; converted at every call, not cached."""
+        return self.read(0, self.size).reshape(self.shape)
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """Read and convert a range, in small pieces, as conversions may need several times as much memory."""
+        import numpy as np
+
+        start, stop, _ = slice(start, stop).indices(self.size)
+        starts = range(start, stop, _CONVERTED_AT_ONCE)
+        parts = [self._convert(self.original.read(at, min(at + _CONVERTED_AT_ONCE, stop))) for at in starts]
+        return np.concatenate(parts or [self._convert(self.original.read(0, 0))])
 
 
 class SparseTensor:

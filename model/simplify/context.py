@@ -45,7 +45,7 @@ class MatchContext(RewriteObserver):
         self.growth = 0  # bytes by which folding has enlarged the constants so far
         self.made: set[Node] = set()  # nodes created by passes
         self._waiting = {identifier: list(chosen) for identifier, chosen in self.options.only.items()}
-        self.constants = Constants(model)
+        self.constants = Constants(model, self.options.work_limit)
         self.protected = self.constants.protected
         self._index: dict[str, dict[Node, None]] = {}
         self._fewest: dict[tuple[str, int], tuple[int, int] | None] = {}  # inputs and outputs; None: no such operator

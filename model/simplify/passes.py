@@ -69,7 +69,8 @@ class SimplifyOptions:
 
     tensor_limit   bytes by which one folded tensor may exceed the constants it replaces
     growth_limit   bytes by which all of them together may
-    work_limit     bytes of constants one node may read to be folded
+    work_limit     bytes of constants one node may read to be folded, and of a weight that is computed with; a larger
+                   one stays as it is
     nodes          only matches whose nodes are all among these or were created by passes; None: everywhere
     only           by pass id, the `things` of the only matches to apply; passes not listed are unrestricted
     """

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
+from onnx_workbench.model.budget import WINDOW_TENSOR
 from onnx_workbench.model.history.working_copy import WorkingCopy
 from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.model.progress import Progress
@@ -120,7 +121,9 @@ class SimplifyDialog(QDialog):
     def _options(self) -> Callable[[WorkingCopy], SimplifyOptions]:
         """Return a function that makes the chosen options for a copy of the model."""
         nodes, only = self.scope.nodes, self.passes.choice().only
-        return lambda copy: SimplifyOptions(nodes=None if nodes is None else copy.copies(nodes), only=only)
+        return lambda copy: SimplifyOptions(
+            work_limit=WINDOW_TENSOR, nodes=None if nodes is None else copy.copies(nodes), only=only
+        )
 
     def _start(self, text: str) -> None:
         if self._task is not None:

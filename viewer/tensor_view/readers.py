@@ -172,7 +172,7 @@ class TensorReader(Reader):
         self.element_type = kind_of(tensor)
         self._lock = threading.Lock()
         self._array: NDArray[Any] | None = tensor.numpy() if tensor.storage == "memory" else None
-        self._ranges = self._array is None and tensor.nbytes > KEPT_BYTES and _reads_ranges(tensor)
+        self._ranges = self._array is None and tensor.nbytes > KEPT_BYTES and tensor.reads_ranges
 
     @property
     def instant(self) -> bool:
@@ -233,12 +233,6 @@ def _positions(shape: tuple[int, ...], which: TensorSlice, rows: range, columns:
     down *= strides[which.rows] if which.rows is not None else 0
     across *= strides[which.columns] if which.columns is not None else 0
     return np.asarray(base + np.add.outer(down, across), np.int64)
-
-
-def _reads_ranges(tensor: Tensor) -> bool:
-    """Return whether a range of the values can be read without the rest."""
-    pieces = getattr(tensor, "raw_pieces", None)
-    return pieces is not None and pieces() is not None
 
 
 class SparseReader(Reader):

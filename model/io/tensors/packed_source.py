@@ -18,7 +18,7 @@ class PackedSource:
         self._tensor = tensor
         self._element_type = element_type
         self.name = tensor.name or "a tensor"
-        self._flat: NDArray[Any] | None = None
+        self._flat: NDArray[Any] | None = None  # of one whose ranges cannot be read
         self.size = (tensor.size * element_type.bits + 7) // 8
 
     def read(self, offset: int, length: int) -> bytes:
@@ -27,7 +27,12 @@ class PackedSource:
 
         elements, size = group(self._element_type)
         first, last = offset // size, -(-(offset + length) // size)
+        data = pack(self._range(first * elements, last * elements), self._element_type)
+        return data[offset - first * size :][:length]
+
+    def _range(self, start: int, stop: int) -> NDArray[Any]:
+        if self._tensor.reads_ranges:
+            return self._tensor.read(start, stop)
         if self._flat is None:
             self._flat = self._tensor.numpy().reshape(-1)
-        data = pack(self._flat[first * elements : last * elements], self._element_type)
-        return data[offset - first * size :][:length]
+        return self._flat[start:stop]

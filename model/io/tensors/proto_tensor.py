@@ -255,6 +255,11 @@ class ProtoTensor(Tensor):
 
     # -- the values ------------------------------------------------------------------------------------------
 
+    @property
+    def reads_ranges(self) -> bool:
+        """Whether the values are stored with a fixed width."""
+        return self.raw_pieces() is not None
+
     def numpy(self) -> NDArray[Any]:
         """Return the values, shaped; read from their file at every call, not cached."""
         values = self.read(0, self.size)

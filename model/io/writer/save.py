@@ -266,12 +266,24 @@ def _placement(target: Path, source: ModelSource | None, copies: Copies, storage
 
 def to_bytes(model: Model, storage: Storage = UNMOVED, *, progress: Progress = SILENT) -> bytes:
     """Serialise a model as ModelProto, for child processes. Reads the weights that stay in it."""
+    pieces = _pieces(model, storage, progress)
+    return b"".join(piece if isinstance(piece, bytes) else piece.read() for piece in pieces)
+
+
+def to_file(model: Model, path: Path, storage: Storage = UNMOVED, *, progress: Progress = SILENT) -> None:
+    """Write what `to_bytes` returns to a file that lives shortly; weights go through memory in chunks."""
+    with _reporting_errors(path):
+        _write(path, _pieces(model, storage, progress), progress, durable=False, like=None)
+
+
+def _pieces(model: Model, storage: Storage, progress: Progress) -> Pieces:
+    """Return a model as the pieces of one message."""
     placement = StoragePlan(storage)
     _, data = _written(model, "ModelProto", placement, progress)
     pieces = restore(data, message_schema("ModelProto"), list(placement.tables.values()))
     if total_length(pieces) > MESSAGE_LIMIT:
         raise ModelError("The model is too large", "One message can hold at most 2 GiB.")
-    return b"".join(piece if isinstance(piece, bytes) else piece.read() for piece in pieces)
+    return pieces
 
 
 def form_for(path: Path, source: ModelSource | None) -> FileForm:

@@ -15,6 +15,7 @@ from onnx_workbench.model.io.reader.read import ModelSource
 from onnx_workbench.model.io.reader.sniff import HEAD_BYTES, sniff
 from onnx_workbench.model.io.tensors.proto_tensor import ProtoTensor
 from onnx_workbench.model.ir.graph import Model
+from onnx_workbench.model.ir.tensors import ConvertedTensor
 from onnx_workbench.model.progress import SILENT, Progress
 
 #: Kinds of files: a model, values of a run or a tensor, a picture of a graph or plot, a page, a table, an edit script.
@@ -139,6 +140,8 @@ def data_files(model: Model, progress: Progress = SILENT) -> set[Path]:
     for graph in model.graphs(progress):
         for value in progress.paced(graph.initializers):  # a model that was merged into this one has its own folder
             tensor = value.initializer
+            if isinstance(tensor, ConvertedTensor):
+                tensor = tensor.original
             if isinstance(tensor, ProtoTensor) and tensor.source.data_location == _EXTERNAL:
                 found |= {folder / name for name in _location(tensor.source) for folder in tensor.files.folders}
     return found

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from onnx_workbench.model.diff.fingerprints import fingerprint
 from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Function, Node, Value
 from onnx_workbench.model.ir.tensors import ArrayTensor, Tensor
 from onnx_workbench.model.ir.types import ElementType
+from onnx_workbench.model.progress import Progress
 from onnx_workbench.model.schemas import traits
 from onnx_workbench.model.simplify.context import MatchContext, is_returned_elsewhere
 from onnx_workbench.model.simplify.passes import Match, Pass, describe
@@ -65,26 +67,21 @@ def _duplicates(context: MatchContext) -> Iterator[Match]:
 def _equal_among(context: MatchContext, values: list[Value]) -> Iterator[Match]:
     kept: dict[Hashable, Value] = {}
     for value in values:
-        key = _fingerprint(context.constant(value))
+        key = _fingerprint(context.constant(value), context.progress)
         first = kept.setdefault(key, value) if key is not None else value
         if first is value or not context.can_replace(value, first) or value.graph is not first.graph:
             continue
         yield Match(f"{value.name} is equal to {first.name}", (), partial(_share, value, first), (value, first))
 
 
-def _fingerprint(tensor: Tensor | None) -> Hashable:
-    """Return a digest of the data, equal for equal tensors of one type and shape. Reads the data."""
+def _fingerprint(tensor: Tensor | None, progress: Progress) -> Hashable:
+    """Return a digest of the data, equal for equal tensors of one type and shape. Reads the data, in chunks."""
     if tensor is None or tensor.problem:
         return None
     try:
-        array = tensor.numpy()
+        return fingerprint(tensor, progress)
     except (ModelError, ValueError, OSError):
         return None
-    if array.dtype == object:
-        return tuple(array.reshape(-1).tolist())
-    import hashlib
-
-    return hashlib.blake2b(np.ascontiguousarray(array).data.cast("B") if array.size else b"").digest()
 
 
 def _share(value: Value, first: Value, rewriter: GraphRewriter) -> None:

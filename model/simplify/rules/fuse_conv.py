@@ -12,6 +12,7 @@ import numpy as np
 from onnx_workbench.model.analysis.node_constants import ints, number, plain, real, text
 from onnx_workbench.model.edits.rewriter import GraphRewriter
 from onnx_workbench.model.ir.graph import Node, Value
+from onnx_workbench.model.ir.types import ElementType
 from onnx_workbench.model.simplify.context import MatchContext
 from onnx_workbench.model.simplify.passes import Match, Pass, describe
 from onnx_workbench.model.simplify.rules.eliminations import pads_of
@@ -137,19 +138,22 @@ def _is_own(value: Value | None, node: Node) -> bool:
 
 
 def _absorb(context: MatchContext, node: Node, after: Node, affine: Affine, rewriter: GraphRewriter) -> None:
-    weights, channels = context.array(node.inputs[1]), _channels(context, node)
-    assert weights is not None
+    held, channels = context.constant(node.inputs[1]), _channels(context, node)
+    assert held is not None
+    assert isinstance(held.element_type, ElementType)
     assert channels is not None
     old = context.array(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] is not None else None
     bias = np.zeros(channels) if old is None else np.broadcast_to(old.reshape(-1).astype(np.float64), (channels,))
     new: Any = node.inputs[1]
     if affine.scale is not None:
+        weights = context.read(held)
+        assert weights is not None
         bias = bias * affine.scale
         new = _scaled(node, weights, affine.scale)
     if affine.shift is not None:
         bias = bias + affine.shift
     with np.errstate(over="ignore"):
-        narrow = bias.astype(weights.dtype)
+        narrow = bias.astype(held.element_type.numpy_dtype)
     needs_bias = old is not None or affine.shift is not None
     rewriter.set_inputs(node, (node.inputs[0], new, narrow) if needs_bias else (node.inputs[0], new))
     target, source = after.outputs[0], node.outputs[0]

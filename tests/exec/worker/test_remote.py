@@ -147,10 +147,10 @@ def test_a_run_that_found_no_room_is_sent_whole_the_next_time(sessions: Any, mon
 def _with_room_for(count: int, write: Callable[..., None]) -> Callable[..., None]:
     left = iter(range(count))
 
-    def put(exchange: SharedMemoryExchange, name: str, content: Any) -> None:
+    def put(exchange: SharedMemoryExchange, *written: Any) -> None:
         if next(left, None) is None:
             raise ModelError("There is no room to hand over a value", "")
-        write(exchange, name, content)
+        write(exchange, *written)
 
     return put
 

@@ -8,14 +8,16 @@ import numpy as np
 import onnx
 import pytest
 
+from onnx_workbench.exec.worker.client import WorkerSession
 from onnx_workbench.model.convert import PrecisionOptions, convert_precision, inline_calls_that_differ
 from onnx_workbench.model.diff import compare
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Document
-from onnx_workbench.model.history.steps import SetField
+from onnx_workbench.model.history.steps import SetField, SetInitializer
 from onnx_workbench.model.inference import infer
 from onnx_workbench.model.io.reader.read import load
 from onnx_workbench.model.io.writer.save import to_bytes
+from onnx_workbench.model.io.writer.targets import check_target
 from onnx_workbench.model.ir.types import ElementType
 from tests.model import builders
 from tests.model.convert.conversions import fed, made, outputs
@@ -345,3 +347,56 @@ def test_a_value_whose_type_is_not_inferred_is_cast_too():
     before = outputs(document.model, feeds)["y"]
     to_precision(document, BRAIN)
     np.testing.assert_allclose(outputs(document.model, feeds)["y"], before, rtol=0.05, atol=0.05)
+
+
+@pytest.mark.parametrize("target", [HALF, BRAIN])
+def test_a_weight_too_large_to_be_held_is_converted_when_it_is_read(tmp_path, monkeypatch, target):
+    """Its precision changes like that of others: in the model, in a run, in a file and in what is said."""
+    path = tmp_path / "model.onnx"
+    numbers = np.random.default_rng(1).normal(0, 1e4, (300, 256)).astype(np.float32)
+    numbers[5, 7] = 1e30
+    proto = onnx.numpy_helper.from_array(numbers, "w")
+    value = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Abs", ["w"], ["y"])], "g", [], [value("y", 1, [300, 256])], [proto]
+    )
+    opsets = [onnx.helper.make_opsetid("", 21)]
+    path.write_bytes(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString())
+    held, large = Document(load(path)), Document(load(path))
+    said = to_precision(held, target)
+    monkeypatch.setattr("onnx_workbench.model.convert.precision.WINDOW_TENSOR", 1 << 16)
+    monkeypatch.setattr("onnx_workbench.model.ir.tensors._CONVERTED_AT_ONCE", 1000)
+    assert to_precision(large, target).summary() == said.summary()
+    tensors = [initializer(document) for document in (held, large)]
+    assert [tensor.storage for tensor in tensors] == ["memory", "file"]
+    np.testing.assert_array_equal(*(tensor.numpy() for tensor in tensors))
+    np.testing.assert_array_equal(*(tensor.read(999, 2002) for tensor in tensors))
+    assert to_bytes(large.model) == to_bytes(held.model)
+    session = WorkerSession(large.model)
+    np.testing.assert_array_equal(session.run({}).value("y"), outputs(held.model, {})["y"])
+    session.close()
+
+
+def test_a_file_that_a_converted_weight_is_read_from_is_not_replaced(tmp_path, monkeypatch):
+    monkeypatch.setattr("onnx_workbench.model.convert.precision.WINDOW_TENSOR", 1 << 10)
+    proto = onnx.TensorProto(name="w", data_type=1, dims=[1000], data_location=1)
+    proto.external_data.add(key="location", value="w.data")
+    (tmp_path / "w.data").write_bytes(bytes(4000))
+    value = onnx.helper.make_tensor_value_info("y", 1, [1000])
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Abs", ["w"], ["y"])], "g", [], [value], [proto])
+    path = tmp_path / "model.onnx"
+    path.write_bytes(
+        onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 21)]).SerializeToString()
+    )
+    document = Document(load(path))
+    to_precision(document, HALF)
+    merged = builders.document()  # into which the weight was merged
+    with merged.edit("Merge") as edit:
+        edit.do(SetInitializer(merged.model.graph, builders.value(merged, "w"), initializer(document)))
+    for model in (document.model, merged.model):
+        with pytest.raises(ModelError, match="holds weights"):
+            check_target(tmp_path / "w.data", "model", own=model)
+
+
+def initializer(document):
+    return document.model.graph.initializers[0].initializer

@@ -478,3 +478,17 @@ def test_a_reduction_that_is_an_identity_without_axes_keeps_its_shape(
         found = Session(document.model).run(feeds).outputs["y"]
         assert found == 3
         assert found.shape == (((1,), ())[len(axes)] if shape is None else shape)
+
+
+def test_a_weight_above_the_limit_is_not_read_to_fold_into_it() -> None:
+    """What needs its type only is done all the same."""
+    text = graph(
+        "g = Gemm(x, w, b) t = Add(g, b) m = Mul(t, b) n = Mul(x, w) y = Concat <axis = 0> (m, n)",
+        "(float[2,2] x) => (float[4,2] y)", "float[2,2] w = {1.0, 2.0, 3.0, 4.0}, float[2] b = {1.0, 2.0}",
+    )  # fmt: skip
+    document, _ = simplified(text, work_limit=15)
+    assert left(document) == {"Gemm": 1, "Mul": 2, "Concat": 1}, "Add is in the bias, Mul would be in the weight"
+    assert left(simplified(text, work_limit=16)[0]) == {"Gemm": 1, "Mul": 2, "Concat": 1}, "which is used twice"
+    alone = text.replace("n = Mul(x, w)", "n = Neg(x)")
+    assert left(simplified(alone, work_limit=15)[0]) == {"Gemm": 1, "Mul": 1, "Neg": 1, "Concat": 1}
+    assert left(simplified(alone, work_limit=16)[0]) == {"Gemm": 1, "Neg": 1, "Concat": 1}

@@ -1,0 +1,133 @@
+"""A model with weights of 251 MB: the window's process holds none of them, whatever is done with it."""
+
+import tracemalloc
+from contextlib import contextmanager
+
+import pytest
+from onnx import TensorProto, helper
+from PySide6.QtWidgets import QFileDialog
+
+from onnx_workbench.model.budget import WINDOW_TENSOR
+from onnx_workbench.viewer.dialogs.convert import ConvertDialog
+from onnx_workbench.viewer.dialogs.simplify import SimplifyDialog
+from onnx_workbench.viewer.files.show_beside import show_beside
+from onnx_workbench.viewer.panel_list import PANELS
+from tests.viewer.opening import opened, run
+from tests.viewer.quiet import at_work
+
+ROWS, COLUMNS = 5120, 12288
+
+#: Of what is held at one time: less than a weight in any precision, more than samples and pieces that two views read.
+MOST_HELD = WINDOW_TENSOR * 3 // 2
+
+
+@pytest.fixture(autouse=True)
+def traced():
+    """Python and numpy tell what they allocate."""
+    tracemalloc.start()
+    yield
+    tracemalloc.stop()
+
+
+@contextmanager
+def bounded(qtbot, window):
+    """What the block does, and what that starts, takes no memory of the size of a weight."""
+    tracemalloc.reset_peak()
+    before = tracemalloc.get_traced_memory()[0]
+    yield
+    qtbot.waitUntil(lambda: not at_work(window) and not window.files.pending)
+    assert tracemalloc.get_traced_memory()[1] - before < MOST_HELD
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Two equal weights as data files, and one that a Transpose could be folded into."""
+    info = helper.make_tensor_value_info
+    weights = []
+    for name in ("a", "b", "c"):
+        weight = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=(ROWS, COLUMNS), data_location=1)
+        weight.external_data.add(key="location", value="weights.data")
+        weights.append(weight)
+    nodes = [
+        helper.make_node("MatMul", ["x", "a"], ["xa"], "first"),
+        helper.make_node("Gemm", ["x", "b"], ["xb"], "second"),
+        helper.make_node("BatchNormalization", ["xb", "one", "one", "one", "one"], ["n"], "norm"),
+        helper.make_node("Add", ["xa", "n"], ["sum"], "sum"),
+        helper.make_node("Transpose", ["c"], ["ct"], "turned", perm=[1, 0]),
+        helper.make_node("MatMul", ["sum", "ct"], ["y"], "third"),
+    ]
+    one = helper.make_tensor("one", TensorProto.FLOAT, [COLUMNS], [1.0] * COLUMNS)
+    inputs, outputs = [info("x", TensorProto.FLOAT, [1, ROWS])], [info("y", TensorProto.FLOAT, [1, ROWS])]
+    graph = helper.make_graph(nodes, "large", inputs, outputs, [*weights, one])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    for folder in (tmp_path, tmp_path / "other"):
+        folder.mkdir(exist_ok=True)
+        (folder / "large.onnx").write_bytes(model.SerializeToString())
+        with (folder / "weights.data").open("wb") as data:
+            data.truncate(4 * ROWS * COLUMNS)  # zeros that take no room
+    return tmp_path / "large.onnx"
+
+
+@pytest.fixture
+def tab(window, qtbot, path, write_model):
+    opened(window, qtbot, write_model())  # imports what is needed for that
+    with bounded(qtbot, window):
+        return opened(window, qtbot, path)
+
+
+def initializer(tab, name):
+    return next(value for value in tab.workspace.graph.initializers if value.name == name)
+
+
+@pytest.mark.slow
+def test_looking_at_a_weight_with_every_panel_open(window, qtbot, tab):
+    for panel in PANELS:
+        with bounded(qtbot, window):
+            window.docks.open(panel.id)
+            tab.workspace.navigation.reveal_all([initializer(tab, "a")])
+    with bounded(qtbot, window):
+        tab.workspace.navigation.reveal_all([next(iter(tab.workspace.graph.nodes))])
+
+
+def test_simplifying(window, qtbot, tab):
+    with bounded(qtbot, window):
+        dialog = SimplifyDialog(tab.workspace, window)
+        dialog.show()
+        qtbot.waitUntil(dialog.ok.isEnabled)
+        dialog.ok.click()
+        qtbot.waitUntil(lambda: dialog.pages.currentWidget() is dialog.report)
+    assert initializer(tab, "a").uses
+    assert "b" not in {value.name for value in tab.workspace.graph.initializers}, "it is equal to a"
+    dialog.close()
+    with bounded(qtbot, window):
+        run(window, "edit.undo")
+
+
+@pytest.mark.parametrize("precision", ["float16"])
+def test_converting_and_saving(window, qtbot, tab, tmp_path, monkeypatch, precision):
+    with bounded(qtbot, window):
+        dialog = ConvertDialog(tab.workspace, window)
+        dialog.show()
+        dialog.precision.setCurrentText(precision)
+        qtbot.waitUntil(dialog.ok.isEnabled)
+        dialog.ok.click()
+        qtbot.waitUntil(lambda: dialog.ok.text() == "Close")
+    dialog.close()
+    weight = initializer(tab, "a").initializer
+    assert weight.nbytes == 2 * ROWS * COLUMNS
+    with bounded(qtbot, window):
+        window.docks.open("tensor")
+        tab.workspace.navigation.reveal_all([initializer(tab, "a")])
+    target = tmp_path / "saved.onnx"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(target), ""))
+    with bounded(qtbot, window):
+        run(window, "file.save_as")
+        qtbot.waitUntil(target.exists)
+    assert target.stat().st_size + sum(f.stat().st_size for f in tmp_path.glob("saved*.data")) > 3 * weight.nbytes
+
+
+@pytest.mark.slow
+def test_comparing_with_another_file(window, qtbot, tab, path):
+    with bounded(qtbot, window):
+        other = opened(window, qtbot, path.parent / "other" / path.name)
+        show_beside(window.area, other, tab)
