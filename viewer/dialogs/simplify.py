@@ -239,14 +239,13 @@ class SimplifyDialog(QDialog):
         self.scope.setVisible(False)
         self.workspace.highlights.mark("matches", [])
         titles = {p.id: p.title for p in all_passes()}
-        done = plural(len(outcome.entries), "undo step")
         agreement = display(str(outcome.agreement), 300)
         if outcome.agreement.agrees is False:
             self.state.setText(f"Nothing was changed, because after simplifying {agreement}.")
         elif not outcome.report.applied:
             self.state.setText("Nothing to simplify.")
         else:
-            self.state.setText(f"Done in {done}; {agreement}.")
+            self.state.setText(f"Simplified; {agreement}.")
         for cells in size_table(outcome.report)[1:]:
             self._row(self.report.invisibleRootItem(), *cells)
         applied = self._row(self.report.invisibleRootItem(), "Passes")

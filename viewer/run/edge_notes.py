@@ -66,7 +66,7 @@ class EdgeNotes(QObject):
         self._gather.timeout.connect(self._request_next)
         workspace.highlights.note_of = self.note_of
         workspace.results.changed.connect(self._on_results)
-        workspace.navigation.graph_shown.connect(self._forget)
+        workspace.navigation.graph_shown.connect(self._start_over)
         workspace.settings.changed.connect(self._on_setting)
 
     def note_of(self, value: Value) -> EdgeNote | None:
@@ -169,8 +169,7 @@ class EdgeNotes(QObject):
         if isinstance(values, set) and record is not None:  # more of a run that goes on
             self._queue(value for value in self._given if value in values)
         elif self._seen is None or len(self._given) > _MOST_KEPT or not self._given:
-            self._forget()
-            self._workspace.highlights.notes_changed.emit(None)
+            self._start_over()
         else:
             self._queue(self._given)
 
@@ -183,13 +182,14 @@ class EdgeNotes(QObject):
     def _on_setting(self, key: str) -> None:
         if key == EDGE_NOTES.key:
             self._kind = self._workspace.settings.get(EDGE_NOTES)
-            self._forget()
-            self._workspace.highlights.notes_changed.emit(None)
+            self._start_over()
 
-    def _forget(self, *_: object) -> None:
+    def _start_over(self, *_: object) -> None:
+        """Forget what was asked and told, and have all that is in view asked for: a graph may be painted already."""
         self._given.clear()
         self._wanted.clear()
         self._untold.clear()
+        self._workspace.highlights.notes_changed.emit(None)
 
     def _queue(self, values: Iterable[Value]) -> None:
         """Repaint those of some values that were painted, a few per event loop iteration."""

@@ -17,13 +17,13 @@ from onnx_workbench.model.ir.types import Type
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.recovery.write_ahead import Recording, recording_of
 from onnx_workbench.model.simplify.passes import Pass, SimplifyOptions
-from onnx_workbench.model.simplify.pipeline import TITLE, SimplifyReport, Survey, simplify, survey, trusted_types
-from onnx_workbench.viewer.style.formatting import bytes_text, display, plural
+from onnx_workbench.model.simplify.pipeline import SimplifyReport, Survey, simplify, survey, trusted_types
+from onnx_workbench.viewer.style.formatting import bytes_text, display
 
 
 @dataclass(slots=True)
 class SimplifyOutcome:
-    """Result of simplifying: report, and the steps that apply it to the real model, entry by entry."""
+    """Result of simplifying: report, and the steps that apply it to the real model, in one entry."""
 
     report: SimplifyReport
     agreement: Equivalence
@@ -36,7 +36,7 @@ class SimplifyOutcome:
         return sum(len(steps) for _, steps in self.entries)
 
     def apply(self, document: Document) -> None:
-        """Carry it over: an undo entry for each pass. On the document's thread, the model unchanged since."""
+        """Carry it over. On the document's thread, the model unchanged since."""
         for title, steps in self.entries:
             with document.edit(title) as edit:
                 edit.repeat(steps)
@@ -78,27 +78,12 @@ class Simplification:
 
 
 def _joined(runs: Sequence[tuple[str, list[Step]]]) -> list[tuple[str, list[Step]]]:
-    """Return one entry per pass, in the order of their first changes.
-
-    What a pass does again, after others made work for it, can only be taken back before theirs: it goes with them.
-    """
-    entries: list[tuple[str, list[Step]]] = []
-    again: list[dict[str, None]] = []
-    for title, steps in runs:
-        if title not in {known for known, _ in entries}:
-            entries.append((title, list(steps)))
-            again.append({})
-            continue
-        entries[-1][1].extend(steps)
-        if title != entries[-1][0]:
-            again[-1][title.removeprefix(TITLE)] = None
-    return [(_title(title, list(more)), steps) for (title, steps), more in zip(entries, again, strict=True)]
-
-
-def _title(title: str, again: Sequence[str]) -> str:
-    if not again:
-        return title
-    return f"{title}, then {again[0] if len(again) == 1 else plural(len(again), 'pass', 'passes')} again"
+    """Return one entry for the whole: one undo takes all passes back."""
+    if not runs:
+        return []
+    titles = list(dict.fromkeys(title for title, _ in runs))
+    title = titles[0] if len(titles) == 1 else f"Simplify with {len(titles)} passes"
+    return [(title, [step for _, steps in runs for step in steps])]
 
 
 def size_table(report: SimplifyReport) -> list[tuple[str, ...]]:

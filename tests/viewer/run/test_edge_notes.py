@@ -127,6 +127,15 @@ def test_undo_brings_the_old_notes_back_without_looking_again(qtbot, workspace):
 # -- words -----------------------------------------------------------------------------------------------------
 
 
+def test_a_graph_that_is_painted_before_it_is_told_to_be_shown_has_its_notes_asked_for_again(qtbot, workspace):
+    """Edges in the bodies of nodes had no values."""
+    run(qtbot, workspace)
+    workspace.highlights.note_of(value(workspace, "c"))
+    with qtbot.waitSignal(workspace.highlights.notes_changed) as told:
+        workspace.navigation.graph_shown.emit(workspace.graph)
+    assert told.args == [None]
+
+
 def glimpse(numbers, dtype=np.float32):
     array = np.array(numbers, dtype)
     return Thumbnail(statistics(array), tuple(np.histogram(array, 24)[0].tolist()) if array.size else ())

@@ -1,8 +1,8 @@
 """The whole graph small in a corner of the canvas, with the part in view; press or drag to go there.
 
 A graph is often a thousand times taller than wide, so the map may be stretched: it shows where things lie, not how
-they look. It comes where it covers no node and stays in that corner: nodes that come below it then show through.
-It moves, shrinks or hides for what is read or clicked: labels of edges, buttons of headers, the legend.
+they look. When the canvas rests, it is in a corner where it covers no node; where all have some, they show through.
+It shrinks or hides too for what is read or clicked: labels of edges, buttons of headers, the legend.
 """
 
 from __future__ import annotations
@@ -103,17 +103,16 @@ class Minimap(QWidget):
         self._is_crowded = not spots
         if spots:
             free = (spot for spot in spots if not self._covers_boxes(self._spot(*spot)))
-            self._move_to(*next(free, spots[0]))
+            stay = (self.size(), self._corner)
+            self._move_to(*next(free, stay if stay in spots else spots[0]))
         self._update_opacity()
 
     def _settle(self) -> None:
-        """Choose the spot again when the canvas has rested at another size, or with something to read below the map.
-
-        For nodes alone it stays: what hops about disturbs.
-        """
+        """Choose the spot again when the canvas has rested at another size, or with something below the map."""
         if self._surface.scene is None or self.underMouse() or not self._is_useful():
             return
-        if self._is_crowded or self._room != self._surface.size() or self._is_in_the_way(self.size(), self._corner):
+        is_covering = self._is_in_the_way(self.size(), self._corner) or self._covers_boxes(self.geometry())
+        if is_covering or self._is_crowded or self._room != self._surface.size():
             self._find_position()
             self.setVisible(not self._is_crowded)
         else:

@@ -28,7 +28,7 @@ SMALL = 4
 
 _SMALL_BYTES = 256
 _TEXT_LIMIT = 80
-_SYMBOL_LIMIT = 12
+_SYMBOL_LIMIT = 16
 _MOST_CONSUMERS = 50
 #: The ends of 64 bits, which stand for "to the end" of an axis.
 _LIMITS = {(1 << 63) - 1: "max", -1 << 63: "min"}
