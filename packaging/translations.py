@@ -88,6 +88,9 @@ _NAME = re.compile(
     r"|\.\w+|#[0-9a-fA-F]+|\w|%[a-z]|((Ctrl|Alt|Shift)\+)+\S+|Del|Ins|Home|Space|Return|Backspace|F\d+|<\w|-\w|(\w,)*\w+->\w+"
 )
 
+#: A word with a blank before or behind it, which is joined to others.
+_PART = re.compile(r" [a-z]{2,} ?|[a-z]{2,} ")
+
 
 def is_text(text: Text, file: str) -> bool:
     """Tell whether a string is shown to people: by its place, by packaging/texts.json, by its spelling."""
@@ -97,6 +100,8 @@ def is_text(text: Text, file: str) -> bool:
     if isinstance(parent, ast.Dict) and text.node in parent.keys:
         return False
     if text.text in _LISTS["texts"].get(file, ()) or _is_noun(text) or any(map(_counts, ast.walk(text.node))):
+        return True
+    if file.startswith("viewer/") and _PART.fullmatch(text.text):
         return True
     expressions = r"\{[^{}]*(\{[^{}]*\}[^{}]*)*\}"
     words = re.sub(expressions, "", text.text) if isinstance(text.node, ast.JoinedStr) else text.text.strip()

@@ -1,5 +1,6 @@
 """The window in another language, in processes of its own, with the package as a wheel has it."""
 
+import ast
 import json
 import os
 import runpy
@@ -239,3 +240,10 @@ assert label == "Open file"
 def test_english_is_there_without_translations():
     assert language.current() == "en"
     assert language.names()["en"] == "English"
+
+
+def test_a_word_that_is_joined_to_others_is_a_text():
+    translations = runpy.run_path(str(ROOT / "packaging" / "translations.py"))
+    tree = ast.parse("count.setSuffix(' runs')\nshow('runs')")
+    texts = [text for text in translations["strings_in"](tree) if translations["is_text"](text, "viewer/some.py")]
+    assert [text.text for text in texts] == [" runs"]

@@ -24,7 +24,7 @@ from onnx_workbench.model.ir.graph import Node, Value
 from onnx_workbench.viewer.core.event_loop import ChunkedIteration
 from onnx_workbench.viewer.panel import Panel
 from onnx_workbench.viewer.run.workspace import Workspace
-from onnx_workbench.viewer.style.formatting import count_text, display, type_text
+from onnx_workbench.viewer.style.formatting import count_text, display, plural, type_text
 from onnx_workbench.viewer.style.icons import dot, icon
 from onnx_workbench.viewer.style.theme import categories, node_category, theme
 from onnx_workbench.viewer.style.tooltips import for_role
@@ -34,7 +34,7 @@ from onnx_workbench.viewer.widgets.undo_forwarding import forward_undo
 
 Index = QModelIndex | QPersistentModelIndex
 
-_HELP = "words · “exact” · op:Conv · name:/regex/ · attr:group=1 · shape:1,?,224,* · dtype:float16 · is:output"
+_HELP = 'words · "exact" · op:Conv · name:/regex/ · attr:group=1 · shape:1,?,224,* · dtype:float16 · is:output'
 
 _SPACE = "  "  # between name and type
 _MOST_BESIDE = 0.65  # width reserved beside a name
@@ -186,7 +186,7 @@ class FindPanel(Panel):
         count = len(self.matches.items)
         if self.box.text().strip():
             more = "" if finished else " so far"
-            self.status.setText(f"{count_text(count)} {'match' if count == 1 else 'matches'}{more}")
+            self.status.setText(f"{plural(count, 'match', 'matches')}{more}")
         else:
             self.status.setText(_HELP)
         if finished:
