@@ -50,6 +50,8 @@ MESSAGES: Final = ("ModelProto", "GraphProto", "FunctionProto", "NodeProto", "Te
 _CONVERT = "Convert it to ONNX with the framework it comes from, then open the result."
 _WEIGHTS = "It holds weights without a graph. Open the ONNX export of the model, then choose Import Weights there."
 _UNPACK = "Unpack it first, then open the model inside."
+_ENGINE = "It is compiled for one GPU and cannot be converted back. Open the ONNX model that it was built from."
+_NCNN = "Nothing converts it to ONNX. Open the ONNX model it was made from, or export its PyTorch model to ONNX."
 #: Other file types by magic number: offset, bytes, what it is, what to do.
 _MAGICS: Final = (
     (0, b"version https://git-lfs.github.com/spec/", "a Git LFS pointer",
@@ -57,6 +59,12 @@ _MAGICS: Final = (
     (4, b"TFL3", "a TensorFlow Lite model", "Convert it with tf2onnx (`--tflite`), then open the result."),
     (0, b"GGUF", "a GGUF file of llama.cpp", _WEIGHTS),
     (0, b"\x89HDF\r\n\x1a\n", "an HDF5 file, perhaps a Keras model", "Convert it with tf2onnx, then open the result."),
+    (0, b"ftrt", "a TensorRT engine", _ENGINE),
+    (0, b"ptrt", "a TensorRT engine", _ENGINE),
+    (0, b"7767517\n", "the graph of an ncnn model (.param)", _NCNN),
+    (0, b"7767517\r", "the graph of an ncnn model (.param)", _NCNN),
+    (0, b"\xdd\x85\x76\x00", "the graph of an ncnn model (.param.bin)", _NCNN),
+    (0, b"\x47\x6b\x30\x01", "the weights of an ncnn model (.bin)", _NCNN),
     (0, b"\x1f\x8b", "compressed with gzip", _UNPACK),
     (0, b"BZh", "compressed with bzip2", _UNPACK),
     (0, b"\xfd7zXZ\x00", "compressed with xz", _UNPACK),
@@ -117,6 +125,8 @@ def _refuse_other_kinds(head: bytes, size: int) -> None:
     for offset, magic, what, advice in _MAGICS:
         if head.startswith(magic, offset):
             _refuse(what, advice)
+    if head[3:5] == b"\x00{" and head.startswith((b"ftrt", b"ptrt"), 4 + int.from_bytes(head[:4], "little")):
+        _refuse("a TensorRT engine", _ENGINE)  # behind a description in JSON
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         _refuse(*_zip_kind(head))
     if head[:1] == b"\x80" and head[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
