@@ -15,7 +15,7 @@ from onnx_workbench.model.io.writer.save import Saving
 from onnx_workbench.viewer.dialogs.save_options import SaveOptionsDialog
 from onnx_workbench.viewer.files import read_model, save
 from onnx_workbench.viewer.files.save import SaveOptions
-from tests.viewer.held import let_readers_end, until_stopped
+from tests.viewer.held import until_stopped
 from tests.viewer.opening import choose, titles
 
 
@@ -177,7 +177,7 @@ def test_what_is_typed_on_after_a_save_was_prepared_is_not_in_it(window, qtbot, 
         with tab.workspace.document.edit("Rename", merge="name") as edit:
             edit.do(SetField(node(tab), "name", name))
     window.files.saver.save(tab)
-    let_readers_end(qtbot)
+    qtbot.waitUntil(lambda: window.files.saver.save_of(tab).is_announced)  # the model was read
     with tab.workspace.document.edit("Rename", merge="name") as edit:
         edit.do(SetField(node(tab), "name", "saved and more"))
     slow_saves.set()
@@ -324,7 +324,7 @@ def test_an_edit_made_while_the_save_before_closing_is_written_is_asked_about(wi
     rename(tab, "saved")
     window.files.saver.save(tab)
     window.files.close(tab)
-    let_readers_end(qtbot)
+    qtbot.waitUntil(lambda: window.files.saver.save_of(tab).is_announced)  # the model was read
     rename(tab, "more")
     slow_saves.set()
     qtbot.waitUntil(lambda: bool(window.findChildren(QMessageBox)), timeout=20_000)
