@@ -1,4 +1,4 @@
-"""Opening and closing groups, bodies and functions in place, and the nodes that tags stand for."""
+"""Opening and closing of groups, bodies and functions in place, and of nodes folded into tags."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from onnx_workbench.viewer.core.grouping import Grouping
 from onnx_workbench.viewer.core.selection import Item
 
 _MOST_USES = 50
-_BORDER = 8.0  # pixels around what is scrolled to
+_BORDER = 8.0  # pixels around the box that is scrolled to
 
 
 class NodeExpansion:
-    """Expands and collapses groups, bodies and functions, and has the scene rebuilt. GUI thread only."""
+    """Expands and collapses groups, bodies and functions, and requests a new scene. GUI thread only."""
 
     def __init__(self, surface: Surface, scenes: SceneController, grouping: Grouping) -> None:
         self._surface = surface
         self._scenes = scenes
         self._grouping = grouping
-        self._expanding: Graph | None = None  # all groups of this graph are opened once they are known
+        self._expanding: Graph | None = None  # all groups of this graph are opened once they are computed
         self._unfolded: Node | None = None  # to be scrolled to in the next scene
         grouping.regrouped.connect(self._on_regrouped)
         scenes.scene_shown.connect(self._show_unfolded)
 
     @property
     def is_grouped(self) -> bool:
-        """Return whether groups are drawn."""
+        """Whether groups are drawn."""
         return self._surface.scene is not None and self._surface.scene.drawing.has_groups
 
     def set_grouped(self, groups: bool | None) -> None:
-        """Draw groups (name scopes, or else repeated blocks), or not; None: as the settings say."""
+        """Set whether groups (name scopes, or else repeated blocks) are drawn; None: by the settings."""
         self._scenes.state.groups = groups
         self._scenes.load(fit=True)
 
@@ -51,7 +51,7 @@ class NodeExpansion:
         self._set_expanded(box, is_open=False)
 
     def toggle(self, box: int) -> None:
-        """Open or close a box, where it can be."""
+        """Open or close a box if it can be."""
         buttons = self._surface.scene.boxes[box].buttons if self._surface.scene is not None and box >= 0 else ()
         if "+" in buttons:
             self.expand(box)
@@ -61,11 +61,11 @@ class NodeExpansion:
             self.toggle_tags(box)
 
     def toggle_tag(self, box: int, tag: FoldTag) -> None:
-        """Draw the nodes that a tag stands for, or fold them again."""
+        """Draw the nodes folded into a tag, or fold them again."""
         self._set_tags(box, (tag,), is_open=not tag.is_open)
 
     def toggle_tags(self, box: int) -> None:
-        """Draw the nodes that the tags of a box stand for, or fold all of them again."""
+        """Draw the nodes folded into the tags of a box, or fold all of them again."""
         tags = self._surface.scene.boxes[box].tags if self._surface.scene is not None and box >= 0 else ()
         if tags:
             self._set_tags(box, tags, is_open=not all(tag.is_open for tag in tags))
@@ -83,7 +83,7 @@ class NodeExpansion:
         self._scenes.load(keeps_ranks=False)
 
     def _show_unfolded(self) -> None:
-        """Scroll to the nearest node that was folded; else a click may seem to do nothing."""
+        """Scroll to the nearest unfolded node, so that the click has a visible effect."""
         node, self._unfolded = self._unfolded, None
         scene = self._surface.scene
         area = scene.bounds_of(scene.drawing.boxes_of(node)[:1]) if scene is not None and node is not None else None
@@ -99,7 +99,7 @@ class NodeExpansion:
         self._scenes.load()
 
     def expand_all(self) -> None:
-        """Open every group of this graph, as soon as its groups are known."""
+        """Open every group of this graph, as soon as its groups are computed."""
         graph = self._scenes.graph
         if self._grouping.is_ready(graph):
             self._expand_all(graph)
@@ -120,15 +120,16 @@ class NodeExpansion:
             self._scenes.reload()
 
     def collapse_all(self) -> None:
-        """Close all groups but the outermost few, so that the graph reads as its blocks."""
+        """Close all groups except the outermost few, so that the graph shows its blocks."""
         state = self._scenes.state
         state.groups = state.is_new = True
         state.expanded.clear()
         self._scenes.reload(fit=True)
 
     def open_around(self, item: Item) -> bool:
-        """Record the closed groups and tags an object is behind as open; return whether there are any: a new scene is
-        due.
+        """Mark the closed groups and tags that hide an object as open; return whether there are any.
+
+        If so, a new scene must be loaded.
         """
         scene = self._surface.scene
         node = item.producer if isinstance(item, Value) else item
@@ -137,18 +138,18 @@ class NodeExpansion:
         if isinstance(item, Value) and any(
             scene.boxes[box].kind is Kind.OUTPUT for box in scene.drawing.boxes_of(item)
         ):
-            return False  # seen as an output, whatever its producer is behind
+            return False  # visible as an output, even if its producer is hidden
         hidden = scene.drawing.hidden
         node = _behind_tag(item, hidden) or node
         if not isinstance(node, Node):
             return False
         is_drawn = any(scene.boxes[box].subject is node for box in scene.drawing.boxes_of(node))
-        if node in hidden and not is_drawn:  # drawn and folded: a function that is open twice
+        if node in hidden and not is_drawn:  # both drawn and folded in a function that is open twice
             return self._open_tags(scene, node)
         return self._open_groups(scene, node)
 
     def _open_tags(self, scene: Scene, node: Node) -> bool:
-        """Open the tag that stands for a node, or the groups around the node that has the tag."""
+        """Open the tag that a node is folded into, or the groups around the node with the tag."""
         hidden = scene.drawing.hidden
         user = hidden.users[node]
         boxes = scene.drawing.boxes_of(user)
@@ -176,7 +177,7 @@ class NodeExpansion:
 
 
 def _behind_tag(item: Item, hidden: FoldedNodes) -> Node | None:
-    """Return a folded node that alone uses an initializer or Constant, which is seen nowhere else."""
+    """Return the folded node that is the only user of an initializer or Constant, which is then hidden with it."""
     value = item
     if isinstance(item, Node) and item.op_type == "Constant":
         value = next((output for output in item.outputs if output is not None), item)

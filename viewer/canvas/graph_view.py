@@ -1,4 +1,4 @@
-"""The graph in the middle of the window."""
+"""The graph view in the middle of the window."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ from onnx_workbench.viewer.style.labels import place_text
 
 
 class GraphView(Surface):
-    """Widget that shows the graph of a document and is used with mouse and keys. GUI thread only.
+    """Widget that shows the graph of a document and handles mouse and keys. GUI thread only.
 
-    It paints (`Surface`: frames, viewport, zoom) and passes events on; the rest is done by objects with one job each:
+    It paints (`Surface`: frames, viewport, zoom) and passes events to objects with one task each:
 
-    - `scenes` (SceneController): which scene is shown, made anew after edits, and the view's position in it
+    - `scenes` (SceneController): the scene shown, rebuilt after edits, and the view's position in it
     - `expansion` (NodeExpansion): opens and closes groups, bodies and functions
-    - `picker` (Picker): from boxes and edges to the selection
-    - `navigator` (Navigator): to objects, to the whole, from box to box, inside, back
+    - `picker` (Picker): selects the objects of boxes and edges
+    - `navigator` (Navigator): moves to objects, to the whole graph, from box to box, into bodies, back
     - `highlighter` (Highlighter): marks of model objects; `node_colors` (NodeColors): colours by number, word or device
-    - `input_handler` (InputHandler): what mouse, wheel, keys and pinches do; drags are `tools`
+    - `input_handler` (InputHandler): effects of mouse, wheel, keys and pinches; drags are `tools`
     - `minimap` (Minimap): the whole graph in a corner
     """
 
-    trail_changed = Signal(object)  # list[Frame]: what is open around the selection, see Navigator.trail
+    trail_changed = Signal(object)  # list[Frame]: the open parts around the selection, see Navigator.trail
 
     def __init__(self, workspace: DocumentContext, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -89,7 +89,7 @@ class GraphView(Surface):
 
     @property
     def is_read_only(self) -> bool:
-        """Return whether no wire can be drawn, as the model is read-only."""
+        """Whether the model is read-only, so that no wire can be drawn."""
         return self._is_read_only
 
     def set_read_only(self, *, read_only: bool) -> None:
@@ -99,7 +99,7 @@ class GraphView(Surface):
             "This graph has no nodes." if read_only else "This graph has no nodes. Press Ctrl+Shift+A to add one."
         )
 
-    # -- what changes in the document ------------------------------------------------------------------------
+    # -- changes of the document -----------------------------------------------------------------------------
 
     def _on_graph_shown(self, graph: Graph) -> None:
         if graph is not self.scenes.graph:
@@ -113,7 +113,7 @@ class GraphView(Surface):
         self._on_hover()
 
     def _on_selection(self) -> None:
-        """Mark the selection, and describe it and the graph shown for screen readers."""
+        """Mark the selection, and describe it and the shown graph for screen readers."""
         shown = plural(len(self.scene.boxes), "box", "boxes") if self.scene is not None else "nothing"
         current = self.workspace.selection.current
         selected = f"; selected: {place_text(current)}" if current is not None else ""
@@ -127,7 +127,7 @@ class GraphView(Surface):
         self.highlighter.mark_hovered(self.workspace.selection.hover)
 
     def _note_of(self, value: Value) -> EdgeNote | None:
-        return self.workspace.highlights.note_of(value)  # looked up each time: runs replace it
+        return self.workspace.highlights.note_of(value)  # looked up at each call: runs replace it
 
     def _on_notes(self, values: set[Value] | None) -> None:
         """Rewrite the notes of some values, or of all."""
@@ -177,7 +177,7 @@ class GraphView(Surface):
     # -- mouse and keys --------------------------------------------------------------------------------------
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Start a tool; the buttons for back and forward are the window's."""
+        """Start a tool; the window handles the back and forward buttons."""
         if event.button() in (Qt.MouseButton.BackButton, Qt.MouseButton.ForwardButton):
             event.ignore()
         else:
@@ -203,7 +203,7 @@ class GraphView(Surface):
         self.input_handler.menu(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Keys of the canvas; where the window has a shortcut for one, that comes first."""
+        """Handle a key of the canvas; shortcuts of the window take precedence."""
         if not self.input_handler.key(event):
             super().keyPressEvent(event)
 
@@ -212,11 +212,11 @@ class GraphView(Surface):
             super().keyReleaseEvent(event)
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
-        """Cancel the interaction when the focus leaves for anything but a popup."""
+        """Cancel the interaction when the focus is lost, unless to a popup."""
         if event.reason() != Qt.FocusReason.PopupFocusReason:
             self.input_handler.cancel()
         super().focusOutEvent(event)
 
     def event(self, event: QEvent) -> bool:
-        """Handle events without a handler of their own: pinches, tooltips, keys before they are shortcuts."""
+        """Handle events that have no event handler: pinches, tooltips, keys before they become shortcuts."""
         return (isinstance(event, EVENTS) and self.input_handler.event(event)) or super().event(event)

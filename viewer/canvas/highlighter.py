@@ -1,4 +1,4 @@
-"""Marks of model objects on a surface, now and in every scene that follows."""
+"""Marks of model objects on a surface, kept when its scene is replaced."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx_workbench.viewer.canvas.scene.subgraph_boundaries import SubgraphBound
 
 
 class Highlighter(QObject):
-    """Marks objects on a surface by kind; finds them in each scene it shows. GUI thread only."""
+    """Marks objects on a surface by kind, in the current scene and in later ones. GUI thread only."""
 
     def __init__(self, surface: Surface) -> None:
         super().__init__(surface)
@@ -22,16 +22,16 @@ class Highlighter(QObject):
         surface.scene_changed.connect(self._mark_scene)
 
     def _mark_scene(self) -> None:
-        """Mark a new scene like the one before."""
+        """Apply the marks to a new scene."""
         self._boundaries = None
         if not any(isinstance(item, Node) and item.graph is not None for item in self._marked.get("traced", ())):
-            self._marked.pop("traced", None)  # its nodes were deleted: it would dim all that is left
+            self._marked.pop("traced", None)  # its nodes were deleted: it would dim all others
         if self._surface.marks is not None:
             for kind, items in self._marked.items():
                 self._surface.marks.set(kind, items)
 
     def mark(self, kind: str, items: Iterable[object]) -> None:
-        """Mark objects: "matches", "errors", "stale", "changed" or "traced"; none takes the marks away."""
+        """Mark objects: "matches", "errors", "stale", "changed" or "traced"; no items removes the marks."""
         all_items = list(items)
         shown = self._marked.get(kind, {})
         if len(shown) == len(all_items) and all(item in shown for item in all_items):
@@ -42,7 +42,7 @@ class Highlighter(QObject):
         self._surface.update()
 
     def unmark(self, kind: str, nodes: Iterable[Node]) -> None:
-        """Mark some nodes no longer. Costs what they are, however many are marked."""
+        """Remove the marks of some nodes. Cost: the number of these nodes."""
         marked, nodes = self._marked.get(kind, {}), list(nodes)
         gone = [node for node in nodes if marked.pop(node, node) is None]
         if self._surface.marks is not None and gone:
@@ -50,7 +50,7 @@ class Highlighter(QObject):
             self._surface.update()
 
     def mark_hovered(self, item: object) -> None:
-        """Mark what is under the pointer: a node, or the whole path of a value, also beyond the frames of bodies."""
+        """Mark the object under the pointer: a node, or the whole path of a value, also across frames of bodies."""
         if self._surface.marks is None:
             return
         items: list[object] = [item] if isinstance(item, (Node, Value)) else []
@@ -62,5 +62,5 @@ class Highlighter(QObject):
 
     @property
     def is_traced(self) -> bool:
-        """Return whether all but a trace is dimmed."""
+        """Whether a trace is marked, and everything else dimmed."""
         return bool(self._marked.get("traced"))

@@ -1,6 +1,6 @@
-"""Mouse, wheel, keys, pinch and tooltips of the canvas: which of the view's methods they call.
+"""Mouse, wheel, keys, pinch and tooltips of the canvas, translated to calls of the view's methods.
 
-What a press begins is decided by `tools`; everything here can also be reached through the view's methods.
+The `tools` decide what a press starts.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.canvas.graph_view import GraphView
 
 _STEP = 60.0  # px, one notch of the wheel
-_NOTCH = 120.0  # what Qt counts as one
+_NOTCH = 120.0  # Qt's angle of one notch
 
 #: Events that `InputHandler.event` handles.
 EVENTS = (QNativeGestureEvent, QGestureEvent, QHelpEvent, QKeyEvent)
 
 
 class InputHandler:
-    """Passes what mouse, keys, wheel and pinches mean to the parts of one view."""
+    """Translates mouse, keys, wheel and pinches to calls of the parts of one view."""
 
     def __init__(self, view: GraphView) -> None:
         self._view = view
         self.tool: Tool | None = None
-        self._fits = False  # on release of the space bar, unless something is dragged while it is held
+        self._fits = False  # release of the space bar fits the graph, unless something was dragged meanwhile
 
     def press(self, event: QMouseEvent) -> None:
-        """Start the tool that wants the press."""
+        """Start the tool for the press."""
         view = self._view
         self._fits = False
         if self.tool is not None or view.scene is None:
@@ -76,7 +76,7 @@ class InputHandler:
             self._view.update()
 
     def cancel(self) -> bool:
-        """Cancel the tool; False when there is none."""
+        """Cancel the active tool; return False if there is none."""
         self._fits = False
         tool, self.tool = self.tool, None
         if tool is None:
@@ -86,7 +86,7 @@ class InputHandler:
         return True
 
     def double_click(self, event: QMouseEvent) -> None:
-        """Open what was hit."""
+        """Open the object that was hit."""
         hit = self._view.hit(event.position())
         if hit is None or event.button() != Qt.MouseButton.LeftButton:
             return
@@ -96,7 +96,7 @@ class InputHandler:
             self._view.navigator.open(hit)
 
     def wheel(self, event: QWheelEvent) -> None:
-        """Scroll; with Ctrl or Shift, or as set, zoom at the pointer."""
+        """Scroll, or zoom at the pointer, depending on Ctrl, Shift and the settings."""
         view = self._view
         zoom_keys = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
         turned = event.angleDelta()
@@ -110,7 +110,7 @@ class InputHandler:
         event.accept()
 
     def event(self, event: QEvent) -> bool:
-        """Events that have no handler of their own; False when one means nothing here."""
+        """Handle an event that has no event handler; return False if it is ignored."""
         match event:
             case QNativeGestureEvent():
                 return self._pinch_pad(event)
@@ -120,12 +120,12 @@ class InputHandler:
                 self._tip(event)
                 return True
             case QKeyEvent() if event.type() == QEvent.Type.ShortcutOverride and _is_space(event):
-                event.accept()  # the window's shortcut would act when it is pressed: see `key_released`
+                event.accept()  # else the window's shortcut would act on the press: see `key_released`
                 return True
         return False
 
     def _pinch_pad(self, event: QNativeGestureEvent) -> bool:
-        """Pinch on a trackpad."""
+        """Handle a pinch on a trackpad."""
         position = event.position()
         match event.gestureType():
             case Qt.NativeGestureType.ZoomNativeGesture:
@@ -137,11 +137,11 @@ class InputHandler:
         return True
 
     def _pinch_screen(self, event: QGestureEvent) -> bool:
-        """Pinch on a touch screen."""
+        """Handle a pinch on a touch screen."""
         gesture = event.gesture(Qt.GestureType.PinchGesture)
         if not isinstance(gesture, QPinchGesture):
             return False
-        self.cancel()  # the first finger began a drag
+        self.cancel()  # the first finger has started a drag
         if gesture.changeFlags() & QPinchGesture.ChangeFlag.ScaleFactorChanged:
             centre = self._view.mapFromGlobal(gesture.hotSpot() if gesture.hasHotSpot() else gesture.centerPoint())
             self._view.zoom_at(gesture.scaleFactor(), centre.x(), centre.y())
@@ -149,7 +149,7 @@ class InputHandler:
         return True
 
     def menu(self, event: QContextMenuEvent) -> None:
-        """Select what is under the pointer, unless it is selected, and request the context menu."""
+        """Select the object under the pointer, unless it is selected, and request the context menu."""
         view = self._view
         if event.reason() == QContextMenuEvent.Reason.Keyboard:
             self._menu_at_current()
@@ -184,7 +184,7 @@ class InputHandler:
         return event.key() == Qt.Key.Key_Escape and self._escape()
 
     def key_released(self, event: QKeyEvent) -> bool:
-        """Fit the graph on release of the space bar: users also hold it to drag. False for other keys."""
+        """Fit the graph on release of the space bar, which users also hold to drag. Return False for other keys."""
         if not _is_space(event) or event.isAutoRepeat():
             return False
         if self._fits:
@@ -193,7 +193,7 @@ class InputHandler:
         return True
 
     def _escape(self) -> bool:
-        """Close the innermost thing: the interaction, then a trace, then the selection."""
+        """Cancel the first of these that is present: the interaction, a trace, the selection."""
         selection = self._view.workspace.selection
         if self.cancel():
             return True
@@ -206,12 +206,12 @@ class InputHandler:
         return True
 
     def _tip(self, event: QHelpEvent) -> None:
-        """Show the tooltip of what is under the pointer."""
+        """Show the tooltip of the object under the pointer."""
         view = self._view
         hit = view.hit(QPointF(event.pos()))
         text = tip_of(view.scene, hit, view.type_of) if view.scene is not None and hit is not None else ""
         if text:
-            # Escaped, so that a name with angle brackets is read and not rendered.
+            # Escaped, so that a name with angle brackets is not rendered as HTML.
             QToolTip.showText(
                 event.globalPos(), f"<qt>{html.escape(wrapped(text)).replace(chr(10), '<br>')}</qt>", view
             )
@@ -220,7 +220,7 @@ class InputHandler:
 
 
 def _is_space(event: QKeyEvent) -> bool:
-    """Return whether it is the space bar alone."""
+    """Return whether it is the space bar without modifiers."""
     return event.key() == Qt.Key.Key_Space and event.modifiers() == _NONE
 
 

@@ -1,4 +1,4 @@
-"""Keyboard navigation from box to box: along the edges, and between neighbours of a rank. No Qt."""
+"""Keyboard navigation from box to box: along edges, and between neighbours in a rank. No Qt."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Way = Literal["up", "down", "left", "right"]
 
 
 def step(scene: Scene, box: int, way: Way) -> int:
-    """Return the box an arrow key leads to from another; the same box if there is none in that direction."""
+    """Return the next box in the direction of an arrow key; the same box if there is none."""
     down = scene.drawing.options.direction == "down"
     forward, backward = ("down", "up") if down else ("right", "left")
     across = 0 if down else 1
@@ -37,7 +37,7 @@ def _nearest(scene: Scene, box: int, found: Ids, across: int) -> int:
 
 
 def _sibling(scene: Scene, box: int, across: int, *, after: bool) -> int:
-    """Return the next box of the same rank; where the rank ends, the next one that stands at the same height."""
+    """Return the next box of the same rank; at the end of the rank, the next one at the same height."""
     parents = scene.drawing.parents
     along = 1 - across
     low = scene.rects[:, along]

@@ -1,4 +1,4 @@
-"""Moving through the graph on a surface: to objects, to the whole, from box to box, inside, and back to a position.
+"""Navigation in the graph on a surface: to objects, the whole graph, from box to box, into bodies, and to a position.
 
 A jump is recorded in the history; a step to a neighbour is not.
 """
@@ -27,17 +27,17 @@ from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.core.selection import Item, Selection
 
 _PART = 1000  # nodes
-_AROUND = 96.0  # pixels that stay around what is brought into view
-_BORDER = 8.0  # the same, where the view is to move as little as possible
+_AROUND = 96.0  # pixels around an object that is brought into view
+_BORDER = 8.0  # the same if the view should move as little as possible
 
-#: What is open around something: its title, and what it stands for.
+#: An open group, body or function around an object: its title and its model object.
 Frame = tuple[str, Subject]
 
 
 class Navigator(QObject):
     """Moves the view of a surface. GUI thread only."""
 
-    opened = Signal(object)  # Node, Attribute or Value double-clicked that has nothing inside to go to
+    opened = Signal(object)  # double-clicked Node, Attribute or Value that cannot be entered
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Navigator(QObject):
         self._expansion = expansion
         self._pending_item: Item | None = None  # to be revealed in the next scene
         self._pending_position: ViewPosition | None = None  # to return to in the next scene
-        self._keeps_zoom = False  # when the item is revealed
+        self._keeps_zoom = False  # when the pending item is revealed
         navigation = context.navigation
         navigation.view_position = self.position
         navigation.is_drawn = self.is_drawn
@@ -66,7 +66,7 @@ class Navigator(QObject):
         scenes.scene_shown.connect(self._on_scene)
 
     def forget(self) -> None:
-        """Drop what waits for the next scene: another graph is shown."""
+        """Drop pending requests for the next scene: another graph is shown."""
         self._pending_item = self._pending_position = None
         self._keeps_zoom = False
 
@@ -88,16 +88,16 @@ class Navigator(QObject):
         elif isinstance(position, ViewPosition):
             self._pending_position = position
 
-    # -- to the whole, a part, or an object ------------------------------------------------------------------
+    # -- to the whole graph, a part, or an object ------------------------------------------------------------
 
     def to_whole(self) -> None:
-        """Show everything; a graph that is then too small to read in the full width of the view first."""
+        """Show everything; a graph too small to read that way is first shown in the full width of the view."""
         with self._context.navigation.history.jump():
             if not self._surface.fit_across():
                 self._surface.fit()
 
     def to_beginning(self) -> None:
-        """Show where the graph starts, at the present zoom."""
+        """Show the beginning of the graph at the current zoom."""
         self._jump(lambda: self._surface.show_beginning(self._surface.viewport.scale))
 
     def to_selection(self) -> None:
@@ -125,11 +125,11 @@ class Navigator(QObject):
         return scene.bounds_of(boxes)
 
     def reveal(self, item: Item) -> None:
-        """Bring an object into view, opening the groups around it; as soon as there is a scene to see it in."""
+        """Bring an object into view, opening the groups around it, as soon as there is a scene with it."""
         self._reveal(item, keeps_zoom=False)
 
     def scroll_to(self, item: Item) -> None:
-        """Reveal an object at the present zoom; see `reveal`."""
+        """Reveal an object at the current zoom; see `reveal`."""
         self._reveal(item, keeps_zoom=True)
 
     def _reveal(self, item: Item, *, keeps_zoom: bool) -> None:
@@ -146,7 +146,7 @@ class Navigator(QObject):
             self._to_object(item)
 
     def _to_object(self, item: Item) -> None:
-        """Bring an object into view, in a readable size; all that is selected with it where that much fits."""
+        """Bring an object into view in a readable size, with the rest of the selection if it fits."""
         surface, scene = self._surface, self._surface.scene
         area = scene.bounds_of(scene.drawing.boxes_for(item)[:1]) if scene is not None else None
         if area is None:
@@ -162,7 +162,7 @@ class Navigator(QObject):
         surface.show_area(area, _AROUND)
 
     def walk(self, way: keyboard_navigation.Way) -> None:
-        """Select the box an arrow key leads to."""
+        """Select the next box in the direction of an arrow key."""
         scene = self._surface.scene
         if scene is None:
             return
@@ -178,7 +178,7 @@ class Navigator(QObject):
     # -- inside ----------------------------------------------------------------------------------------------
 
     def push(self, hit: Hit) -> None:
-        """Run what a button of a header or a tag does."""
+        """Perform the action of a button of a header or tag."""
         match hit.button:
             case "+":
                 self._expansion.expand(hit.box)
@@ -220,7 +220,7 @@ class Navigator(QObject):
         return inner is not None
 
     def trail(self) -> list[Frame]:
-        """The groups, bodies and functions open around all that is selected, outermost first; a closed group too."""
+        """Return the open (or closed) groups, bodies and functions around all of the selection, outermost first."""
         scene, selection = self._surface.scene, self._context.selection
         boxes = scene.drawing.boxes_for(selection.current)[:1] if scene is not None and len(selection) else []
         if scene is None or not boxes:
@@ -238,7 +238,7 @@ class Navigator(QObject):
         return [(box.title, box.subject) for box in found if box.subject is not selection.current]
 
     def is_drawn(self, graph: Graph) -> bool:
-        """Return whether a graph is drawn now: the one shown, or a body or function that is open inside it."""
+        """Return whether a graph is drawn now: the shown one, or a body or function open inside it."""
         scene = self._surface.scene
         return scene is not None and graph in scene.drawing.graphs
 
@@ -270,7 +270,7 @@ class Navigator(QObject):
 
 
 def _parts_of(selection: Selection, drawing: Drawing) -> Iterator[list[int]]:
-    """Return the boxes of the selection, in chunks: there may be very many, and the first few matter most."""
+    """Yield the boxes of the selection in chunks, as there may be very many and the first ones may suffice."""
     nodes = selection.nodes
     for start in range(0, len(nodes), _PART):
         yield drawing.boxes_of_nodes(nodes[start : start + _PART])
@@ -278,7 +278,7 @@ def _parts_of(selection: Selection, drawing: Drawing) -> Iterator[list[int]]:
 
 
 def _containers(scene: Scene, box: int) -> list[int]:
-    """Return the containers around a box, outermost first, with itself if it is one or a closed group."""
+    """Return the containers around a box, outermost first, including itself if it is one or a closed group."""
     found: list[int] = []
     while box >= 0:
         if scene.boxes[box].kind in (Kind.GROUP, Kind.CONTAINER):

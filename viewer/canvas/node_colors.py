@@ -1,4 +1,4 @@
-"""Colours of nodes on a surface by what they were computed from, now and in every scene that follows."""
+"""Colours of nodes on a surface, recomputed for every new scene."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NodeColors(QObject):
             self._apply()
 
     def set_overlay(self, numbers: Mapping[Node, float] | None, title: str = "") -> None:
-        """Colour nodes by a number each (time, size, error), with a legend; None: by category again."""
+        """Colour nodes by numbers (time, size, error), with a legend; None: by category again."""
         if numbers is None:
             self._set(None)
         else:
@@ -39,7 +39,7 @@ class NodeColors(QObject):
     def set_groups(
         self, keys: Mapping[Node, str] | None, title: str = "", own: Mapping[str, str] | None = None
     ) -> None:
-        """Colour nodes by a word each, with a legend; words in `own` have those colours. None: by category again."""
+        """Colour nodes by words, with a legend; `own` has fixed colours of words. None: by category again."""
         if keys is None:
             self._set(None)
         else:
@@ -57,7 +57,7 @@ class NodeColors(QObject):
 
     @property
     def shows_devices(self) -> bool:
-        """Return whether nodes have the colour of their device or pipeline stage."""
+        """Whether nodes have the colour of their device or pipeline stage."""
         return self._shows_devices
 
     def _set(self, colors_of: Callable[[Scene], Coloring] | None) -> None:
@@ -65,7 +65,7 @@ class NodeColors(QObject):
         self._shows_devices = False
         was_fitted = self._surface.is_fitted
         self._apply()
-        if was_fitted:  # the legend that comes or goes is not to hide nodes
+        if was_fitted:  # fit again, as the legend may cover nodes
             self._surface.fit()
 
     def _apply(self) -> None:

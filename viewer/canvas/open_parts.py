@@ -1,4 +1,4 @@
-"""Open groups, bodies, functions and tags of a drawing as JSON, to open them again with the next start.
+"""Open groups, bodies, functions and tags of a drawing as JSON, to restore them at the next start.
 
 Nodes are identified by their position in their graph and their operator, as names may be missing.
 """
@@ -13,7 +13,7 @@ from onnx_workbench.viewer.canvas.scene.builder import inner_graphs
 
 _MOST = 1000
 
-#: Where a graph is drawn: () outermost, else where the node around it is drawn, the node, and its graph.
+#: An instance of a graph in a drawing: () for the shown graph, else the instance around it, the node, and its graph.
 Instance = tuple[Any, ...]
 
 
@@ -39,7 +39,7 @@ class OpenParts:
         return [part for part in found if None not in part and None not in part[0]]
 
     def read(self, parts: object) -> set[Hashable]:
-        """Return the keys of what is still there; nonsense is left out."""
+        """Return the keys of parts that still exist; invalid entries are dropped."""
         found = {self._key(part) for part in parts[:_MOST]} if isinstance(parts, list) else set()
         return found - {None}
 

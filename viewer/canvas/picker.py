@@ -1,4 +1,4 @@
-"""Selecting on a surface: from boxes and edges to the model objects they show, and the box navigation starts from."""
+"""Selection on a surface: the model objects of boxes and edges, and the box from which keyboard navigation starts."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from onnx_workbench.viewer.core.selection import Item, Selection
 
 
 class Picker:
-    """Turns clicks and keys on boxes into a selection; remembers which of several boxes of an object was picked."""
+    """Selects the objects of clicked boxes; remembers which of several boxes of an object was picked."""
 
     def __init__(self, surface: Surface, selection: Selection) -> None:
         self._surface = surface
         self._selection = selection
-        self._current: Hashable = None  # key of the box that was clicked or walked to last
+        self._current: Hashable = None  # key of the box that was picked last, by click or arrow key
 
     def forget(self) -> None:
-        """Clear the box that was clicked: another graph is shown."""
+        """Clear the picked box: another graph is shown."""
         self._current = None
 
     def current_box(self) -> int:
-        """Return the box that was clicked or walked to last, else one of the current object; -1 for none."""
+        """Return the box picked last, else one of the current object; -1 for none."""
         scene = self._surface.scene
         if scene is None:
             return -1
@@ -35,19 +35,19 @@ class Picker:
         return found[0] if found else -1
 
     def items_of(self, hit: Hit | None) -> list[Item]:
-        """Return the model objects a hit means."""
+        """Return the model objects of a hit."""
         scene = self._surface.scene
         return [*scene.objects_at(hit)] if hit is not None and scene is not None else []
 
     def is_ground(self, hit: Hit) -> bool:
-        """Return whether a hit is the background of a container, which counts as canvas."""
+        """Return whether a hit is the background of a container, which is treated as canvas."""
         scene = self._surface.scene
         if scene is None or hit.box < 0:
             return False
         return hit.part == "body" and scene.boxes[hit.box].kind is Kind.CONTAINER
 
     def click(self, hit: Hit | None, *, extend: bool = False) -> None:
-        """Select what was hit; extend: toggle it instead. A container's ground counts as canvas."""
+        """Select the objects of a hit; `extend`: toggle them instead. A container's background is treated as canvas."""
         scene = self._surface.scene
         items = [] if hit is None or self.is_ground(hit) else self.items_of(hit)
         self._current = scene.boxes[hit.box].key if items and hit and hit.box >= 0 and scene else None
@@ -59,7 +59,7 @@ class Picker:
             self._selection.add(items)
 
     def select(self, items: Iterable[Item], *, extend: bool = False) -> None:
-        """Select several at once, in addition where it extends the selection."""
+        """Select several objects; `extend`: in addition to the selection."""
         self._current = None
         (self._selection.add if extend else self._selection.set)(items)
 

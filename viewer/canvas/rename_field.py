@@ -56,7 +56,7 @@ class RenameField(QLineEdit):
         self.setFocus()
 
     def commit(self) -> None:
-        """Apply the name, unless it is refused."""
+        """Apply the name; if it is refused, show the error."""
         item, name = self._item, self.text()
         if name == self._shown or self._is_gone():
             self.close_field()
@@ -73,7 +73,7 @@ class RenameField(QLineEdit):
         self.close_field()
 
     def _is_gone(self) -> bool:
-        """Return whether the object was removed from the model while its name was typed."""
+        """Return whether the object was deleted while its name was typed."""
         return self._item.graph is None
 
     def _refuse(self, error: ModelError) -> None:
@@ -93,7 +93,7 @@ class RenameField(QLineEdit):
         self.error.hide()
 
     def close_field(self, _graph: object = None) -> None:
-        """Close the field and give the focus back to the graph."""
+        """Close the field and return the focus to the graph."""
         if self._left:
             return
         self._left = True
@@ -112,7 +112,7 @@ class RenameField(QLineEdit):
             super().keyPressEvent(event)
 
     def event(self, event: QEvent) -> bool:
-        """Accept keys that are shortcuts on the graph as letters."""
+        """Accept keys as text that are shortcuts on the graph."""
         if event.type() == QEvent.Type.ShortcutOverride:
             event.accept()
             return True
@@ -128,9 +128,9 @@ class RenameField(QLineEdit):
 
 
 def _place(view: GraphView, item: Node | Value, wanted: int) -> QRect:
-    """Place it over the drawn name, over the middle of an edge, or in the middle of the view.
+    """Return the field's rectangle: over the drawn name, the middle of an edge, or the middle of the view.
 
-    As wide as `wanted`, within the view.
+    Its width is `wanted`, limited to the view.
     """
     scene, viewport = view.scene, view.viewport
     height = view.fontMetrics().height() + 8

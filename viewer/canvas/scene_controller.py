@@ -1,4 +1,4 @@
-"""Keeps the scene of a surface up to date with its document, and the view where it was when the scene changes."""
+"""Keeps the scene of a surface up to date with its document, and the view's position when the scene changes."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ class _Pending:
 
     anchor: Anchor | None = None
     fit: bool = False
-    whole: bool = False  # show all of it, as all was seen before
-    types: bool = False  # rewrite the types, they changed meanwhile
+    whole: bool = False  # show the whole graph, as before
+    types: bool = False  # update the types: they changed meanwhile
 
 
 class SceneController(QObject):
-    """Loads the scene of the graph shown, again after edits and settings, and positions the view in it.
+    """Loads the scene of the shown graph, reloads it after edits and settings, and positions the view in it.
 
     The positions and open groups of each graph are kept while another one is shown. GUI thread only.
     """
 
-    scene_shown = Signal()  # a new scene, where it is to be seen
+    scene_shown = Signal()  # a new scene is shown and the view positioned
 
     def __init__(self, surface: Surface, context: DocumentContext, picker: Picker) -> None:
         super().__init__(surface)
@@ -72,16 +72,16 @@ class SceneController(QObject):
         self._updater = SceneUpdater(self, self._loader, surface, context)
         context.settings.changed.connect(self._on_setting)
 
-    # -- what is drawn ---------------------------------------------------------------------------------------
+    # -- the graph and its options ---------------------------------------------------------------------------
 
     @property
     def graph(self) -> Graph:
-        """The graph whose scene is shown or being made."""
+        """The graph whose scene is shown or being built."""
         return self._graph
 
     @property
     def options(self) -> DrawingOptions:
-        """Drawing options from the settings, and of the graph shown."""
+        """Drawing options from the settings and of the shown graph."""
         get = self._context.settings.get
         direction: Direction = "right" if get(DIRECTION) == "right" else "down"
         return DrawingOptions(
@@ -96,32 +96,32 @@ class SceneController(QObject):
 
     @property
     def state(self) -> GraphViewState:
-        """The open groups of the graph shown, and where it was seen last; call `load` after a change of groups."""
+        """Open groups and last position of the shown graph; call `load` after changing groups."""
         return self._states.setdefault(self._graph, GraphViewState(set()))
 
     @property
     def is_busy(self) -> bool:
-        """Return whether a newer scene is being made."""
+        """Whether a newer scene is being built."""
         return self._loader.is_busy or self._updater.is_due
 
     @property
     def notice(self) -> str:
-        """Notice about a scene that is being made or was stopped; empty if there is none."""
+        """Notice about a scene that is being built or was stopped; empty if there is none."""
         return self._loader.state
 
     def type_of(self, value: Value) -> Type | None:
-        """Return the type shown for a value: what a provider knows, else what the file declares."""
+        """Return the type shown for a value: from the provider (see `set_types`), else the declared one."""
         return (self._types(value) if self._types is not None else None) or value.type
 
     def set_types(self, type_of: TypeOf | None) -> None:
-        """Show types from elsewhere too, such as shape inference or a run; call again when they changed."""
+        """Set a provider of types, such as shape inference or a run; call again when they changed."""
         self._types = type_of
         was_fitted, was_untouched = self._surface.is_fitted, self.is_untouched
         if not self._updater.retype():
-            self._pending.types = True  # pills drawn meanwhile may have the types of before
+            self._pending.types = True  # pills drawn meanwhile may show old types
         elif self._loader.is_busy:
             self._pending.whole = self._pending.whole or was_fitted
-        elif was_fitted:  # types make pills wider
+        elif was_fitted:  # the pills may have become wider
             self._surface.fit()
             if was_untouched:
                 self._shown_first = self._surface.viewport.position
@@ -134,7 +134,7 @@ class SceneController(QObject):
     # -- loading ---------------------------------------------------------------------------------------------
 
     def show(self, graph: Graph) -> None:
-        """Show another graph, where and as it was seen last."""
+        """Show another graph at its last position, with the same open groups."""
         scene = self._surface.scene
         if scene is not None:
             self.state.scale, self.state.centre = self._surface.viewport.scale, self._surface.middle
@@ -145,9 +145,9 @@ class SceneController(QObject):
         self.load(first=True)
 
     def load(self, *, first: bool = False, fit: bool = False, keeps_ranks: bool = True) -> None:
-        """Draw the graph again, with a layout near the one before; fit: show the whole or the beginning of it.
+        """Draw the graph again, with a layout near the previous one; `fit`: show the whole or the beginning of it.
 
-        `keeps_ranks` False: each node moves to the rank that suits what is new.
+        `keeps_ranks` False: ranks are recomputed.
         """
         self._pending.fit = self._pending.fit or fit
         previous, scene = None, self._surface.scene
@@ -159,7 +159,7 @@ class SceneController(QObject):
         self._loader.load(replace(self._request(previous), keeps_ranks=keeps_ranks))
 
     def reload(self, *, fit: bool = False) -> None:
-        """Draw the graph again; the middle of the view and the selection stay where they are."""
+        """Draw the graph again; the middle of the view and the selection keep their positions."""
         self.pin_position()
         self.load(fit=fit)
 
@@ -169,7 +169,7 @@ class SceneController(QObject):
         self._loader.load(self._request(None))
 
     def pin_position(self, box: int | None = None) -> None:
-        """Keep the position of a box, or of what is in the middle or selected, in the next scene."""
+        """Keep the position of a box (or else of the selection or the middle of the view) in the next scene."""
         if box is not None:
             self._pending.anchor = self._anchor_at(box)
         else:
@@ -212,7 +212,7 @@ class SceneController(QObject):
 
     @property
     def is_untouched(self) -> bool:
-        """Return whether the user has not moved the view since a graph was shown for the first time."""
+        """Whether the user has not moved the view since the graph was first shown."""
         return self._shown_first == self._surface.viewport.position
 
     def view_state(self) -> dict[str, float]:
@@ -226,11 +226,11 @@ class SceneController(QObject):
             self.restore_position()
 
     def open_parts(self) -> dict[str, Any]:
-        """Return the open parts of the graph shown, saved with the file."""
+        """Return the open parts of the shown graph, saved with the file."""
         return {"grouped": not self.state.is_new, "parts": OpenParts(self._graph).write(self.state.expanded)}
 
     def restore_open_parts(self, saved: Any) -> None:
-        """Open what was open; nonsense is ignored."""
+        """Restore open parts; invalid entries are ignored."""
         if not isinstance(saved, dict):
             return
         state, parts = self.state, OpenParts(self._graph).read(saved.get("parts"))
@@ -267,9 +267,9 @@ class SceneController(QObject):
         assert scene is not None
         box = scene.drawing.box_with(anchor.key)
         if box < 0 and not len(scene.box_grid.in_rect(*viewport.area)):
-            box = nearest_box(scene, *viewport.to_scene(anchor.x, anchor.y))  # all that was in view is gone
+            box = nearest_box(scene, *viewport.to_scene(anchor.x, anchor.y))  # everything that was in view was removed
         if box >= 0:
             left, top, width, _ = scene.rect(box)
             self._surface.scroll_to(left + width / 2, top, anchor.x, anchor.y)
         else:
-            self._surface.pan_by(0, 0)  # not away from the new scene
+            self._surface.pan_by(0, 0)  # keeps the view within the new scene

@@ -1,7 +1,7 @@
-"""Brings a graph onto the canvas: its groups are found, it is drawn and laid out, and the scene is shown.
+"""Builds scenes for the canvas: finds the groups of a graph, builds its drawing and lays it out.
 
-That is done in a task, for a small graph at once. After an edit the layout starts from the one before, so that the
-rest stays in place.
+This runs in a task, for a small graph synchronously. After an edit the layout starts from the previous one, so that
+unchanged nodes keep their positions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from onnx_workbench.viewer.core.tasks import Task
 from onnx_workbench.viewer.core.threads import Work
 from onnx_workbench.viewer.style.formatting import plural
 
-#: Up to so many boxes a layout takes less time than a user notices, and is not worth a thread.
+#: Number of boxes up to which a layout takes less time than a user notices and needs no thread.
 AT_ONCE = 150
 
 _LARGE = 20_000
@@ -46,21 +46,21 @@ _FEW_RESIZED = 16  # boxes: each costs a pass over all edges
 
 @dataclass(frozen=True, eq=False)
 class SceneRequest:
-    """A graph to draw and lay out. `is_new`: the groups that are open at first are still to be determined.
+    """A graph to draw and lay out. `is_new`: the initially open groups are still to be determined.
 
-    `keeps_ranks`: what is new finds room beside or between what was there, which takes milliseconds.
+    `keeps_ranks`: new nodes are placed beside or between existing ones, which takes milliseconds.
     """
 
     graph: Graph
     options: DrawingOptions
     expanded: frozenset[Hashable]
     is_new: bool
-    previous: Layout | None = None  # the one that the layout may start from
+    previous: Layout | None = None  # start of the layout
     keeps_ranks: bool = True
 
 
 class SceneLoader(QObject):
-    """Makes scenes for one canvas; the newest request wins. GUI thread only."""
+    """Builds scenes for one canvas; the newest request replaces older ones. GUI thread only."""
 
     scene_ready = Signal(object)  # Scene
     state_changed = Signal()
@@ -74,7 +74,7 @@ class SceneLoader(QObject):
         self._type_of = type_of
         self._ids = Ids()
         self._cards: BoxFactory | None = None
-        self._folded: dict[Graph, FoldedNodes] = {}  # of graphs as they are now
+        self._folded: dict[Graph, FoldedNodes] = {}  # cache for unchanged graphs
         self._task: Task[Any] | None = None
         self.state = ""  # notice while there is no scene yet
         workspace.tasks.progressed.connect(self._on_progress)
@@ -82,18 +82,18 @@ class SceneLoader(QObject):
 
     @property
     def is_busy(self) -> bool:
-        """Return whether a scene is being made."""
+        """Whether a scene is being built."""
         return self._task is not None
 
     def load(self, request: SceneRequest) -> None:
-        """Draw a graph and lay it out; `scene_ready` follows, at once for a small one."""
+        """Build the scene of a graph; `scene_ready` follows, synchronously for a small graph."""
         if self._cards is None or self._cards.options != request.options:
             self._cards = BoxFactory(self._fonts, request.options)
         notice = f"Drawing {plural(len(request.graph.nodes), 'node')} …"
         self._start(partial(self._make_scene, request, self._cards), notice, at_once=self._is_small(request))
 
     def _is_small(self, request: SceneRequest) -> bool:
-        """Return whether a scene takes less time than a user notices, and is not worth a thread."""
+        """Return whether building the scene takes less time than a user notices and needs no thread."""
         graph, is_grouped = request.graph, request.options.are_grouped(request.graph)
         inside = [key[1] for key in request.expanded if isinstance(key, tuple) and isinstance(key[1], Node)]
         count = len(graph.nodes) + sum(len(g.nodes) for node in inside for g in inner_graphs(node))
@@ -121,7 +121,7 @@ class SceneLoader(QObject):
         return request.expanded | initial_expansion(tree) if is_first else request.expanded
 
     def folded_nodes(self, graph: Graph, progress: Progress = SILENT) -> FoldedNodes:
-        """Return the nodes of a graph that tags may stand for. Reads the model; any thread."""
+        """Return the nodes of a graph that can be folded into tags. Reads the model; any thread."""
         found = self._folded.get(graph)
         if found is None:
             found = self._folded[graph] = find_folded_nodes(graph, progress)
@@ -139,16 +139,16 @@ class SceneLoader(QObject):
         return builder
 
     def load_drawing(self, drawing: Drawing, previous: Layout, resized: int = 0) -> None:
-        """Lay out what is drawn already; `scene_ready` follows, at once for a small step.
+        """Lay out an existing drawing; `scene_ready` follows, synchronously for a small change.
 
-        `resized` is how many boxes may have another size than in the layout before.
+        `resized` is the number of boxes whose size may differ from the previous layout.
         """
         boxes = len(drawing.boxes)
         is_small = boxes <= AT_ONCE or (resized <= _FEW_RESIZED and _is_small_step(previous, boxes))
         self._start(partial(place, drawing, previous), f"Laying out {plural(boxes, 'node')} …", at_once=is_small)
 
     def load_patched(self, scene: Scene, change: DrawingPatch) -> None:
-        """Lay out what is drawn with some boxes of other sizes; `scene_ready` follows, at once for a small step."""
+        """Lay out the drawing of a scene with replaced boxes; `scene_ready` follows, at once for a small change."""
         self.load_drawing(patched(scene.drawing, change), scene.layout, len(change.boxes))
 
     def stop(self) -> None:
@@ -158,7 +158,7 @@ class SceneLoader(QObject):
             task.cancel()
 
     def _start(self, work: Work[Scene], notice: str, *, at_once: bool) -> None:
-        """Make and show a scene, now or in a task."""
+        """Build and show a scene, now or in a task."""
         self.stop()
         if at_once:
             self._show(work(SILENT))
@@ -188,7 +188,7 @@ class SceneLoader(QObject):
             self.state_changed.emit()
 
     def forget(self, nodes: Collection[Node], values: Collection[Value] = ()) -> None:
-        """Invalidate the boxes of changed objects. Of very many all are, which takes no longer than one."""
+        """Invalidate the boxes of changed objects; for very many, all boxes, which is quicker."""
         if self._cards is not None and is_large(nodes, values):
             self._cards = BoxFactory(self._fonts, self._cards.options)
         elif self._cards is not None:
@@ -205,19 +205,19 @@ class SceneLoader(QObject):
                         self._cards.forget(output.consumers if output is not None else ())
 
     def patch(self, drawing: Drawing, touched: ChangeSet) -> DrawingPatch | None:
-        """Return the changes to boxes of a drawing by an edit that `can_patch` allows; None if it has to be redrawn."""
+        """Return the changes to boxes of a drawing after an edit for which `can_patch` holds; None: redraw it."""
         if self._cards is None or self._cards.options != drawing.options:
             return None
         return patch(drawing, touched, self._cards, self._type_of)
 
     def retyped(self, scene: Scene, indices: Iterable[int]) -> DrawingPatch | None:
-        """Return the changes to pills of a scene by new types of values; None if it has to be redrawn."""
+        """Return the changes to pills of a scene after new types of values; None if it must be redrawn."""
         if self._cards is None or self._cards.options != scene.drawing.options:
             return None
         return retyped(scene.drawing, indices, self._cards, self._type_of)
 
     def restructured(self, drawing: Drawing, touched: ChangeSet, options: DrawingOptions) -> Drawing | None:
-        """The drawing after an edit of its structure, if that can be had by drawing only what the edit touched."""
+        """Return the drawing after an edit of its structure, redrawing only what it touched; None if impossible."""
         if self._cards is None or not self._cards.options == drawing.options == options:
             return None
         return restructured(drawing, touched, self._cards, self._ids, self._type_of)
@@ -226,10 +226,9 @@ class SceneLoader(QObject):
 def place(
     drawing: Drawing, previous: Layout | None = None, progress: Progress = SILENT, *, keeps_ranks: bool = True
 ) -> Scene:
-    """Lay out from scratch, or after a small change from the layout before. Any thread, while the model is
-    unchanged.
+    """Lay out a drawing, from scratch or from a previous layout. Any thread, while the model is unchanged.
 
-    A large scene is returned with its lookup tables built, so that the GUI thread need not wait for them.
+    The lookup tables of a large scene are built here, so that the GUI thread need not wait for them.
     """
     wanted = request(drawing)
     if previous is None or not keeps_ranks:
@@ -244,21 +243,19 @@ def place(
 
 
 def _return_memory() -> None:
-    """Return the memory a large layout freed to the system: 200 MB at 100,000 nodes. glibc only."""
+    """Return memory freed by a large layout to the system: 200 MB at 100,000 nodes. glibc only."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:
         trim(0)
 
 
 def _is_small_step(previous: Layout | None, boxes: int) -> bool:
-    """Return whether the layout before leaves so little to do that the edit may show at once."""
+    """Return whether a layout from the previous one is quick enough to run synchronously."""
     return previous is not None and abs(len(previous.positions) - boxes) <= 3 and boxes <= _LARGE
 
 
 def concerns(drawing: Drawing, touched: ChangeSet) -> bool:
-    """Return whether a change touched anything drawn: in the graph shown, in its bodies, or in a function expanded
-    in it.
-    """
+    """Return whether a change touched anything drawn: in the shown graph, its bodies, or a function open in it."""
     if touched.model or touched.removed:
         return True
     graphs: set[Graph | None] = set(touched.structure)
@@ -274,5 +271,5 @@ def nearest_box(scene: Scene, x: float, y: float) -> int:
         return -1
     middle = scene.rects[:, :2] + scene.rects[:, 2:] / 2
     distance = (middle[:, 0] - x) ** 2 + (middle[:, 1] - y) ** 2
-    distance[scene.kinds == Kind.CONTAINER] = np.inf  # moves and grows with what lies in it
+    distance[scene.kinds == Kind.CONTAINER] = np.inf  # containers move and grow with their content
     return int(np.argmin(distance))

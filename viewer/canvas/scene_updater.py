@@ -1,4 +1,4 @@
-"""Brings the scene up to date after edits, with as little work as each allows."""
+"""Updates the scene after edits, with as little work as possible for each."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class SceneUpdater(QObject):
     """Updates a canvas after edits of its model and newly inferred types. GUI thread only.
 
-    Boxes with changed texts are replaced in place, very many of them in chunks. Where boxes or edges are added or
-    removed, what the edit touched is redrawn in the next event loop iteration, or else everything.
+    Boxes with changed texts are replaced in place, very many of them in chunks. If boxes or edges are added or removed,
+    the touched part, or else everything, is redrawn in the next event loop iteration.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class SceneUpdater(QObject):
         self._changes = context.changes
         self._rebuild = QTimer(self, singleShot=True, interval=0)
         self._rebuild.timeout.connect(self._on_rebuild)
-        self._touched: ChangeSet | None = None  # by the one edit that is not drawn yet
+        self._touched: ChangeSet | None = None  # of the only edit that is not drawn yet
         self._backlog = Backlog(self._catch_up, lambda: scenes.is_busy, self)
         changes = context.changes
         changes.nodes_changed.connect(loader.forget)
@@ -52,7 +52,7 @@ class SceneUpdater(QObject):
 
     @property
     def is_due(self) -> bool:
-        """Return whether the scene is about to be redrawn."""
+        """Whether the scene is about to be redrawn."""
         return self._rebuild.isActive()
 
     def draw_anew(self) -> None:
@@ -61,7 +61,7 @@ class SceneUpdater(QObject):
         self._rebuild.start()
 
     def forget(self) -> None:
-        """Drop pending updates: everything is being redrawn."""
+        """Drop pending updates: everything is redrawn."""
         self._backlog.clear()
 
     def _on_change(self, change: Change) -> None:
@@ -80,7 +80,7 @@ class SceneUpdater(QObject):
         scene = self._surface.scene
         if scene is not None:
             patch = self._loader.patch(scene.drawing, touched)
-            is_small = patch is not None and not patch.resized  # else from scratch: each piece would move the others
+            is_small = patch is not None and not patch.resized  # else redraw all: each chunk would move the others
             self._follow(scene, patch if is_small else None)
 
     def _on_rebuild(self) -> None:
@@ -107,7 +107,7 @@ class SceneUpdater(QObject):
             self._surface.repaint_boxes(patch.boxes, patch.edges)
 
     def retype(self) -> bool:
-        """Write the types of values as they are now; whether that can be done in the scene that is shown."""
+        """Update the types of values in the shown scene; return False if it must be redrawn."""
         scene = self._surface.scene
         if scene is None or self._scenes.is_busy:
             return False

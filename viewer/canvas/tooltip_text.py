@@ -1,4 +1,4 @@
-"""The text of a tooltip: what could not be written on the canvas for want of room. Plain text, no Qt."""
+"""Texts of tooltips: details for which the canvas has no room. Plain text, no Qt."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PURPOSES: Mapping[Purpose, str] = {
 
 
 def tip_of(scene: Scene, hit: Hit, type_of: TypeOf) -> str:
-    """Return the tooltip of a hit, in a few lines; empty for nothing."""
+    """Return the tooltip of a hit, in a few lines; empty if there is none."""
     if hit.button == "▸" and hit.row is not None and isinstance(hit.row.subject, FoldTag):
         return _tag_tip(scene, hit.box, hit.row.subject)
     if hit.button is not None:

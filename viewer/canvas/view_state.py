@@ -1,4 +1,4 @@
-"""View state of each graph, kept while another is shown; and anchors that hold still while a scene is rebuilt."""
+"""View state of each graph, kept while another is shown; and anchors that keep their position in a new scene."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnx_workbench.viewer.canvas.paint.viewport import LARGEST
 from onnx_workbench.viewer.canvas.scene.drawing import DrawingOptions
 
 _SMALLEST = 1e-4
-_FARTHEST = 1e9  # px; NaN is not below it either
+_FARTHEST = 1e9  # px; the comparison also rejects NaN
 
 
 @dataclass
@@ -30,7 +30,7 @@ class GraphViewState:
     layout: Layout | None = None
 
     def read(self, state: Any) -> bool:
-        """Restore what was saved in a file; return False, unchanged, when it is invalid."""
+        """Restore saved state; return False, unchanged, if it is invalid."""
         if not isinstance(state, dict):
             return False
         numbers = [n for n in map(state.get, ("scale", "x", "y")) if isinstance(n, (int, float)) and abs(n) < _FARTHEST]
@@ -43,9 +43,9 @@ class GraphViewState:
 
 @dataclass(frozen=True)
 class ViewPosition:
-    """The part of a graph in view: a point of the scene in the middle. `offset` is its distance from a box.
+    """The part of a graph in view: the point of the scene in the middle. `offset` is its distance from a box.
 
-    The box finds the position again when the graph was laid out again meanwhile.
+    The box identifies the position after another layout.
     """
 
     scale: float
@@ -56,7 +56,7 @@ class ViewPosition:
 
 @dataclass(frozen=True)
 class Anchor:
-    """A box the middle of whose upper side stays at a point of the widget, unless the user moves the view meanwhile."""
+    """A box whose upper side's middle stays at a point of the widget, unless the user moves the view meanwhile."""
 
     key: Hashable
     x: float

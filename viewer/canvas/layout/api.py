@@ -17,7 +17,7 @@ from onnx_workbench.viewer.canvas.layout.resize_in_place import ResizeInPlace
 
 _MUCH = 0.25  # of the nodes
 _FEW_CHANGES = 32  # new nodes and edges up to which an incremental layout beats one from scratch
-_LOOKS = 1 << 20  # at edges while nodes are resized in place, which take some 30 ms
+_LOOKS = 1 << 20  # limit for nodes × edges when nodes are resized in place: about 30 ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class _State:
 def layout(request: LayoutRequest, progress: Progress = SILENT, previous: Layout | None = None) -> Layout:
     """Lay a graph out from scratch.
 
-    About 0.1 ms a node. Any thread; raises `Cancelled` soon after `progress.cancel()`. `previous` (a layout of
-    nearly the same graph, known by `node_ids`) makes what it showed keep its order and its place along the ranks.
+    About 0.1 ms a node. Any thread; raises `Cancelled` soon after `progress.cancel()`. Nodes that are also in
+    `previous`, a layout of a similar graph, by `node_ids`, keep their order and position along the ranks.
     """
     if not len(request.sizes):
         return _empty()
@@ -47,12 +47,12 @@ def layout(request: LayoutRequest, progress: Progress = SILENT, previous: Layout
 
 
 def relayout(previous: Layout, request: LayoutRequest, progress: Progress = SILENT) -> Layout:
-    """Lay out the graph that results from an edit; what the edit did not touch stays where it is in `previous`.
+    """Lay out the graph after an edit; nodes that the edit did not touch keep their positions in `previous`.
 
-    New nodes are placed in free space, or in a rank of their own, below which everything moves down equally;
-    milliseconds for 10,000 nodes. Where that is impossible, for many changes at once and with expanded containers,
-    the ranks are recomputed and everything stays as near as possible to its old position. A graph that lost many
-    nodes is laid out from scratch. Nodes are matched by `node_ids`; afterwards bounds need not begin at 0, 0.
+    New nodes are placed in free space, or in a new rank, below which everything moves down equally;
+    milliseconds for 10,000 nodes. If that is impossible, for many changes at once and with expanded containers,
+    the ranks are recomputed and everything stays as near as possible to its old position. A graph from which many
+    nodes were removed is laid out from scratch. Nodes are matched by `node_ids`; bounds then need not begin at 0, 0.
     """
     state = previous.state
     if not isinstance(state, _State) or not len(request.sizes):
@@ -84,7 +84,7 @@ def _is_depleted(old: LayoutGraph, node: Index) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Resized:
-    """A layout in which some nodes have another size, and the edges that run otherwise than before."""
+    """A layout in which some nodes have another size, and the edges whose routes changed."""
 
     layout: Layout
     edges: Ints
@@ -93,11 +93,10 @@ class Resized:
 def resize(
     previous: Layout, nodes: Ints, sizes: Floats, source_ports: Floats | None, target_ports: Floats | None
 ) -> Resized | None:
-    """Resize some nodes to sizes [K, 2] in place; None where others would have to move.
+    """Resize some nodes to sizes [K, 2] in place; None if others would have to move, or for very many nodes.
 
-    A node takes from the free space beside and below it. Edges keep their ends on it until the next layout, which
-    uses the ports [E]. Routes keep their number of points. Each node costs a pass over all edges, so the result is
-    None for very many, too.
+    A node grows into the free space beside and below it. Ends of edges keep their positions until the next layout,
+    which uses the ports [E]. Routes keep their number of points. Cost: a pass over all edges per node.
     """
     state = previous.state
     if not isinstance(state, _State) or (len(nodes) > 1 and len(nodes) * len(state.request.edges) > _LOOKS):
@@ -130,7 +129,7 @@ def resize(
 
 
 def _are_drawable(lines: routes.Polylines) -> bool:
-    """Return whether no two points of a route coincide."""
+    """Return whether no two consecutive points of a route coincide."""
     owner = lines.owners()
     step = np.abs(np.diff(lines.points, axis=0)).max(1)
     return bool((step[owner[1:] == owner[:-1]] > 0.5).all())
@@ -197,7 +196,7 @@ def _find(old: Index, new: Index) -> Index:
 
 
 def _match_edges(state: _State, request: LayoutRequest, graph: LayoutGraph, node: Index) -> Index:
-    """[E] the old number of every edge whose ends and ports are what they were, else -1."""
+    """[E] the old number of every edge whose ends and ports are unchanged, else -1."""
     old = state.graph
     a, b = node[graph.source], node[graph.target]
     if request.edge_ids is not None and state.request.edge_ids is not None:
@@ -218,7 +217,7 @@ def _match_edges(state: _State, request: LayoutRequest, graph: LayoutGraph, node
 
 
 def _match_ends(old: LayoutGraph, a: Index, b: Index) -> Index:
-    """Edges known by their ends; the first of several alike is the first, and so on."""
+    """Match edges by their ends; parallel edges are matched in order."""
     known = np.flatnonzero((a >= 0) & (b >= 0))
     result = np.full(len(a), -1)
     n = len(old.width)

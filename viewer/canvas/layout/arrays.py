@@ -41,7 +41,7 @@ def rank_within(keys: NDArray[Any]) -> Index:
 
 
 def dense(*keys: NDArray[Any]) -> tuple[Index, int]:
-    """Number the distinct rows of several columns, in sorted order; and how many there are."""
+    """Number the distinct rows of several columns, in sorted order; return the numbers and their count."""
     n = len(keys[0])
     if n == 0:
         return np.zeros(0, np.int64), 0
@@ -72,6 +72,6 @@ def components(n: int, a: Index, b: Index) -> Index:
 
 
 def extremes(points: Real) -> tuple[Real, Real]:
-    """The least and the greatest of each column: one after the other, which numpy does in a fraction of the time."""
+    """Return the minimum and maximum of each column; column by column, which is much faster in numpy."""
     columns = [points[:, column] for column in range(points.shape[1])]
     return np.array([c.min() for c in columns]), np.array([c.max() for c in columns])

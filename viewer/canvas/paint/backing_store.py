@@ -1,4 +1,4 @@
-"""Backing store of a view: its painted part, moved when panning, stretched when zooming, filled strip by strip."""
+"""Backing store of a view: a pixmap that is moved when panning, scaled when zooming, and filled strip by strip."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from onnx_workbench.viewer.canvas.paint.viewport import Viewport
 Paint = Callable[[QPainter, Area, float], object]
 
 _STRIP_SECONDS = 0.0035
-#: Scene px around a strip whose boxes and labels it paints too, to show a part of them: thin ones pay for little else.
+#: Scene px around a strip whose boxes and labels are painted too, as they may reach into it.
 _AROUND = 96.0
-_REST = 1.25  # a strip may touch this much more than planned, if it is the last
+_REST = 1.25  # the last strip may cover this much more than planned
 _LEAST_ROWS = 32
-_FIRST_ROWS = 64  # of strips as wide as the picture; narrow ones have as many more as cost the same
-_MOST_ROWS = 160  # what is empty here may be dense below
-_OVERLAP = 1  # device px; an area reaches this far beyond the strip it is for
+_FIRST_ROWS = 64  # of strips as wide as the picture; narrow ones are higher, for the same cost
+_MOST_ROWS = 160  # limit after empty strips, as the next ones may be dense
+_OVERLAP = 1  # device px; an area extends this far beyond its strip
 
 
 class BackingStore:
-    """A pixmap of one viewport. `done` is what is painted, in device px; the rest is filled by `fill`."""
+    """A pixmap of one viewport. `done` is the painted region, in device px; the rest is painted by `fill`."""
 
     def __init__(self, viewport: Viewport, background: QColor) -> None:
         width, height = viewport.device_size
@@ -38,20 +38,20 @@ class BackingStore:
         self._pixmap.fill(background)
         self._rect = QRect(0, 0, width, height)
         self.done = QRegion()
-        self._strip = self._touched(width, _FIRST_ROWS)  # the next one may touch so many device px
+        self._strip = self._touched(width, _FIRST_ROWS)  # area in device px that the next strip may cover
 
     @property
     def is_complete(self) -> bool:
-        """Return whether nothing is left to paint."""
+        """Whether nothing is left to paint."""
         return self.pending.isEmpty()
 
     @property
     def pending(self) -> QRegion:
-        """Area left to paint."""
+        """Region left to paint."""
         return QRegion(self._rect).subtracted(self.done)
 
     def pending_in(self, seen: QRegion) -> QRegion:
-        """Return the visible part of the area left to paint, in px of the widget."""
+        """Return the visible part of the region left to paint, in px of the widget."""
         missing = QRegion()
         for rect in _rects(self.pending):
             left, top = rect.left() / self.ratio, rect.top() / self.ratio
@@ -65,7 +65,7 @@ class BackingStore:
         return float(painted) / max(self._rect.width() * self._rect.height(), 1)
 
     def fits(self, viewport: Viewport) -> bool:
-        """Return whether it can show a viewport after being moved: same scale, same size."""
+        """Return whether it can show a viewport after moving: same scale and size."""
         return (
             self.scale == viewport.device_scale
             and self.ratio == viewport.ratio
@@ -73,7 +73,7 @@ class BackingStore:
         )
 
     def move_to(self, viewport: Viewport) -> None:
-        """Follow a viewport of the same scale; what comes into view is pending."""
+        """Scroll to a viewport of the same scale; newly visible parts are pending."""
         dx, dy = self.x - viewport.x, self.y - viewport.y
         if not dx and not dy:
             return
@@ -110,19 +110,19 @@ class BackingStore:
                 return
 
     def _adapt(self, strip: QRect, spent: float) -> None:
-        """Choose how much the next strip may touch by what this one cost."""
+        """Adjust the area of the next strip to the cost of this one."""
         wide, touched = self._rect.width(), self._touched(strip.width(), strip.height())
         wanted = _STRIP_SECONDS / max(spent, 1e-7) * touched
         most = min(2 * self._strip, self._touched(wide, _MOST_ROWS))
         self._strip = max(self._touched(wide, _LEAST_ROWS), min(wanted, most))
 
     def _touched(self, width: int, rows: int) -> float:
-        """Return the area of the scene, in device px, that painting a strip goes through."""
+        """Return the area, in device px, that painting a strip covers."""
         around = _AROUND * self.scale
         return (width + around) * (rows + around)
 
     def _rows_of(self, rect: QRect) -> int:
-        """Return the number of pending rows for the next strip; all, where a thin rest would cost another strip."""
+        """Return the number of rows of the next strip; all pending ones if only a thin rest would remain."""
         around = _AROUND * self.scale
         rows = max(int(self._strip / (rect.width() + around) - around + 1e-6), 1)
         return rect.height() if self._touched(rect.width(), rect.height()) <= _REST * self._strip else rows
@@ -144,7 +144,7 @@ class BackingStore:
         self.done = self.done.united(strip)
 
     def draw(self, painter: QPainter, viewport: Viewport) -> None:
-        """Show it in a widget that sees a viewport: as it is when it fits, else stretched."""
+        """Draw it in a widget with a viewport: unscaled if it fits, else scaled."""
         ratio = viewport.ratio
         painter.save()
         painter.scale(1 / ratio, 1 / ratio)
@@ -169,5 +169,5 @@ class BackingStore:
 
 
 def _rects(region: QRegion) -> list[QRect]:
-    """Return the rectangles a region is made of."""
-    return list(cast("Iterable[QRect]", region))  # which it is, though its stub does not say so
+    """Return the rectangles of a region."""
+    return list(cast("Iterable[QRect]", region))  # iterable, which its stub lacks

@@ -1,7 +1,7 @@
-"""Rectangles, lines and curves drawn many at once: arrays are handed to Qt as they lie in memory.
+"""Batch drawing of rectangles, lines and curves: arrays are passed to Qt without conversion.
 
-Curves become lines on screen: Qt draws a thick line many times as fast as it strokes a path, and of a curve a million
-px long only the lines in view need be drawn.
+Curves are drawn as lines on screen: Qt draws thick lines many times as fast as it strokes paths, and of a curve of a
+million px only the visible lines are drawn.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from onnx_workbench.viewer.canvas.scene.scene import Real
 Area = tuple[float, float, float, float]  # left, top, right, bottom
 
 _ARROW = 7.0
-_OFF = 0.15  # device px that a line may be off its curve
-_MOST_LINES = 256  # of one piece
-_PARTS = 16  # that a piece of more lines is cut into, to leave out those that are not seen
-_OVERLAP = 0.3  # device px that lines of one curve reach beyond where they meet, so that no gap shows
+_OFF = 0.15  # device px by which a line may deviate from its curve
+_MOST_LINES = 256  # limit for one piece
+_PARTS = 16  # parts of a piece that has more lines: invisible ones are skipped
+_OVERLAP = 0.3  # device px by which consecutive lines of a curve overlap, so that no gap shows
 
 
 def draw_rects(painter: QPainter, rects: NDArray[np.float64]) -> None:
@@ -42,7 +42,7 @@ def draw_lines(painter: QPainter, lines: NDArray[np.float64]) -> None:
 
 
 def draw_curves(painter: QPainter, pieces: Real, scale: float, area: Area) -> None:
-    """Draw what lies in an area of cubic pieces [P, 4, 2]; as true curves where the paper is larger than any screen."""
+    """Draw cubic pieces [P, 4, 2]: as curves in a PDF, else as the lines in an area."""
     if painter.paintEngine().type() == QPaintEngine.Type.Pdf:
         for piece in pieces:
             painter.drawPath(curve_path(piece[None]))
@@ -51,9 +51,9 @@ def draw_curves(painter: QPainter, pieces: Real, scale: float, area: Area) -> No
 
 
 def flattened(pieces: Real, scale: float, area: Area) -> NDArray[np.float64]:
-    """[N, 4] the lines that cubic pieces [P, 4, 2] look like at a scale, of those in an area.
+    """Return lines [N, 4] that approximate cubic pieces [P, 4, 2] at a scale, for those in an area.
 
-    Which lines a piece has does not depend on the area: what is drawn for two adjoining ones fits together.
+    The lines of a piece do not depend on the area, so that adjoining areas fit together.
     """
     if not len(pieces):
         return np.zeros((0, 4))
@@ -79,7 +79,7 @@ def flattened(pieces: Real, scale: float, area: Area) -> NDArray[np.float64]:
 def _touching(points: Real, area: Area) -> NDArray[np.bool_]:
     """[N] which of N groups of points [N, K, 2] reach into an area."""
     low, high = points[:, 0], points[:, 0]
-    for number in range(1, points.shape[1]):  # many times as fast as a minimum along so short an axis
+    for number in range(1, points.shape[1]):  # many times as fast as a minimum along a short axis
         low, high = np.minimum(low, points[:, number]), np.maximum(high, points[:, number])
     return _reaching(low, high, area)
 
@@ -91,24 +91,24 @@ def _reaching(low: Real, high: Real, area: Area) -> NDArray[np.bool_]:
 
 
 def _lines(pieces: Real, steps: int) -> Real:
-    """Cubic pieces [P, 4, 2] as lines [P * steps, 4]."""
+    """Return cubic pieces [P, 4, 2] as lines [P * steps, 4]."""
     points = _on_curves(_weights(np.linspace(0.0, 1.0, steps + 1)), pieces)
     return np.concatenate([points[:, :-1], points[:, 1:]], 2).reshape(-1, 4)
 
 
 def _on_curves(weights: Real, pieces: Real) -> Real:
-    """[P, K, 2] points of cubic pieces [P, 4, 2], by what each [K, 4] takes of the four."""
+    """Return points [P, K, 2] of cubic pieces [P, 4, 2], with weights [K, 4] of their control points."""
     across = weights @ pieces.transpose(1, 0, 2).reshape(4, -1)
     return across.reshape(len(weights), -1, 2).transpose(1, 0, 2)
 
 
 def _weights(t: Real) -> Real:
-    """[K, 4] what the points at some parameters take of a piece's four."""
+    """Return the weights [K, 4] of the control points for points at parameters t [K]."""
     return np.stack([(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3], 1)
 
 
 def _split(parts: int) -> Real:
-    """[parts * 4, 4] what the points of equal parts of a piece take of its four."""
+    """Return the weights [parts * 4, 4] for the control points of equal parts of a piece."""
     t = np.linspace(0.0, 1.0, parts + 1)
     slopes = 3 * np.stack([-((1 - t) ** 2), (1 - t) * (1 - 3 * t), t * (2 - 3 * t), t**2], 1) / (3 * parts)
     ends = _weights(t)
@@ -131,7 +131,7 @@ def curve_path(pieces: Real) -> QPainterPath:
 
 
 def ending_in(area: Area, pieces: Real, ids: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return those of some pieces [P, 4, 2] whose arrowheads may reach into an area; of very many, some."""
+    """Return those of the `ids` of pieces [P, 4, 2] whose arrowheads may reach into an area."""
     tips = pieces[ids, 3]
     return ids[_reaching(tips - _ARROW, tips + _ARROW, area)]
 

@@ -14,7 +14,7 @@ from onnx_workbench.viewer.canvas.scene.scene import Scene
 from onnx_workbench.viewer.style.theme import Theme
 
 _RADIUS = 5.5
-#: From where an edge starts to the dot on it.
+#: Distance from the start of an edge to the dot on it.
 _AWAY = 6.0
 
 
@@ -28,7 +28,7 @@ def paint_stops(
     *,
     full: bool,
 ) -> None:
-    """A dot left of a header or a row, and where an edge starts; hollow where a run stops on a condition only."""
+    """Paint a dot left of a header or a row, and at the start of an edge; hollow for conditional breakpoints."""
     radius = _radius(scale)
     painter.setPen(QPen(theme.canvas if full else theme.accent, radius * 0.3))
     painter.setBrush(theme.accent if full else theme.canvas)

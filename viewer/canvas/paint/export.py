@@ -46,26 +46,26 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.canvas.paint.surface import Surface
 
 MARGIN = 24.0
-#: A PNG has at most so many px on a side and in all; a larger graph is drawn smaller. Few programs open more.
+#: Limits for a PNG, px on a side and in total; a larger graph is drawn smaller. Few programs open larger images.
 PNG_SIDE = 65_500
 PNG_PIXELS = 250_000_000
 #: A PDF page has at most 200 inches on a side.
 PDF_SIDE = 14_400.0
-#: Texts shrunk further than this cannot be read.
+#: Texts scaled below this factor cannot be read.
 READABLE = 0.5
 
 SUFFIXES = (".png", ".svg", ".pdf")
 
-_MANY = 2000  # nodes; a picture cannot be opened further, so it shows the nodes of graphs up to this size
-#: A graph this many times as tall as wide, and taller than this, is broken into columns.
+_MANY = 2000  # nodes up to which a picture shows nodes instead of groups, as groups cannot be opened in it
+#: A graph with at least this ratio of height to width, and taller than this, is broken into columns.
 _SLENDER = 6.0
 _TALL = 4000.0
-_ASPECT = 1.4  # height by width of a picture in columns
+_ASPECT = 1.4  # height to width of a picture in columns
 _COLUMN_GAP = 48.0
-_ABOVE_BOX = 12.0  # px between where a column ends and the next box: an arrowhead
+_ABOVE_BOX = 12.0  # px between the end of a column and the next box, for an arrowhead
 _BAND_PIXELS = 8_000_000
-_SHARP_PIXELS = 30_000_000  # images that stay below this are drawn at twice the size
-_POINTS = 0.75  # of a px at 96 dpi
+_SHARP_PIXELS = 30_000_000  # images below this are drawn at twice the size
+_POINTS = 0.75  # per px at 96 dpi
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +101,10 @@ def render_graph(
     coloring_of: Callable[[Scene, Theme], Coloring] = by_category,
     progress: Progress = SILENT,
 ) -> Exported:
-    """Draw a graph up, lay it out and write it, without a window; makes a QGuiApplication when there is none.
+    """Draw a graph, lay it out and write it, without a window; creates a QGuiApplication if there is none.
 
-    It is drawn as it is first seen in a window: a large one (`groups` None), or any, as its groups; with `unfold` the
-    nodes that tags stand for too.
+    It is drawn as initially in a window: with groups if it is large (`groups` None) or always (True); `unfold`: also
+    draw the nodes folded into tags.
     """
     application = QGuiApplication.instance() or QGuiApplication(["onnx-workbench"])
     schemas.preload()
@@ -137,14 +137,14 @@ def export_scene(
 ) -> Exported:
     """Write a scene, or an area of it, in the form the file's extension names, with a legend of colours below.
 
-    For a selection give `scene.only(boxes)`. The file is replaced only when all is written. ModelError when the
-    extension is none of SUFFIXES, there is nothing to draw, or the file cannot be written.
+    For a selection pass `scene.only(boxes)`. The file is replaced when writing is complete. ModelError if the
+    extension is not in SUFFIXES, there is nothing to draw, or the file cannot be written.
     """
     target = Path(path)
     if not scene.boxes:
         raise ModelError("There is nothing to draw", "The graph has no nodes, inputs or outputs.")
     shades = colouring or by_category(scene, theme)
-    fonts = Fonts()  # its own: exports run in threads
+    fonts = Fonts()  # not the shared ones: exports run in threads
     labels = EdgeLabels(scene, fonts, type_of, note_of)
     picture = _Picture(scene, theme, area, shades, fonts, labels, progress)
     match target.suffix.lower():
@@ -161,7 +161,7 @@ def export_scene(
 def part_of(
     surface: Surface, which: Literal["all", "view", "selection"], selected: Iterable[object] = ()
 ) -> tuple[Scene, Area | None, Coloring | None]:
-    """Return the exported part of a canvas: a scene, the area (None: all), and its colours (None: the usual).
+    """Return the exported part of a canvas: a scene, the area (None: all), and its colours (None: by category).
 
     ModelError if there is nothing to export.
     """
@@ -183,7 +183,7 @@ def part_of(
 
 
 def _with_labels(bounds: Area, labels: EdgeLabels) -> Area:
-    """Extend bounds to labels that reach out beside the boxes."""
+    """Extend bounds to labels that reach beyond the boxes."""
     left, top, right, bottom = bounds
     sides = [labels.in_rect(edge - REACH, top, edge + REACH, bottom) for edge in (left, right)]
     rects = [label.rect for side in sides for label in side]
@@ -193,7 +193,7 @@ def _with_labels(bounds: Area, labels: EdgeLabels) -> Area:
 
 @dataclass(frozen=True, slots=True)
 class PageColumn:
-    """A strip of a scene, and how far right and up it is moved in the picture."""
+    """A strip of a scene, and its shift right and up in the picture."""
 
     top: float
     bottom: float
@@ -202,7 +202,7 @@ class PageColumn:
 
 
 def columns(scene: Scene, area: Area) -> list[PageColumn]:
-    """Break a slender graph into columns of about the same height, between its boxes; one column for others."""
+    """Break a slender graph into columns of similar height, between its boxes; one column for other graphs."""
     left, top, right, bottom = area
     wide, high = max(right - left, 1.0), bottom - top
     count = 1
@@ -217,7 +217,7 @@ def columns(scene: Scene, area: Area) -> list[PageColumn]:
 
 
 def _gap_near(scene: Scene, wanted: float, reach: float) -> float:
-    """Return a height near the one wanted at which no box is cut apart, if there is one."""
+    """Return a y near the wanted one at which no box is cut, if there is one."""
     spans = scene.corners[scene.kinds != Kind.CONTAINER][:, (1, 3)]
     near = spans[(spans[:, 1] > wanted - reach) & (spans[:, 0] < wanted + reach)]
     near = near[np.argsort(near[:, 0])]
@@ -268,7 +268,7 @@ class _Picture:
         return self._outer[0] + LEGEND_MARGIN, self._area[3] + LEGEND_MARGIN
 
     def _paint(self, painter: QPainter, area: Area, scale: float, progress: Progress = SILENT) -> None:
-        """The scene, and the legend in the strip below it."""
+        """Paint the scene, and the legend in the strip below it."""
         if self._legend is None:
             self._paint_columns(painter, area, scale, progress)
             return
@@ -308,7 +308,7 @@ class _Picture:
         return max(right - left, 1.0), max(bottom - top, 1.0)
 
     def png(self, path: Path) -> Exported:
-        """Write a PNG in bands; shrunk to the largest size, or doubled where it stays small."""
+        """Write a PNG in bands; scaled down to the size limit, or doubled if small."""
         wide, high = self._size
         scale = min(PNG_SIDE / wide, PNG_SIDE / high, (PNG_PIXELS / (wide * high)) ** 0.5)
         scale = min(scale, 2.0 if wide * high * 4 <= _SHARP_PIXELS else 1.0)

@@ -1,6 +1,6 @@
-"""The canvas's fonts, and how wide texts are in them: measured once per string.
+"""Fonts of the canvas, and cached widths of texts.
 
-Sizes are in px at 100 %, so that a node measured on screen has room for its text in an image or a PDF as well.
+Sizes are in px at 100 %, so that a node measured on screen also has room for its text in an image or a PDF.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from PySide6.QtGui import QFont, QFontInfo, QFontMetricsF, QGuiApplication
 
 from onnx_workbench.viewer.canvas.scene.drawing import Style
 
-#: 9 pt at 96 dpi: nothing at 100 % is written smaller.
+#: 9 pt at 96 dpi, the smallest size at 100 %.
 SMALLEST = 12.0
 
 _CACHE_LIMIT = 200_000
@@ -44,7 +44,7 @@ class Fonts:
         return self._fonts[style]
 
     def height(self, style: Style) -> float:
-        """Line height."""
+        """Return the line height."""
         return self._heights[style]
 
     def ascent(self, style: Style) -> float:
@@ -62,7 +62,7 @@ class Fonts:
         return width
 
     def elided(self, text: str, style: Style, width: float, *, middle: bool = False) -> str:
-        """Return the text, shortened with … in the middle (names) or at the end (values) where it is too wide."""
+        """Return the text, elided with … in the middle (names) or at the end (values) if it is too wide."""
         if self.width(text, style) <= width:
             return text
         mode = Qt.TextElideMode.ElideMiddle if middle else Qt.TextElideMode.ElideRight
@@ -73,7 +73,7 @@ def _font(base: QFont, pixels: float, weight: QFont.Weight) -> QFont:
     font = QFont(base)
     font.setPixelSize(round(pixels))
     font.setWeight(weight)
-    # Without horizontal hinting a text is as wide at any zoom as it was measured.
+    # Without horizontal hinting the width of a text scales exactly with the zoom.
     font.setHintingPreference(QFont.HintingPreference.PreferVerticalHinting)
     return font
 

@@ -1,6 +1,6 @@
 """Highlights drawn over the picture in every frame: hover, selection, search matches, problems, stale, changed.
 
-Marks are sets of model objects; here they become boxes and edges of the scene that is shown.
+Marks are sets of model objects; here they are mapped to boxes and edges of the current scene.
 """
 
 from __future__ import annotations
@@ -34,35 +34,35 @@ from onnx_workbench.viewer.style.theme import Theme
 
 _BADGE = 8.0
 _NOTHING = np.zeros(0, np.intp)
-#: Kinds of marks that are a sign on a corner of the box: how it differs from the one in another model.
+#: Kinds of marks drawn as a sign on a corner of the box: how it differs from the other model.
 SIGNS = ("+", "−", "~", "→", "=")
-#: Kinds whose edges are drawn anew, over what the picture has.
+#: Kinds whose edges are drawn again over the picture.
 _PATHS = ("selected", "taken", "given", "came", "went", "hovered")
-#: Of more edges, those in view are found by place: 6 ms where 300,000 pieces of edges are in view, however few are
-#: marked. Of fewer, all are looked at: 0.2 ms for 200, 120 ms for 100,000.
+#: With more marked edges, visible ones are found by the spatial index: 6 ms with 300,000 pieces in view. With fewer,
+#: each one is checked: 0.2 ms for 200, 120 ms for 100,000.
 _MANY_EDGES = 200
-#: Kinds drawn as a sign at a box: at the row of a tag for a node that the tag stands for.
+#: Kinds drawn as a sign at a box, or at the row of a tag for a node folded into it.
 _SIGNED = frozenset({"breakpoints", "conditions", "next", "errors", "failures", "changed", "bookmarks", *SIGNS})
-_MOST_FINE = 400  # more than this many marks in view are drawn without rounding and smoothing
+_MOST_FINE = 400  # above this number of visible marks, they are drawn without rounding and antialiasing
 
 
 @dataclass
 class SceneHighlights:
     """The marked boxes and edges of one scene, ascending, by kind of mark.
 
-    Kinds: "selected", "hovered", "matches", "errors", "stale", "untaken", "changed", "traced": what lies up- or
-    downstream, all else is dimmed while there is any; "taken" and "given": what would go into a part and come out of
-    it; "came" and "went": wires of the newer or the older of two models; and SIGNS, written on the boxes.
+    Kinds: "selected", "hovered", "matches", "errors", "stale", "untaken", "changed", "traced" (up- or downstream: all
+    others are dimmed if there are any); "taken" and "given": inputs and outputs of a part; "came" and "went": wires of
+    only the newer or only the older of two models; and SIGNS, drawn on the boxes.
     """
 
     scene: Scene
     boxes: dict[str, Ids] = field(default_factory=dict)
     edges: dict[str, list[int]] = field(default_factory=dict)
-    rows: dict[str, list[Rect]] = field(default_factory=dict)  # of tags that stand for marked nodes
-    _counts: dict[str, Ids] = field(default_factory=dict)  # how many of the marked objects each of the boxes shows
+    rows: dict[str, list[Rect]] = field(default_factory=dict)  # of tags into which marked nodes are folded
+    _counts: dict[str, Ids] = field(default_factory=dict)  # number of marked objects that each of the boxes shows
 
     def set(self, kind: str, items: Collection[object]) -> None:
-        """Mark the boxes and edges that show some objects. About 0.2 µs a node, 0.8 µs a value."""
+        """Mark the boxes and edges of some objects. About 0.2 µs a node, 0.8 µs a value."""
         self.rows.pop(kind, None)
         if kind in _SIGNED and self.scene.drawing.hidden.users:
             rows = {item: row for item in items if (row := self._row_of(item)) is not None}
@@ -73,7 +73,7 @@ class SceneHighlights:
         self.edges[kind] = edges
 
     def _row_of(self, item: object) -> Rect | None:
-        """Return the row of the tag that stands for a node or for the node that makes a value, if one does."""
+        """Return the row of the tag into which a node, or the producer of a value, is folded, if any."""
         drawing = self.scene.drawing
         node = item.producer if isinstance(item, Value) else item
         if not isinstance(node, Node) or node not in drawing.hidden:
@@ -89,7 +89,7 @@ class SceneHighlights:
         return None
 
     def unmark_nodes(self, kind: str, nodes: Sequence[Node]) -> None:
-        """Mark some nodes, which are marked, no longer; a closed group keeps its mark for the sake of others in it."""
+        """Remove the marks of some marked nodes; a closed group with other marked nodes keeps its mark."""
         boxes, counts = self.boxes[kind], self._counts[kind]
         gone, times = np.unique(np.array(self.scene.drawing.boxes_of_nodes(nodes), np.intp), return_counts=True)
         gone, at_gone, at_box = np.intersect1d(gone, boxes, assume_unique=True, return_indices=True)
@@ -97,7 +97,7 @@ class SceneHighlights:
         self.boxes[kind], self._counts[kind] = boxes[counts > 0], counts[counts > 0]
 
     def _find(self, items: Iterable[object]) -> tuple[list[int], list[int]]:
-        """Return the boxes and the edges that show some objects, in no order."""
+        """Return the boxes and edges of some objects, unordered."""
         drawing, items = self.scene.drawing, list(items)
         are_nodes = set(map(type, items)) == {Node}  # there may be many
         nodes = cast("list[Node]", items) if are_nodes else [item for item in items if isinstance(item, Node)]
@@ -122,7 +122,7 @@ class SceneHighlights:
     ) -> None:
         """Draw all marks in an area; the painter is in scene coordinates, `scale` in device px per scene px.
 
-        `write` gets the pieces of edges that were drawn over, to repaint their labels.
+        `write` is called with the pieces of edges that were painted over, to repaint their labels.
         """
         if self._has("traced"):
             in_view = self.scene.box_grid.in_rect(*area)
@@ -158,7 +158,7 @@ class SceneHighlights:
         return bool(len(self.boxes.get(kind, ())))
 
     def _in(self, area: Area, kind: str) -> Ids:
-        """Return the boxes with a mark in an area; costs the number of marks, not of boxes."""
+        """Return the boxes with a mark in an area; cost: the number of marks, not of boxes."""
         if not self._has(kind):
             return _NOTHING
         marked = self.boxes[kind]
@@ -170,7 +170,7 @@ class SceneHighlights:
         return marked[touching]
 
     def _signed(self, area: Area, *kinds: str) -> list[Rect]:
-        """Return the boxes in an area, and all rows of tags, that carry the sign of some kinds."""
+        """Return the boxes in an area, and all rows of tags, with a sign of some kinds."""
         found = np.unique(np.concatenate([self._in(area, kind) for kind in kinds]))
         rows = {row for kind in kinds for row in self.rows.get(kind, ())}
         return [*map(self.scene.rect, found.tolist()), *sorted(rows)]
@@ -185,7 +185,7 @@ class SceneHighlights:
 
     def _outline(self, painter: QPainter, boxes: Ids, color: QColor, width: float, scale: float) -> None:
         if not len(boxes):
-            return  # in most frames, and for most kinds
+            return  # quick, as for most frames and kinds
         if len(boxes) > _MOST_FINE:
             self._fill_outlines(painter, self.scene.rects[boxes], color, width / scale)
             return
@@ -204,9 +204,9 @@ class SceneHighlights:
             painter.drawRoundedRect(QRectF(left, top, wide, high), radius, radius)
 
     def _fill_outlines(self, painter: QPainter, rects: Real, color: QColor, width: float) -> None:
-        """Outlines of very many boxes, as filled strips: Qt strokes a rectangle twenty times as slowly as it fills it.
+        """Draw outlines of very many boxes as filled strips, which Qt draws twenty times as fast as stroked rectangles.
 
-        Small boxes become blocks.
+        Small boxes are filled.
         """
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(color)
@@ -256,7 +256,7 @@ class SceneHighlights:
                 painter.drawConvexPolygon(arrow_at(piece, 9.0))
 
     def _pieces_of(self, edges: list[int], area: Area) -> Ids:
-        """Return the pieces of some edges that lie in an area, one of those that look the same, ascending."""
+        """Return the pieces of some edges in an area, without duplicates that look the same, ascending."""
         scene = self.scene
         if len(edges) > _MANY_EDGES:
             pieces = scene.piece_grid.in_rect(*area)
@@ -279,7 +279,7 @@ class SceneHighlights:
         paint_next(painter, theme, self._signed(area, "next"), scale)
 
     def _ribbons(self, painter: QPainter, places: list[Rect], theme: Theme, scale: float) -> None:
-        """Draw a ribbon over the upper left corner of what is bookmarked; as large in pixels when zoomed out."""
+        """Draw a ribbon over the upper left corner of bookmarked boxes; at small scales of a fixed size in pixels."""
         size = 6.0 if scale >= BLOCKS_BELOW else 4.0 / scale
         painter.setPen(QPen(theme.canvas, size / 6))
         painter.setBrush(theme.accent)

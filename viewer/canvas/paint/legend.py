@@ -1,4 +1,4 @@
-"""Colour legend in the lower left corner of a canvas; collapsed to its title where it would take much room."""
+"""Colour legend in the lower left corner of a canvas; collapsed to its title if it would take much room."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from onnx_workbench.viewer.style.tooltips import plain_tip
 if TYPE_CHECKING:
     from onnx_workbench.viewer.canvas.paint.surface import Surface
 
-_SHARE = 10  # a legend that takes more than this part of the canvas is collapsed until the user opens it
+_SHARE = 10  # a legend that takes more than 1 / _SHARE of the canvas is collapsed until the user opens it
 _TRIANGLE = 8.0
 _PADDING = 8.0
 
@@ -47,7 +47,7 @@ class LegendCard(QAbstractButton):
 
     @property
     def is_folded(self) -> bool:
-        """Return whether only the title shows."""
+        """Whether only the title is shown."""
         if self._chosen is not None or self._legend is None:
             return bool(self._chosen)
         wide, high = legend_size(self._legend, self._surface.fonts)
@@ -97,7 +97,7 @@ class LegendCard(QAbstractButton):
         painter.end()
 
     def _triangle(self, middle: float) -> QPolygonF:
-        """Return a triangle that points up where a click expands, down where it collapses."""
+        """Return a triangle that points up if a click expands, down if it collapses."""
         left, half = self.width() - _PADDING - _TRIANGLE, _TRIANGLE / 4 * (-1 if self.is_folded else 1)
         return QPolygonF(
             [

@@ -1,8 +1,8 @@
-"""The whole graph small in a corner of the canvas, with the part in view; press or drag to go there.
+"""Minimap: the whole graph in a corner of the canvas, with the visible part; a press or drag moves the view.
 
-A graph is often a thousand times taller than wide, so the map may be stretched: it shows where things lie, not how
-they look. When the canvas rests, it is in a corner where it covers no node; where all have some, they show through.
-It shrinks or hides too for what is read or clicked: labels of edges, buttons of headers, the legend.
+A graph is often a thousand times taller than wide, so the map may be stretched. When the canvas rests, it moves to a
+corner where it covers no node; if there is none, it becomes translucent. It shrinks or hides to keep labels of edges,
+buttons of headers and the legend visible.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 _LONG = 190
 _SHORT = 96
-_PART = 16  # of the canvas: it covers no more, for there are nodes below
-_LEAST = 40  # px: smaller, no detail is visible
-_SCALES = (1.0, 0.7, 0.5)  # smaller where it is in the way otherwise
+_PART = 16  # it covers at most 1 / _PART of the canvas
+_LEAST = 40  # px; in a smaller map no detail is visible
+_SCALES = (1.0, 0.7, 0.5)  # tried in order until it covers nothing important
 _MARGIN = 12
 _PADDING = 5.0
 _LEAST_FRAME = 6.0
 _CORNERS = ((1, 1), (1, 0), (0, 0), (0, 1))  # right or left, below or above
-_REST = 150  # ms without a move of the canvas, after which it checks what is below it
-_FAINT = 0.45  # opacity where there are nodes below
+_REST = 150  # ms after the last move of the canvas until it checks what is below it
+_FAINT = 0.45  # opacity with nodes below
 
 
 class Minimap(QWidget):
-    """Hidden while the whole graph is in view anyway, in a canvas too small for it, or when switched off."""
+    """Minimap; hidden while the whole graph is in view, if the canvas is too small, or if switched off."""
 
     jumped = Signal(float, float)  # the point of the scene to show
 
@@ -48,12 +48,12 @@ class Minimap(QWidget):
         self._map: QPixmap | None = None
         self._wanted = True
         self._corner = _CORNERS[0]
-        self._full = QSize()  # where it is not in the way
-        self._is_crowded = False  # wherever it stood, it would be in the way
+        self._full = QSize()  # its unreduced size
+        self._is_crowded = False  # it would cover something important in every corner
         self.is_faint = False  # it covers nodes
         self._rest = QTimer(self, singleShot=True, interval=_REST)
         self._rest.timeout.connect(self._settle)
-        self._room = QSize()  # of the canvas when the corner was chosen
+        self._room = QSize()  # size of the canvas when the corner was chosen
         self.setAccessibleName("Overview of the graph")
         self.setCursor(Qt.CursorShape.ArrowCursor)
         surface.scene_changed.connect(self._forget)
@@ -65,7 +65,7 @@ class Minimap(QWidget):
 
     @property
     def wanted(self) -> bool:
-        """Return whether it is enabled; it shows where it is useful."""
+        """Whether it is enabled; it is shown only if it is useful."""
         return self._wanted
 
     def set_wanted(self, wanted: bool) -> None:
@@ -74,7 +74,7 @@ class Minimap(QWidget):
         self._follow()
 
     def place(self) -> None:
-        """Move into a corner, with the proportions of the graph."""
+        """Move into a corner, sized by the proportions of the graph."""
         scene = self._surface.scene
         tall = scene is None or scene.height >= scene.width
         size = QSize(_SHORT, _LONG) if tall else QSize(_LONG, _SHORT)
@@ -96,7 +96,7 @@ class Minimap(QWidget):
         return QRect(QPoint(_MARGIN + corner[0] * room.width(), _MARGIN + corner[1] * room.height()), size)
 
     def _find_position(self) -> None:
-        """Stand where it covers nothing; else at least no label and no button; else nowhere."""
+        """Move to a corner where it covers nothing, else at least no label or button; else hide."""
         self._room = self._surface.size()
         sizes = [size for scale in _SCALES if min((size := self._full * scale).toTuple()) >= _LEAST]
         spots = [(size, corner) for size in sizes for corner in _CORNERS if not self._is_in_the_way(size, corner)]
@@ -108,7 +108,7 @@ class Minimap(QWidget):
         self._update_opacity()
 
     def _settle(self) -> None:
-        """Choose the spot again when the canvas has rested at another size, or with something below the map."""
+        """Choose the corner again when the canvas has rested and was resized, or if the map covers something."""
         if self._surface.scene is None or self.underMouse() or not self._is_useful():
             return
         is_covering = self._is_in_the_way(self.size(), self._corner) or self._covers_boxes(self.geometry())
@@ -119,7 +119,7 @@ class Minimap(QWidget):
             self._update_opacity()
 
     def _update_opacity(self) -> None:
-        """Become translucent."""
+        """Become translucent if it covers nodes."""
         self.is_faint = self._covers_boxes(self.geometry())
         self.update()
 
@@ -142,7 +142,7 @@ class Minimap(QWidget):
         self.update()
 
     def _follow(self) -> None:
-        """Repaint together with the surface: repainted alone, it would paint all below it twice."""
+        """Repaint together with the surface: alone, it would cause everything below to be painted twice."""
         visible = self._is_useful()
         if visible and self.isHidden() and not self._is_crowded:
             self._find_position()
@@ -150,7 +150,7 @@ class Minimap(QWidget):
         self.setVisible(visible and not self._is_crowded)
 
     def _is_useful(self) -> bool:
-        """Return whether some of the graph is out of view and there is room for a map."""
+        """Return whether a part of the graph is out of view and there is room for a map."""
         scene = self._surface.scene
         if scene is None or not self._wanted or not len(scene.rects) or min(self.width(), self.height()) < _LEAST:
             return False
@@ -219,20 +219,20 @@ class Minimap(QWidget):
             draw_rects(painter, rects[used == number] / ratio)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(QPen(colors.border, 1.0))
-        # On a screen of 125 % a widget may end within a pixel, which is not shown.
+        # At a scale of 125 % the last pixel of a widget may not be shown.
         width, height = (int(side * ratio) / ratio for side in (self.width(), self.height()))
         painter.drawRect(QRectF(0.5, 0.5, width - 1, height - 1))
         painter.end()
         return pixmap
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """The legend comes, or grows."""
+        """Choose a position again when the legend is shown or resized."""
         if event.type() in (QEvent.Type.Show, QEvent.Type.Resize):
             self._rest.start()
         return super().eventFilter(watched, event)
 
     def enterEvent(self, event: QEnterEvent) -> None:
-        """Show the minimap at full strength."""
+        """Make the minimap opaque."""
         self.update()
         super().enterEvent(event)
 
@@ -245,7 +245,7 @@ class Minimap(QWidget):
         self.jumped.emit(*self._meant(event.position()))
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Follow while pressed."""
+        """Move the view while the button is pressed."""
         if event.buttons() & Qt.MouseButton.LeftButton:
             self._surface.centre_on(*self._meant(event.position()))
 
@@ -262,7 +262,7 @@ class Minimap(QWidget):
 
 
 def _seen(rects: NDArray[np.float64], colors: NDArray[np.uint8]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """The boxes on whole pixels and their colours, each that is there once: of a hundred thousand, a few thousand."""
+    """Return the boxes rounded to pixels, without duplicates, and their colours: of 100,000, a few thousand."""
     columns = [*np.round(rects).astype(np.int64).T, colors.astype(np.int64)]
     least = [int(column.min(initial=0)) for column in columns]
     spans = [int(column.max(initial=0)) - low + 1 for column, low in zip(columns, least, strict=True)]

@@ -20,7 +20,7 @@ _MOST_NAMES = 60
 _LEAST_SPACE = (44.0, 18.0)  # a group smaller than this on screen has no room for its name
 LEGEND_MARGIN = 12.0
 _DEEPEST = 6
-_HIDDEN = 10.0  # px of a header out of view that hide its title
+_HIDDEN = 10.0  # px of a header that must be out of view for its title to count as hidden
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,9 @@ class GroupName:
 
 
 def group_names(scene: Scene, viewport: Viewport, fonts: Fonts) -> list[GroupName]:
-    """Return names of groups and containers where they cannot be read; larger ones first, none over another.
+    """Return names of groups and containers whose titles cannot be read; larger ones first, without overlaps.
 
-    From afar that is all of them; near it is containers around what is seen whose header is out of view.
+    At small scales these are all of them; at large scales, containers whose header is out of view.
     """
     found: list[GroupName] = []
     for index, rect in _unreadable(scene, viewport):
@@ -65,7 +65,7 @@ def group_names(scene: Scene, viewport: Viewport, fonts: Fonts) -> list[GroupNam
 
 
 def paint_group_names(painter: QPainter, scene: Scene, viewport: Viewport, fonts: Fonts, theme: Theme) -> None:
-    """Write the names of groups and containers where they cannot be read."""
+    """Write the names of groups and containers whose titles cannot be read."""
     font = QFont(fonts.font(Style.NAME))
     back = QColor(theme.canvas)
     back.setAlpha(215)
@@ -81,11 +81,11 @@ def paint_group_names(painter: QPainter, scene: Scene, viewport: Viewport, fonts
 
 
 def _unreadable(scene: Scene, viewport: Viewport) -> list[tuple[int, list[float]]]:
-    """Groups and containers in view whose titles cannot be read, largest first, with their place in the widget."""
+    """Return visible groups and containers with unreadable titles, largest first, with their position in the widget."""
     if not len(scene.named):
         return []
     near = viewport.scale >= ROWS_FROM
-    ids = scene.box_grid.in_rect(*viewport.area) if near else scene.named  # near, all that is seen is little
+    ids = scene.box_grid.in_rect(*viewport.area) if near else scene.named  # near, few boxes are in view
     rects = scene.rects[ids] * viewport.scale
     rects[:, :2] -= np.array([viewport.x, viewport.y]) / viewport.ratio
     seen = (rects[:, 2] >= _LEAST_SPACE[0]) & (rects[:, 3] >= _LEAST_SPACE[1])
@@ -107,7 +107,7 @@ def paint_notice(painter: QPainter, viewport: Viewport, text: str, fonts: Fonts,
 
 
 def legend_size(legend: Legend, fonts: Fonts) -> tuple[float, float]:
-    """Width and height of what `paint_legend_at` paints."""
+    """Return width and height of the legend that `paint_legend_at` paints."""
     line, entries = fonts.height(Style.ROW) + 4.0, legend.entries
     wide = max([fonts.width(legend.title, Style.NAME), 160.0, *(fonts.width(e, Style.ROW) + 24 for e, _ in entries)])
     high = line * (1 + len(entries)) if entries else line * 2 + 14.0
@@ -122,7 +122,7 @@ def paint_legend_frame(painter: QPainter, rect: QRectF, panel: QColor, border: Q
 
 
 def paint_legend_at(painter: QPainter, left: float, top: float, legend: Legend, fonts: Fonts, theme: Theme) -> None:
-    """Paint the colour legend, as large as `legend_size` says."""
+    """Paint the colour legend, in the size returned by `legend_size`."""
     wide = legend_size(legend, fonts)[0]
     line = fonts.height(Style.ROW) + 4.0
     x, y = left + 8, top + 6

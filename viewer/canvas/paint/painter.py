@@ -1,7 +1,7 @@
 """Paints an area of a scene at a scale: a map when far, boxes and lines in between, everything near.
 
-Used by the canvas for strips of its picture, by the minimap, and by export to PNG and PDF. What is painted for two
-adjoining areas fits together: nothing depends on the area but what is left out.
+Used by the canvas for strips of its picture, by the minimap, and by export to PNG and PDF. Adjoining areas fit
+together: the area only decides what is left out.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
 from onnx_workbench.viewer.core.edge_notes import EdgeNote
 from onnx_workbench.viewer.style.theme import Theme
 
-#: How large names are written from afar, in px on screen; where that is too wide, as small as the least size.
+#: Size of names in px on screen at small scales, and the least size, used if the name is too wide.
 FAR_NAME = 10.5
 LEAST_NAME = 8.5
-#: Below this scale boxes are only coloured blocks.
+#: Below this scale boxes are coloured blocks without texts.
 BLOCKS_BELOW = 0.30
 #: From this scale boxes have headers and rows; below it they are blocks with a name, if any.
 ROWS_FROM = 0.50
@@ -58,16 +58,16 @@ MAP_BELOW = 0.10
 
 RADIUS = 4.0
 EDGE_WIDTH = 1.2
-STRIPE = 6.0  # that a title stands aside for the colour of its operator
-_LEAST_LETTERS = 4  # of a name that is cut short, with its …
-_LETTER_HEIGHT = 0.75  # of capitals, as a part of the size of a font
+STRIPE = 6.0  # px left of a title for the stripe in the colour of its operator
+_LEAST_LETTERS = 4  # least length of an elided name, with its …
+_LETTER_HEIGHT = 0.75  # height of capitals relative to the font size
 _STATIC_LIMIT = 30_000
 _CHUNK = 1000
 _SMOOTH = QPainter.RenderHint.Antialiasing
 
 
 class ScenePainter:
-    """Paints one scene in one theme. The painter it is given must be transformed to scene coordinates."""
+    """Paints one scene in one theme. The given QPainter must be transformed to scene coordinates."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class ScenePainter:
         self._theme = theme
         self._labels = labels
         self._colouring = colouring or by_category(scene, theme)
-        # How what is less important is written on each colour.
+        # Colour of less important texts on each colour.
         self._muted = [_mixed(t, c, 0.22) for t, c in zip(self._colouring.text, self._colouring.palette, strict=True)]
         self._texts: dict[tuple[str, int], QStaticText] = {}
         self._arrows: dict[int, QPolygonF] = {}
@@ -96,7 +96,7 @@ class ScenePainter:
         self.ratio = 1.0  # device px per px, by which the least size of names grows
 
     def forget(self, pieces: Ids) -> None:
-        """Invalidate these pieces of edges, which have moved."""
+        """Invalidate the cache for pieces of edges that have moved."""
         for piece in pieces.tolist():
             self._arrows.pop(piece, None)
 
@@ -155,7 +155,7 @@ class ScenePainter:
             draw_rects(painter, self.scene.rects[boxes])
 
     def _paint_names(self, painter: QPainter, boxes: Ids, scale: float) -> None:
-        """Write the names of blocks that have room for them."""
+        """Write the names of boxes that have room for them."""
         painter.setRenderHint(_SMOOTH, True)
         least = LEAST_NAME * self.ratio / scale
         sizes = self.scene.rects[boxes, 2:]
@@ -165,7 +165,7 @@ class ScenePainter:
             self._paint_name(painter, index, scale)
 
     def _paint_name(self, painter: QPainter, index: int, scale: float) -> None:
-        """Write the name of a box into its middle, never smaller than can be read."""
+        """Write the name of a box into its middle if it can be read."""
         fonts, box = self._fonts, self.scene.boxes[index]
         left, top, width, height = self.scene.rect(index)
         factor = max(self._magnified(scale), 1.0)
@@ -224,7 +224,7 @@ class ScenePainter:
                 painter.drawRoundedRect(QRectF(left + 5, top + 6, 4, HEADER - 12), 2, 2)
 
     def _paint_frame_titles(self, painter: QPainter, frames: list[int], scale: float) -> None:
-        """Over the edges into a body: none strikes through its name."""
+        """Paint titles of bodies over the edges that enter them."""
         theme = self._theme
         for index in frames:
             left, top, width, _ = self.scene.rect(index)
@@ -332,7 +332,7 @@ class ScenePainter:
         painter.drawRoundedRect(QRectF(left + 0.5, top + 0.5, width - 1, height - 1), RADIUS, RADIUS)
         painter.setPen(Qt.PenStyle.NoPen)
         color = self._colouring.palette[int(self._colouring.indices[index])]
-        if scale < ROWS_FROM:  # its name is written across it: see `group_names`
+        if scale < ROWS_FROM:  # its name is written over it: see `group_names`
             painter.setBrush(color)
             painter.drawRect(QRectF(left + 1, top + RADIUS, STRIPE, height - 2 * RADIUS))
             return
@@ -425,9 +425,9 @@ class ScenePainter:
             y += ROW
 
     def paint_texts_on(self, painter: QPainter, pieces: Ids, area: Area, scale: float) -> None:
-        """Write titles of opened bodies and labels of an area again that something drawn along pieces of edges struck.
+        """Write titles of opened bodies and labels in an area again, after a mark was drawn along pieces of edges.
 
-        It may reach their width beside the pieces.
+        The mark may be wider than the pieces.
         """
         if scale < ROWS_FROM or not len(pieces):
             return
@@ -489,7 +489,7 @@ class ScenePainter:
             self._text(painter, x, line, note.text, Style.LABEL, theme.muted if note.stale else theme.text)
 
     def _text(self, painter: QPainter, x: float, y: float, text: str, style: Style, color: QColor) -> None:
-        """Write one line; shaped once and kept."""
+        """Write one line; its shaped text is cached."""
         key = (text, int(style))
         static = self._texts.get(key)
         if static is None:
@@ -509,14 +509,14 @@ class ScenePainter:
 
 
 def title_indent(box: Box, fonts: Fonts, width: float) -> float:
-    """Return the x of a title: at the side, or centred in a box that is only a title."""
+    """Return the x of a title: left-aligned, or centred in a box without rows."""
     if box.rows or box.note or box.buttons or box.kind is Kind.CONTAINER:
         return SIDE
     return (width - fonts.width(box.title, Style.HEADER)) / 2
 
 
 def title_ground(box: Box, fonts: Fonts, left: float, top: float) -> tuple[float, float, float, float]:
-    """Left, top, width and height of what is kept free of edges around the title of an opened body."""
+    """Return left, top, width and height of the area around the title of an opened body that hides edges."""
     wide = fonts.width(box.title, Style.HEADER) + (fonts.width(box.note, Style.ROW) + 10.0 if box.note else 0.0)
     high = fonts.height(Style.HEADER)
     return left + SIDE - 3.0, top + (HEADER - high) / 2, wide + 6.0, high
@@ -537,12 +537,12 @@ def _header_path(left: float, top: float, width: float) -> QPainterPath:
 
 
 def frame_colors(theme: Theme) -> tuple[QColor, QColor]:
-    """Return the colours behind the content of containers, alternating with their depth."""
+    """Return the background colours of containers, alternating by depth."""
     return theme.group, _mixed(theme.group, theme.canvas, 0.5)
 
 
 def _mixed(color: QColor, other: QColor, share: float) -> QColor:
-    """`color` with a share of another in it."""
+    """Return `color` mixed with a share of another."""
     keep = 1.0 - share
     return QColor(
         round(color.red() * keep + other.red() * share),

@@ -1,4 +1,4 @@
-"""Writes a PNG row by row, so that an image far larger than memory allows at once can be made in bands."""
+"""PNG writer by bands of rows, for images larger than memory allows at once."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_UP = 2  # the filter: each row as the difference to the one above, which suits boxes and lines
+_UP = 2  # filter type: each row as the difference to the one above, which suits boxes and lines
 _LEVEL = 4
 
 
 class PngWriter:
-    """8-bit RGB. Give it bands from top to bottom, then `close`."""
+    """Writer of an 8-bit RGB image. Write bands from top to bottom, then call `close`."""
 
     def __init__(self, file: BinaryIO, width: int, height: int) -> None:
         self._file = file
@@ -27,7 +27,7 @@ class PngWriter:
         self._chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
 
     def write(self, band: NDArray[np.uint8]) -> None:
-        """Add rows [R, width, 3]."""
+        """Append rows [R, width, 3]."""
         rows = band.reshape(len(band), -1)
         if rows.shape[1] != self._width * 3:
             msg = f"rows of {rows.shape[1]} bytes; expected {self._width * 3}"
@@ -43,7 +43,7 @@ class PngWriter:
             self._chunk(b"IDAT", packed)
 
     def close(self) -> None:
-        """End the image; ValueError when rows are missing."""
+        """Finish the image; ValueError if rows are missing."""
         if self._rows != self._height:
             msg = f"{self._rows} rows written; expected {self._height}"
             raise ValueError(msg)

@@ -1,7 +1,7 @@
-"""The widget below the canvas: shows a scene through a viewport in frames that never take long.
+"""Base widget of the canvas: shows a scene through a viewport in frames of bounded duration.
 
-Panning moves the picture, zooming stretches it; what is missing is painted strip by strip, a few milliseconds per
-frame, and until then the picture before shows through. Knows nothing of models or the workspace.
+Panning moves the picture, zooming scales it; missing parts are painted strip by strip, a few milliseconds per
+frame, and until then the previous picture shows through. Independent of models and the workspace.
 """
 
 from __future__ import annotations
@@ -33,41 +33,41 @@ from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
 from onnx_workbench.viewer.core.edge_notes import NoteOf, no_note
 from onnx_workbench.viewer.style.theme import theme
 
-#: What painting may take in one frame.
+#: Time limit for painting in one frame.
 FILL_SECONDS = 0.005
-#: While zooming goes on, the stretched picture will do; it is painted anew when the wheel has rested this long.
+#: During zooming the scaled picture is shown; it is repainted when the wheel has rested this long.
 SETTLE_SECONDS = 0.06
 
 NO_NODES = "This graph has no nodes."
-#: A graph that fits only smaller than this is shown from its beginning instead.
+#: If the whole graph fits only at a smaller scale than this, its beginning is shown instead.
 READABLE = 0.6
-#: Smaller than this no name can be read in a box: a whole graph in that size is a picture of its outline only.
+#: Below this scale no name in a box can be read, and a whole graph shows only its outline.
 _LEGIBLE = 0.3
 #: From this scale the ports of a box can be hit.
 _PORTS_FROM = 0.40
 
-_AROUND = 32.0  # px beside a route that moved: its arrowhead, and how far it was away
-_ROOM = 200  # px beside a dialog that are worth showing something there
-_MARKED = 10  # px around a box that a mark on it may take
-_MOST_APART = 50  # of more areas than this, the whole frame is repainted
-_BLURRED = 2.5  # stretched further than this, the picture is repainted even while zooming goes on
+_AROUND = 32.0  # px to repaint around a route that moved, for its arrowhead and old position
+_ROOM = 200  # least width in px beside a dialog that is used to show something
+_MARKED = 10  # px around a box that its mark may take
+_MOST_APART = 50  # for more areas than this, the whole frame is repainted
+_BLURRED = 2.5  # scaled further than this, the picture is repainted even during zooming
 
 
 class Surface(QWidget):
-    """Paints a scene. `viewport_changed` comes after every pan, zoom and resize."""
+    """Paints a scene. `viewport_changed` is emitted after every pan, zoom and resize."""
 
     viewport_changed = Signal()
     zoom_changed = Signal(float)
     scene_changed = Signal()
-    labels_changed = Signal()  # of some edges: their texts, or that there are any
+    labels_changed = Signal()  # labels of some edges were added, removed or changed
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.viewport = Viewport()
         self.scene: Scene | None = None
-        self.type_of: TypeOf = _declared_type  # what is written beside the edges of a value
+        self.type_of: TypeOf = _declared_type  # returns the type written beside the edges of a value
         self.note_of: NoteOf = no_note
-        self.hint = NO_NODES  # shown while there are none
+        self.hint = NO_NODES  # text shown for an empty graph
         self.fonts = canvas_fonts()
         self.legend = LegendCard(self)
         self.marks: SceneHighlights | None = None
@@ -77,19 +77,19 @@ class Surface(QWidget):
         self._picture: BackingStore | None = None
         self._stale: BackingStore | None = None
         self._zoomed_at = 0.0
-        self._fitted: tuple[float, float, float] | None = None  # where all was last brought into view
+        self._fitted: tuple[float, float, float] | None = None  # position and scale at which everything was last fitted
         self._focus_by_key = False
-        self._top = 0  # of the window, when it was resized last
+        self._top = 0  # y in the window at the last resize
         self._is_pushed = False
         self._refresh = QTimer(self)
         self._refresh.setSingleShot(True)
         self._refresh.timeout.connect(self.update)
         self.setAutoFillBackground(False)
 
-    # -- what is shown ---------------------------------------------------------------------------------------
+    # -- content ---------------------------------------------------------------------------------------------
 
     def set_scene(self, scene: Scene | None) -> None:
-        """Show a scene; the viewport stays as it is."""
+        """Show a scene; the viewport is unchanged."""
         self.scene = scene
         self._colouring = None
         self.marks = SceneHighlights(scene) if scene is not None else None
@@ -100,13 +100,13 @@ class Surface(QWidget):
         self.scene_changed.emit()
 
     def set_colouring(self, colouring: Coloring | None) -> None:
-        """Colour the headers in another way; None for operator categories."""
+        """Set the colours of headers; None for operator categories."""
         self._colouring = colouring
         self.legend.show_legend(None if colouring is None else colouring.legend)
         self.repaint_scene()
 
     def repaint_scene(self) -> None:
-        """Repaint everything after colours or labels changed."""
+        """Repaint everything, after colours or labels changed."""
         scene = self.scene
         self._painter = self.labels = None
         if scene is not None:
@@ -116,7 +116,7 @@ class Surface(QWidget):
         self._repaint_all()
 
     def repaint_boxes(self, boxes: Iterable[int], edges: Iterable[int]) -> None:
-        """Repaint some boxes and the labels of some edges; everything else stayed."""
+        """Repaint some boxes and the labels of some edges; everything else is unchanged."""
         scene = self.scene
         if scene is None or self.labels is None:
             return
@@ -141,7 +141,7 @@ class Surface(QWidget):
         self.repaint_boxes(boxes, {*moved.edges, *edges})
 
     def _repaint_areas(self, areas: Collection[Area]) -> None:
-        """Repaint some areas of the scene, and nothing beside them where they are few."""
+        """Repaint some areas of the scene; the whole frame if there are many."""
         picture, are_few = self._picture, len(areas) <= _MOST_APART
         for area in areas:
             if picture is not None:
@@ -152,29 +152,29 @@ class Surface(QWidget):
             self.update()
 
     def labelled_at(self, x: float, y: float) -> int:
-        """Return the edge whose label is written at a point of the scene, or -1."""
+        """Return the edge whose label is at a point of the scene, or -1."""
         if self.labels is None or self.viewport.device_scale < ROWS_FROM:
             return -1
         return self.labels.edge_at(x, y)
 
     def has_label_or_button_in(self, rect: QRect) -> bool:
-        """Return whether a rectangle of the widget has some of an edge's label or of a header's buttons."""
+        """Return whether a rectangle of the widget intersects the label of an edge or a button of a header."""
         if self.scene is None or self.labels is None or self.viewport.device_scale < ROWS_FROM:
             return False
         area = self.viewport.area_of(rect)
         return bool(self.labels.in_rect(*area)) or self.scene.has_button_in(area)
 
     def repaint_labels(self) -> None:
-        """Rewrite all labels after the types or notes of any values changed."""
+        """Update all labels, after the types or notes of any values changed."""
         if self.labels is not None:
             self.labels.forget()
         self.labels_changed.emit()
-        if self._picture is None or self._picture.scale >= ROWS_FROM:  # from afar none is written
+        if self._picture is None or self._picture.scale >= ROWS_FROM:  # no labels at smaller scales
             self._repaint_all()
 
     def _repaint_all(self) -> None:
         if self._picture is not None and self._picture.share > 0.5:
-            self._stale = self._picture  # shows through while the new one is painted: nothing blinks
+            self._stale = self._picture  # shows through while the new one is painted, to avoid flicker
         self._picture = None
         self.update()
 
@@ -185,12 +185,12 @@ class Surface(QWidget):
 
     @property
     def zoom(self) -> float:
-        """1.0 is 100 %."""
+        """The zoom; 1.0 is 100 %."""
         return self.viewport.scale
 
     @property
     def smallest_zoom(self) -> float:
-        """Zooming out ends a little beyond the whole graph."""
+        """The least zoom, a little below that of the whole graph."""
         if self.scene is None:
             return 0.05
         whole = min(self.width() / max(self.scene.width, 1.0), self.height() / max(self.scene.height, 1.0))
@@ -206,7 +206,7 @@ class Surface(QWidget):
         self._moved()
 
     def zoom_at(self, factor: float, x: float, y: float) -> None:
-        """Zoom by a factor; what is at a point of the widget stays there."""
+        """Zoom by a factor, keeping a point of the widget fixed."""
         scale = min(max(self.viewport.scale * factor, self.smallest_zoom), LARGEST)
         if scale != self.viewport.scale:
             self._zoomed_at = time.perf_counter()
@@ -215,7 +215,7 @@ class Surface(QWidget):
             self.zoom_changed.emit(scale)
 
     def zoom_to(self, scale: float) -> None:
-        """Set the zoom, around the middle."""
+        """Set the zoom, keeping the middle fixed."""
         self.zoom_at(scale / self.viewport.scale, self.width() / 2, self.height() / 2)
 
     def zoom_in(self) -> None:
@@ -227,13 +227,13 @@ class Surface(QWidget):
         self.zoom_at(1 / 1.25, self.width() / 2, self.height() / 2)
 
     def fit_area(self, area: Area, margin: float = 24.0, taken: tuple[float, float] = (0.0, 0.0)) -> None:
-        """Show an area of the scene as large as it fits, at most at 100 %, beside what something over it takes."""
+        """Fit an area of the scene, at most at 100 %, leaving out `taken` px at the left and below."""
         self.viewport.fit(area, margin, taken)
         self._moved()
         self.zoom_changed.emit(self.viewport.scale)
 
     def fit(self) -> None:
-        """Show everything, beside the legend where that would cover some of it."""
+        """Fit everything, next to the legend if that would cover a part."""
         if self.scene is not None:
             self.fit_area(self.scene.bounds)
             if (taken := self._legend_margins(self.scene)) is not None:
@@ -241,9 +241,9 @@ class Surface(QWidget):
             self._fitted = self.viewport.position
 
     def fit_across(self) -> bool:
-        """Show a graph that is too long to be read as a whole in the full width of the view, around the same place.
+        """Fit the width of a graph that is too long to be readable as a whole, around the same position.
 
-        False, and nothing moves, where the whole can be read or is as wide as the view, or the view is so already.
+        Return False, without moving, if the whole is readable or nearly as wide as the view, or fitted already.
         """
         if self.scene is None:
             return False
@@ -262,11 +262,11 @@ class Surface(QWidget):
 
     @property
     def is_fitted(self) -> bool:
-        """Return whether the view was fitted and not moved by the user since."""
+        """Whether the view was fitted and has not been moved by the user since."""
         return self._fitted == self.viewport.position
 
     def _legend_margins(self, scene: Scene) -> tuple[float, float] | None:
-        """Return the widths at the left and below that boxes keep clear of; None if it covers none, or too much."""
+        """Return the px at the left and below to keep clear for the legend; None if it covers no box, or too much."""
         if self.legend.isHidden():
             return None
         viewport, size = self.viewport, self.legend.size()
@@ -320,9 +320,9 @@ class Surface(QWidget):
         self.zoom_changed.emit(viewport.scale)
 
     def show_area(self, area: Area, margin: float = 48.0) -> None:
-        """Bring an area into view with as little movement as possible; its middle when it does not fit.
+        """Bring an area into view with as little movement as possible; its middle if it does not fit.
 
-        In view is not what lies below a dialog, as far as there is room beside it.
+        The part of the view below a dialog does not count, if there is room beside the dialog.
         """
         viewport = self.viewport
         left, top = viewport.to_widget(area[0], area[1])
@@ -354,16 +354,16 @@ class Surface(QWidget):
         x, y = self.viewport.to_scene(position.x(), position.y())
         found = self.scene.hit(x, y, min(REACH / self.zoom, 40.0), details=self.zoom >= _PORTS_FROM)
         if found is not None and self.zoom < ROWS_FROM and found.part in ("row", "button"):
-            found = Hit(box=found.box, part="header")  # it is not drawn
+            found = Hit(box=found.box, part="header")  # the part is not drawn at this scale
         if (name := self._name_at(position)) >= 0 and (found is None or found.part != "button"):
             return Hit(box=name, part="header")
-        if found is None or found.edge >= 0 or found.part == "body":  # labels lie on edges, boxes on labels
+        if found is None or found.edge >= 0 or found.part == "body":  # labels are above edges, boxes above labels
             edge = self.labelled_at(x, y)
             found = Hit(edge=edge) if edge >= 0 else found
         return found
 
     def _name_at(self, position: QPointF) -> int:
-        """Return the group or container whose name is written over the graph at a point of the widget, or -1."""
+        """Return the group or container whose overlaid name is at a point of the widget, or -1."""
         if self.scene is None:
             return -1
         names = group_names(self.scene, self.viewport, self.fonts)
@@ -378,7 +378,7 @@ class Surface(QWidget):
     # -- frames ----------------------------------------------------------------------------------------------
 
     def _current_picture(self) -> BackingStore | None:
-        """Return the picture of this viewport, complete or not; the one before is kept to show through."""
+        """Return the picture for this viewport, complete or not; the previous one is kept to show through."""
         if self._painter is None or self.width() < 2 or self.height() < 2:
             return None
         picture = self._picture
@@ -391,7 +391,7 @@ class Surface(QWidget):
         return self._picture
 
     def _may_fill(self) -> bool:
-        """Return whether to paint now, or to go on stretching while the wheel moves."""
+        """Return whether to paint now; False while zooming, when the scaled picture is shown."""
         stale = self._stale
         if stale is None or time.perf_counter() - self._zoomed_at > SETTLE_SECONDS:
             return True
@@ -409,7 +409,7 @@ class Surface(QWidget):
         viewport.width, viewport.height = self.width(), self.height()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Paint one frame, or the part of one that a widget above uncovers."""
+        """Paint one frame, or the part uncovered by a widget above."""
         self._fit_to_widget()
         painter = QPainter(self)
         colors = theme()
@@ -427,10 +427,10 @@ class Surface(QWidget):
         painter.end()
 
     def _fill(self, picture: BackingStore, event: QPaintEvent) -> None:
-        """Paint as much as fits this frame; the rest follows in the next frames.
+        """Paint as much as the frame's time allows; the rest follows in the next frames.
 
-        Skipped in a paint of a part of a frame that a widget above the canvas requests: the new content would not be
-        shown there, and a frame shown in two parts would take twice as long.
+        Skipped if only a part of the frame is painted on request of a widget above the canvas: the new content would
+        not be shown in the rest, and two partial frames would take twice as long.
         """
         if not self._may_fill():
             self._refresh.start(int(SETTLE_SECONDS * 1000) + 5)
@@ -444,7 +444,7 @@ class Surface(QWidget):
             self._refresh.start(0)
 
     def paint_over(self, painter: QPainter) -> None:
-        """Marks, names from afar, focus."""
+        """Paint marks, overlaid names and the focus frame."""
         colors, viewport = theme(), self.viewport
         if self.scene is None:
             return
@@ -471,7 +471,7 @@ class Surface(QWidget):
         paint_notice(painter, self.viewport, text, self.fonts, theme())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the middle where it is; all, where a message pushes the upper edge: what is pointed at stays there."""
+        """Keep the middle of the view; if a message moves the upper edge, keep the content's position on screen."""
         old, top = event.oldSize(), self.mapTo(self.window(), QPoint()).y()
         grown = self.height() - old.height()
         self._is_pushed, self._top = top - self._top == -grown != 0, top
@@ -483,13 +483,13 @@ class Surface(QWidget):
         self._moved()
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        """Show the focus after keyboard navigation, not after a click."""
+        """Show the focus frame after keyboard navigation, not after a click."""
         by_key = (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason, Qt.FocusReason.ShortcutFocusReason)
         self._focus_by_key = event.reason() in by_key
         super().focusInEvent(event)
 
     def changeEvent(self, event: QEvent) -> None:
-        """Fonts and styles change the picture."""
+        """Repaint after changes of fonts and styles."""
         if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
             self.repaint_scene()
         super().changeEvent(event)
@@ -500,7 +500,7 @@ def _declared_type(value: Value) -> Type | None:
 
 
 def _middle(wanted: float, low: float, high: float, room: float) -> float:
-    """Return the middle of a visible range of length `room` that shows as much as possible of a range."""
+    """Return the middle of a visible range of length `room` that shows as much as possible of low..high."""
     room -= 48.0
     if high - low <= room:
         return (low + high) / 2

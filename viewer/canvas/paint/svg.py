@@ -1,4 +1,4 @@
-"""Writes a scene as SVG: small, with text as text. No Qt painting, so 100,000 nodes take seconds."""
+"""SVG export of a scene: compact, with text as text. Without Qt painting, so 100,000 nodes take seconds."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class SvgWriter:
         strips: Sequence[tuple[Area, float, float]] = (),
         progress: Progress = SILENT,
     ) -> None:
-        """Write what there is; `area` is the part of the scene the image shows, the legend's place in it included.
+        """Write the scene; `area` is the part that the image shows, including the space for the legend.
 
-        `strips`, if any, are the parts that stand beside each other in it, and how far each is moved right and up.
+        `strips`, if any, are the columns of the image, each with its shift right and up.
         """
         left, top, right, bottom = area
         wide, high = right - left, bottom - top
@@ -82,7 +82,7 @@ class SvgWriter:
         file.write("</svg>\n")
 
     def _parts(self, area: Area) -> Iterator[str]:
-        """Return the parts in an area, from the back to the front."""
+        """Yield the elements in an area, from back to front."""
         scene = self._scene
         boxes = scene.box_grid.in_rect(*area).tolist()
         frames = [index for index in boxes if scene.boxes[index].kind is Kind.CONTAINER]
@@ -101,7 +101,7 @@ class SvgWriter:
         yield "</g>"
 
     def _styles(self) -> str:
-        """Return a class for each look, never two of one element: simple readers know only one."""
+        """Return a CSS class for each style; elements have only one, as simple readers support no more."""
         theme, fonts = self._theme, self._fonts
         family = escape(fonts.font(Style.ROW).family().replace("'", ""), quote=True)
         sizes = {style: fonts.font(style).pixelSize() for style in Style}
@@ -128,7 +128,7 @@ class SvgWriter:
         return "".join(rules)
 
     def _frame_styles(self) -> Iterator[str]:
-        """Containers and what is kept free around their titles, and the stripes of their operators."""
+        """Yield the styles of containers, their title backgrounds, and the stripes of their operators."""
         border = _hex(self._theme.group_border)
         for depth, color in enumerate(frame_colors(self._theme)):
             yield f".g{depth}{{fill:{_hex(color)};stroke:{border}}}.gr{depth}{{fill:{_hex(color)}}}"
@@ -158,7 +158,7 @@ class SvgWriter:
                 yield _rect(f"k{box.category}", left + 5, top + 6, 4, HEADER - 12, 2)
 
     def _frame_titles(self, frames: Iterable[int]) -> Iterator[str]:
-        """Over the edges into a body: none strikes through its name."""
+        """Yield titles of bodies, over the edges that enter them."""
         depths = self._scene.depths
         for index in frames:
             box, (left, top, width, _) = self._scene.boxes[index], self._scene.rect(index)

@@ -1,7 +1,7 @@
 """Facts of the nodes, values and groups of a graph as plain data, for the side panel of a web page.
 
-Every text is limited in length and has nothing invisible in it (`display`); lists and numbers refer to each other by
-index, so that each thing is written once.
+All texts are limited in length and free of invisible characters (`display`); objects refer to each other by
+index, so that each is written once.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from onnx_workbench.viewer.core.edge_notes import NoteOf, no_note
 from onnx_workbench.viewer.style.formatting import bytes_text, display, number_text, plural, type_text
 from onnx_workbench.viewer.style.labels import name_of, trail
 
-#: Weights up to so many bytes are read for their statistics, and so many bytes in all.
+#: Limits for the bytes of weights read for statistics: of each, and in total.
 SMALL_WEIGHT = 16 << 20
 ALL_WEIGHTS = 256 << 20
 
 _NAME = 200
 _TEXT = 2000
-_MOST_LISTED = 200  # inputs, outputs, attributes of one node
+_MOST_LISTED = 200  # limit for the inputs, outputs, attributes of one node
 _MOST_METADATA = 40
-_FEW = 8  # elements that are written out
+_FEW = 8  # limit for elements that are written out
 
 Fact = list[str]  # label and text
 
 
 @dataclass(slots=True)
 class PageNotes:
-    """Facts of a run and of a comparison to add to a page; empty, unless given.
+    """Facts of a run and of a comparison to add to a page; empty by default.
 
-    `note_of` gives the note beside an edge and `summaries` the numbers of a value of a run. `kinds` says how a node
-    differs ("added", "removed", "changed", "moved", "renamed"), `differences` in which words, and `edges` which edges
-    only one side has, by value and consumer.
+    `note_of` returns the note beside an edge, `summaries` has statistics of values of a run. `kinds` has the kind of
+    difference of nodes ("added", "removed", "changed", "moved", "renamed"), `differences` its description, and `edges`
+    the edges that only one side has, by value and consumer.
     """
 
     note_of: NoteOf = no_note
@@ -58,7 +58,7 @@ class PageNotes:
     edges: Mapping[tuple[Value, object], str] = field(default_factory=dict)
 
     def edge_kind(self, value: Value, consumer: object) -> str:
-        """Return on which side alone an edge is: "added", "removed", or nothing."""
+        """Return "added" or "removed" for an edge that only one side has, else empty."""
         return self.edges.get((value, consumer), "")
 
 
@@ -77,17 +77,17 @@ class Facts:
         self.graphs: list[dict[str, Any]] = []
 
     def add_graph(self, graph: Graph) -> None:
-        """Add all nodes of a graph, those inside closed groups too: they can be searched for."""
+        """Add all nodes of a graph, including those inside closed groups, so that they can be searched."""
         if graph in self._indexes:
             return
         self.graph(graph)
         for node in self._progress.paced(graph.nodes):
             self.node(node)
 
-    # Each returns the number of a thing in its list.
+    # Each method returns the index of the object in its list.
 
     def node(self, node: Node) -> int:
-        """Return a node: its operator, name, inputs, outputs, attributes and texts."""
+        """Return the index of a node; adds its operator, name, inputs, outputs, attributes and texts."""
         known = self._indexes.get(node)
         if known is not None:
             return known
@@ -116,7 +116,7 @@ class Facts:
         return number
 
     def value(self, value: Value) -> int:
-        """Return a value: its name, type, constant and what a run made of it."""
+        """Return the index of a value; adds its name, type, constant and result of a run."""
         known = self._indexes.get(value)
         if known is not None:
             return known
@@ -140,7 +140,7 @@ class Facts:
         return number
 
     def scope(self, scope: Scope) -> int:
-        """Return a group: its name and its operators."""
+        """Return the index of a group; adds its name and operators."""
         known = self._indexes.get(scope)
         if known is None:
             known = self._indexes[scope] = len(self.groups)
@@ -152,7 +152,7 @@ class Facts:
         return known
 
     def graph(self, graph: Graph) -> int:
-        """Return a graph: its name with what is around it."""
+        """Return the index of a graph; adds its name with the enclosing objects."""
         known = self._indexes.get(graph)
         if known is None:
             known = self._indexes[graph] = len(self.graphs)
@@ -160,7 +160,7 @@ class Facts:
         return known
 
     def of_model(self, graph: Graph) -> dict[str, Any]:
-        """Facts of the model around a graph, and the graph's inputs and outputs."""
+        """Return facts of the model of a graph, and the graph's inputs and outputs."""
         model = graph.model
         facts: list[Fact] = [["Nodes", number_text(len(graph.nodes))]]
         if model is not None:
@@ -174,7 +174,7 @@ class Facts:
         }
 
     def kind_of(self, box: Box) -> str:
-        """Return how the object of a box differs; of a closed group, how the first of its nodes does."""
+        """Return the kind of difference of a box's object; of a closed group, that of its first different node."""
         kinds = self._notes.kinds
         if not kinds:
             return ""
@@ -183,7 +183,7 @@ class Facts:
                 return kinds.get(box.subject, "")
             case Scope() if box.kind is Kind.GROUP:
                 inside = {kinds[node] for node in box.subject.all_nodes() if node in kinds}
-                # whatever differs inside, the group itself is on both sides
+                # even if all its nodes are new, the group exists on both sides
                 return "" if not inside else "changed" if len(inside) > 1 else inside.pop()
             case Value():
                 return self._notes.edge_kind(box.subject, None)
@@ -194,7 +194,7 @@ class Facts:
         return [display(line, 400, elide="end") for line in self._notes.differences.get(item, ())[:_MOST_LISTED]]
 
     def _constant(self, tensor: Tensor | SparseTensor) -> list[Fact]:
-        """Size and, of small weights that can be read, statistics and the first elements."""
+        """Return the size and, for small readable weights, statistics and the first elements."""
         facts = [["Size", bytes_text(tensor.nbytes)]]
         if isinstance(tensor, SparseTensor):
             return [["Sparse", tensor_text(tensor)], *facts]
@@ -216,7 +216,7 @@ class Facts:
 
 
 def statistics_facts(found: Statistics) -> list[Fact]:
-    """Write the statistics of a tensor as labels and texts."""
+    """Return the statistics of a tensor as labels and texts."""
     facts: list[Fact] = []
     numbers = (("Minimum", found.minimum), ("Maximum", found.maximum), ("Mean", found.mean), ("Std", found.deviation))
     facts += [[label, number_text(number)] for label, number in numbers if number is not None]
@@ -238,7 +238,7 @@ def _element(element: object) -> str:
 
 
 def _present(**facts: Any) -> dict[str, Any]:
-    """Return the facts that are not empty."""
+    """Return the non-empty facts."""
     return {key: fact for key, fact in facts.items() if fact}
 
 

@@ -1,11 +1,11 @@
-"""A graph as a web page: one HTML file with everything in it, which asks the network for nothing.
+"""A graph as a web page: one self-contained HTML file, without network access.
 
-The page holds one or several *scenes*, each laid out here as the window would: the graph as it is first seen, one for
+The page holds one or several *scenes*, laid out here as in the window: the initial view of the graph, one for
 each group, subgraph or function that can be opened in it, and one with all of them open. A script draws them on a
-canvas, shows facts of what is selected, and searches.
+canvas, shows facts of selected objects, and searches.
 
-What a file says is nothing but text in the page: it stands in a JSON block in which ``<`` is escaped, the script makes
-only text nodes of it, and a content security policy lets no script run but that one, which it names by its hash.
+Content of the model is only text in the page: it is in a JSON block in which ``<`` is escaped, the script makes
+only text nodes of it, and a content security policy allows no script but that one, by its hash.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from onnx_workbench.viewer.core.edge_notes import EdgeNote
 from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.theme import categories, load_theme
 
-#: Boxes of the scene in which everything is open, and of all those in which one thing is; how many there are of these.
+#: Limits: boxes of the scene with everything open, boxes of all scenes with one open part, and number of these.
 MOST_OPEN = 40_000
 MOST_INNER = 12_000
 MOST_SCENES = 150
-#: How many open things may lie in each other: functions of a broken file call each other without end.
+#: Limit for nested open parts, as functions of a broken file may call each other recursively.
 DEEPEST = 10
 
 #: The height of the frame in a notebook, px.
@@ -91,9 +91,9 @@ class WebPage:
     height: int
 
     def save(self, path: str | os.PathLike[str]) -> Exported:
-        """Write the page; the file is replaced only when all is written.
+        """Write the page; the file is replaced when writing is complete.
 
-        ModelError where that fails, or where the file is of another kind, such as a model.
+        ModelError if that fails, or if the existing file is of another kind, such as a model.
         """
         target = Path(path)
         check_target(target, "page")
@@ -102,7 +102,7 @@ class WebPage:
         return Exported(target, self.width, self.height, 1.0)
 
     def _repr_html_(self) -> str:
-        """Return the page in a frame that keeps it apart from the notebook around it."""
+        """Return the page in a frame that isolates it from the notebook."""
         height = min(max(self.height + 120, 300), MOST_FRAME)
         return (
             f'<iframe sandbox="allow-scripts" width="100%" height="{height}" frameborder="0" '
@@ -112,9 +112,7 @@ class WebPage:
 
 @dataclass(slots=True)
 class _Scenes:
-    """The scenes of a page. `opens` has the scene in which something closed is open, by its key, `closes` the one
-    in which something open is closed.
-    """
+    """The scenes of a page. `opens`: by key of a closed part, the scene in which it is open; `closes`: the reverse."""
 
     scenes: list[Scene] = field(default_factory=list)
     opens: dict[Hashable, int] = field(default_factory=dict)
@@ -132,17 +130,16 @@ def web_page(
     notes: PageNotes | None = None,
     progress: Progress = SILENT,
 ) -> WebPage:
-    """Make the page of a graph. `title` is that of the browser's tab.
+    """Make the page of a graph. `title` is the title of the browser tab.
 
-    Drawn as it is first seen in a window: a large one (`groups` None), or any, as its groups. `notes` are what a run
-    or a comparison adds. Needs a QGuiApplication for its fonts and makes one where there is none. Reads the model,
-    statistics of small weights included; about a second for 2,000 nodes, and 1 kB of text for each. ModelError where
-    there is nothing to draw.
+    Drawn as initially in a window: with groups if it is large (`groups` None) or always (True). `notes`: facts of a run
+    or a comparison. Creates a QGuiApplication, for fonts, if there is none. Reads the model and statistics of small
+    weights; about a second for 2,000 nodes, and 1 kB of text per node. ModelError if there is nothing to draw.
     """
     application = QGuiApplication.instance() or QGuiApplication(["onnx-workbench"])
     schemas.preload()
     notes = notes or PageNotes()
-    fonts = Fonts()  # its own: exports run in threads
+    fonts = Fonts()  # not the shared ones: exports run in threads
     options = DrawingOptions(direction=direction, groups=groups, fold_nodes=False)  # no tag opens in a page
     found = _make_scenes(graph, options, fonts, type_of, progress)
     if not found.scenes[0].boxes:
@@ -173,7 +170,7 @@ def web_page(
 
 
 def _text(title: str, data: object) -> str:
-    """Return the page around its data."""
+    """Return the HTML of the page with its data."""
     style = _theme_rules() + resources.path("web_page/page.css").read_text(encoding="utf-8")
     script = resources.path("web_page/page.js").read_text(encoding="utf-8")
     return _PAGE.format(
@@ -187,7 +184,7 @@ def _text(title: str, data: object) -> str:
 
 
 def embedded_json(data: object) -> str:
-    """Return data as JSON that may stand in a script element: it has none of the characters that end or open one."""
+    """Return data as JSON for a script element: without the characters that end or open elements."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -195,12 +192,12 @@ def embedded_json(data: object) -> str:
 
 
 def _hash(text: str) -> str:
-    """Return a text's hash as a content security policy names it."""
+    """Return the hash of a text in the format of content security policies."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _theme_rules() -> str:
-    """Return the colours of both themes as variables of CSS."""
+    """Return the colours of both themes as CSS variables."""
     rules = []
     for name in ("light", "dark"):
         theme = load_theme(name)
@@ -217,7 +214,7 @@ def _theme_rules() -> str:
 
 
 def _make_scenes(graph: Graph, options: DrawingOptions, fonts: Fonts, type_of: TypeOf, progress: Progress) -> _Scenes:
-    """Lay out the graph closed, with each closed thing open in turn, and all open, within the limits on boxes."""
+    """Lay out the graph closed, with each closed part open in turn, and with all open, within the limits."""
     trees: dict[Graph, ScopeTree] = {}
     cards, ids = BoxFactory(fonts, options), Ids()
     expanded: set[Hashable] = set()
@@ -266,12 +263,12 @@ def _laid_out(drawing: Drawing, progress: Progress) -> Scene:
 
 
 def _closed(drawing: Drawing) -> list[Hashable]:
-    """Return the keys of what can be opened in a drawing."""
+    """Return the keys of the parts that can be opened in a drawing."""
     return [box.key for box in drawing.boxes if "+" in box.buttons]
 
 
 def _all_open(drawing: Drawing, expanded: set[Hashable], draw: Callable[..., Drawing]) -> Drawing | None:
-    """Draw everything open; None where nothing is closed, or there would be too many boxes."""
+    """Draw everything open; None if nothing is closed, or if there would be too many boxes."""
     opened = set(expanded)
     whole: Drawing | None = None
     for _ in range(DEEPEST):
@@ -292,7 +289,7 @@ def _all_open(drawing: Drawing, expanded: set[Hashable], draw: Callable[..., Dra
 def _scene(
     index: int, found: _Scenes, facts: Facts, fonts: Fonts, notes: PageNotes, progress: Progress
 ) -> dict[str, Any]:
-    """Return a scene as plain data; page.js says how the lists are read."""
+    """Return a scene as plain data; see page.js for the format of the lists."""
     scene = found.scenes[index]
     progress.report(index, len(found.scenes), "Writing the page")
     left, top, right, bottom = scene.bounds
@@ -313,7 +310,7 @@ def _scene(
 
 
 def _box(number: int, index: int, rect: Sequence[int], depth: int, found: _Scenes, facts: Facts) -> list[Any]:
-    """Return a box of the scene with this index."""
+    """Return a box of the scene with this index as plain data."""
     scene = found.scenes[index]
     box = scene.boxes[number]
     names = list(categories())
@@ -333,7 +330,7 @@ def _box(number: int, index: int, rect: Sequence[int], depth: int, found: _Scene
 
 
 def _subject(box: Box, facts: Facts) -> tuple[Literal["n", "v", "s", "g"], int]:
-    """Return the object of a box, as the list of facts and the number in it."""
+    """Return the object of a box as the key of its list of facts and its index there."""
     match box.subject:
         case Node():
             return "n", facts.node(box.subject)

@@ -1,4 +1,4 @@
-"""Queue that updates the picture after an edit of very many objects, in chunks between events."""
+"""Queue for updating the picture after an edit of very many objects, in chunks between events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PIECE = 100  # objects between two reads of the clock
 class Backlog(QObject):
     """Queue of objects passed to `look` in chunks, except while `is_busy`.
 
-    Objects may have changed again or be gone by then: `look` reads their current state. GUI thread only.
+    Objects may have been changed again or deleted by then: `look` reads their current state. GUI thread only.
     """
 
     def __init__(
@@ -31,12 +31,12 @@ class Backlog(QObject):
         self._timer.timeout.connect(self._work)
 
     def add(self, objects: Iterable[Node | Value]) -> None:
-        """Queue these, each once, in no order."""
+        """Add objects, without duplicates, unordered."""
         self._objects.update(dict.fromkeys(objects))
         self._timer.start()
 
     def clear(self) -> None:
-        """Empty the queue: everything is redrawn, or nothing."""
+        """Empty the queue: everything is redrawn, or nothing is shown."""
         self._objects = {}
         self._timer.stop()
 

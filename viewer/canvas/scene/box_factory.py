@@ -1,4 +1,4 @@
-"""Boxes with their texts and sizes: what a node, pill, group or container says, and how much room that takes."""
+"""Factory of boxes: texts and sizes of nodes, pills, groups and containers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TITLE_LIMIT = 200
 
 
 class BoxFactory:
-    """Factory of boxes with a cache for nodes, invalidated by `forget`: texts are looked up once."""
+    """Factory of boxes with a cache for nodes, invalidated by `forget`."""
 
     def __init__(self, measure: TextMeasure, options: DrawingOptions) -> None:
         self._measure = measure
@@ -75,7 +75,7 @@ class BoxFactory:
         return box
 
     def pill(self, kind: Kind, value: Value, key: Hashable, parent: int, type_: Type | None) -> Box:
-        """Return the pill of a value that enters or leaves a graph: its name and type."""
+        """Return the pill of an input, output or outer value of a graph: its name and type."""
         measure = self._measure
         title = measure.elided(display(value.name, _TITLE_LIMIT) or "(unnamed)", Style.NAME, 180.0, middle=True)
         if kind is Kind.OUTER and not value.is_defined and value.graph is None:
@@ -91,7 +91,7 @@ class BoxFactory:
         return Box(kind, value, key, title, note, (), "", (), parent, max(NARROWEST, _even(width)), PILL)
 
     def group(self, scope: Scope, key: Hashable, parent: int, folded: Container[Node] = ()) -> Box:
-        """Return the card of a closed group: its name, how many nodes, and of which operators; folded ones aside."""
+        """Return the card of a closed group: its name, the number of nodes and their operators, without folded ones."""
         shown = (node.op_type for node in scope.all_nodes() if node.op_type != "Constant" and node not in folded)
         operators = Counter(shown).most_common() or scope.operators()
         texts = [f"{display(op, 30)} {count}" if count > 1 else display(op, 30) for op, count in operators[:3]]
@@ -114,7 +114,7 @@ class BoxFactory:
         title: str = "",
         buttons: tuple[Button, ...] = ("−",),
     ) -> Box:
-        """Return the frame of an expanded group, body or function; the layout gives it its size."""
+        """Return the frame of an expanded group, body or function, without a size, which the layout determines."""
         measure = self._measure
         category, note = "", ""
         if isinstance(subject, Node):
@@ -212,10 +212,10 @@ class BoxFactory:
 
 
 def _category(node: Node, buttons: tuple[Button, ...]) -> str:
-    """Return the category for a node's colour: calls of the model's own functions have one of their own."""
+    """Return the category for a node's colour; calls of model functions are a separate category."""
     return "function" if "ƒ" in buttons else operator_category(node.domain, node.op_type)
 
 
 def _even(length: float) -> float:
-    """Rounded up to an even number of px, so that halves fall on whole ones."""
+    """Round up to an even number of px, so that the middle is a whole pixel."""
     return float(-(-int(length + 0.999) // 2) * 2)

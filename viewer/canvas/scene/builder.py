@@ -39,15 +39,15 @@ from onnx_workbench.viewer.canvas.scene.drawing import (
 from onnx_workbench.viewer.canvas.scene.node_text import MOST_FOLDED, FoldTag
 from onnx_workbench.viewer.style.labels import name_of
 
-#: Boxes of one drawing at most; what is beyond stays closed. Guards against functions that call each other.
+#: Limit for the boxes of a drawing; further parts stay closed. Guards against recursive functions.
 MOST_BOXES = 400_000
 
 _SLICE = 400
-_MOST_EDGES = 2_000  # to one node
+_MOST_EDGES = 2_000  # limit for the edges drawn to one node
 
 
 class Ids:
-    """Numbers for keys, the same for the same key as long as the view lives: how a layout knows boxes again."""
+    """Numbers of keys, stable for the lifetime of the view, by which a layout matches boxes."""
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
@@ -58,14 +58,14 @@ class Ids:
 
 @dataclass(slots=True, eq=False)
 class _Level:
-    """One graph in the drawing: the shown one, or the content of an expanded subgraph or function."""
+    """One graph in the drawing: the shown graph, or the content of an expanded subgraph or function."""
 
     graph: Graph
     instance: Hashable  # () for the shown graph; distinguishes the expansions of a function
     container: int  # box index, -1 for the shown graph
-    outer: _Level | None  # where values of outer graphs are found; None inside a function
+    outer: _Level | None  # for values of outer graphs; None inside a function
     tree: ScopeTree | None
-    hidden: FoldedNodes  # nodes that a tag stands for
+    hidden: FoldedNodes  # nodes folded into tags
     sources: dict[Value, int] = field(default_factory=dict)
     places: dict[Scope, tuple[int, bool]] = field(default_factory=dict)  # box, and whether it is open
     boxes: dict[Node, int] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class _Level:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EdgeList:
-    """Edges as a Drawing has them."""
+    """Edges in the form of a Drawing."""
 
     edges: NDArray[np.int32]
     values: list[Value]
@@ -84,8 +84,10 @@ class EdgeList:
 
 
 class DrawingBuilder:
-    """Builder of the drawing of one graph. `expanded` are the keys of open groups, bodies and functions, and of tags
-    whose nodes are drawn; `tree_of` gives the groups, `folds_of` the nodes that tags stand for.
+    """Builder of the drawing of one graph.
+
+    `expanded` are the keys of open groups, bodies and functions, and of tags whose nodes are drawn; `tree_of` returns
+    the groups of a graph, `folds_of` the nodes folded into tags.
     """
 
     def __init__(
@@ -112,7 +114,7 @@ class DrawingBuilder:
         self._dashed = array("b")
         self._outputs = array("i")  # of each edge's source: output, number of outputs, output …
         self._inputs = array("i")  # of each edge's target: input, number of inputs (0: any place) …
-        self._sides = array("d")  # of each edge: how long the sides are that it touches, source, target, source …
+        self._sides = array("d")  # of each edge: length of the sides of its boxes, source, target, source …
         self._merged: dict[tuple[int, int], int] = {}
         self._also: list[tuple[Value, int]] = []
         self._folded: dict[Node, int] = {}
@@ -124,16 +126,16 @@ class DrawingBuilder:
         self._folds_of = folds_of
         self._unfolded = _unfolded(expanded)
         self._hidden: dict[Node, Node] = {}
-        self._behind: set[tuple[Value, int]] = set()  # edges to nodes that tags stand for
+        self._behind: set[tuple[Value, int]] = set()  # edges to nodes folded into tags
         self._drawn_elsewhere: dict[Value, bool] = {}
         self._grouped = options.are_grouped(graph)
         self._root = self._level(graph, (), -1, None)
         self._levels = [self._root]
 
     def steps(self) -> Iterator[None]:
-        """Do the work, pausing every few milliseconds; then `drawing` is there."""
+        """Build the drawing, yielding every few milliseconds; afterwards `drawing` is available."""
         levels = self._levels = [self._root]
-        for level in levels:  # grows while nested ones are found
+        for level in levels:  # nested levels are appended during the loop
             for inner in self._draw_nodes(level):
                 if inner is None:
                     yield
@@ -144,7 +146,7 @@ class DrawingBuilder:
 
     @property
     def drawing(self) -> Drawing:
-        """The result."""
+        """The finished drawing."""
         wires = self._wires()
         return Drawing(
             graph=self._root.graph,
@@ -177,9 +179,9 @@ class DrawingBuilder:
     def amend(
         self, boxes: list[Box], nodes: Mapping[Node, list[int]], boxes_of: Callable[[object], list[int]]
     ) -> EdgeList:
-        """Redraw some nodes of the shown graph among its existing boxes; returns the edges that end at them.
+        """Redraw some nodes of the shown graph among its existing boxes; return the edges that end at them.
 
-        `boxes` gets their cards: at the end, or at their old numbers, which `nodes` has.
+        Their cards are stored in `boxes`: appended, or at their old indices in `nodes`.
         """
         level, self._boxes = self._root, boxes
         for node, numbers in nodes.items():
@@ -252,7 +254,7 @@ class DrawingBuilder:
                 self._folded.setdefault(producer, box)
 
     def _is_behind_tag(self, level: _Level, node: Node) -> bool:
-        """Return whether only nodes that tags stand for use a Constant."""
+        """Return whether a Constant is used only by nodes folded into tags."""
         if node.op_type != "Constant" or node.domain or not level.hidden.users:
             return False
         uses = [user for value in node.outputs if value is not None for user, _ in value.uses]
@@ -307,7 +309,7 @@ class DrawingBuilder:
                 level.sources[value] = box
 
     def _place(self, level: _Level, node: Node) -> tuple[int, bool]:
-        """Return the container of a node, or (closed) the group that contains it."""
+        """Return the container of a node, or the closed group that contains it, and whether it is open."""
         scope = level.tree.of.get(node) if level.tree is not None else None
         if scope is None:
             return level.container, True
@@ -363,7 +365,7 @@ class DrawingBuilder:
                 self._connect(found[0], pill, value, dashed=found[1], at=(0, 1))
 
     def _draw_edges_to(self, level: _Level, node: Node, target: int) -> None:
-        """Draw the edges to the inputs of a node; of very many, which no eye can tell apart, the first."""
+        """Draw the edges to the inputs of a node; at most _MOST_EDGES of them."""
         wired = [
             (source, value, dashed)
             for value in node.inputs[:_MOST_EDGES]
@@ -380,13 +382,13 @@ class DrawingBuilder:
                     self._connect(found[0], target, value, dashed=True, at=None)
 
     def _draw_edges_behind(self, level: _Level, node: Node, target: int) -> None:
-        """Draw the edges to a node that a tag stands for; not those that only bring the shape of drawn values."""
+        """Draw the edges to a node folded into a tag; not those that only provide shapes of drawn values."""
         user, known = level.hidden.users[node], traits.of(node)
         for index, value in enumerate(node.inputs[:_MOST_EDGES]):
             if value is None or value.initializer is not None or value in user.inputs:
                 continue
             if value.graph is level.graph and value not in level.sources:
-                continue  # made by another such node, or a Constant
+                continue  # from another folded node, or a Constant
             if known.is_about_shapes and index not in known.sizes and self._is_drawn_elsewhere(level, value):
                 continue
             found = self._source(level, value)
@@ -395,7 +397,7 @@ class DrawingBuilder:
                 self._connect(found[0], target, value, dashed=found[1], at=None)
 
     def _is_drawn_elsewhere(self, level: _Level, value: Value) -> bool:
-        """Return whether any edge of a value is drawn for its numbers."""
+        """Return whether another edge of a value, which uses its elements, is drawn."""
         known = self._drawn_elsewhere.get(value)
         if known is None:
             known = any(user not in level.hidden for user, _ in value.uses)
@@ -403,7 +405,7 @@ class DrawingBuilder:
         return known
 
     def _source(self, level: _Level, value: Value) -> tuple[int, bool] | None:
-        """Return the box a value comes from, and whether that lies in an outer graph; None for folded constants."""
+        """Return the box of a value's source, and whether that is in an outer graph; None for folded constants."""
         found = level.sources.get(value)
         if found is not None:
             return found, self._boxes[found].kind is Kind.OUTER
@@ -418,7 +420,7 @@ class DrawingBuilder:
             if found is not None:
                 return found, True
             outer = outer.outer
-        # A body shown on its own sees outer values; a broken file uses names that are not defined.
+        # A body shown alone uses outer values; a broken file uses undefined names.
         key = (level.instance, value, "outer")
         pill = self._add(self._cards.pill(Kind.OUTER, value, key, level.container, self._type_of(value)))
         level.sources[value] = pill
@@ -438,7 +440,7 @@ class DrawingBuilder:
                 return
             self._merged[source, target] = len(self._values)
         elif at is None and any(v is value for v in self._values[-8:] if self._edges[-1] == target):
-            return  # a node that also uses the value itself
+            return  # a node already uses the value directly
         self._edges.extend((source, target))
         self._sides.extend((self._side(source), self._side(target)))
         self._values.append(value)
@@ -450,7 +452,7 @@ class DrawingBuilder:
         self._inputs.extend((-1, 0) if at is None else at)
 
     def _side(self, box: int) -> float:
-        """Return the length of the side of a box that edges touch; NaN for groups, where they touch it anywhere."""
+        """Return the length of the side of a box that edges touch; NaN for groups, which have no fixed ports."""
         touched = self._boxes[box]
         if touched.kind is Kind.GROUP:
             return math.nan
@@ -466,7 +468,7 @@ def build(
     type_of: TypeOf | None = None,
     tree_of: Callable[[Graph], ScopeTree] = scope_tree,
 ) -> Drawing:
-    """Draw a graph at once."""
+    """Build the drawing of a graph synchronously."""
     options = DrawingOptions() if options is None else options
     if isinstance(measure, BoxFactory):
         cards = measure
@@ -483,13 +485,13 @@ def build(
 
 
 def tag_key(box: Box, purpose: Purpose) -> Hashable:
-    """Return the key by which a tag of a box is open."""
+    """Return the key of a tag of a box in `expanded`."""
     assert isinstance(box.key, tuple)
     return (*box.key, purpose)
 
 
 def _unfolded(expanded: Collection[Hashable]) -> dict[Hashable, list[tuple[Node, Purpose]]]:
-    """Return the open tags of each instance of a graph: the node that has it, and what its nodes are for."""
+    """Return the open tags of each instance of a graph: the node with the tag, and the purpose of its nodes."""
     found: dict[Hashable, list[tuple[Node, Purpose]]] = {}
     for key in expanded:
         match key:
@@ -499,7 +501,7 @@ def _unfolded(expanded: Collection[Hashable]) -> dict[Hashable, list[tuple[Node,
 
 
 def inner_graphs(node: Node) -> tuple[Graph, ...]:
-    """Return the graphs that are drawn inside a node when it is open: its bodies, or that of the function it calls."""
+    """Return the graphs that are drawn inside an open node: its bodies, or the body of the function it calls."""
     if node.bodies or node.graph is None or node.graph.model is None:
         return node.bodies
     function = node.graph.model.function(*node.operator)
@@ -507,7 +509,7 @@ def inner_graphs(node: Node) -> tuple[Graph, ...]:
 
 
 def inner_graph(subject: object, model: Model | None) -> Graph | None:
-    """Return the graph to enter from an object: a graph itself, a node's first body, the function a node calls."""
+    """Return the graph to enter from an object: a graph itself, a node's first body, or the function it calls."""
     if isinstance(subject, Graph):
         return subject
     if not isinstance(subject, Node):
@@ -519,10 +521,10 @@ def inner_graph(subject: object, model: Model | None) -> Graph | None:
 
 
 def initial_expansion(tree: ScopeTree, most: int = 24) -> set[Hashable]:
-    """Return the groups expanded at first so that a model reads as its blocks: outermost first, while boxes are few."""
+    """Return the initially expanded groups, which show a model as its blocks: outermost first, up to `most` boxes."""
     opened: set[Hashable] = set()
     top = tree.root
-    while (main := _main_scope(top)) is not None:  # a model whose nodes are all in "model" shows what is in it
+    while (main := _main_scope(top)) is not None:  # if all nodes are in one scope, such as "model", open it
         opened.add(((), main.path))
         top = main
     shown = len(top.children) + min(len(top.nodes), most // 2)
@@ -531,7 +533,7 @@ def initial_expansion(tree: ScopeTree, most: int = 24) -> set[Hashable]:
         scope = max(pending, key=lambda s: s.count)
         pending.remove(scope)
         if scope.count * 2 < tree.root.count:
-            break  # so is every other: there may be ten thousands
+            break  # all others are too large as well; there may be ten thousands
         inner = len(scope.children) + len(scope.nodes)
         if not scope.children or shown + inner - 1 > most:
             continue
@@ -542,17 +544,17 @@ def initial_expansion(tree: ScopeTree, most: int = 24) -> set[Hashable]:
 
 
 def _main_scope(scope: Scope) -> Scope | None:
-    """Return the inner scope that holds nearly all there is; None where there are several, or it has none inside."""
+    """Return the inner scope that holds nearly all nodes; None if there are several, or if it has no inner scopes."""
     largest = max(scope.children, key=lambda child: child.count, default=None)
     return largest if largest is not None and largest.children and largest.count * 10 >= scope.count * 9 else None
 
 
 def _takes_any_order(node: Node) -> bool:
-    """Return whether a node's edges may arrive in any order: then none of them has a fixed port."""
+    """Return whether a node's edges may arrive in any order, so that they need no fixed ports."""
     if not traits.of(node).is_commutative:
         return False
     wired = [value for value in node.inputs[:_MOST_EDGES] if value is not None and value.initializer is None]
-    return len(set(wired)) == len(wired) > 1  # a value that arrives twice needs two places
+    return len(set(wired)) == len(wired) > 1  # a value used twice needs two ports
 
 
 def _node_buttons(bodies: tuple[Graph, ...], function: Function | None) -> tuple[Button, ...]:
@@ -568,7 +570,7 @@ def _container_buttons(bodies: tuple[Graph, ...]) -> tuple[Button, ...]:
 
 
 def _ports(places: array[int], sides: NDArray[np.float64]) -> NDArray[np.float32]:
-    """[E] where edges touch their boxes: spread evenly; NaN where any place will do, and at groups."""
+    """[E] ports of edges, spread evenly along their boxes; NaN if the layout may choose, and at groups."""
     place = np.array(places).reshape(-1, 2)
     ports = sides * (place[:, 0] + 1) / (np.maximum(place[:, 1], 0) + 1)
     return np.where(place[:, 1] > 0, ports, np.nan).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Colours of box headers: by operator category, by heat of a number per node, or by device."""
+"""Colours of box headers: by operator category, by a number per node (heat), or by device."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from onnx_workbench.viewer.style.theme import Theme
 #: Anchors of a perceptually uniform map from dark violet over green to yellow (the viridis family).
 _HEAT_ANCHORS = ("#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725")
 _HEAT_STEPS = 64
-_FAR = 50  # times the median: an amount beyond has the scale made logarithmic
-#: Colours for devices and pipeline stages, tellable apart by colour-blind people and under white text.
+_FAR = 50  # with a number beyond this many times the median, the scale is logarithmic
+#: Colours for devices and pipeline stages, distinguishable by colour-blind people and dark enough for white text.
 _DEVICES = ("#00629b", "#a34a00", "#00735a", "#8a4a76", "#63661a", "#4d5763", "#7d5c00", "#3a6f8f")
 
 
@@ -38,7 +38,7 @@ class Legend:
 
 @dataclass(frozen=True, eq=False)
 class Coloring:
-    """`palette[indices[box]]` is the colour of a box's header; `text` has the text colour on each of the palette."""
+    """`palette[indices[box]]` is the colour of a box's header; `text` has the text colour for each palette entry."""
 
     indices: NDArray[np.uint8]  # [N]
     palette: tuple[QColor, ...]
@@ -47,7 +47,7 @@ class Coloring:
 
 
 def by_category(scene: Scene, theme: Theme) -> Coloring:
-    """Return the usual colours."""
+    """Return the colours of operator categories."""
     names, indices = scene.categories
     palette = tuple(theme.header(name) if name else theme.endpoint for name in names)
     text = tuple(theme.header_text if name else theme.text for name in names)
@@ -55,9 +55,9 @@ def by_category(scene: Scene, theme: Theme) -> Coloring:
 
 
 def by_heat(scene: Scene, theme: Theme, numbers: Mapping[Node, float], title: str) -> Coloring:
-    """Colour nodes by a number each; those without one are grey. A group has the largest of its nodes.
+    """Colour nodes by numbers; nodes without one are grey. A group has the largest number of its nodes.
 
-    The scale is logarithmic where a few amounts are so large that the others would all have one colour.
+    The scale is logarithmic if a few numbers are so large that all others would have the same colour.
     """
     values = np.full(len(scene.boxes), np.nan)
     for index, box in enumerate(scene.boxes):
@@ -75,7 +75,7 @@ def by_heat(scene: Scene, theme: Theme, numbers: Mapping[Node, float], title: st
         values[known] = np.log10(np.maximum(values[known], amounts.min()))
     ends = (float(numbers_shown.min()), float(numbers_shown.max())) if known.any() else (0.0, 0.0)
     low, high = (log10(ends[0]), log10(ends[1])) if is_log else ends
-    half = high / 2 - low / 2 or 1.0  # the whole may be wider than any number
+    half = high / 2 - low / 2 or 1.0  # halves, as the difference may overflow
     steps = np.zeros(len(values), np.uint8)
     steps[known] = 1 + np.round((values[known] / 2 - low / 2) / half * (_HEAT_STEPS - 1)).astype(np.uint8)
     palette = (theme.endpoint, *heat_colors())
@@ -90,10 +90,10 @@ def by_heat(scene: Scene, theme: Theme, numbers: Mapping[Node, float], title: st
 def by_key(
     scene: Scene, theme: Theme, keys: Mapping[Node, Hashable], title: str, own: Mapping[str, str] | None = None
 ) -> Coloring:
-    """Colour nodes by device, pipeline stage or anything else that has few different values.
+    """Colour nodes by device, pipeline stage or other keys with few different values.
 
-    Those in `own` have colours of their own, dark enough for white text. A closed group has the colour that all its
-    coloured nodes share, or the first of `own` where they differ.
+    `own` has fixed colours of keys, dark enough for white text. A closed group has the colour that all its coloured
+    nodes share, or the first one in `own` if they differ.
     """
     order = list(own or ())
     distinct: list[Hashable] = list(dict.fromkeys((*order, *keys.values())))
@@ -140,7 +140,7 @@ def device_keys(nodes: Mapping[Node, object] | list[Node]) -> dict[Node, str]:
 
 
 def _readable_on(color: QColor) -> QColor:
-    """Dark or light text, whichever contrasts more (WCAG relative luminance)."""
+    """Return dark or light text colour, whichever contrasts more (WCAG relative luminance)."""
     channels = [
         c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
         for c in (color.redF(), color.greenF(), color.blueF())

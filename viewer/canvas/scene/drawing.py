@@ -1,6 +1,6 @@
 """Drawing of a graph before layout: boxes with their texts and sizes, and the edges between them.
 
-Plain data, no Qt: built by `viewer.canvas.scene.builder`, placed by the layout, painted and exported from
+Plain data, no Qt: built by `viewer.canvas.scene.builder`, positioned by the layout, painted and exported as a
 `viewer.canvas.scene.scene`.
 """
 
@@ -21,7 +21,7 @@ from onnx_workbench.model.ir.graph import Graph, Node, Value
 from onnx_workbench.viewer.canvas.layout import Direction
 from onnx_workbench.viewer.canvas.scene.node_text import FoldTag, NodeRow
 
-#: What a box or edge stands for.
+#: The model object of a box or edge.
 Subject = Node | Value | Graph | Scope
 
 # Measures of a box, px at 100 %.
@@ -29,9 +29,9 @@ HEADER = 26.0
 ROW = 18.0
 ROWS_PADDING = 4.0
 SIDE = 9.0  # from the border to a text
-BUTTON = 20.0  # the square of an affordance in a header
+BUTTON = 20.0  # side of a button in a header
 PILL = 26.0
-STACK = 8.0  # how far the edges of the cards below a group's card show, part of its size
+STACK = 8.0  # visible edges of the cards below a group's card, part of its size
 NARROWEST = 60.0
 WIDEST = 300.0
 
@@ -61,9 +61,9 @@ Button = Literal["+", "−", "ƒ", "○", "▸", "▾"]
 
 @dataclass(slots=True)
 class Box:
-    """One thing drawn. `key` stays the same when the graph is drawn again; `parent` is the container it lies in.
+    """One drawn object. `key` is the same when the graph is drawn again; `parent` is its container.
 
-    `note` stands muted in the header where there is room. `buttons` sit at the header's right end, left to right:
+    `note` is drawn muted in the header if there is room. `buttons` are at the header's right end, left to right:
     + and − expand and collapse, ƒ opens a function, ○ a body. `tags` are the last rows; ▸ and ▾ are their buttons.
     """
 
@@ -78,7 +78,7 @@ class Box:
     parent: int
     width: float
     height: float
-    names_width: float = 0.0  # the column of row names
+    names_width: float = 0.0  # width of the column of row names
     tags: tuple[FoldTag, ...] = ()
 
 
@@ -89,7 +89,7 @@ class TextMeasure(Protocol):
         """Return the width of a text."""
 
     def elided(self, text: str, style: Style, width: float, *, middle: bool = False) -> str:
-        """Return the text, shortened where it is too wide."""
+        """Return the text, elided if it is too wide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +100,18 @@ class DrawingOptions:
     initializers: bool = True
     names: bool = False  # the node's name in the header instead of its operator
     fold_shared_constants: bool = True
-    fold_nodes: bool = True  # those that only compute sizes or prepare constants
+    fold_nodes: bool = True  # fold nodes that only compute sizes or prepare constants into tags
     groups: bool | None = None
     many: int = 100
     direction: Direction = "down"
 
     def are_grouped(self, graph: Graph) -> bool:
-        """Return whether groups decide which boxes a graph has."""
+        """Return whether a graph is drawn with groups."""
         return self.groups if self.groups is not None else len(graph.nodes) > self.many
 
 
 class _Places:
-    """Numbers of many objects: nearly all have one, so that lists are made for few."""
+    """Indices of many objects, most of which have only one: lists are made only for the others."""
 
     def __init__(self, pairs: Iterable[tuple[object, int]]) -> None:
         self._first: dict[object, int] = {}
@@ -123,12 +123,12 @@ class _Places:
                 more.setdefault(subject, []).append(number)
 
     def of(self, subject: object) -> list[int]:
-        """Return all numbers of an object, in order; none for one that is not there."""
+        """Return all indices of an object, in order; empty if there are none."""
         first = self._first.get(subject)
         return [] if first is None else [first, *self._more.get(subject, ())]
 
     def of_all(self, subjects: Sequence[object]) -> list[int]:
-        """Return the numbers of many objects, in no order."""
+        """Return the indices of many objects, unordered."""
         found = [number for number in map(self._first.get, subjects) if number is not None]
         if self._more:
             found += [number for subject in subjects for number in self._more.get(subject, ())]
@@ -139,9 +139,9 @@ class _Places:
 class Drawing:
     """The boxes and edges of one graph. Arrays are of N boxes and E edges.
 
-    An edge carries `values[e]`; with `multiplicity[e]` above 1 it stands for several between a group and another
-    box. `dashed` edges bring a value of an outer graph into a body. Ports are offsets along the side the edge
-    leaves from or arrives at; NaN where the layout spreads them.
+    An edge carries `values[e]`; with `multiplicity[e]` above 1 it represents several between a group and another
+    box. `dashed` edges lead a value of an outer graph into a body. Ports are offsets along the side at which the edge
+    starts or ends; NaN if the layout chooses them.
     """
 
     graph: Graph
@@ -154,20 +154,20 @@ class Drawing:
     source_ports: NDArray[np.float32]  # [E]
     target_ports: NDArray[np.float32]  # [E]
     box_ids: NDArray[np.int64]  # [N]
-    graphs: tuple[Graph, ...] = ()  # the one shown, and those of the bodies and functions open in it
-    expanded: frozenset[Hashable] = frozenset()  # keys of the groups, bodies and functions that are open in it
-    grouped: bool = False  # whether groups decide which boxes there are
-    has_groups: bool = False  # whether there are any
-    folded: dict[Node, int] = field(default_factory=dict)  # nodes inside the box of another, members of groups
-    hidden: FoldedNodes = NOTHING_FOLDED  # those that a tag stands for
-    also: list[tuple[Value, int]] = field(default_factory=list)  # further values of edges that stand for several
-    # found at the first question; a drawing made from this one by `replace` finds its own
+    graphs: tuple[Graph, ...] = ()  # the shown graph, and those of open bodies and functions
+    expanded: frozenset[Hashable] = frozenset()  # keys of open groups, bodies and functions
+    grouped: bool = False  # whether it is drawn with groups
+    has_groups: bool = False  # whether the graph has groups
+    folded: dict[Node, int] = field(default_factory=dict)  # nodes drawn in the box of another node or of a group
+    hidden: FoldedNodes = NOTHING_FOLDED  # nodes folded into tags
+    also: list[tuple[Value, int]] = field(default_factory=list)  # further values of edges that represent several
+    # lazy lookup tables; a drawing made from this one by `replace` has separate ones
     _kinds: NDArray[np.uint8] | None = field(default=None, init=False)
     _by_subject: _Places | None = field(default=None, init=False)
     _edges_of: _Places | None = field(default=None, init=False)
 
     def prepare(self) -> None:
-        """Find now what is otherwise found at the first question."""
+        """Build the lazy lookup tables now."""
         self._places()
         self._wires()
 
@@ -186,11 +186,11 @@ class Drawing:
 
     @property
     def parents(self) -> NDArray[np.int32]:
-        """[N] the container each box lies in, -1 outermost."""
+        """[N] the container of each box, -1 outermost."""
         return np.fromiter((box.parent for box in self.boxes), np.int32, len(self.boxes))
 
     def boxes_of(self, subject: object) -> list[int]:
-        """Return the boxes of an object: one, or one per expansion of a function. Its group, while that is closed."""
+        """Return the boxes of an object: one, or one per expansion of a function; or its closed group."""
         found = self._places().of(subject)
         if found:
             return found
@@ -200,7 +200,7 @@ class Drawing:
         return []
 
     def boxes_of_nodes(self, nodes: Sequence[Node]) -> list[int]:
-        """Return the boxes of many nodes at once, in no order."""
+        """Return the boxes of many nodes at once, unordered."""
         folded = [number for number in map(self.folded.get, nodes) if number is not None] if self.folded else []
         return [*self._places().of_all(nodes), *folded]
 
@@ -214,11 +214,11 @@ class Drawing:
         return self._wires().of(value)
 
     def edges_of_all(self, values: Sequence[Value]) -> list[int]:
-        """Return the edges that carry any of many values, in no order."""
+        """Return the edges that carry any of many values, unordered."""
         return self._wires().of_all(values)
 
     def boxes_of_values(self, values: Sequence[Value]) -> list[int]:
-        """Return the boxes of many values at once, in no order."""
+        """Return the boxes of many values at once, unordered."""
         return self._places().of_all(values)
 
     def _wires(self) -> _Places:
@@ -228,13 +228,11 @@ class Drawing:
         return self._edges_of
 
     def box_with(self, key: Hashable) -> int:
-        """Return the box with a key, -1 for none. A linear search: not for every mouse move."""
+        """Return the box with a key, -1 for none. Linear search: too slow for mouse moves."""
         return next((index for index, box in enumerate(self.boxes) if box.key == key), -1) if key is not None else -1
 
     def boxes_for(self, subject: object) -> list[int]:
-        """Return the boxes to update for an object: its own, or those a value's edges join, or that hold its
-        constant.
-        """
+        """Return the boxes to update for an object: its own; for a value, those at its edges or with its constant."""
         found = self.boxes_of(subject)
         if found or not isinstance(subject, Value):
             return found

@@ -18,24 +18,24 @@ from onnx_workbench.viewer.core.edge_notes import EdgeNote, NoteOf, no_note
 
 HEIGHT = 16.0
 PADDING = 3.0
-#: From where an edge starts to the middle of its label.
+#: Distance from the start of an edge to the middle of its label.
 _AWAY = 20.0
-_BESIDE = 3.0  # from the line to the label's box, whose text stands PADDING further
+_BESIDE = 3.0  # px from the line to the label's box; its text is PADDING further
 _ABOVE = 1.0
-_TURN = 4.0  # by how much more a line turns to one side than to the other for its label to stand opposite
+_TURN = 4.0  # px by which a line must turn more to one side for its label to be on the other
 _WIDEST = 190.0
-#: Labels without a note reach this far from where their edge starts: how far around an area to look for them.
+#: Labels without a note extend at most this far from the start of their edge: margin for searching an area.
 MARGIN = _WIDEST + 30
-#: How far along a rank labels may change with one of them, and with its note: a longer one makes neighbours shorter.
+#: Distance along a rank within which labels depend on each other, also with notes: a longer one shortens neighbours.
 LABEL_REACH = 3 * MARGIN
 
 _T = np.linspace(0.0, 1.0, 17)[:, None]
 #: [17, 4] weights of the control points of a cubic piece at points along it
 _BERNSTEIN = np.hstack([(1 - _T) ** 3, 3 * _T * (1 - _T) ** 2, 3 * _T**2 * (1 - _T), _T**3])
 
-_STILL = 1e-9  # px by which a stretch of a line moves along an axis at least: nothing is divided by 0
-_MOST_LINES = 40  # where more pieces of lines run near, they count as in the way: 1 ms to look at 300
-_TILE = 3000.0  # labels of more than this at once are compared tile by tile
+_STILL = 1e-9  # px, least extent of a part of a line along an axis, to avoid division by 0
+_MOST_LINES = 40  # with more pieces of lines nearby, the place counts as taken: checking 300 takes 1 ms
+_TILE = 3000.0  # px; labels of larger areas are compared tile by tile
 
 
 Rect = tuple[float, float, float, float]  # left, top, width, height
@@ -43,12 +43,12 @@ Rect = tuple[float, float, float, float]  # left, top, width, height
 
 @dataclass(frozen=True, slots=True)
 class EdgeLabel:
-    """A text, and beside it or below it what a run found out, centred in a box.
+    """A text, with the note of a run beside or below it, centred in a box.
 
-    `box` is the number of the box it stands at. `short` is what to show instead where there is no room for this.
+    `box` is the index of the box next to it. `short` is the alternative if there is no room for this one.
     """
 
-    spot: int  # distinguishes labels; earlier ones are shown where two would overlap
+    spot: int  # identifies labels; of two that overlap, the one with the lower number is shown
     edge: int
     box: int
     text: str
@@ -59,11 +59,10 @@ class EdgeLabel:
 
 
 class EdgeLabels:
-    """Labels of a scene, placed lazily when visible: where a value leaves its box, and again at the end of a long
-    edge.
+    """Labels of a scene, placed lazily when visible: where a value leaves its box, and at the end of a long edge.
 
-    Whether a label is shown depends on the boxes and on earlier edges only, not on the visible area, so that none
-    comes or goes while panning.
+    Whether a label is shown depends on the boxes and on earlier edges only, not on the visible area, so that panning
+    does not change labels.
     """
 
     def __init__(self, scene: Scene, measure: TextMeasure, type_of: TypeOf, note_of: NoteOf = no_note) -> None:
@@ -72,7 +71,7 @@ class EdgeLabels:
         self._type_of = type_of
         self._note_of = note_of
         self._placed: dict[int, EdgeLabel | None] = {}
-        self._decided: dict[int, EdgeLabel | None] = {}  # as it is shown; None: there is no room
+        self._decided: dict[int, EdgeLabel | None] = {}  # the label as shown; None: no room
         model = scene.drawing.graph.model
         self._is_down = scene.drawing.options.direction == "down"
         self._is_spread = model is not None and bool(model.configurations)
@@ -89,7 +88,7 @@ class EdgeLabels:
         self._decided.clear()
 
     def in_rect(self, left: float, top: float, right: float, bottom: float) -> list[EdgeLabel]:
-        """Return the labels that may reach into an area; a large one is searched tile by tile."""
+        """Return the labels that may reach into an area; a large area is searched tile by tile."""
         if right - left <= _TILE and bottom - top <= _TILE:
             return self._in_tile(left, top, right, bottom)
         found: dict[int, EdgeLabel] = {}
@@ -142,7 +141,7 @@ class EdgeLabels:
         return self._placed[spot]
 
     def _place_at_end(self, spot: int) -> EdgeLabel | None:
-        """Return the type once more where a long edge arrives."""
+        """Return the label with the type at the end of a long edge."""
         edge, drawing = spot - self._count, self._scene.drawing
         note = self._note_of(drawing.values[edge]) if drawing.multiplicity[edge] == 1 else None
         text = self._text(edge, note)
@@ -154,7 +153,7 @@ class EdgeLabels:
         return None if rect is None else EdgeLabel(spot, edge, box, text, rect)
 
     def _beside_others(self, edge: int, box: int, points: Real, width: float) -> Rect | None:
-        """Return the box of a label at an end, off other edges that end there; None where these are on both sides."""
+        """Return the box of a label at the end of an edge, clear of other edges; None if these are on both sides."""
         layout, axis = self._scene.layout, 0 if self._is_down else 1
         ends = layout.route_points[layout.route_starts[self._scene.arrivals(box) + 1] - 1, axis]
         own = float(layout.route_points[layout.route_starts[edge + 1] - 1, axis])
@@ -188,7 +187,7 @@ class EdgeLabels:
         return EdgeLabel(edge, edge, box, text, rect, note, stacked=True, short=short)
 
     def _clear_box(self, edge: int, points: Real, width: float, lines: int = 1) -> Rect:
-        """Return the box of a label, on the other side of its edge where it would cut a line and has room there."""
+        """Return the box of a label; on the other side of its edge if it would cut a line and there is room."""
         before, after, is_after = self._boxes(points, width, lines)
         first, other = (after, before) if is_after else (before, after)
         if self._cuts_others(edge, first) and self._has_room(edge, other, is_after=not is_after):
@@ -196,7 +195,7 @@ class EdgeLabels:
         return first
 
     def _has_room(self, edge: int, rect: Rect, *, is_after: bool) -> bool:
-        """Return whether a box beside an edge keeps off boxes and lines, and from the labels of the next line."""
+        """Return whether a box beside an edge is clear of boxes, lines and the labels of the next line."""
         left, top, width, height = rect
         found = self._scene.box_grid.in_rect(left, top, left + width, top + height)
         if (self._scene.kinds[found] != Kind.CONTAINER).any():
@@ -206,7 +205,7 @@ class EdgeLabels:
         return not self._cuts_others(edge, (left, top if is_after else top - height, width, 2 * height))
 
     def _cuts_others(self, edge: int, rect: Rect) -> bool:
-        """Return whether the line of another edge runs through a box."""
+        """Return whether another edge runs through a box."""
         left, top, width, height = rect
         low, high = np.array([left, top]), np.array([left + width, top + height])
         pieces = self._scene.piece_grid.in_rect(*low.tolist(), *high.tolist())
@@ -216,14 +215,14 @@ class EdgeLabels:
         points = _BERNSTEIN @ self._scene.pieces[pieces]
         starts, ways = points[:, :-1].reshape(-1, 2), np.diff(points, axis=1).reshape(-1, 2)
         ways = np.where(np.abs(ways) < _STILL, _STILL, ways)
-        near, far = (low - starts) / ways, (high - starts) / ways  # where each stretch enters and leaves the box's span
+        near, far = (low - starts) / ways, (high - starts) / ways  # where each part enters and leaves the box's range
         enters = np.maximum(np.minimum(near, far).max(1), 0.0)
         return bool((enters <= np.minimum(np.maximum(near, far).min(1), 1.0)).any())
 
     def _boxes(self, points: Real, width: float, lines: int = 1) -> tuple[Rect, Rect, bool]:
-        """Return the boxes of a label with a text of this width on both sides of an edge with these pieces.
+        """Return the boxes of a label of this width on both sides of an edge with these pieces.
 
-        First left of the line or above it, then right or below; and whether that is where the line does not turn to.
+        First left of or above the line, then right or below; and whether the line turns away from the second side.
         """
         width, height = width + 2 * PADDING, lines * HEIGHT
         if self._is_down:
@@ -239,7 +238,7 @@ class EdgeLabels:
         return (left, above, width, height), (left, below, width, height), y - low > high - y + _TURN
 
     def _decide(self, new: list[EdgeLabel], near: list[EdgeLabel]) -> None:
-        """Choose the visible ones of some labels: those that cover no box, and no label of an earlier edge."""
+        """Choose the visible labels: those that cover no box, and no label of an earlier edge."""
         scene = self._scene
         low, high = _corners(near)
         boxes = scene.box_grid.in_rect(*low.min(0).tolist(), *high.max(0).tolist())
@@ -257,7 +256,7 @@ class EdgeLabels:
             self._decided[label.spot] = label if is_free else None
 
     def _shortened(self, labels: list[EdgeLabel], boxes: Ids, *, among_each_other: bool = False) -> list[EdgeLabel]:
-        """Labels in their short form where a box, or also where another label, is in the way of the long one."""
+        """Return labels, in the short form if a box (or, `among_each_other`, another label) overlaps the long one."""
         if all(label.short is None for label in labels):
             return labels
         low, high = _corners(labels)
@@ -265,7 +264,7 @@ class EdgeLabels:
         if among_each_other:
             touching = _overlap(low, high, low - 2, high + 2)
             np.fill_diagonal(touching, False)
-            touching &= [label.spot < self._count for label in labels]  # those at ends give way themselves
+            touching &= [label.spot < self._count for label in labels]  # labels at ends yield themselves
             crowded |= touching.any(axis=1)
         pairs = zip(labels, crowded.tolist(), strict=True)
         return [label.short if label.short is not None and is_crowded else label for label, is_crowded in pairs]

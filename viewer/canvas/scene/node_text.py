@@ -19,9 +19,9 @@ from onnx_workbench.model.schemas import Schema
 from onnx_workbench.model.schemas.attribute_choices import ELEMENT_TYPES
 from onnx_workbench.viewer.style.formatting import display, number_text, plural, shape_text, type_text
 
-#: More rows than this end in one that says how many are left out.
+#: With more rows than this, the last one has the number of omitted rows.
 MOST_ROWS = 10
-#: Up to so many folded nodes are counted.
+#: Limit for counting folded nodes.
 MOST_FOLDED = 99
 #: Constants of up to this many elements are written out.
 SMALL = 4
@@ -30,14 +30,14 @@ _SMALL_BYTES = 256
 _TEXT_LIMIT = 80
 _SYMBOL_LIMIT = 16
 _MOST_CONSUMERS = 50
-#: The ends of 64 bits, which stand for "to the end" of an axis.
+#: Limits of 64 bits, which mean "to the end" of an axis.
 _LIMITS = {(1 << 63) - 1: "max", -1 << 63: "min"}
-#: Lists that count as left out when every element is this number ("if not present, 1 along each axis").
+#: Lists that equal the default if every element is this number ("if not present, 1 along each axis").
 _IMPLIED = {"dilations": 1, "strides": 1, "pads": 0, "output_padding": 0}
 
 
 class FoldTag(NamedTuple):
-    """Tag of a node for others that only compute its sizes or prepare its weights: how many, and if they are drawn."""
+    """Tag of a node for folded nodes that only compute its sizes or prepare its weights: number, and whether drawn."""
 
     purpose: Purpose
     nodes: int
@@ -45,7 +45,7 @@ class FoldTag(NamedTuple):
 
 
 class NodeRow(NamedTuple):
-    """One line in a node: `subject` is the attribute, value or tag it describes, None for "3 more"."""
+    """One row of a node: `subject` is its attribute, value or tag, None for "3 more"."""
 
     name: str
     text: str
@@ -53,12 +53,12 @@ class NodeRow(NamedTuple):
 
     @property
     def is_constant(self) -> bool:
-        """Return whether it is an input that holds a constant."""
+        """Whether it is an input that holds a constant."""
         return isinstance(self.subject, Value)
 
 
 def attribute_rows(node: Node, schema: Schema | None) -> list[NodeRow]:
-    """Return a row for each attribute that differs from its default; bodies have affordances of their own instead."""
+    """Return a row for each attribute that differs from its default; bodies have buttons instead."""
     rows = []
     for name, attribute in node.attributes.items():
         if attribute.graphs or (schema is not None and _is_default(attribute, schema)):
@@ -68,7 +68,7 @@ def attribute_rows(node: Node, schema: Schema | None) -> list[NodeRow]:
 
 
 def _is_default(attribute: Attribute, schema: Schema) -> bool:
-    """Return whether it equals the default, also where the specification gives that only in words."""
+    """Return whether it equals the default, also if the specification describes that only in prose."""
     if schema.is_default(attribute):
         return True
     implied = _IMPLIED.get(attribute.name)
@@ -79,7 +79,7 @@ def _is_default(attribute: Attribute, schema: Schema) -> bool:
 
 
 def constant_row(name: str, value: Value, tensor: Tensor | SparseTensor) -> NodeRow:
-    """Return the row of an input that is a constant: its name in the operator's signature, and its value or shape."""
+    """Return the row of a constant input: its name in the operator's signature, and its value or shape."""
     return NodeRow(display(name, 40), tensor_text(tensor), value)
 
 
@@ -96,7 +96,7 @@ def input_name(node: Node, index: int, schema: Schema | None) -> str:
 
 
 def limited(rows: list[NodeRow]) -> tuple[NodeRow, ...]:
-    """Return the rows that are shown of these."""
+    """Return the rows to show, limited in number."""
     if len(rows) <= MOST_ROWS:
         return tuple(rows)
     left = len(rows) - MOST_ROWS + 1
@@ -110,7 +110,7 @@ def tag_row(tag: FoldTag) -> NodeRow:
 
 
 def attribute_text(attribute: Attribute) -> str:
-    """Return the value of an attribute in at most some 80 characters."""
+    """Return the value of an attribute in at most about 80 characters."""
     if attribute.reference:
         return f"@{display(attribute.reference, 40)}"
     value = attribute.value
@@ -153,7 +153,7 @@ def tensor_text(tensor: Tensor | SparseTensor) -> str:
     shape = tuple(tensor.shape)
     prefix = "sparse " if isinstance(tensor, SparseTensor) else ""
     if len(shape) == 1:
-        return prefix + plural(shape[0], "value")  # a lone number would look like the value itself
+        return prefix + plural(shape[0], "value")  # a single number would look like the value itself
     return prefix + (shape_text(shape) if shape else element_type_text(tensor.element_type))
 
 
@@ -163,7 +163,7 @@ def _values_text(tensor: Tensor) -> str | None:
     try:
         values = tensor.numpy().reshape(-1).tolist()
     except (ModelError, ValueError):
-        return None  # the shape is shown instead; the problem is shown where the tensor is viewed
+        return None  # the shape is shown instead; the tensor panel shows the problem
     texts = [_scalar_text(value) for value in values[:SMALL]]
     joined = ", ".join(texts)
     return joined if not tensor.shape else f"[{joined}]"
@@ -182,7 +182,7 @@ def _scalar_text(value: object) -> str:
 
 
 def short_shape(shape: Shape | None) -> str:
-    """Return a shape whose formulas and long symbols are shortened, so that the rank can still be seen."""
+    """Return a shape with formulas and long symbols shortened, so that the rank remains visible."""
     if shape is None:
         return ""
     return shape_text(display(condensed(d), _SYMBOL_LIMIT) if isinstance(d, str) else d for d in shape.dims)
@@ -191,7 +191,7 @@ def short_shape(shape: Shape | None) -> str:
 def split_text(value: Value, nodes: Iterable[Node | None] | None = None) -> str:
     """Return the split of a value by the first device configuration that has one: ``axis 0 ÷ 2``; else "".
 
-    Reads the nodes given, or all that make or use the value.
+    Reads the given nodes, or all producers and consumers of the value.
     """
     for node in (value.producer, *islice(value.consumers, _MOST_CONSUMERS)) if nodes is None else nodes:
         for configuration in node.device_configurations if node is not None else ():
@@ -208,7 +208,7 @@ def cut_text(spec: ShardingSpec) -> str:
 
 
 def value_text(value: Value, type_: Type | None = None) -> str:
-    """Return the type of a value as text, from a provider or else from the file; empty when unknown."""
+    """Return the type of a value as text: `type_`, else the declared one; empty if unknown."""
     known = type_ if type_ is not None else value.type
     if isinstance(known, TensorType):
         return f"{element_type_text(known.element_type)} {short_shape(known.shape)}".rstrip()
@@ -220,7 +220,7 @@ def value_text(value: Value, type_: Type | None = None) -> str:
 
 
 def short_type(type_: Type | None) -> str:
-    """Return the text beside an edge: the shape; the element type too unless it is the usual float."""
+    """Return the text beside an edge: the shape, with the element type unless it is float."""
     if isinstance(type_, TensorType):
         shape = short_shape(type_.shape)
         element = "" if type_.element_type == 1 and shape else element_type_text(type_.element_type)

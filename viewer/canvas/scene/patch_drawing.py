@@ -1,7 +1,7 @@
-"""Brings a drawing up to date after an edit that changed what some boxes say, but not which boxes and edges there are.
+"""Patches a drawing after an edit that changed texts of boxes, but not the set of boxes and edges.
 
-Most edits are of this sort: an attribute, a name, a type, a constant's numbers. They cost what they touch, and the
-graph is laid out again only where a box changed its size.
+Most edits are like this: an attribute, a name, a type, elements of a constant. The cost is that of the touched
+objects, and the graph is laid out again only if a box changed its size.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from onnx_workbench.viewer.core.model_signals import ChangeSet
 _PILLS = (Kind.INPUT, Kind.OUTPUT, Kind.OUTER)
 #: Fields of the model and its functions that decide what is drawn; others are texts.
 _SHAPING = frozenset({"functions", "opset_imports", "name", "domain", "overload", "training_info", "configurations"})
-#: Fields of a node that decide its colour, what it calls, or how its values are spread.
+#: Fields of a node that decide its colour, the function it calls, or the devices of its values.
 _TURNING = frozenset({"op_type", "domain", "overload", "device_configurations"})
 
 
 @dataclass(slots=True)
 class DrawingPatch:
-    """Boxes to put in place of others, by index, and the edges whose labels may say something else."""
+    """Replacements for boxes, by index, and the edges whose labels may have changed."""
 
     boxes: dict[int, Box] = field(default_factory=dict)
     edges: list[int] = field(default_factory=list)
-    resized: bool = False  # whether one of the boxes needs another place
+    resized: bool = False  # whether a box changed its size
 
 
 def can_patch(drawing: Drawing, change: Change, touched: ChangeSet) -> bool:
@@ -58,9 +58,9 @@ def can_patch(drawing: Drawing, change: Change, touched: ChangeSet) -> bool:
 
 
 def patch(drawing: Drawing, touched: ChangeSet, cards: BoxFactory, type_of: TypeOf) -> DrawingPatch | None:
-    """Apply a change for which `can_patch` holds to a drawing; None if it has to be redrawn.
+    """Apply a change for which `can_patch` holds to a drawing; None if it must be redrawn.
 
-    The box factory must have forgotten the changed objects. Costs the size of the change.
+    The changed objects must have been invalidated in the box factory. Cost: the size of the change.
     """
     nodes = dict.fromkeys(touched.nodes)
     for node in touched.nodes:
@@ -86,7 +86,7 @@ def patch(drawing: Drawing, touched: ChangeSet, cards: BoxFactory, type_of: Type
 
 
 def pills(scene: Scene) -> list[int]:
-    """Return the boxes that write the type of their value; labels beside edges aside, no others do."""
+    """Return the boxes that show the type of their value. Otherwise only labels beside edges show types."""
     found: list[int] = np.flatnonzero(np.isin(scene.kinds, _PILLS)).tolist()
     return found
 
@@ -110,19 +110,19 @@ def _add_pills(
 
 
 def _add(result: DrawingPatch, index: int, old: Box, new: Box) -> None:
-    if new != old:  # most attributes are not written on the card
+    if new != old:  # most attributes are not shown on the card
         result.boxes[index] = new
         result.resized |= (old.width, old.height) != (new.width, new.height)
 
 
 def replace_boxes(scene: Scene, change: DrawingPatch) -> None:
-    """Exchange boxes of the same size in a scene."""
+    """Replace boxes by ones of the same size in a scene."""
     for index, box in change.boxes.items():
         scene.boxes[index] = box
 
 
 def resize_in_place(scene: Scene, change: DrawingPatch) -> Moved | None:
-    """Exchange boxes for ones of other sizes in a scene; None, and nothing done, where others would have to move."""
+    """Replace boxes by ones of other sizes in a scene; None, without changes, if others would have to move."""
     boxes = sorted(change.boxes)
     drawing = patched(scene.drawing, change)
     sizes = np.array([(drawing.boxes[index].width, drawing.boxes[index].height) for index in boxes], np.float32)
@@ -131,7 +131,7 @@ def resize_in_place(scene: Scene, change: DrawingPatch) -> Moved | None:
 
 
 def patched(drawing: Drawing, change: DrawingPatch) -> Drawing:
-    """Return a drawing with other boxes of any size, to be laid out again."""
+    """Return the drawing with replaced boxes of any size, to be laid out again."""
     boxes = drawing.boxes.copy()
     stretch = np.ones(len(boxes), np.float32)
     is_down = drawing.options.direction == "down"

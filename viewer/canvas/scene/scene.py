@@ -1,6 +1,6 @@
-"""A drawing with its places: what the canvas paints, hits and exports. numpy only, no Qt.
+"""A drawing with positions, which the canvas paints, hit-tests and exports. numpy only, no Qt.
 
-Coordinates are px at 100 % zoom, y down; the scene's left top corner is (0, 0). Immutable once made.
+Coordinates are px at 100 % zoom, y down; the scene's left top corner is (0, 0). Immutable, except by `Scene.adopt`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from onnx_workbench.viewer.canvas.scene.spatial_grid import Grid, Ids
 Real = NDArray[np.float64]
 Part = Literal["header", "body", "row", "button", "input", "output"]
 
-#: How near the pointer must be to an edge or a port, in px on screen.
+#: Distance within which the pointer hits an edge or a port, in px on screen.
 REACH = 6.0
 
-_FAR = 400.0  # px between the ends of an edge from which it has a label at both: who sees one may not see the other
+_FAR = 400.0  # px between the ends of an edge from which it has labels at both, as only one may be in view
 _CURVE_STEPS = 8
 _T = np.linspace(0.0, 1.0, _CURVE_STEPS + 1)
 _BERNSTEIN = np.stack([(1 - _T) ** 3, 3 * _T * (1 - _T) ** 2, 3 * _T**2 * (1 - _T), _T**3])  # [4, steps + 1]
@@ -43,10 +43,10 @@ _BERNSTEIN = np.stack([(1 - _T) ** 3, 3 * _T * (1 - _T) ** 2, 3 * _T**2 * (1 - _
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """Result of a hit test: a box and which part of it, or an edge.
+    """Result of a hit test: a box and its part, or an edge.
 
     `row` for part "row" and the button of a tag, `button` for part "button". For "input" and "output" (ports) `edge`
-    is the wire there, -1 when none is, and `port` the index among the node's inputs or outputs.
+    is the wire there or -1, and `port` the index among the node's inputs or outputs.
     """
 
     box: int = -1
@@ -61,13 +61,13 @@ class Hit:
 class Moved:
     """Areas to repaint after boxes changed their sizes."""
 
-    before: Real  # [K, 4] the corners that the boxes had
+    before: Real  # [K, 4] old corners of the boxes
     pieces: Ids  # of edges
-    edges: list[int]  # that these belong to
+    edges: list[int]  # edges of these pieces
 
 
 def request(drawing: Drawing, *, labels: bool = True) -> LayoutRequest:
-    """Return the layout request: plain arrays, so that it may run in a thread."""
+    """Return the layout request: plain arrays, so that the layout may run in a thread."""
     direction = drawing.options.direction
     kinds = drawing.kinds
     rank = 40.0 if direction == "down" or not labels else 110.0
@@ -88,7 +88,7 @@ def request(drawing: Drawing, *, labels: bool = True) -> LayoutRequest:
 
 
 def _titles(drawing: Drawing, kinds: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """[N, 2] px that a container's title takes at the left of its header and its buttons at the right; else 0."""
+    """[N, 2] px that a container's title takes at the left of its header, and its buttons at the right; others 0."""
     titles = np.zeros((len(kinds), 2), np.float32)
     for index in np.flatnonzero(kinds == Kind.CONTAINER).tolist():
         box = drawing.boxes[index]
@@ -97,14 +97,14 @@ def _titles(drawing: Drawing, kinds: NDArray[np.uint8]) -> NDArray[np.float32]:
     return titles
 
 
-#: What of a scene is found at the first look, or before in a large one.
+#: Lazy lookup tables of a scene; `prepare` builds those of a large scene.
 _PREPARED = (
     "corners", "box_grid", "piece_grid", "named", "is_last", "shapes", "curved", "depths", "categories", "label_spots",
 )  # fmt: skip
 
 
 class Scene:
-    """A drawing laid out. All that ever changes of it is what `adopt` takes over."""
+    """A drawing with its layout. Only `adopt` changes it."""
 
     def __init__(self, drawing: Drawing, layout: Layout) -> None:
         self.drawing = drawing
@@ -118,7 +118,7 @@ class Scene:
         self._split_routes()
 
     def _split_routes(self) -> None:
-        """Cut the routes into their cubic pieces, each findable by itself."""
+        """Split the routes into cubic pieces, which the spatial index holds separately."""
         points = self.layout.route_points.astype(np.float64)
         starts = self.layout.route_starts.astype(np.int64)
         counts = np.maximum((np.diff(starts) - 1) // 3, 0)
@@ -153,17 +153,17 @@ class Scene:
 
     @cached_property
     def box_grid(self) -> Grid:
-        """Finds boxes by place."""
+        """Spatial index of boxes."""
         return Grid(self.corners)
 
     @cached_property
     def piece_grid(self) -> Grid:
-        """Finds pieces of edges by place."""
+        """Spatial index of pieces of edges."""
         return Grid(_extents(self.pieces))
 
     @cached_property
     def named(self) -> Ids:
-        """Groups and containers: boxes whose names are worth writing from afar."""
+        """Groups and containers: boxes whose names are shown at small scales."""
         return np.flatnonzero((self.kinds == Kind.GROUP) | (self.kinds == Kind.CONTAINER))
 
     @cached_property
@@ -176,7 +176,7 @@ class Scene:
 
     @cached_property
     def shapes(self) -> Ids:
-        """[P] a number for each piece, the same for pieces that look the same: edges of one value share their way."""
+        """[P] a number for each piece, equal for pieces that look the same, as edges of one value share routes."""
         looks = np.ascontiguousarray(self.pieces + 0.0).view(np.uint64).reshape(-1, 8)  # + 0.0: there is no -0.0
         mixed = np.full(len(looks), 1, np.uint64) + self.is_last
         for column in looks.T:
@@ -188,7 +188,7 @@ class Scene:
         return np.where(alike, shapes, len(shapes) + np.arange(len(shapes)))
 
     def distinct(self, pieces: Ids) -> Ids:
-        """Return some pieces, only one of those that look the same."""
+        """Return pieces without duplicates that look the same."""
         return pieces[np.sort(np.unique(self.shapes[pieces], return_index=True)[1])]
 
     @cached_property
@@ -200,8 +200,8 @@ class Scene:
     def label_spots(self) -> tuple[Ids, Grid]:
         """Return the positions of labels: the number of an edge at its start, plus an offset at its end.
 
-        One for each value that leaves a box, pills aside, which show their type themselves; and one at the end of a
-        long edge. The spatial index finds them by position.
+        One for each value that leaves a box, except pills, which show their type; and one at the end of a long edge.
+        The spatial index holds their positions.
         """
         points, starts = self.layout.route_points.astype(np.float64), self.layout.route_starts
         begin, end = points[starts[:-1]], points[starts[1:] - 1]
@@ -213,7 +213,7 @@ class Scene:
 
     @cached_property
     def depths(self) -> NDArray[np.int32]:
-        """[N] how many containers a box lies in."""
+        """[N] nesting depth of each box in containers."""
         depths = np.zeros(len(self.boxes), np.int32)
         parents = self.drawing.parents
         current = parents.copy()
@@ -224,7 +224,7 @@ class Scene:
 
     @cached_property
     def categories(self) -> tuple[list[str], NDArray[np.uint8]]:
-        """The categories of headers there are, and [N] which of them each box has."""
+        """The categories of headers, and [N] the index of each box's category."""
         names = sorted({box.category for box in self.boxes})
         number = {name: index for index, name in enumerate(names)}
         indices = np.fromiter((number[box.category] for box in self.boxes), np.uint8, len(self.boxes))
@@ -261,9 +261,9 @@ class Scene:
         return left, top, right, bottom
 
     def adopt(self, drawing: Drawing, resized: Resized, boxes: list[int]) -> Moved:
-        """Replace boxes whose sizes changed, and the routes that follow them.
+        """Replace boxes whose sizes changed, and their routes.
 
-        Nothing else of the drawing differs. Costs the size of the change.
+        The rest of the drawing must be unchanged. Cost: the size of the change.
         """
         before = _corners(self.rects[boxes])
         layout = self.layout = resized.layout
@@ -283,19 +283,19 @@ class Scene:
         if "curved" in self.__dict__:
             self.curved[pieces] = _are_curved(now)
         if "shapes" in self.__dict__:
-            self.shapes[pieces] = len(self.pieces) + pieces  # each its own, even where several moved alike
+            self.shapes[pieces] = len(self.pieces) + pieces  # a separate number each, even if some look the same
         self._move("piece_grid", pieces, _extents(now))
         self.__dict__.pop("label_spots", None)
         return Moved(before, pieces, edges.tolist())
 
     def _move(self, grid: str, ids: Ids, boxes: Real) -> None:
-        """Update a spatial index if it has been built; it is rebuilt when too many entries have moved."""
+        """Update a spatial index if it has been built; it is rebuilt if too many entries have moved."""
         found = self.__dict__.get(grid)
         if isinstance(found, Grid) and not found.move(ids, boxes):
             del self.__dict__[grid]
 
     def only(self, boxes: Ids) -> Scene:
-        """Return a scene of some of the boxes, where they are, and of the edges between them."""
+        """Return a scene of some of the boxes, at the same positions, and the edges between them."""
         drawing, layout = self.drawing, self.layout
         kept = np.unique(boxes)
         place = np.full(len(self.boxes), -1, np.int64)
@@ -335,12 +335,12 @@ class Scene:
     def _with_parents(self, boxes: Ids) -> list[tuple[int, int]]:
         return [(index, self.boxes[index].parent) for index in boxes.tolist()]
 
-    # -- what is where ---------------------------------------------------------------------------------------
+    # -- hit tests -------------------------------------------------------------------------------------------
 
     def hit(self, x: float, y: float, reach: float = REACH, *, details: bool = True) -> Hit | None:
         """Return the hit at a point: port, button, row, box, then edge; containers only by their frame.
 
-        `details` False: zoomed out so far that ports, buttons and rows cannot be distinguished from their box.
+        `details` False: without ports, buttons and rows, as for small scales.
         """
         for index in reversed(self.box_grid.at(x, y, reach)):
             box = self.boxes[index]
@@ -355,7 +355,7 @@ class Scene:
         return container
 
     def container_at(self, x: float, y: float) -> Hit | None:
-        """Return the innermost container around a point and which part of it is there, whatever else lies in it."""
+        """Return the innermost container at a point and its part there, ignoring other boxes in it."""
         for index in reversed(self.box_grid.at(x, y, 0)):
             if self.boxes[index].kind is Kind.CONTAINER:
                 found = self._hit_container(index, self.boxes[index], x, y)
@@ -400,7 +400,7 @@ class Scene:
         return Hit(box=index, part="header")
 
     def has_button_in(self, area: tuple[float, float, float, float]) -> bool:
-        """Return whether an area has some of a header's buttons."""
+        """Return whether an area intersects a button of a header."""
         left, top, right, bottom = area
         for index in self.box_grid.in_rect(*area).tolist():
             box, (x, y, width, _) = self.boxes[index], self.rect(index)
@@ -419,12 +419,12 @@ class Scene:
             for port, (px, py) in positions:
                 if abs(px - x) <= reach and abs(py - y) <= reach * 0.8:
                     if self.is_well_inside(index, x, y, reach / 2):
-                        continue  # the header and rows are meant there
+                        continue  # header and rows take precedence
                     return Hit(box=index, part=part, port=port)
         return None
 
     def is_well_inside(self, box: int, x: float, y: float, margin: float) -> bool:
-        """Return whether a point in a box keeps off the sides that have the ports."""
+        """Return whether a point in a box is away from the sides with ports."""
         left, top, right, bottom = self.corners[box].tolist()
         if self.drawing.options.direction == "down":
             return bool(left < x < right and top + margin < y < bottom - margin)
@@ -439,7 +439,7 @@ class Scene:
         return self._arrivals(box, node, wired) or self._ports(box, wired, start=True)
 
     def _arrivals(self, box: int, node: Node, wired: list[int]) -> list[tuple[int, tuple[float, float]]]:
-        """Return the positions where the layout placed the ends of a node's edges, if it may choose them."""
+        """Return the ends of a node's edges whose ports the layout has chosen."""
         into = self.arrivals(box).tolist()
         placed = len(into) > 1 and bool(np.isnan(self.drawing.target_ports[into]).all())
         if len(into) != len(wired) or not (placed or self.boxes[box].kind is Kind.CONTAINER):
@@ -450,19 +450,19 @@ class Scene:
         return [(index, (float(end[0]), float(end[1]))) for index, end in points if end is not None]
 
     def arrivals(self, box: int) -> Ids:
-        """Return the edges that arrive at a box."""
+        """Return the edges that end at a box."""
         order, starts = self._into
         return order[starts[box] : starts[box + 1]]
 
     @cached_property
     def _into(self) -> tuple[Ids, Ids]:
-        """Edges by the box they arrive at, and where each box's begin."""
+        """Edges sorted by the box they end at, and where those of each box begin."""
         target = self.drawing.edges[:, 1]
         counts = np.bincount(target, minlength=len(self.boxes))
         return np.argsort(target, kind="stable"), np.concatenate([[0], np.cumsum(counts)])
 
     def _is_wired(self, value: Value) -> bool:
-        """Return whether an edge brings it, and not a row."""
+        """Return whether a value is shown by an edge instead of a row."""
         if value.initializer is not None:
             return False
         producer = value.producer
@@ -503,7 +503,7 @@ class Scene:
         return int(self.piece_edges[ids[best]]) if gap[best] <= reach else -1
 
     def boxes_in(self, left: float, top: float, right: float, bottom: float) -> Ids:
-        """Boxes wholly inside a rectangle, for the rubber band."""
+        """Return the boxes completely inside a rectangle, for the rubber band."""
         ids = self.box_grid.in_rect(left, top, right, bottom)
         corners = self.corners[ids]
         inside = (corners[:, 0] >= left) & (corners[:, 1] >= top) & (corners[:, 2] <= right) & (corners[:, 3] <= bottom)
@@ -520,7 +520,7 @@ class Scene:
         return list(subject.all_nodes()) if isinstance(subject, Scope) else [subject]
 
     def value_at(self, hit: Hit) -> Value | None:
-        """Return the value a hit means: an edge's, a pill's, a constant row's, a port's."""
+        """Return the value of a hit: of an edge, a pill, a row of a constant, or a port."""
         if hit.edge >= 0:
             return self.drawing.values[hit.edge]
         if hit.box < 0:
@@ -538,7 +538,7 @@ class Scene:
 
 
 def _first_of_values(drawing: Drawing) -> Ids:
-    """One edge for each value that leaves a box; expanded functions have values in common."""
+    """Return one edge for each value that leaves a box; expansions of a function share values."""
     sources = drawing.edges[:, 0]
     values = np.fromiter(map(id, drawing.values), np.int64, len(drawing.values))
     order = np.lexsort((sources, values))

@@ -1,8 +1,8 @@
-"""A spatial index over boxes: what lies in a rectangle, what may lie under a point. numpy only.
+"""A spatial index of boxes: those in a rectangle, those near a point. numpy only.
 
-Boxes are sorted into levels of square cells, each box into the one cell of its centre on the level whose cells are
-at least as large as it. A query therefore reads one half cell beyond its rectangle on every level, and neither a
-million small boxes nor one that is a million px tall costs more than its place in an array.
+Boxes are sorted into levels of square cells, each into the cell of its centre on the level whose cells are
+at least as large as the box. A query therefore reads half a cell beyond its rectangle on every level, and boxes of
+any size take one array entry.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _MOST_MOVED = 1000
 
 
 class Grid:
-    """Spatial index of boxes. Built in about 0.2 µs a box; a few may move afterwards."""
+    """Spatial index of boxes. Building takes about 0.2 µs a box; a few may move afterwards."""
 
     def __init__(self, boxes: Boxes) -> None:
         self.boxes = boxes
-        self._moved: Ids = np.zeros(0, np.intp)  # scanned by every query, wherever they are
+        self._moved: Ids = np.zeros(0, np.intp)  # checked by every query
         n = len(boxes)
         if not n:
             self._levels: list[_Level] = []
@@ -38,7 +38,7 @@ class Grid:
         ]
 
     def in_rect(self, left: float, top: float, right: float, bottom: float) -> Ids:
-        """Indices, ascending, of the boxes that touch a rectangle."""
+        """Return the indices, ascending, of the boxes that touch a rectangle."""
         ids = np.concatenate([*(level.candidates(left, top, right, bottom) for level in self._levels), self._moved])
         boxes = self.boxes[ids]
         inside = (boxes[:, 0] <= right) & (boxes[:, 2] >= left) & (boxes[:, 1] <= bottom) & (boxes[:, 3] >= top)
@@ -49,7 +49,7 @@ class Grid:
         return result
 
     def at(self, x: float, y: float, margin: float = 0.0) -> list[int]:
-        """Indices, ascending, of the boxes within `margin` of a point. Some 20 µs whatever the number of boxes."""
+        """Return the indices, ascending, of the boxes within `margin` of a point. About 20 µs, for any number."""
         found: list[int] = []
         for level in self._levels:
             for index, left, top, right, bottom in level.around(x, y, margin):
@@ -62,7 +62,7 @@ class Grid:
         return found
 
     def move(self, ids: Ids, boxes: Boxes) -> bool:
-        """Move some boxes. Return False, unchanged, when so many have moved that a new grid is quicker."""
+        """Move some boxes. Return False, unchanged, if so many have moved that a new grid is quicker."""
         moved = np.union1d(self._moved, ids)
         if len(moved) > _MOST_MOVED:
             return False
@@ -94,7 +94,7 @@ class _Level:
         self._boxes = boxes
 
     def candidates(self, left: float, top: float, right: float, bottom: float) -> Ids:
-        """Boxes whose centre lies in the cells a rectangle may reach into."""
+        """Return the boxes with centres in cells that a rectangle may reach."""
         cell = self._cell
         first_column = max(floor(left / cell - 0.5) - self._first_column, 0)
         last_column = min(floor(right / cell + 0.5) - self._first_column, self._columns - 1)
@@ -114,7 +114,7 @@ class _Level:
         return self._ids[which]
 
     def around(self, x: float, y: float, margin: float) -> list[tuple[int, float, float, float, float]]:
-        """Boxes near a point, with their sides, as Python numbers: quicker than arrays for a handful."""
+        """Return the boxes near a point, with their sides, as Python numbers: quicker than arrays for a few."""
         ids = self.candidates(x - margin, y - margin, x + margin, y + margin)
         if not len(ids):
             return []

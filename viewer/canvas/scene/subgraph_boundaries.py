@@ -1,4 +1,4 @@
-"""Values at the frames of bodies and functions expanded in place, where they change their name. No Qt."""
+"""Values at the frames of expanded bodies and functions, which have other names inside and outside. No Qt."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST = 200
 
 
 class SubgraphBoundaries:
-    """Pairs of values that are the same on both sides of a frame of one drawing. Costs the number of boxes."""
+    """Pairs of values that are equal on both sides of a frame in one drawing. Cost: the number of boxes."""
 
     def __init__(self, drawing: Drawing) -> None:
         self._partners: dict[Value, list[Value]] = {}
@@ -34,7 +34,7 @@ class SubgraphBoundaries:
             self._partners.setdefault(outer, []).append(inner)
 
     def beyond(self, values: Iterable[Value]) -> list[Value]:
-        """Return the names of these values on the other sides of frames, transitively."""
+        """Return the values that equal these on the other sides of frames, transitively."""
         reached = dict.fromkeys(values)
         start = len(reached)
         pending = deque(reached)

@@ -1,6 +1,6 @@
-"""Incremental update of a drawing after nodes were added, removed or rewired: only what these touch is redrawn.
+"""Incremental update of a drawing after nodes were added, removed or rewired: only these and their edges are redrawn.
 
-For graphs drawn flat, which may be large; where groups are closed there are few boxes, and all are redrawn.
+For graphs drawn without groups, which may be large; with closed groups there are few boxes, and all are redrawn.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from onnx_workbench.viewer.canvas.scene.builder import DrawingBuilder, Ids
 from onnx_workbench.viewer.canvas.scene.drawing import Drawing, Kind
 from onnx_workbench.viewer.core.model_signals import ChangeSet
 
-_MOST = 500  # nodes whose edges are redrawn
+_MOST = 500  # limit for nodes whose edges are redrawn
 
 
 def restructured(drawing: Drawing, touched: ChangeSet, cards: BoxFactory, ids: Ids, type_of: TypeOf) -> Drawing | None:
-    """Return the drawing after a change; None if it has to be drawn from scratch.
+    """Return the drawing after a change; None if it must be drawn from scratch.
 
-    The box factory must have forgotten the changed objects. Boxes keep their numbers, but for those that take the
-    numbers of boxes that are gone. Costs the size of the change, and a copy of the drawing.
+    The changed objects must have been invalidated in the box factory. Boxes keep their indices, except those moved
+    to indices of removed boxes. Cost: the size of the change, and a copy of the drawing.
     """
     graph = drawing.graph
     if not _is_simple(drawing, touched) or not _are_interface(drawing, graph):
@@ -47,19 +47,19 @@ def restructured(drawing: Drawing, touched: ChangeSet, cards: BoxFactory, ids: I
 
 
 def _is_simple(drawing: Drawing, touched: ChangeSet) -> bool:
-    """Return whether the change is of the graph's own nodes, and these are drawn one by one."""
+    """Return whether only nodes of the shown graph changed, and each is drawn as a box."""
     graph = drawing.graph
     is_flat = not drawing.grouped and len(drawing.graphs) == 1 and not drawing.also
     own = all(node.graph is graph or node.graph is None for node in touched.nodes)
     makers = {value.producer for value in touched.values}
     constants = any(node is not None and node.op_type == "Constant" for node in {*touched.nodes, *makers})
     users = (user for value in touched.values for user, _ in value.uses)
-    taken = all(isinstance(user, Node) and user.graph is graph for user in users)  # by no output and in no body
+    taken = all(isinstance(user, Node) and user.graph is graph for user in users)  # not by outputs or in bodies
     return is_flat and own and not constants and taken and not touched.model and touched.structure == {graph}
 
 
 def _are_folds_kept(drawing: Drawing, touched: ChangeSet, wired: Collection[Node]) -> bool:
-    """Return whether tags stand for the same nodes as before."""
+    """Return whether the same nodes are folded into tags as before."""
     if not drawing.options.fold_nodes:
         return True
     values = {*touched.values, *(value for node in wired for value in node.inputs)}
@@ -71,7 +71,7 @@ def _are_folds_kept(drawing: Drawing, touched: ChangeSet, wired: Collection[Node
 
 
 def _are_interface(drawing: Drawing, graph: Graph) -> bool:
-    """Return whether the pills there are stand for the graph's inputs and outputs, and for nothing from outside."""
+    """Return whether all pills are inputs and outputs of the graph, not outer values."""
     shown: dict[Kind, list[object]] = {Kind.INPUT: [], Kind.OUTPUT: [], Kind.OUTER: []}
     kinds = drawing.kinds
     for index in np.flatnonzero(np.isin(kinds, list(shown))).tolist():
@@ -82,9 +82,7 @@ def _are_interface(drawing: Drawing, graph: Graph) -> bool:
 
 
 def _is_plain(node: Node) -> bool:
-    """Return whether a node has no inner graph, and all its inputs come from boxes of its own graph or are shown in
-    its rows.
-    """
+    """Return whether a node has no inner graph, and its inputs are from boxes of its graph or shown in its rows."""
     if node.bodies or node.op_type == "Constant" or called_by(node) is not None:
         return False
     return all(value is None or value.initializer is not None or _has_box(value, node) for value in node.inputs)
@@ -97,7 +95,7 @@ def _has_box(value: Value, user: Node) -> bool:
 
 
 class _Change:
-    """New boxes at the end of the old ones, and new edges of some nodes; then the removals."""
+    """A change of a drawing: appended boxes, new edges of some nodes, then removals."""
 
     def __init__(self, drawing: Drawing, builder: DrawingBuilder, wired: Iterable[Node]) -> None:
         self._old = drawing
@@ -117,7 +115,7 @@ class _Change:
             self._gone += self._old.boxes_of(node)
 
     def drawing(self, ids: Ids) -> Drawing:
-        """Return the old drawing with all this."""
+        """Return the changed drawing."""
         old, made = self._old, self._edges
         stale = np.zeros(len(self._boxes), bool)
         stale[self._redrawn] = True
@@ -142,11 +140,11 @@ class _Change:
         )
 
     def _renumbered(self, folded: dict[Node, int], number: NDArray[np.int64]) -> dict[Node, int]:
-        """Return the boxes that hold Constants, which no edit that comes here touches, by their new numbers."""
+        """Return the boxes that show Constants by their new indices; these edits change no Constant."""
         return {node: int(number[index]) for node, index in folded.items()} if self._gone else folded
 
     def _stretch(self, source_ports: NDArray[np.float32]) -> None:
-        """Move the ends of edges at boxes whose sizes changed."""
+        """Scale the ports of edges at boxes whose sizes changed."""
         down = self._old.options.direction == "down"
         for index, before, now in self._stretched:
             ratio = now.width / before.width if down else now.height / before.height
@@ -154,7 +152,7 @@ class _Change:
                 source_ports[self._old.edges[:, 0] == index] *= ratio
 
     def _fill_gaps(self, ids: Ids) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Move the last boxes into the gaps of removed ones; return the new number of each, and the ids left."""
+        """Move the last boxes into the gaps of removed ones; return the new index of each box, and the ids left."""
         boxes, gone = self._boxes, set(self._gone)
         number = np.arange(len(boxes))
         left = len(boxes) - len(gone)

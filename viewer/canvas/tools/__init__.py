@@ -1,4 +1,4 @@
-"""Mouse interactions of the canvas, one class each. A press starts the first tool of TOOLS that wants it."""
+"""Mouse interactions of the canvas, one class each. A press starts the first tool of TOOLS that accepts it."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from onnx_workbench.viewer.canvas.tools.wire import WireTool
 
 __all__ = ["TOOLS", "PanTool", "PickTool", "Press", "RubberBandTool", "Tool", "WireTool"]
 
-#: In the order they are asked. A tool that starts at ports stands before the others.
+#: In order of precedence: tools that start at ports first.
 TOOLS: tuple[type[Tool], ...] = (RubberBandTool, WireTool, PickTool, PanTool)

@@ -1,4 +1,4 @@
-"""Drag on the canvas, or anywhere with the middle button: the graph follows. A click there selects nothing."""
+"""Panning: drag on the canvas, or anywhere with the middle button. A click on the canvas clears the selection."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class PanTool(Tool):
 
     @classmethod
     def wants(cls, _view: GraphView, press: Press) -> bool:
-        """Any press of the left or middle button that nothing else wanted."""
+        """Accept any press of the left or middle button that no other tool has accepted."""
         return press.button in (Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton)
 
     def move(self, position: QPointF) -> None:
-        """Follow."""
+        """Move the view with the pointer."""
         if not self._dragging:
             if not self.moved(position):
                 return
@@ -38,7 +38,7 @@ class PanTool(Tool):
         self.view.pan_by(-delta.x(), -delta.y())
 
     def end(self, position: QPointF) -> None:
-        """Rest there; a press that did not move was a click."""
+        """End the drag; a press without movement is a click."""
         self.view.unsetCursor()
         if not self._dragging and not self.moved(position) and self.press.button == Qt.MouseButton.LeftButton:
             self.view.picker.click(

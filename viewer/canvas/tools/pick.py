@@ -1,4 +1,4 @@
-"""Press on a box or an edge: selects it on release; pressed and dragged it pans like the canvas."""
+"""Selection by click: a press on a box or an edge selects it on release; a drag pans."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 class PickTool(PanTool):
-    """Selects what was clicked, or pushes the button that was clicked."""
+    """Selects the clicked object, or performs the action of the clicked button."""
 
     @classmethod
     def wants(cls, _view: GraphView, press: Press) -> bool:
-        """A press of the left button on something."""
+        """Accept a press of the left button on a box or edge."""
         return press.button == Qt.MouseButton.LeftButton and press.hit is not None
 
     def end(self, position: QPointF) -> None:
-        """Push the header's button when it was pressed and released there."""
+        """Perform the action of a header's button if it was pressed and released there."""
         hit = self.press.hit
         if hit is not None and hit.button is not None and not self.moved(position):
             self.view.unsetCursor()

@@ -1,4 +1,4 @@
-"""Shift+drag: selects the boxes inside a rectangle; with Ctrl as well, they are added."""
+"""Rubber band: Shift+drag selects the boxes inside a rectangle; with Ctrl they are added to the selection."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class RubberBandTool(Tool):
 
     @classmethod
     def wants(cls, _view: GraphView, press: Press) -> bool:
-        """A press of the left button with Shift."""
+        """Accept a press of the left button with Shift."""
         shift = bool(press.modifiers & Qt.KeyboardModifier.ShiftModifier)
         return press.button == Qt.MouseButton.LeftButton and shift
 
     def move(self, position: QPointF) -> None:
-        """Stretch it."""
+        """Extend the rectangle to the pointer."""
         self._rect = QRectF(self.press.position, position).normalized()
         self.view.update()
 
     def end(self, position: QPointF) -> None:
-        """Select what is inside; a click selects as without Shift, in addition."""
+        """Select the boxes inside; a click adds the clicked object to the selection."""
         if not self.moved(position):
             self.view.picker.click(self.press.hit, extend=True)
             return
@@ -61,7 +61,7 @@ class RubberBandTool(Tool):
         self.view.update()
 
     def paint(self, painter: QPainter) -> None:
-        """The rectangle."""
+        """Draw the rectangle."""
         colors = theme()
         fill = QColor(colors.accent)
         fill.setAlpha(28)

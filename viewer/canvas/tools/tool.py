@@ -38,21 +38,21 @@ class Tool(ABC):
     @classmethod
     @abstractmethod
     def wants(cls, view: GraphView, press: Press) -> bool:
-        """Return whether a press begins this interaction."""
+        """Return whether a press starts this interaction."""
 
     def start(self) -> None:  # noqa: B027 - most tools need nothing here
-        """The button went down."""
+        """Start the interaction: the button was pressed."""
 
     @abstractmethod
     def move(self, position: QPointF) -> None:
-        """The pointer moved, the button is held."""
+        """Handle a move of the pointer while the button is held."""
 
     @abstractmethod
     def end(self, position: QPointF) -> None:
-        """The button was released."""
+        """End the interaction: the button was released."""
 
-    def cancel(self) -> None:  # noqa: B027 - nothing to take back is the usual case
-        """Esc, or the pointer was lost: leave everything as it was before the press."""
+    def cancel(self) -> None:  # noqa: B027 - most tools have nothing to restore
+        """Restore the state before the press, on Esc or when the pointer is lost."""
 
     def paint(self, painter: QPainter) -> None:  # noqa: B027 - most tools draw nothing
         """Draw over the graph, in widget coordinates."""

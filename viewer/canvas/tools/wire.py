@@ -1,8 +1,8 @@
-"""Tool that connects ports by dragging, and shows all the way whether the drop is allowed and why not.
+"""Tool that connects ports by dragging, and shows during the drag whether the drop is allowed and why not.
 
-From an output or the pill of an input: a new wire. From a wired input: its end is moved to another input, or gets
-another source. Dropped on a node, a free input is taken; dropped in the open, a new wire offers the operators that
-take it, and a moved end is disconnected.
+A drag from an output or the pill of an input makes a new wire. A drag from a wired input moves its end to another
+input or another source. A drop on a node connects a free input; a drop on the canvas offers operators that accept the
+value for a new wire, and disconnects a moved end.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.popups.operator_palette import OperatorEntry
 
 _PORT = 5.0
-_SNAP = 14.0  # px on screen within which a port takes the wire
-_MOST_MARKED = 400  # nodes in view whose ports are marked
+_SNAP = 14.0  # px on screen within which the wire snaps to a port
+_MOST_MARKED = 400  # limit for the nodes in view whose ports are marked
 _MARKED_FROM = 0.35  # zoom
 _WIDEST = 420.0  # of the text
 _OFFSET = 18.0  # of the text from the pointer
@@ -46,7 +46,7 @@ _OFFSET = 18.0  # of the text from the pointer
 
 @dataclass(frozen=True, slots=True)
 class WireTarget:
-    """Effect of a drop here: `drop` is None where nothing would happen or it is refused."""
+    """Effect of a drop at the pointer: `drop` is None if it would do nothing or is refused."""
 
     text: str
     drop: Callable[[], object] | None = None
@@ -73,14 +73,14 @@ class WireTool(Tool):
 
     @classmethod
     def wants(cls, view: GraphView, press: Press) -> bool:
-        """A press of the left button on a port, or on the side of an input's pill where its wires leave."""
+        """Accept a press of the left button on a port, or on the side of an input's pill where its wires start."""
         if view.is_read_only:
             return False
         plain = not press.modifiers & Qt.KeyboardModifier.ShiftModifier
         return press.button == Qt.MouseButton.LeftButton and plain and _grip(view, press)[0] is not None
 
     def move(self, position: QPointF) -> None:
-        """Find out what a drop here would do, and show it."""
+        """Determine and show the effect of a drop at the pointer."""
         if not self._dragging:
             if not self.moved(position):
                 return
@@ -91,7 +91,7 @@ class WireTool(Tool):
         self.view.update()
 
     def end(self, position: QPointF) -> None:
-        """Apply the drop; a refusal is shown as a message once more."""
+        """Apply the drop; a refusal is shown as a message."""
         self.view.unsetCursor()
         if not self._dragging:
             extend = bool(self.press.modifiers & Qt.KeyboardModifier.ControlModifier)
@@ -143,7 +143,7 @@ class WireTool(Tool):
         best: tuple[float, Hit] | None = None
         for box in scene.box_grid.at(x, y, reach):
             if scene.is_well_inside(box, x, y, REACH / self.view.viewport.scale):
-                continue  # the node is meant
+                continue  # the pointer is on the node itself
             for index, (px, py) in scene.inputs(box) if scene.boxes[box].kind is Kind.NODE else ():
                 gap = max(abs(px - x), abs(py - y))
                 if gap <= reach and (best is None or gap < best[0]):
@@ -166,7 +166,7 @@ class WireTool(Tool):
         return "Connect to" if self.taken is None else "Move to"
 
     def _refusal(self, node: Node) -> str:
-        """Return why the value must not feed a node. Everything above the value is found once per drag."""
+        """Return why the value must not feed a node, or empty. Ancestors of the value are collected once per drag."""
         if node.graph is None or not is_visible(self.value, node.graph):
             return _label_text(why_not_connect(node, self.value))
         if self._above is None:
@@ -176,7 +176,7 @@ class WireTool(Tool):
         return _label_text(why_not_connect(node, self.value)) if anchor in self._above else ""
 
     def _shape_differs(self, node: Node, index: int) -> str:
-        """Return whether the value has another shape than the one it would replace."""
+        """Describe how the value's shape differs from the one it would replace; empty if it does not."""
         present = node.inputs[index] if index < len(node.inputs) else None
         if present is None:
             return ""
@@ -191,7 +191,7 @@ class WireTool(Tool):
         return f"{shape_text(new.shape)} instead of {shape_text(old.shape)}"
 
     def _node(self, node: Node) -> WireTarget:
-        """Return a node as a whole: its free inputs, those whose type fits before the others."""
+        """Return the target for a drop on a node: a free input, preferably one whose type fits."""
         if self.taken is not None and self.taken[0] is node:
             return WireTarget("No change")
         reason = self._refusal(node)
@@ -246,7 +246,7 @@ class WireTool(Tool):
         return WireTarget("Add an operator…", partial(self._open_palette, self._graph_at(position)))
 
     def _graph_at(self, position: QPointF) -> Graph:
-        """Return the graph whose ground is under the pointer, or a wire on it; one that sees the value in any case."""
+        """Return the graph under the pointer if the value is visible there, else the value's own graph."""
         scene, graph = self.view.scene, self.view.workspace.graph
         assert scene is not None
         around = scene.container_at(*self.view.viewport.to_scene(position.x(), position.y()))
@@ -254,7 +254,7 @@ class WireTool(Tool):
             graph = inner_graph(scene.boxes[around.box].subject, graph.model) or graph
         return graph if is_visible(self.value, graph) else self.value.graph or graph
 
-    # -- what a drop does ------------------------------------------------------------------------------------
+    # -- effects of a drop -----------------------------------------------------------------------------------
 
     def _edit(self, title: str, change: Callable[[Transaction], object]) -> None:
         with self.view.workspace.document.edit(title) as edit:
@@ -288,7 +288,7 @@ class WireTool(Tool):
         self._edit(title, lambda edit: disconnect(edit, node, index))
 
     def _show_input_menu(self, node: Node, indices: list[int]) -> None:
-        """Open a menu of several inputs beside the pointer."""
+        """Open a menu of several inputs next to the pointer."""
         menu = QMenu(self.view)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         workspace = self.view.workspace
@@ -330,7 +330,7 @@ class WireTool(Tool):
     # -- painting --------------------------------------------------------------------------------------------
 
     def paint(self, painter: QPainter) -> None:
-        """The ports that would take it, the wire, and beside the pointer what a drop would do."""
+        """Draw the ports that accept the wire, the wire, and the effect of a drop next to the pointer."""
         if not self._dragging:
             return
         self._paint_ports(painter)
@@ -406,7 +406,7 @@ class WireTool(Tool):
                 painter.fillRect(QRectF(corner.x(), corner.y(), width * scale, height * scale), veil)
 
     def _may(self, node: Node, index: int) -> bool:
-        """Return whether an input fits; index -1: whether the node may depend on the value at all. Cached."""
+        """Return whether an input accepts the value; index -1: whether the node may depend on it at all. Cached."""
         known = self._fits.get((node, index))
         if known is None:
             if index < 0:
@@ -440,7 +440,7 @@ class WireTool(Tool):
         painter.drawText(QPointF(left + 8, top + 5 + metrics.ascent() + says.height()), source)
 
     def _beside_pointer(self, width: float, height: float) -> QRectF:
-        """Room for the text within the canvas, and not below the overview."""
+        """Return the rectangle for the text, within the canvas and not below the minimap."""
         left = min(self._position.x() + _OFFSET, self.view.width() - width - 4.0)
         top = min(self._position.y() + _OFFSET, self.view.height() - height - 4.0)
         box, overview = QRectF(left, top, width, height), self.view.minimap
@@ -457,12 +457,12 @@ class WireTool(Tool):
 
 
 def _label_text(reason: str) -> str:
-    """Return a reason, which may name things of the file, as a label may show it."""
+    """Return a reason as safe text for a label, as it may contain names from the file."""
     return display(reason, 240)
 
 
 def _grip(view: GraphView, press: Press) -> tuple[Value | None, tuple[Node, int] | None]:
-    """Return the value a press takes hold of, and the input whose end is moved by it."""
+    """Return the value that a press starts to drag, and the input whose end it moves, if any."""
     hit, scene = press.hit, view.scene
     if hit is None or hit.box < 0 or scene is None:
         return None, None
