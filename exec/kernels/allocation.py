@@ -16,6 +16,10 @@ from onnx_workbench.model.ir.types import ElementType
 
 Array = NDArray[Any]
 
+#: Bytes that numpy may allocate without a prior check, which takes as long as adding a hundred numbers: the run checks
+#: the result against a smaller limit afterwards.
+UNCHECKED = 1 << 16
+
 #: Limit for the product of the dimensions other than 0: numpy's limit even for empty arrays.
 _MOST = 1 << 56
 

@@ -10,6 +10,9 @@ from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.inspect.statistics import describe
 from onnx_workbench.exec.kernels.allocation import Array
 
+#: For so many shapes of its input a prepared kernel remembers what follows from them; dynamic axes give many.
+KEPT_SHAPES = 8
+
 
 def normal_axis(axis: int, rank: int, name: str = "axis") -> int:
     """Return `axis` as a non-negative number; KernelError unless it is within [-rank, rank)."""

@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 
 from onnx_workbench.exec.kernels.allocation import Array, empty
 from onnx_workbench.exec.kernels.context import checkpoint
-from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype
+from onnx_workbench.exec.kernels.shared.dtypes import compute_dtype, widen
 from onnx_workbench.exec.kernels.shared.order import empty_features_first, features_first
 from onnx_workbench.exec.kernels.shared.scratch import scratch
 from onnx_workbench.exec.kernels.threads import parallel_for, split, threads
@@ -53,7 +53,7 @@ def elementwise(fill: Fill, *inputs: Array) -> Array:
                 fill(*(s[begin:end] for s in sources), target[begin:end])
             else:
                 piece = scratch("elementwise", (end - begin,), wide)
-                fill(*(s[begin:end].astype(wide) for s in sources), piece)
+                fill(*(widen(s[begin:end]) for s in sources), piece)
                 target[begin:end] = piece
 
     spread(run, target.size)

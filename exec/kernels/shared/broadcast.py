@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
-from onnx_workbench.exec.kernels.allocation import Array, check_size, empty
+from onnx_workbench.exec.kernels.allocation import UNCHECKED, Array, check_size, empty
 from onnx_workbench.exec.kernels.shared.order import empty_features_first, features_first
 
 
@@ -23,11 +23,6 @@ def broadcast_shape(*inputs: Array) -> tuple[int, ...]:
         raise KernelError(msg) from None
 
 
-#: Bytes that numpy may allocate without a prior check, which takes as long as adding a hundred numbers: the run
-#: checks the result against a smaller limit afterwards.
-_SMALL = 1 << 16
-
-
 def binary(ufunc: np.ufunc, a: Array, b: Array) -> Array:
     """Return ufunc(a, b) of two tensors of one type; larger results are checked against the memory limit first."""
     shape, other = a.shape, b.shape
@@ -40,7 +35,7 @@ def binary(ufunc: np.ufunc, a: Array, b: Array) -> Array:
         elif len(shape) > 1 and features_first(a) and (len(other) < 2 or features_first(b)):
             result = ufunc(a, b, out=empty_features_first(shape, _kind(ufunc, a, b)), casting="equiv")
         else:
-            if a.nbytes > _SMALL:
+            if a.nbytes > UNCHECKED:
                 check_size(shape, _kind(ufunc, a, b))
             result = ufunc(a, b, casting="equiv", order="C")
     except TypeError:

@@ -64,7 +64,7 @@ def test_small_values_survive_every_cast(source: ElementType, target: ElementTyp
 
 
 @pytest.mark.parametrize("source", [e for e in NUMERIC if e.bits <= 8], ids=name)
-def test_all_codes_of_a_small_type_survive_a_float_and_back(source: ElementType) -> None:
+def test_all_part_a_small_type_survive_a_float_and_back(source: ElementType) -> None:
     if source is ElementType.BOOL:
         pytest.skip("a bool is one of two bytes")
     bits = 6 if source in (ElementType.FLOAT6E2M3, ElementType.FLOAT6E3M2) else source.bits
@@ -226,3 +226,13 @@ def test_bits_survive_there_and_back(source: ElementType, target: ElementType) -
     assert back.tobytes() == x.tobytes()
     with pytest.raises(KernelError, match="width"):
         call("BitCast", [x], opset=26, to=int(ElementType.COMPLEX128))
+
+
+def test_long_float16_is_looked_up_to_the_bits_of_numpy() -> None:
+    codes = np.arange(1 << 16, dtype=np.uint16).repeat(2).view(np.float16)
+    expected = codes.astype(np.float32)
+    for part in (codes, codes.reshape(256, 512), codes[:4096]):
+        found = decode(part, np.float32)
+        assert found.shape == part.shape
+        assert found.tobytes() == expected[: part.size].tobytes()
+    assert decode(codes[::2], np.float32).tobytes() == expected[::2].tobytes()

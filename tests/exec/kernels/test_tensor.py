@@ -237,6 +237,8 @@ def test_where_picks_what_numpy_picks(data: st.DataObject) -> None:
         ("Reshape", [X.T, i64(4, -1)], {}),
         ("Slice", [X, i64(1), i64(3)], {}),
         ("Slice", [X, i64(1, 3), i64(9, 0), i64(0, 2), i64(1, -1)], {}),
+        ("Squeeze", [X[:1, None], i64(-3, 0)], {}),
+        ("Unsqueeze", [X, i64(-1, 1)], {}),
     ],
 )
 def test_prepared_kernels_give_the_same(op_type: str, inputs: list[Any], attributes: Any) -> None:
@@ -244,7 +246,28 @@ def test_prepared_kernels_give_the_same(op_type: str, inputs: list[Any], attribu
     assert prepare is not None
     run = prepare((None, *inputs[1:]), **attributes)
     assert run is not None
-    assert_same(run(*inputs), call(op_type, inputs, opset=14, **attributes))
+    for _ in range(2):  # the second time from what the first has remembered
+        assert_same(run(*inputs), call(op_type, inputs, opset=14, **attributes))
+
+
+def test_kernels_prepared_for_axes_take_many_shapes_and_refuse_those_that_do_not_fit() -> None:
+    constants = {"Slice": (i64(0), i64(1), i64(1)), "Squeeze": (i64(1),), "Unsqueeze": (i64(1),)}
+    for op_type, axes in constants.items():
+        prepare = find(op_type, 14).prepare
+        assert prepare is not None
+        run = prepare((None, *axes))
+        assert run is not None
+        for length in range(1, 20):
+            x = np.ones((length, 1, 2), np.float32)
+            assert_same(run(x, *axes), call(op_type, [x, *axes], opset=14))
+        with pytest.raises(KernelError):
+            run(np.ones((), np.float32), *axes)
+    prepare = find("Squeeze", 1).prepare
+    assert prepare is not None
+    assert prepare((None,)) is None
+    run = prepare((None,), axes=(0,))
+    assert run is not None
+    assert run(np.ones((1, 2))).shape == (2,)
 
 
 def test_preparation_leaves_errors_to_the_run() -> None:

@@ -13,7 +13,7 @@ from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.kernels.allocation import Array, check_size
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.kernels.registry import kernel, prepares
-from onnx_workbench.exec.kernels.shared.axes import integers, normal_axes
+from onnx_workbench.exec.kernels.shared.axes import KEPT_SHAPES, integers, normal_axes
 
 
 @kernel("Identity", since=1)
@@ -98,15 +98,18 @@ def squeeze_13(data: Array, axes: Array | None = None) -> Array:
 
 def squeeze(data: Array, axes: Sequence[int] | None) -> Array:
     """Return a view without the given axes, which must have length 1; None stands for all of that length."""
-    shape = data.shape
+    return data.reshape(_squeezed(data.shape, axes))
+
+
+def _squeezed(shape: tuple[int, ...], axes: Sequence[int] | None) -> tuple[int, ...]:
     if axes is None:
-        return data.reshape([d for d in shape if d != 1])
-    drop = normal_axes(axes, data.ndim)
+        return tuple([d for d in shape if d != 1])
+    drop = normal_axes(axes, len(shape))
     for axis in drop:
         if shape[axis] != 1:
             msg = f"axis {axis} of shape {shape} cannot be squeezed; expected length 1"
             raise KernelError(msg)
-    return data.reshape([d for i, d in enumerate(shape) if i not in drop])
+    return tuple([d for i, d in enumerate(shape) if i not in drop])
 
 
 @kernel("Unsqueeze", since=1)
@@ -123,10 +126,52 @@ def unsqueeze_13(data: Array, axes: Array) -> Array:
 
 def unsqueeze(data: Array, axes: Sequence[int]) -> Array:
     """Return a view with axes of length 1 inserted; the axes are those of the result."""
-    rank = data.ndim + len(axes)
+    return data.reshape(_unsqueezed(data.shape, axes))
+
+
+def _unsqueezed(shape: tuple[int, ...], axes: Sequence[int]) -> tuple[int, ...]:
+    rank = len(shape) + len(axes)
     new = normal_axes(axes, rank)
-    old = iter(data.shape)
-    return data.reshape([1 if i in new else next(old) for i in range(rank)])
+    old = iter(shape)
+    return tuple([1 if i in new else next(old) for i in range(rank)])
+
+
+@prepares(squeeze_1, squeeze_13)
+def prepare_squeeze(
+    constants: Sequence[Array | None], *, axes: Sequence[int] | None = None
+) -> Callable[..., Array] | None:
+    """Drop constant axes once for each shape."""
+    given = constants[1] if len(constants) > 1 else None
+    return _reshaping(_squeezed, axes if given is None else integers(given, "axes"))
+
+
+@prepares(unsqueeze_1, unsqueeze_13)
+def prepare_unsqueeze(
+    constants: Sequence[Array | None], *, axes: Sequence[int] | None = None
+) -> Callable[..., Array] | None:
+    """Insert constant axes once for each shape."""
+    given = constants[1] if len(constants) > 1 else None
+    return _reshaping(_unsqueezed, axes if given is None else integers(given, "axes"))
+
+
+def _reshaping(
+    shape_of: Callable[[tuple[int, ...], Sequence[int]], tuple[int, ...]], axes: Sequence[int] | None
+) -> Callable[..., Array] | None:
+    """Return a kernel that reshapes to shape_of(shape of the data, axes); None where there are no constant axes."""
+    if axes is None:
+        return None
+    known: dict[tuple[int, ...], tuple[int, ...]] = {}
+
+    def run(data: Array, _axes: Array | None = None) -> Array:
+        shape = data.shape
+        wanted = known.get(shape)
+        if wanted is None:
+            wanted = shape_of(shape, axes)
+            if len(known) < KEPT_SHAPES:
+                known[shape] = wanted
+        return data.reshape(wanted)
+
+    return run
 
 
 @kernel("Transpose", since=1)

@@ -8,10 +8,10 @@ import numpy as np
 
 from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.inspect.statistics import describe
-from onnx_workbench.exec.kernels.allocation import Array, check_size, zeros
+from onnx_workbench.exec.kernels.allocation import UNCHECKED, Array, check_size, zeros
 from onnx_workbench.exec.kernels.context import Context
 from onnx_workbench.exec.kernels.registry import kernel, prepares
-from onnx_workbench.exec.kernels.shared.axes import integers, normal_axes, normal_axis, scalar_int
+from onnx_workbench.exec.kernels.shared.axes import KEPT_SHAPES, integers, normal_axes, normal_axis, scalar_int
 
 
 @kernel("Slice", since=1)
@@ -34,7 +34,7 @@ def slice_10(data: Array, starts: Array, ends: Array, axes: Array | None = None,
 
 @prepares(slice_10)
 def prepare_slice(constants: Sequence[Array | None]) -> Callable[..., Array] | None:
-    """Read constant bounds once."""
+    """Read constant bounds once, and clamp them once for each shape."""
     try:
         given = [None if c is None else integers(c, "a bound") for c in constants[1:]]
     except KernelError:
@@ -42,13 +42,20 @@ def prepare_slice(constants: Sequence[Array | None]) -> Callable[..., Array] | N
     starts, ends, axes, steps = [*given, None, None, None, None][:4]
     if starts is None or ends is None:
         return None
+    known: dict[tuple[int, ...], tuple[slice, ...]] = {}
 
     def run(
         data: Array, now_starts: Array, now_ends: Array, now_axes: Array | None = None, now_steps: Array | None = None
     ) -> Array:
         if (now_axes is None) != (axes is None) or (now_steps is None) != (steps is None):
             return slice_10(data, now_starts, now_ends, now_axes, now_steps)
-        return slice_axes(data, starts, ends, axes, steps)
+        shape = data.shape
+        index = known.get(shape)
+        if index is None:
+            index = _index(shape, starts, ends, axes, steps)
+            if len(known) < KEPT_SHAPES:
+                known[shape] = index
+        return data[index]
 
     return run
 
@@ -61,17 +68,28 @@ def slice_axes(
     steps: Sequence[int] | None,
 ) -> Array:
     """Return a view by the bounds of each axis, clamped as Slice demands, which differs slightly from Python."""
+    return data[_index(data.shape, starts, ends, axes, steps)]
+
+
+def _index(
+    shape: tuple[int, ...],
+    starts: Sequence[int],
+    ends: Sequence[int],
+    axes: Sequence[int] | None,
+    steps: Sequence[int] | None,
+) -> tuple[slice, ...]:
+    """Return the index of a view of an array of this shape."""
     places = range(len(starts)) if axes is None else axes
     steps = [1] * len(starts) if steps is None else steps
     if not len(starts) == len(ends) == len(places) == len(steps):
         counts = f"{len(starts)} starts, {len(ends)} ends, {len(places)} axes and {len(steps)} steps"
         msg = f"{counts}; expected as many of each"
         raise KernelError(msg)
-    index = [slice(None)] * data.ndim
+    index = [slice(None)] * len(shape)
     for axis, start, end, step in zip(places, starts, ends, steps, strict=True):
-        position = normal_axis(axis, data.ndim, "axes")
-        index[position] = _bounds(start, end, step, data.shape[position])
-    return data[tuple(index)]
+        position = normal_axis(axis, len(shape), "axes")
+        index[position] = _bounds(start, end, step, shape[position])
+    return tuple(index)
 
 
 def _bounds(start: int, end: int, step: int, length: int) -> slice:
@@ -195,7 +213,8 @@ def concat(parts: Sequence[Array], axis: int) -> Array:
         length += part.shape[axis]
         if not is_left_out:
             joined.append(part)
-    check_size((*first.shape[:axis], length, *first.shape[axis + 1 :]), first.dtype)
+    if sum([part.nbytes for part in joined]) > UNCHECKED:
+        check_size((*first.shape[:axis], length, *first.shape[axis + 1 :]), first.dtype)
     return np.concatenate(joined or [first], axis)
 
 
