@@ -1,4 +1,4 @@
-"""Bookmarks of a document: nodes and values to come back to, each with a note. Not part of the model."""
+"""Bookmarks of a document: nodes and values to return to, each with a note. Not part of the model."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Bookmarks(QObject):
         self.restore_stored()
 
     def toggle(self, elements: Iterable[Node | Value]) -> None:
-        """Bookmark the elements; when all of them are bookmarked already, remove these bookmarks."""
+        """Bookmark the elements; if all of them are bookmarked, remove these bookmarks."""
         chosen = list(elements)
         if all(element in self.notes for element in chosen):
             self.remove(chosen)
@@ -48,7 +48,7 @@ class Bookmarks(QObject):
         self._changed()
 
     def set_note(self, element: Node | Value, text: str) -> None:
-        """Write the note of a bookmark; adds the bookmark when there is none."""
+        """Set the note of a bookmark; add the bookmark if there is none."""
         self.notes[element] = text[:LONGEST_NOTE]
         self._changed()
 
@@ -59,7 +59,7 @@ class Bookmarks(QObject):
         self._changed()
 
     def state(self) -> list[list[Any]]:
-        """Return the bookmarks for a JSON file. A node is found again by its name or else by its first output."""
+        """Return the bookmarks for a JSON file. A node is identified by its name or else by its first output."""
         roots = {root: number for number, root in enumerate(self._model.root_graphs())}
         found = []
         for element, note in self.notes.items():
@@ -76,9 +76,9 @@ class Bookmarks(QObject):
         return found
 
     def restore(self, state: object) -> None:
-        """Restore what `state` returned, from an untrusted file; drop what is not found.
+        """Restore bookmarks from the form of `state`, read from an untrusted file; drop those not found.
 
-        Costs one pass over the nodes of the model when there is anything to find.
+        Cost: one pass over the nodes of the model if there are any.
         """
         entries = [entry for entry in state[:MOST_BOOKMARKS] if _is_entry(entry)] if isinstance(state, list) else []
         for number, root in enumerate(self._model.root_graphs() if entries else ()):

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 
-_MANY = 20_000  # steps of an edit, of a few microseconds each
+_MANY = 20_000  # steps of an edit (a few microseconds each) from which the cursor is shown
 
 
 @contextmanager
 def busy_cursor(steps: int) -> Iterator[None]:
-    """The pointer shows that the program is busy where a change of so many steps, made in one go, takes a while."""
+    """Show the busy cursor during a change of many steps."""
     if steps < _MANY:
         yield
         return

@@ -1,8 +1,8 @@
 """Nodes on the clipboard: copied and pasted within a model, between models, windows and running programs.
 
-What is copied stands on the system's clipboard in two forms: as a small model of its own, which another
-ONNX Workbench pastes, and as text, one line a node. Within the program the nodes themselves are kept beside it, so
-that weights are shared instead of copied.
+The system's clipboard gets the nodes in two forms: as a small model, which another ONNX Workbench can paste, and as
+text, one line per node. Within the program the nodes themselves are also kept, so that weights are shared instead of
+copied.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from onnx_workbench.model.edits.copy_paste import Fragment
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 
-#: A model whose graph holds the nodes.
+#: MIME type of a model whose graph holds the nodes.
 MODEL_FORMAT = "application/x-onnx-workbench-nodes"
 _COPY_FORMAT = "application/x-onnx-workbench-copied"
 
-#: More bytes of weights than this stay within the program: other programs get the text alone.
+#: With more bytes of weights than this, other programs get only the text.
 MOST_WEIGHTS = 16 << 20
 _LONGEST_VALUE = 200
 
-_copied: dict[str, Fragment] = {}  # what was copied here last, under its token: the system has one clipboard
+_copied: dict[str, Fragment] = {}  # the nodes copied last, by token: there is one system clipboard
 
 
 def copy(nodes: Collection[Node]) -> int:
-    """Copy nodes of one graph to the clipboard; return their number. ModelError when they are of several."""
+    """Copy nodes of one graph to the clipboard; return their number. ModelError if they are of several graphs."""
     fragment = copy_paste.copy(nodes)
     token = uuid.uuid4().hex
     data = QMimeData()
@@ -47,20 +47,20 @@ def copy(nodes: Collection[Node]) -> int:
 
 
 def has_nodes() -> bool:
-    """Return whether there is something `copied` would return. Cheap."""
+    """Return whether there are nodes on the clipboard. Cheap."""
     data: QMimeData | None = QApplication.clipboard().mimeData()  # None while a platform has no clipboard yet
     formats = data.formats() if data is not None else []
     return MODEL_FORMAT in formats or (bool(_copied) and _COPY_FORMAT in formats)
 
 
 def is_of_cells() -> bool:
-    """Return whether a text on the clipboard comes from a spreadsheet, which offers its cells as a table as well."""
+    """Return whether a text on the clipboard is from a spreadsheet, which also provides cells as a table."""
     data: QMimeData | None = QApplication.clipboard().mimeData()
     return data is not None and data.hasHtml() and "<table" in data.html().lower()
 
 
 def copied() -> Fragment:
-    """Return the nodes on the clipboard, from here or another running program; ModelError when there are none."""
+    """Return the nodes on the clipboard, from this or another running program; ModelError if there are none."""
     data = QApplication.clipboard().mimeData() or QMimeData()
     token = bytes(data.data(_COPY_FORMAT).data()).decode("ascii", "replace")
     if token in _copied:
@@ -75,7 +75,7 @@ def copied() -> Fragment:
 
 
 def _as_bytes(fragment: Fragment) -> bytes | None:
-    """Return the nodes as a serialised model; None when that is too much for a clipboard or cannot be written."""
+    """Return the nodes as a serialized model; None if it is too large for a clipboard or cannot be written."""
     from onnx_workbench.model.io.writer.save import to_bytes
 
     weights = sum(v.initializer.nbytes for v in fragment.graph.initializers if v.initializer is not None)
@@ -88,11 +88,11 @@ def _as_bytes(fragment: Fragment) -> bytes | None:
     try:
         return to_bytes(model)
     except (ModelError, OSError):
-        return None  # values that are not there: the nodes are still pasted within the program
+        return None  # weights are unavailable: the nodes can still be pasted within the program
 
 
 def text_of(nodes: Iterable[Node]) -> str:
-    """One line a node, near to ONNX's own text form: ``[name] y = Conv <group = 1> (x, w)``."""
+    """Return one line per node, similar to ONNX's text format: ``[name] y = Conv <group = 1> (x, w)``."""
     return "\n".join(_line(node) for node in nodes)
 
 
@@ -116,11 +116,11 @@ def _short(text: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """Bytes that were not UTF-8 are surrogates in names; no clipboard takes those."""
+    """Replace surrogates (bytes of names that are not UTF-8), which clipboards do not accept."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def paste_target(graph: Graph, selected: Iterable[object]) -> Node | None:
-    """Before which node a paste goes: right after the last selected node of the graph, or (None) to its end."""
+    """Return the node before which to paste: that after the last selected node of the graph; None for the end."""
     chosen = [item for item in selected if isinstance(item, Node) and item.graph is graph]
     return chosen[-1].next if chosen else None

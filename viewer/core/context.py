@@ -1,4 +1,4 @@
-"""One open document with what views of it share. `viewer.run.workspace` adds its runs."""
+"""One open document with the objects that its views share. `viewer.run.workspace` adds its runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class DocumentContext(QObject):
     """One open document and the objects for its view, selection, tasks and runs. GUI thread only.
 
-    `selection`, `navigation` (the graph shown, going to objects, history), `highlights` (marks and colours on the
+    `selection`, `navigation` (the shown graph, jumps to objects, history), `highlights` (marks and colours on the
     graph), `bookmarks`, `messages`, `tasks`, `changes` (signals of edits), `grouping`, `types` and `problems`. The
     signals of the context itself are requests to the window and the state of runs.
     """
@@ -39,9 +39,9 @@ class DocumentContext(QObject):
     runs_changed = Signal()  # running, paused, live or breakpoints
     action_requested = Signal(str)  # the id of an Action
     panel_offered = Signal(str)  # the id of a panel, see `offer`
-    comparison_changed = Signal()  # it is compared with another document, or no longer
-    conversion_requested = Signal(int, str, object)  # opset, purpose, callable for after it or None; shows a dialog
-    closed = Signal()  # the document is going away; heard while everything here still works
+    comparison_changed = Signal()  # a comparison with another document has begun or ended
+    conversion_requested = Signal(int, str, object)  # opset, purpose, callable afterwards or None; shows a dialog
+    closed = Signal()  # the document is being closed; emitted while everything here still works
     menu_requested = Signal(QPoint, str)  # global position; "node", "value", "canvas" …: what was clicked
 
     def __init__(
@@ -61,10 +61,10 @@ class DocumentContext(QObject):
         self.tasks = TaskRunner(self)
         self._end_before_change = document.before_change(cancel_readers)
         self.changes = ModelSignals(document, self)
-        self.grouping = Grouping(self.changes, self)  # hears of changes before any view does
+        self.grouping = Grouping(self.changes, self)  # connected first: gets changes before any view
         self.types = TypeInference(document, self.tasks, self)
         self.problems = ProblemChecker(document, self.types, self.tasks, self)
-        self.journal: Journal | None = None  # of its edits; set by who keeps it
+        self.journal: Journal | None = None  # of its edits; set by Autosave
         self.run_state = ""  # for the status line; see set_run_state
         self.navigation = Navigation(document.model, self.selection, self.changes, self)
         self.highlights = Highlights(self)
@@ -84,12 +84,12 @@ class DocumentContext(QObject):
 
     @property
     def label(self) -> str:
-        """The title, with as many folders as distinguish the file from other open ones of its name."""
+        """The title, with as many folders as needed to distinguish the file from open ones of the same name."""
         return self.title
 
     @property
     def graph(self) -> Graph:
-        """The graph shown now, see `Navigation`."""
+        """The shown graph, see `Navigation`."""
         return self.navigation.graph
 
     def _on_task_failed(self, task: Task[Any]) -> None:
@@ -109,15 +109,15 @@ class DocumentContext(QObject):
         self.action_requested.emit(action_id)
 
     def suggest_panel(self, panel_id: str) -> None:
-        """Suggest a panel: it opens where it was never closed; the focus stays where it is."""
+        """Suggest a panel: it opens unless the user has closed it before; the focus is unchanged."""
         self.panel_offered.emit(panel_id)
 
     def open_menu(self, position: QPoint, kind: str) -> None:
-        """Open the context menu of actions that fit what is selected, at a global position."""
+        """Open the context menu of actions for the selection, at a global position."""
         self.menu_requested.emit(position, kind)
 
     def close(self) -> None:
-        """Stop all work and listening; the tab is going away."""
+        """Stop all work and disconnect from the document, before the tab is closed."""
         cancel_readers()
         self.closed.emit()
         self.tasks.close()
@@ -128,6 +128,6 @@ class DocumentContext(QObject):
 
 
 def _lone_tensor(graph: Graph) -> list[Value]:
-    """Return the only tensor of a graph that holds one constant and nothing else."""
+    """Return the initializer of a graph that has nothing else, in a list; else an empty one."""
     constants = list(islice(graph.initializers, 2))
     return constants if len(constants) == 1 and not (graph.nodes.first or graph.inputs or graph.outputs) else []

@@ -1,4 +1,4 @@
-"""Handler of unexpected errors: they go to a log file and a dialog, and the window stays usable."""
+"""Handler of unexpected errors: writes them to a log file and shows a dialog; the window stays usable."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOG_LIMIT = 1 << 20
 _log = logging.getLogger("onnx_workbench")
 _show: Callable[[str], object] = str  # shows a report to the user; set by `install`
 _last_errors: deque[str] = deque(maxlen=1)
-_open_files: list[TextIO] = []  # faulthandler needs its file open as long as the process lives
+_open_files: list[TextIO] = []  # faulthandler needs its file to stay open
 
 
 def install(show: Callable[[str], object]) -> None:
@@ -37,13 +37,13 @@ def install(show: Callable[[str], object]) -> None:
 
 
 def last_error() -> str:
-    """Return the traceback of the last error reported in this process; empty without one. Any thread."""
+    """Return the traceback of the last error reported in this process, or empty. Any thread."""
     return _last_errors[-1] if _last_errors else ""
 
 
 def report_text(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> str:
     """Return the text for developers: versions and the traceback."""
-    from onnx_workbench.viewer.core.version import versions  # its imports take a while, and most runs never need it
+    from onnx_workbench.viewer.core.version import versions  # slow to import and rarely needed
 
     about = "\n".join(f"{name} {version}" for name, version in versions().items())
     return f"{about}\n\n{''.join(traceback.format_exception(kind, error, trace))}"

@@ -1,4 +1,4 @@
-"""`action`, the decorator by which scripts and extensions add commands to the window. No Qt: workers load it too."""
+"""`action`, the decorator with which scripts and extensions add commands to the window. No Qt: workers load it too."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CustomAction:
     function: Run
 
     def run(self, document: Document, selection: tuple[Any, ...]) -> str:
-        """Run it; returns its message. ModelError for a mistake in it, reported as that of its file."""
+        """Run it and return its message. Unexpected exceptions become a ModelError that names its file."""
         owner = Path(extensions.file_of(self.function)).name
         title = f"{self.title} of {owner} failed"
         message = extensions.call(title, self.function, self.function, document, selection)
@@ -39,10 +39,10 @@ _actions: dict[str, CustomAction] = {}
 def action(title: str) -> Callable[[F], F]:
     """Register a function as an entry of the menu Extensions and of the command palette.
 
-    It is called with the document in front and what is selected there: nodes, values, graphs, functions. It changes
-    the model as scripts do, in ``with document.edit(title) as edit``, each an entry of the history that Undo takes
-    back. A text that it returns is shown; what it cannot do is best raised as a `ModelError`. It is called on the GUI
-    thread, which waits for it. The docstring is its tooltip. Registered again, an action is replaced.
+    It is called with the current document and the selected objects: nodes, values, graphs, functions. It changes
+    the model as scripts do, in ``with document.edit(title) as edit``, each an entry of the history for Undo. A text
+    that it returns is shown as a message; errors should be raised as `ModelError`. It is called on the GUI thread,
+    which it blocks. The docstring is its tooltip. Registering an action again replaces it.
 
     >>> import onnx_workbench as ow
     >>> @ow.action("Name Nodes by Operator")
@@ -66,5 +66,5 @@ def action(title: str) -> Callable[[F], F]:
 
 
 def custom_actions() -> tuple[CustomAction, ...]:
-    """Return the actions that were added."""
+    """Return the registered actions."""
     return tuple(_actions.values())

@@ -1,4 +1,4 @@
-"""`value_view`, the decorator by which scripts and extensions add views of values. No Qt: workers load it too."""
+"""`value_view`, the decorator with which scripts and extensions add views of values. No Qt: workers load it too."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_TEXT = 1_000_000  # characters
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Headings, rows of texts, and whether there were more than are kept."""
+    """Headings, rows of texts, and whether the table was truncated."""
 
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -37,12 +37,12 @@ _views: dict[str, Callable[[Any], Any]] = {}
 
 
 def value_view(title: str) -> Callable[[F], F]:
-    """Register a function that shows a value in a way of its own, offered among the views of the tensor panel.
+    """Register a function as a custom view of values in the tensor panel.
 
     It gets the whole value as a read-only array and returns a text; an image, as an array of [height, width],
     [height, width, 3] (red, green, blue) or [height, width, 4] (and opacity), of uint8 or of numbers from 0 to 1; a
-    table, as a list of rows of which the first has the headings; or None where the view does not fit the value. It runs
-    off the GUI thread. What is wrong is best raised as a `ModelError`. Registered again, a view is replaced.
+    table, as a list of rows of which the first has the headings; or None if the view is not applicable. It runs
+    off the GUI thread. Errors should be raised as `ModelError`. Registering a view again replaces it.
 
     >>> import onnx_workbench as ow
     >>> @ow.value_view("Signs")
@@ -63,14 +63,14 @@ def value_view(title: str) -> Callable[[F], F]:
 
 
 def titles() -> tuple[str, ...]:
-    """Return the titles of the views that were added."""
+    """Return the titles of the registered views."""
     return tuple(_views)
 
 
 def show_value(title: str, array: NDArray[Any]) -> str | Table | NDArray[np.uint8]:
-    """Return a value as a view shows it: a text, a table, or [H, W, 4] bytes of RGBA.
+    """Return the result of a view for a value: a text, a table, or [H, W, 4] bytes of RGBA.
 
-    ModelError for a mistake in it, reported as that of its file, and where it does not fit. Any thread.
+    ModelError if the view fails, with its file, or is not applicable. Any thread.
     """
     function = _views.get(title)
     if function is None:

@@ -1,4 +1,4 @@
-"""Actions requested during a pending edit, deferred until it is made."""
+"""Actions requested during a pending edit, deferred until its end."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from onnx_workbench.viewer.style.formatting import display
 if TYPE_CHECKING:
     from onnx_workbench.viewer.core.context import DocumentContext
 
-_NOTICE_DELAY = 300  # ms before the user is shown that something waits
+_NOTICE_DELAY = 300  # ms after which a message tells the user that an action waits
 
 
 class DeferredAction(QObject):
-    """Calls `act` when no edit is pending: now, or when the edits are made, refused or stopped. GUI thread only.
+    """Calls `act` when no edit is pending: now, or when pending edits are made, refused or cancelled. GUI thread only.
 
-    `title` names the waiting action, `refusal` the way to cancel it; both are shown if the wait is long. On cancel it
+    `title` names the waiting action, `refusal` the button to cancel it; both are shown if the wait is long. Cancelling
     calls `refused`.
     """
 
@@ -45,11 +45,11 @@ class DeferredAction(QObject):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it is neither done nor cancelled."""
+        """Whether the action is neither done nor cancelled."""
         return self._waits
 
     def stop(self) -> None:
-        """Cancel it, unless it has begun, as if the user had."""
+        """Cancel the action as the user can, unless it has begun."""
         if self._waits:
             self._end()
             self._refused()

@@ -1,8 +1,8 @@
 """Registration with the desktop: menu entry, icon and file types, for this user. No Qt.
 
 Linux: files of the freedesktop.org specifications below ``~/.local/share`` (or ``XDG_DATA_HOME``). Windows: keys below
-``HKEY_CURRENT_USER\\Software\\Classes`` and a shortcut in the start menu; the file type is offered under
-"Open with" and taken from no other program. macOS reads file types from application bundles only.
+``HKEY_CURRENT_USER\\Software\\Classes`` and a shortcut in the start menu; the program is offered under
+"Open with" and does not replace another default program. macOS reads file types from application bundles only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from onnx_workbench.model.errors import ModelError
 _NAME = "onnx-workbench"
 _MIME_ICON = "application-x-onnx"
 
-#: File name extensions that open in the program, each with its Windows type and what people call it.
+#: File name extensions that open in the program, each with its Windows type and description.
 WINDOWS_TYPES = {
     ".onnx": ("OnnxWorkbench.onnx.1", "ONNX model"),
     ".onnxtxt": ("OnnxWorkbench.onnxtxt.1", "ONNX model as text"),
@@ -41,7 +41,7 @@ _MACOS = ModelError(
 
 
 def register() -> str:
-    """Add the menu entry, the icon and the file types; return what was done. ModelError where that is not possible."""
+    """Add the menu entry, the icon and the file types; return a summary. ModelError if that is not possible."""
     if sys.platform == "darwin":
         raise _MACOS
     if sys.platform == "win32":
@@ -55,7 +55,7 @@ def register() -> str:
 
 
 def unregister() -> str:
-    """Remove what `register` added; return what was done. ModelError where that is not possible."""
+    """Remove everything `register` added; return a summary. ModelError if that is not possible."""
     if sys.platform == "darwin":
         raise _MACOS
     if sys.platform == "win32":
@@ -99,14 +99,14 @@ def write_desktop_files(share: Path, command: Sequence[str]) -> None:
 
 
 def remove_desktop_files(share: Path) -> None:
-    """Remove what `write_desktop_files` wrote, and folders of icons that are empty then."""
+    """Remove the files of `write_desktop_files`, and folders of icons that are then empty."""
     for file in desktop_files(share):
         file.unlink(missing_ok=True)
         _remove_empty(file.parent, share / "icons")
 
 
 def desktop_files(share: Path) -> dict[Path, Path]:
-    """Return the files that are written below a folder, each with the resource it is a copy of."""
+    """Return the files to write below a folder, each with the resource to copy."""
     source = resources.path("desktop")
     files = {
         _desktop_entry(share): source / f"{_NAME}.desktop",
@@ -144,7 +144,7 @@ def _remove_empty(folder: Path, top: Path) -> None:
 
 
 def _refresh(share: Path) -> None:
-    """Update the desktop's caches, with the tools that are installed."""
+    """Update the desktop's caches, as far as the tools for it are installed."""
     for command in (
         ["update-desktop-database", "-q", str(share / "applications")],
         ["update-mime-database", str(share / "mime")],
@@ -175,7 +175,7 @@ def registry_values(command: Sequence[str]) -> list[tuple[str, str, str]]:
 
 
 def write_registry(winreg: ModuleType, command: Sequence[str]) -> None:
-    """Write the values; keys that are there keep what they hold."""
+    """Write the values; other values of existing keys are kept."""
     for key, name, text in registry_values(command):
         with winreg.CreateKeyEx(winreg.HKEY_CURRENT_USER, key, 0, winreg.KEY_WRITE) as opened:
             winreg.SetValueEx(opened, name, 0, winreg.REG_SZ, text)
@@ -197,7 +197,7 @@ def clean_registry(winreg: ModuleType) -> None:
         try:
             winreg.DeleteKey(winreg.HKEY_CURRENT_USER, key)
         except OSError:
-            continue  # not there, or another program keeps something below it
+            continue  # it does not exist, or another program has subkeys in it
     _notify_shell()
 
 

@@ -1,4 +1,4 @@
-"""Short results written beside the edge of a value: a few words or the outline of a histogram. No Qt."""
+"""Notes with short results beside the edge of a value: a few words or the outline of a histogram. No Qt."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from onnx_workbench.model.ir.graph import Value
 class EdgeNote:
     """Text and histogram outline of one value.
 
-    `bars` are heights from 0 to 1; `warning` names a problem with the values; `stale`: an edit came after the run.
-    `type_text` is the type seen in the run; it replaces the one known before.
+    `bars` are heights from 0 to 1; `warning` names a problem with the values; `stale`: an edit followed the run.
+    `type_text` is the type in the run, shown instead of the inferred one.
     """
 
     text: str = ""
@@ -28,5 +28,5 @@ NoteOf = Callable[[Value], EdgeNote | None]
 
 
 def no_note(_value: Value) -> EdgeNote | None:
-    """Return the `NoteOf` of a graph that was not run."""
+    """Return None: the `NoteOf` of a graph without a run."""
     return None

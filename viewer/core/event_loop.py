@@ -16,12 +16,12 @@ from onnx_workbench.viewer.core.threads import POLL_SECONDS, post
 
 T = TypeVar("T")
 
-#: How long a chunk may take; several of them may come in one turn of the event loop.
+#: Time limit of a chunk; several chunks may run in one iteration of the event loop.
 CHUNK_SECONDS = 0.004
 
 
 class Debounce(QObject):
-    """Debounced single-shot call on the GUI thread: once, at the next turn of the event loop."""
+    """Debounced call on the GUI thread: once, at the next iteration of the event loop."""
 
     def __init__(self, call: Callable[[], object], parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -36,8 +36,8 @@ class Debounce(QObject):
 class ChunkedIteration(QObject, Generic[T]):
     """Exhausts an iterator on the GUI thread, in one chunk per iteration of the event loop.
 
-    The iterator yields None where it has no item for a while. `taken(items, finished)` is called once a chunk with
-    what came, `failed` after it where a ModelError ended it. When what is gone through changes, call `stop`.
+    The iterator yields None if it has no item for a while. `taken(items, finished)` is called after each chunk with its
+    items, then `failed` if a ModelError ended it. Call `stop` when the iterated objects change.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class ChunkedIteration(QObject, Generic[T]):
 
     @property
     def running(self) -> bool:
-        """Return whether there may be more."""
+        """Whether the iterator is not exhausted."""
         return self._items is not None
 
     def start(self, items: Iterator[T | None]) -> None:
@@ -87,7 +87,7 @@ class ChunkedIteration(QObject, Generic[T]):
         self._taken(batch, finished)
 
     def _fill_batch(self, items: Iterator[T | None], batch: list[T]) -> bool:
-        """Append what comes within a chunk to a list; whether nothing is left."""
+        """Append the items of a chunk to a list; return whether the iterator is exhausted."""
         deadline = perf_counter() + CHUNK_SECONDS
         for item in items:
             if item is not None:
@@ -98,9 +98,9 @@ class ChunkedIteration(QObject, Generic[T]):
 
 
 def run_in_chunks(steps: Generator[None, None, T], progress: Progress) -> T:
-    """Return what a generator returns, gone through on the GUI thread: in chunks from a task, else at once.
+    """Run a generator on the GUI thread, in chunks if called from a task, else at once; return its result.
 
-    Raises what the generator raises, and `Cancelled` after the current chunk where the task is stopped.
+    Raises the exceptions of the generator, and `Cancelled` after the current chunk if the task is cancelled.
     """
     results: list[T] = []
     errors: list[BaseException] = []
@@ -117,7 +117,7 @@ def run_in_chunks(steps: Generator[None, None, T], progress: Progress) -> T:
                 results.append(stop.value)
             except Cancelled:
                 steps.close()
-                errors.append(Cancelled())  # not that one: it is in a cycle with the frames that it passed
+                errors.append(Cancelled())  # a new one: the original is in a reference cycle with its frames
         if results or errors:
             ended.set()
         else:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 
 def state_folder() -> Path:
-    """Return the folder for settings, logs and crash journals, not made here.
+    """Return the folder for settings, logs and crash journals; it is not created here.
 
-    ``ONNX_WORKBENCH_STATE`` overrides it; otherwise it is where the system keeps a program's own files.
+    ``ONNX_WORKBENCH_STATE`` overrides it; otherwise it is the system's place for files of programs.
     """
     override = os.environ.get("ONNX_WORKBENCH_STATE")
     if override:
@@ -24,5 +24,5 @@ def state_folder() -> Path:
 
 
 def journal_folder() -> Path:
-    """Return the folder of journals: beside the user's other state, never beside the model."""
+    """Return the folder of journals: within the state folder, never next to the model."""
     return state_folder() / "journals"

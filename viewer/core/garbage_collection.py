@@ -1,10 +1,10 @@
-"""Garbage collection on the GUI thread alone.
+"""Garbage collection on the GUI thread only.
 
-Python collects on whichever thread happens to allocate. A cycle with a Qt object in it would then be destroyed on a
-pool thread, which Qt does not survive. So a program with a window disables that and collects by a timer.
+Python collects on the thread that happens to allocate. A cycle with a Qt object would then be destroyed on a
+pool thread, which crashes Qt. So a program with a window disables this and collects by a timer.
 
-A collection that looks at all objects takes 0.3 s beside a model of 200,000 nodes, and 1 s to free one. So open models
-are exempt, and the cycles of a closed one are broken before, in chunks. Objects made by large edits are exempt too: the
+With an open model of 200,000 nodes, a full collection takes 0.3 s, and 1 s to free the model. So open models
+are exempt, and the cycles of a closed one are broken first, in chunks. Objects made by large edits are exempt too: the
 copy of a model that a task works on, and the steps in the history.
 """
 
@@ -24,11 +24,11 @@ from onnx_workbench.model.ir.unlink import unlink
 from onnx_workbench.viewer.core.event_loop import ChunkedIteration
 
 _INTERVAL_MS = 200
-_COLLECTIONS = 10  # of what is young, before the old objects are searched too
-_SHARE = 0.02  # of the time, which searches of the old objects may take
-_MOST_INCLUDED = 1_000_000  # objects exempt from collection that one may search all the same: some 0.3 s
-_MOST_SEARCHED = 500_000  # old objects that a collection may search: some 0.2 s
-_closed: deque[Iterator[None]] = deque()  # each frees something that was closed
+_COLLECTIONS = 10  # collections of young objects before the old objects are searched too
+_SHARE = 0.02  # share of the time that searches of old objects may take
+_MOST_INCLUDED = 1_000_000  # limit for exempt objects that are searched nevertheless: about 0.3 s
+_MOST_SEARCHED = 500_000  # limit for old objects that a collection searches: about 0.2 s
+_closed: deque[Iterator[None]] = deque()  # each frees a closed object, in chunks
 
 
 class Collector(QObject):
@@ -49,9 +49,9 @@ class Collector(QObject):
         self._timer.start()
 
     def collect(self) -> None:
-        """Collect what was allocated lately, and everything now and then and after a model was closed.
+        """Collect recently allocated objects; occasionally, and after a model was closed, all objects.
 
-        Costs a microsecond where little was allocated.
+        Takes a microsecond if little was allocated.
         """
         if _closed and not self._freeing.running:
             self._freeing.start(_free_closed())
@@ -75,7 +75,7 @@ class Collector(QObject):
 
     @property
     def is_freeing(self) -> bool:
-        """Return whether something that was closed is still to be freed."""
+        """Whether closed objects are still to be freed."""
         return bool(_closed) or self._freeing.running
 
     def _on_freed(self, _items: list[None], finished: bool) -> None:
@@ -99,7 +99,7 @@ def _emptied(objects: Sequence[QObject]) -> Iterator[None]:
 
 
 def exempt_objects() -> None:
-    """Exempt all present objects from collection, as after a model was opened. GUI thread."""
+    """Exempt all current objects from collection, as after a model was opened. GUI thread."""
     gc.freeze()
 
 
@@ -111,7 +111,7 @@ def include_objects() -> None:
 def delete_widget(widget: QWidget) -> None:
     """Delete a widget, then free the objects its widgets refer to in chunks. GUI thread.
 
-    What belongs to the widget itself stays: others may still ask the workspace of a tab.
+    Attributes of the widget itself are kept, as the workspace of a tab may still be used.
     """
     inner = widget.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly)
     objects = [found for child in inner for found in (child, *child.findChildren(QObject))]

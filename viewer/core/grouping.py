@@ -1,6 +1,6 @@
-"""Groups of a graph: its name scopes, or, where names give none, the blocks it repeats.
+"""Groups of a graph: its name scopes, or if there are none, its repeated blocks.
 
-One for each document, so that canvas and outline show the same groups and each tree is made once.
+One object per document, so that canvas and outline show the same groups and each tree is built once.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from onnx_workbench.viewer.core.threads import post
 if TYPE_CHECKING:
     from onnx_workbench.model.analysis.block_tree import Blocks
 
-#: Up to so many nodes a tree is made on the GUI thread, as the outline opens rows: 6 ms. At 100,000 nodes
-#: it is 170 ms, too long beside what else an edit costs.
+#: Number of nodes up to which a tree is built on the GUI thread when the outline opens rows: 6 ms. 100,000 nodes
+#: take 170 ms, too long in addition to the cost of an edit.
 AT_ONCE = 4000
 
 
 class Grouping(QObject):
-    """Keeps the trees of graphs as they are now, and the blocks of each: no block comes or goes by an edit.
+    """Caches the trees of graphs, and the blocks of each graph, which edits do not change.
 
-    GUI thread only, but for `tree` and `find`.
+    GUI thread only, except `tree` and `find`.
     """
 
-    regrouped = Signal(object)  # Graph whose groups have become known, see `prepare`, or changed without an edit
+    regrouped = Signal(object)  # Graph whose groups were computed, see `prepare`, or changed without an edit
 
     def __init__(self, changes: ModelSignals, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._blocks: dict[Graph, Blocks | None] = {}  # None: it has name scopes, or blocks were not worth it
+        self._blocks: dict[Graph, Blocks | None] = {}  # None: it has name scopes, or no worthwhile blocks
         self._asked: set[Graph] = set()  # graphs whose blocks are shown, worthwhile or not
         self._trees: dict[Graph, ScopeTree] = {}
         self._making: dict[Graph, ModelReader] = {}
@@ -47,14 +47,14 @@ class Grouping(QObject):
     # -- trees -----------------------------------------------------------------------------------------------
 
     def tree(self, graph: Graph, progress: Progress = SILENT) -> ScopeTree:
-        """Return the current groups of a graph; computed at once unless they are known. Reads the model; any thread."""
+        """Return the current groups of a graph, cached. Reads the model; any thread."""
         tree = self._trees.get(graph)
         if tree is None:
             tree = self._trees[graph] = self._make(graph, progress)
         return tree
 
     def is_ready(self, graph: Graph) -> bool:
-        """Return whether `tree` takes no time."""
+        """Return whether the tree is cached."""
         return graph in self._trees or len(graph.nodes) <= AT_ONCE
 
     def prepare(self, graph: Graph) -> None:
@@ -80,7 +80,7 @@ class Grouping(QObject):
         raise error
 
     def _forget(self, graphs: set[Graph | None]) -> None:
-        """Invalidate the trees of edited graphs: they are rebuilt on the next use, or now if a caller waits."""
+        """Invalidate the trees of edited graphs; restart those being prepared, the others are rebuilt on use."""
         for graph in graphs:
             if graph is None:
                 continue
@@ -91,18 +91,18 @@ class Grouping(QObject):
     # -- blocks ----------------------------------------------------------------------------------------------
 
     def has_blocks(self, graph: Graph) -> bool:
-        """Return whether the groups of a graph are blocks, and not name scopes."""
+        """Return whether the groups of a graph are blocks instead of name scopes."""
         return self._blocks.get(graph) is not None
 
     def is_found(self, graph: Graph, *, asked: bool) -> bool:
-        """Return whether `find` takes no time."""
+        """Return whether the result of `find` is cached."""
         is_searched = graph in self._blocks and (self.has_blocks(graph) or not asked or graph in self._asked)
         return is_searched and self.is_ready(graph)
 
     def find(self, graph: Graph, progress: Progress, *, asked: bool) -> ScopeTree:
-        """Return the current groups of a graph after a search for blocks where names give none.
+        """Return the current groups of a graph; searches for blocks if names define none.
 
-        `asked`: the user wants groups, so any blocks will do. Reads the model; any thread.
+        `asked`: the user requested groups, so any blocks are accepted. Reads the model; any thread.
         """
         tree = self.tree(graph, progress)
         if self.is_found(graph, asked=asked):
@@ -110,7 +110,7 @@ class Grouping(QObject):
         if tree.root.children:
             self._blocks[graph] = None
             return tree
-        from onnx_workbench.model.analysis.block_tree import find_blocks  # brings numpy
+        from onnx_workbench.model.analysis.block_tree import find_blocks  # imports numpy
 
         progress.report(0, 0, "Looking for blocks that repeat …")
         blocks = find_blocks(graph, progress)

@@ -17,32 +17,32 @@ class Highlights(QObject):
     unmarked = Signal(str, object)  # kind and list[Node], see `unmark`
     overlay_changed = Signal(object, str)  # Mapping[Node, float] or None, title; see `set_overlay`
     groups_changed = Signal(object, str, object)  # Mapping[Node, str] or None, title, own colours; see `set_groups`
-    notes_changed = Signal(object)  # set[Value] beside whose edges `note_of` says something else now; None: of any
+    notes_changed = Signal(object)  # set[Value] whose `note_of` has changed; None: any
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self.marks: dict[str, list[object]] = {}  # by kind, what is marked; without kinds of which some were unmarked
+        self.marks: dict[str, list[object]] = {}  # marked objects by kind; without kinds from which some were unmarked
         self.overlay: tuple[Mapping[Node, float] | None, str] = (None, "")  # numbers and title, see `set_overlay`
-        self.note_of: NoteOf = no_note  # what is written beside the edges of a value; set by runs
+        self.note_of: NoteOf = no_note  # returns the note beside the edges of a value; set by runs
 
     def mark(self, kind: str, items: Iterable[object]) -> None:
-        """Mark objects on the graph: "matches", "errors", "stale", "changed" or "traced"; none takes marks away."""
+        """Mark objects on the graph: "matches", "errors", "stale", "changed" or "traced"; no items: unmark all."""
         found = list(items)
         self.marks[kind] = found
         self.marked.emit(kind, found)
 
     def unmark(self, kind: str, nodes: Iterable[Node]) -> None:
-        """Remove marks of a kind from some nodes; cheap where many are marked."""
+        """Remove marks of a kind from some nodes; cheap even if many are marked."""
         self.marks.pop(kind, None)
         self.unmarked.emit(kind, list(nodes))
 
     def set_overlay(self, numbers: Mapping[Node, float] | None, title: str = "") -> None:
-        """Colour the nodes of the graph by a number each, with a legend; None takes the colours away."""
+        """Colour the nodes of the graph by numbers, with a legend; None removes the colours."""
         self.overlay = numbers, title
         self.overlay_changed.emit(numbers, title)
 
     def set_groups(
         self, keys: Mapping[Node, str] | None, title: str = "", own: Mapping[str, str] | None = None
     ) -> None:
-        """Colour the nodes of the graph by a word each, with a legend; words in `own` have those colours."""
+        """Colour the nodes of the graph by words, with a legend; `own` has fixed colours of words."""
         self.groups_changed.emit(keys, title, own)

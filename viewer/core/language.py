@@ -1,7 +1,7 @@
-"""The language of the window. Translated copies of modules are imported in place of the English ones.
+"""The language of the window. Translated copies of modules are imported instead of the English ones.
 
-They lie in onnx_workbench/languages/<language>, made by packaging/translations.py, and hold only what has texts in that
-language. The choice is made before the window's modules are imported, so that English costs nothing.
+They are in onnx_workbench/languages/<language>, made by packaging/translations.py, for modules with translated
+texts only. The language is chosen before the window's modules are imported, so that English costs nothing.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 KEY = "appearance/language"
 SYSTEM, ENGLISH = "system", "en"
 
-_VARIABLE = "ONNX_WORKBENCH_LANGUAGE"  # hands the choice to the processes that the window starts
+_VARIABLE = "ONNX_WORKBENCH_LANGUAGE"  # passes the choice to child processes
 _PACKAGE = __name__.partition(".")[0]
 _FOLDER = Path(sys.modules[_PACKAGE].__path__[0]) / "languages"
 
 
 def available() -> list[str]:
-    """Return the languages that there are translated modules of, such as ``zh_CN``."""
+    """Return the languages with translated modules, such as ``zh_CN``."""
     return sorted(path.name for path in _FOLDER.iterdir() if path.is_dir()) if _FOLDER.is_dir() else []
 
 
 def names() -> dict[str, str]:
-    """Return the languages that can be chosen, and what each calls itself."""
+    """Return the languages that can be chosen, with their native names."""
     from PySide6.QtCore import QLocale
 
     return {ENGLISH: "English", **{language: QLocale(language).nativeLanguageName() for language in available()}}
@@ -49,7 +49,7 @@ def current() -> str:
 
 
 def choose() -> None:
-    """Use the language of the setting, else that of the system, where there are modules of it. Before the window."""
+    """Use the language of the setting, else that of the system, if available. Before the window is imported."""
     from PySide6.QtCore import QLocale, QSettings
 
     if current() != ENGLISH:
@@ -67,7 +67,7 @@ def choose() -> None:
 
 
 def _of_system(locales: Sequence[QLocale]) -> str:
-    """Return the first language that there are modules of, in the script that the user prefers."""
+    """Return the first available language, in the script that the user prefers."""
     found = available()
     for locale in locales:
         if locale.script() == locales[0].script() and locale.name() in found:
@@ -78,14 +78,14 @@ def _of_system(locales: Sequence[QLocale]) -> str:
 
 
 def use_inherited() -> None:
-    """Use the language that the window chose which started this process, if any."""
+    """Use the language of the window that started this process, if any."""
     language = os.environ.get(_VARIABLE)
     if language in available():
         sys.meta_path.insert(0, _Finder(language))
 
 
 class _Finder(MetaPathFinder):
-    """Finds the translated modules; others are left to the finders behind it."""
+    """Finds translated modules; other modules are left to the next finders."""
 
     def __init__(self, language: str) -> None:
         self.language = language
@@ -93,7 +93,7 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, _target: ModuleType | None = None, /
     ) -> ModuleSpec | None:
-        """Return the spec of a translated module; a package keeps the folders in which modules are looked for."""
+        """Return the spec of a translated module; a package keeps its original search path."""
         package, *parts = name.split(".")
         if package != _PACKAGE or path is None:
             return None

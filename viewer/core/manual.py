@@ -11,7 +11,7 @@ from onnx_workbench import resources
 #: Where the manual may be: in an installation, and where docs/build.py puts it in a checkout.
 FOLDERS = (resources.path("manual"), resources.path("").parent / "build" / "manual" / "html")
 
-#: Pages of widgets, by the names of their classes; panels have theirs by their ids.
+#: Pages of widgets, by class name; the pages of panels are named by their ids.
 _PAGES = {
     "ConvertDialog": "dialogs/convert",
     "CrashDialog": "dialogs/report",
@@ -29,11 +29,11 @@ _PAGES = {
     "ShortcutsDialog": "dialogs/keyboard-and-mouse",
     "SimplifyDialog": "dialogs/simplify",
 }
-_PANEL = "panel."  # what names of docks begin with
+_PANEL = "panel."  # prefix of the names of docks
 
 
 def manual_folder() -> Path | None:
-    """Return the folder of the manual's HTML, or None where it was not built."""
+    """Return the folder of the manual's HTML, or None if it was not built."""
     for folder in FOLDERS:
         if (folder / "index.html").exists():
             return folder
@@ -41,7 +41,7 @@ def manual_folder() -> Path | None:
 
 
 def page_name(widget: QWidget | None) -> str:
-    """Return the manual's page about a widget or what it lies in, without its suffix; the first page for others."""
+    """Return the manual's page about a widget or its parents, without suffix; the first page if there is none."""
     while widget is not None:
         name = widget.objectName()
         if name.startswith(_PANEL):
@@ -54,5 +54,5 @@ def page_name(widget: QWidget | None) -> str:
 
 
 def page_names() -> set[str]:
-    """Return the names of all pages that widgets have, panels aside."""
+    """Return the names of all pages of widgets, except panels."""
     return {*_PAGES.values(), "index"}

@@ -11,15 +11,15 @@ from PySide6.QtCore import QObject, Signal
 from onnx_workbench.model.errors import ModelError
 
 Severity = Literal["info", "warning", "error"]
-#: The topic of what the user's last action was refused for: the next one's takes its place.
+#: Topic of the refusal of the user's last action, which the next refusal replaces.
 REFUSED: Final = "refused"
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Message for the user: title, details, place (a model object to go to, or a text), and choices.
+    """Message for the user: title, details, place (a model object to show, or a text), and choices.
 
-    `choices` are titles of buttons with their actions; the message closes after any of them. A message replaces one
+    `choices` are titles of buttons with their actions, each of which closes the message. A message replaces the one
     with the same `topic`.
     """
 
@@ -46,7 +46,7 @@ class Messages(QObject):
         choices: tuple[tuple[str, Callable[[], object]], ...] = (),
         topic: str = "",
     ) -> None:
-        """Show the user a message: one line and a detail."""
+        """Show a message: one line and a detail."""
         self.shown.emit(Message(severity, title, detail, place, choices, topic))
 
     def report(self, error: ModelError, topic: str = "") -> None:
@@ -54,5 +54,5 @@ class Messages(QObject):
         self.show("error", error.title, error.detail, error.place, topic=topic)
 
     def withdraw(self, topic: str) -> None:
-        """Close the message on a topic, which no longer holds."""
+        """Close the message on a topic that no longer applies."""
         self.withdrawn.emit(topic)

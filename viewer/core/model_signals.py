@@ -1,4 +1,4 @@
-"""Conversion of the document's changes to signals that name the objects a view has to update."""
+"""Conversion of the document's changes to signals with the objects that views must update."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from onnx_workbench.model.history.steps import (
 )
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
 
-#: So many nodes and values a change may touch for views to follow it at once. Beyond, labels are written in chunks:
-#: 0.1 s in one go for 100,000 renamed nodes that show as 10,000 boxes, and more where all are expanded.
+#: Limit for the nodes and values of a change up to which views update at once. Beyond, labels are updated in chunks:
+#: at once, 100,000 renamed nodes in 10,000 boxes take 0.1 s, and more if all groups are open.
 _MANY = 2_000
 
 
 @dataclass(slots=True)
 class ChangeSet:
-    """The objects a change touched, sorted by what a view must do about them.
+    """The objects touched by a change, by kind of update.
 
-    structure  graphs whose nodes, wires, interface, initializers or bodies came, went or were rewired
+    structure  graphs with added, removed or rewired nodes, interface, initializers or bodies
     nodes      nodes whose own fields, attributes or wires changed
     values     values whose name, type, constant, producer or uses changed
-    removed    nodes, and graphs of theirs, that are no longer in the model
-    model      something of the model itself, a graph's texts, a function's signature or the training info changed
-    is_inside  only attributes without bodies changed: nodes are called as before and stand where they did
+    removed    nodes that are no longer in the model, and their graphs
+    model      whether the model itself, a graph's texts, a function's signature or the training info changed
+    is_inside  whether only attributes without bodies changed: names and positions of nodes are unchanged
     """
 
     structure: set[Graph] = field(default_factory=set)
@@ -46,7 +46,7 @@ class ChangeSet:
 
     @property
     def is_large(self) -> bool:
-        """Return whether it is too large to process within one event."""
+        """Whether it is too large to process within one event."""
         return is_large(self.nodes, self.values)
 
 
@@ -58,8 +58,8 @@ def is_large(nodes: Collection[Node], values: Collection[Value]) -> bool:
 class ModelSignals(QObject):
     """Signals of the changes of an edit, undo or redo; the sets are new for every change and never empty.
 
-    The signals are emitted in the order they stand here, after the model has changed. The workspace gets `removed`
-    before any view does, so the selection holds no deleted object.
+    The signals are emitted in the order of their definition, after the model has changed. The workspace gets `removed`
+    before any view, so that the selection holds no deleted object.
     """
 
     removed = Signal(object)  # set[Node | Graph | Function]
@@ -68,24 +68,24 @@ class ModelSignals(QObject):
     values_changed = Signal(object)  # set[Value]
     model_changed = Signal()
     changed = Signal(object)  # the Change itself, always, last of these
-    state_changed = Signal()  # modified, path or what undo and redo would do
+    state_changed = Signal()  # modified, path, or the next undo or redo
 
     def __init__(self, document: Document, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._held: list[Change] | None = None  # to be emitted together
-        self.touched = ChangeSet()  # of the change that is being emitted, or was last
+        self.touched = ChangeSet()  # of the change that is being or was last emitted
         self._endings = [document.subscribe(self._on_change), document.on_saved(self.state_changed.emit)]
 
     def close(self) -> None:
-        """Stop listening to the document."""
+        """Disconnect from the document."""
         while self._endings:
             self._endings.pop()()
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Context manager that emits its changes as one at its end, as on a path through many edits.
+        """Context manager that merges the signals of its changes into one at its end, as for many undo steps at once.
 
-        Listeners of the document itself, such as the journal, get each change.
+        Listeners of the document itself, such as the journal, still get each change.
         """
         held = self._held = []
         try:
@@ -127,13 +127,13 @@ def _as_one(changes: Sequence[Change]) -> Change:
 
 
 def touched_by(change: Change) -> ChangeSet:
-    """Sort what a change touched. Costs the size of the change."""
+    """Return the ChangeSet of a change. Cost: the size of the change."""
     touched = ChangeSet()
     nodes, values = touched.nodes, touched.values
     for step, inverse in zip(change.steps, change.inverses, strict=True):
         if not isinstance(step, SetField):
             _collect(step, inverse, touched)
-        elif isinstance(target := step.target, Node):  # without a call: there may be 100,000
+        elif isinstance(target := step.target, Node):  # inlined for speed: there may be 100,000
             nodes.add(target)
         elif isinstance(target, Value):
             values.add(target)
@@ -178,7 +178,7 @@ def _collect_node(node: Node, graph: Graph, touched: ChangeSet) -> None:
 
 
 def _collect_wiring(step: Step, inverse: Step, touched: ChangeSet) -> None:
-    """A step that connects: the nodes and graphs it touches, and values now and before."""
+    """Add the nodes, graphs and old and new values of a step that changes wires."""
     for thing in (*step.touched, *inverse.touched):
         if isinstance(thing, Node):
             touched.nodes.add(thing)
@@ -199,7 +199,7 @@ def _collect_field(
 
 
 def _removed_graphs(field: str, before: Any, after: Any) -> Iterator[Graph | Function]:
-    """Functions and outermost graphs that a field of the model, or of a training step, held and no longer holds."""
+    """Yield functions and outermost graphs that a change removed from a field of the model or of a training step."""
     match field:
         case "functions":
             for function in set(before).difference(after):
@@ -222,7 +222,7 @@ def _add_structure(touched: ChangeSet, graph: Graph | None) -> None:
 
 
 def is_in_model(thing: Node | Value | Graph | Function | Model) -> bool:
-    """Return whether an object is still part of a model. Costs the depth of nesting."""
+    """Return whether an object is still part of a model. Cost: the nesting depth."""
     match thing:
         case Node():
             return thing.graph is not None and is_in_model(thing.graph)

@@ -1,4 +1,4 @@
-"""Which graph of a document is shown, and going to objects, back and forward."""
+"""Navigation in a document: the shown graph, jumps to objects, back and forward."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from onnx_workbench.viewer.core.selection import Item, Selection
 
 
 class Navigation(QObject):
-    """The graph shown, ways to others, and the positions visited. GUI thread only.
+    """The shown graph, navigation to others, and the history of positions. GUI thread only.
 
     The view of the document sets `view_position` and `is_drawn`.
     """
 
     graph_shown = Signal(object)  # Graph
-    reveal_requested = Signal(object)  # Item: centre it; its graph is shown and it is selected
-    scroll_requested = Signal(object)  # Item: as `reveal_requested`, at the present zoom
-    parent_shown = Signal(object)  # Node: left by going up; keep it in view where the graph was seen last
-    returned = Signal(object)  # what `view_position` returned once: bring that part of the graph into view again
+    reveal_requested = Signal(object)  # Item to centre, after its graph was shown and it was selected
+    scroll_requested = Signal(object)  # Item: as `reveal_requested`, at the current zoom
+    parent_shown = Signal(object)  # Node whose body was left by `go_up`; keep it in view at the graph's last position
+    returned = Signal(object)  # an earlier result of `view_position`: restore that part of the graph
 
     def __init__(
         self, model: Model, selection: Selection, changes: ModelSignals, parent: QObject | None = None
@@ -32,30 +32,30 @@ class Navigation(QObject):
         self._selection = selection
         self._graph = _first_graph(model)
         self.view_position: Callable[[], object] = lambda: None  # the part of the graph in view, comparable by ==
-        self.is_drawn: Callable[[Graph], bool] = lambda _graph: False  # the graph shown, or one open inside it
+        self.is_drawn: Callable[[Graph], bool] = lambda _graph: False  # the shown graph, or one open inside it
         self.history = NavigationHistory(self._position, self)
         changes.removed.connect(self._prune_removed)
 
     @property
     def graph(self) -> Graph:
-        """The graph shown now: the main one, a body, a function's body or a training graph."""
+        """The shown graph: the main graph, a body, a function's body or a training graph."""
         return self._graph
 
     def show(self, graph: Graph) -> None:
-        """Show another graph; `go_back` returns to the position left."""
+        """Show another graph; `go_back` returns to the previous position."""
         if graph is not self._graph:
             with self.history.jump():
                 self._show(graph)
 
     def reveal(self, item: Item, *, keeps_zoom: bool = False) -> None:
-        """Show the graph an object lies in, select the object and bring it into view, in a readable size."""
+        """Show the graph of an object, select the object and bring it into view in a readable size."""
         self.reveal_all([item], keeps_zoom=keeps_zoom)
 
     def reveal_all(self, items: Iterable[Item], *, keeps_zoom: bool = False) -> None:
-        """Reveal several objects; those in the graph of the last one come into view.
+        """Reveal several objects; those in the graph of the last one are brought into view.
 
-        Nodes and values of a body or function that is open inside the graph shown are shown there. Deleted objects
-        are left out: lists may hold them until they are rebuilt.
+        Objects of a body or function that is open inside the shown graph are shown there. Deleted objects, which lists
+        may hold until they are rebuilt, are left out.
         """
         found = [(item, graph_of(item)) for item in items]
         there = {graph for graph in {graph for _, graph in found} if graph is not None and is_in_model(graph)}
@@ -70,17 +70,17 @@ class Navigation(QObject):
             (self.scroll_requested if keeps_zoom else self.reveal_requested).emit(chosen[-1])
 
     def go_back(self) -> None:
-        """Return to the position left by the last jump: its graph, what was selected, and the part in view."""
+        """Return to the position before the last jump: its graph, selection, and the part in view."""
         self._return_to(self.history.back())
 
     def go_forward(self) -> None:
-        """Return to the position that `go_back` left."""
+        """Return to the position before `go_back`."""
         self._return_to(self.history.forward())
 
     def go_up(self) -> None:
-        """Go from a subgraph to the graph around it, from a function to the main graph, at their last positions.
+        """Go from a subgraph to its outer graph, from a function to the main graph, at their last positions.
 
-        The node whose body is left is selected.
+        The node that owns the body is selected.
         """
         owner = self._graph.owner
         if isinstance(owner, Node) and owner.graph is not None:
@@ -111,11 +111,11 @@ class Navigation(QObject):
         self.history.prune(is_in_model)
         if not is_in_model(self._graph):
             self._return_to(self.history.back() or NavigationEntry(self._model.graph))
-            self.history.prune(is_in_model)  # the graph that is gone is not gone forward to
+            self.history.prune(is_in_model)  # `go_forward` must not show the deleted graph
 
 
 def graph_of(item: Item) -> Graph | None:
-    """Return the graph in which an object is seen: the body of a function, the main graph of a model."""
+    """Return the graph in which an object is shown: for a function its body, for a model the main graph."""
     match item:
         case Node() | Value():
             return item.graph
@@ -128,14 +128,14 @@ def graph_of(item: Item) -> Graph | None:
 
 
 def _first_graph(model: Model) -> Graph:
-    """Return the graph shown first: the main graph, or the first function of a file that has functions alone."""
+    """Return the graph shown initially: the main graph, or the first function of a file that has only functions."""
     graph = model.graph
     is_empty = not (graph.nodes.first or graph.inputs or graph.outputs or graph.initializers)
     return model.functions[0].body if is_empty and model.functions else graph
 
 
 def _is_gone(item: Item) -> bool:
-    """Return whether a graph no longer has a value, though the value refers to it; fast, as there may be very many."""
+    """Return whether a value was removed from the graph it refers to; fast, as there may be very many."""
     if not isinstance(item, Value):
         return False
     maker = item.producer

@@ -1,7 +1,7 @@
-"""History of the positions in one document, to go back and forward between them.
+"""History of positions in one document, for back and forward.
 
-A position is the graph shown, what was selected, and the part of the graph in view. It is recorded when a jump (to a
-match, a problem, a body, the whole graph) leaves it, as it was at that moment; panning and clicking record nothing.
+A position is the shown graph, the selection, and the part of the graph in view. It is recorded by a jump (to a
+match, a problem, a body, the whole graph) from it; panning and clicking record nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST = 200
 
 @dataclass(frozen=True, slots=True)
 class NavigationEntry:
-    """One position. `view_position` is the part of the graph in view; only the view that made it can read it."""
+    """One position. `view_position` is the part of the graph in view, opaque except to its view."""
 
     graph: Graph
     items: tuple[Item, ...] = ()
@@ -30,7 +30,7 @@ class NavigationEntry:
 class NavigationHistory(QObject):
     """Back and forward stacks of positions. `here` returns the current position. GUI thread only."""
 
-    changed = Signal()  # back and forward became possible or impossible
+    changed = Signal()  # `can_go_back` or `can_go_forward` has changed
 
     def __init__(self, here: Callable[[], NavigationEntry], parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -41,17 +41,17 @@ class NavigationHistory(QObject):
 
     @property
     def can_go_back(self) -> bool:
-        """Return whether there is a position to go back to."""
+        """Whether there is a position to go back to."""
         return bool(self._back)
 
     @property
     def can_go_forward(self) -> bool:
-        """Return whether `back` was used since the last jump."""
+        """Whether there is a position to go forward to: `back` was used since the last jump."""
         return bool(self._forward)
 
     @contextmanager
     def jump(self) -> Iterator[None]:
-        """Record the position left by what is done inside, unless it stays the same. Jumps inside belong to it."""
+        """Record the position before the block if the block changes it. Nested jumps are part of it."""
         if self._jumping:
             yield
             return
@@ -72,11 +72,11 @@ class NavigationHistory(QObject):
         self.changed.emit()
 
     def back(self) -> NavigationEntry | None:
-        """Return the position to show now, one back; None when this is the first."""
+        """Go one position back and return it; None at the first."""
         return self._step(self._back, self._forward)
 
     def forward(self) -> NavigationEntry | None:
-        """Return the position to show now, one forward; None when this is the last."""
+        """Go one position forward and return it; None at the last."""
         return self._step(self._forward, self._back)
 
     def _step(self, taken: list[NavigationEntry], left: list[NavigationEntry]) -> NavigationEntry | None:
@@ -84,7 +84,7 @@ class NavigationHistory(QObject):
         found = None
         while taken and found is None:
             found = taken.pop()
-            if found == here:  # panned or clicked back to it meanwhile
+            if found == here:  # the user has returned to it by panning or clicking
                 found = None
         if found is not None:
             left.append(here)
@@ -92,7 +92,7 @@ class NavigationHistory(QObject):
         return found
 
     def prune(self, keep: Callable[[Item], bool]) -> None:
-        """Remove entries and objects that left the model: those for which `keep` is false."""
+        """Remove entries and objects for which `keep` is false, as they were deleted from the model."""
         for entries in (self._back, self._forward):
             entries[:] = [
                 replace(entry, items=tuple(item for item in entry.items if keep(item)))

@@ -1,4 +1,4 @@
-"""Everything that is wrong with a document, found bit by bit while nothing else happens."""
+"""Incremental check of a document for problems, in idle time."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _UNDECLARED = ("interface-type", "interface-shape")
 
 
 class ProblemChecker(QObject):
-    """The rules that are broken, declared types that cannot be, and what reading the file found. GUI thread.
+    """Violated rules, contradicting type declarations, and problems found when reading the file. GUI thread.
 
-    Nothing is checked before `start`. After an edit the node it touched is checked at once, the rest in chunks of a
-    few milliseconds.
+    Nothing is checked before `start`. After an edit the touched node is checked at once, the rest in chunks of a few
+    milliseconds.
     """
 
     changed = Signal()
@@ -50,13 +50,13 @@ class ProblemChecker(QObject):
         self._typed: list[Problem] = []
         self._comparing = ModelReader(self)
         self._listed: list[Problem] = []
-        self._counts: Counter[str] = Counter()  # of those listed, by severity
-        self._seen = -1  # the checker's revision that is listed
+        self._counts: Counter[str] = Counter()  # of the listed problems, by severity
+        self._seen = -1  # revision of the checker that is listed
         self._told_finished = False
         self._started = False
         self._checking = QTimer(self, interval=0)
         self._checking.timeout.connect(self._work)
-        self._idle = QTimer(self, singleShot=True, interval=_IDLE_MS)  # typing goes first
+        self._idle = QTimer(self, singleShot=True, interval=_IDLE_MS)  # gives priority to typing
         self._idle.timeout.connect(self._checking.start)
         types.known.connect(self._compare_types)
 
@@ -71,7 +71,7 @@ class ProblemChecker(QObject):
             self._end()
 
     def restart(self) -> None:
-        """Check everything from scratch, as the available operators changed."""
+        """Check everything from scratch, after the available operators changed."""
         if self._checker is not None:
             self.close()
             self._start_checker()
@@ -91,21 +91,21 @@ class ProblemChecker(QObject):
 
     @property
     def finished(self) -> bool:
-        """Return whether the list is complete for the current model."""
+        """Whether the list is complete for the current model."""
         return self._checker is not None and self._checker.finished
 
     @property
     def all(self) -> list[Problem]:
-        """Problems known now, errors first."""
+        """Return the problems found so far, errors first."""
         return self._listed
 
     def count(self, severity: str) -> int:
-        """Number of problems of a severity."""
+        """Return the number of problems of a severity."""
         return self._counts[severity]
 
     def _on_change(self, _change: Change) -> None:
         self._checking.stop()
-        if not self.finished:  # the checker heard of it first, and did at once what is little
+        if not self.finished:  # the checker got the change first, and has finished if there was little to check
             self._idle.start()
         if self._comparing.running:
             self._compare_types()
@@ -117,7 +117,7 @@ class ProblemChecker(QObject):
         self._poll()
 
     def _poll(self) -> None:
-        """List the problems found since the last call; with very many problems that takes a while."""
+        """List the problems found since the last call; takes a while for very many problems."""
         if self._checker is not None and self._checker.revision != self._seen:
             self._collect()
         if self.finished != self._told_finished:
@@ -125,7 +125,7 @@ class ProblemChecker(QObject):
             self.finished_changed.emit()
 
     def _compare_types(self) -> None:
-        """Compare declared types with the inferred ones in the background; an edit meanwhile starts it again."""
+        """Compare declared types with inferred ones in the background; an edit meanwhile restarts it."""
         self._comparing.stop()
         if (inferred := self._types.inferred) is not None:
             model = self._document.model
@@ -148,7 +148,7 @@ class ProblemChecker(QObject):
         found = [*self._read(), *checked]
         found = errors_first(chain(found, beside(found, self._typed)))
         is_news = found != self._listed
-        self._listed = found  # equal problems may have another fix by now
+        self._listed = found  # also if equal: fixes may differ
         self._counts = Counter(map(attrgetter("severity"), found))
         if is_news:
             self.changed.emit()
@@ -161,7 +161,7 @@ class ProblemChecker(QObject):
 
 
 def find_problems(model: Model, inferred: InferredTypes, progress: Progress) -> list[Problem]:
-    """Return all problems of a model but those of reading its file, errors first; on any thread."""
+    """Return all problems of a model except those of reading its file, errors first. Any thread."""
     from onnx_workbench.model.checks.inferred import beside
     from onnx_workbench.model.checks.models import steps_of_check
     from onnx_workbench.model.checks.partial_models import concerning
@@ -173,7 +173,7 @@ def find_problems(model: Model, inferred: InferredTypes, progress: Progress) -> 
 
 
 def _mended(problem: Problem, inferred: InferredTypes | None) -> Problem:
-    """An input or output without a type or shape can be declared as inferred, which the checker knows nothing of."""
+    """Add a fix to the problem of an undeclared input or output: declare the inferred type."""
     found = inferred.types.get(problem.place) if problem.rule in _UNDECLARED and inferred else None
     if found is None:
         return problem
@@ -187,7 +187,7 @@ def _mended(problem: Problem, inferred: InferredTypes | None) -> Problem:
 
 
 def _contradictions(model: Model, inferred: InferredTypes, progress: Progress) -> Iterator[Problem]:
-    """Nodes that do not take what they get, and declared types that cannot be, each with a fix."""
+    """Yield nodes whose inputs have unsupported types, and wrong declared types with a fix."""
     from onnx_workbench.model.checks.inferred import check_inferred, is_other_kind
     from onnx_workbench.model.checks.problem import Fix, error, warning
     from onnx_workbench.model.edits.declare_types import declare

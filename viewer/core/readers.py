@@ -1,10 +1,10 @@
-"""Readers of open models: work on a pool thread that an edit cancels and that then starts again.
+"""Readers of open models: work on a pool thread, which an edit cancels and restarts.
 
     self._reader = ModelReader(self)
     self._reader.start(lambda progress: count(model, progress), self._show)
 
-So the model never changes while it is read, and nothing is copied for it. A task reads by `read_model`, or is a reader
-itself in the lane "model".
+So the model never changes while it is read, and is not copied. A task reads by `read_model`, or is itself a reader
+in the lane "model".
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from onnx_workbench.viewer.core.threads import POLL_SECONDS, Call, Then, Work, m
 
 T = TypeVar("T")
 
-_SHORT_SECONDS = 0.008  # half a frame: the GUI thread waits so long for a reader that it has just started
+_SHORT_SECONDS = 0.008  # half a frame: how long the GUI thread waits for a reader that it has just started
 
-_active: set[Reading[Any]] = set()  # those whose work was started on the pool; GUI thread only
+_active: set[Reading[Any]] = set()  # readings whose work runs on the pool; GUI thread only
 
 
 def cancel_readers() -> None:
@@ -33,10 +33,10 @@ def cancel_readers() -> None:
 
 
 class Reading(Generic[T]):
-    """`work(progress)` that reads open models, called until no edit cancels it; then `then(result, error)`.
+    """Calls `work(progress)`, which reads open models, until no edit cancels it; then `then(result, error)`.
 
-    GUI thread only, where `then` is called too. An edit waits for the work's next `progress.check`. Work must
-    therefore bear to be called several times, check often, and change nothing.
+    GUI thread only, where `then` is called too. An edit waits for the work's next `progress.check`. So the work must
+    check often, change nothing, and may be called several times.
     """
 
     def __init__(self, work: Work[T], then: Then[T], report: Report | None = None) -> None:
@@ -46,7 +46,7 @@ class Reading(Generic[T]):
         self._call: Call[T] | None = None
 
     def start(self) -> None:
-        """Start as the next event, before anything is painted: no edit is under way then."""
+        """Start as the next event, before painting, when no edit is in progress."""
         post(self._start)
 
     def restart(self) -> None:
@@ -55,7 +55,7 @@ class Reading(Generic[T]):
         self.start()
 
     def cancel(self) -> None:
-        """Cancel the work for good, and wait until it reads nothing more; `then` is called later, with Cancelled."""
+        """Cancel the work and wait until it has stopped reading; `then` is called later, with Cancelled."""
         self._interrupt()
         self._work = None
         post(partial(self._end, None, Cancelled()))
@@ -69,7 +69,7 @@ class Reading(Generic[T]):
         )
         _active.add(self)
         call.start()
-        if is_alone and call.wait(_SHORT_SECONDS):  # what little it reads is painted with what asked for it
+        if is_alone and call.wait(_SHORT_SECONDS):  # a quick result is shown in the same frame as its cause
             call.deliver()
 
     def _interrupt(self) -> None:
@@ -79,7 +79,7 @@ class Reading(Generic[T]):
             call.cancel_and_wait()
 
     def _ended(self, call: Call[T], result: T | None, error: BaseException | None) -> None:
-        if call is self._call:  # else an edit has cancelled it
+        if call is self._call:  # otherwise an edit has cancelled it
             _active.discard(self)
             self._end(result, error)
 
@@ -90,7 +90,7 @@ class Reading(Generic[T]):
 
 
 class ModelReader(QObject):
-    """Reads open models for its parent, one work at a time, see `Reading`. GUI thread only."""
+    """Runs work that reads open models for its parent, one at a time, see `Reading`. GUI thread only."""
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
@@ -106,9 +106,9 @@ class ModelReader(QObject):
     def start(
         self, work: Work[T], done: Callable[[T], object], *, failed: Callable[[Exception], object] | None = None
     ) -> None:
-        """Call `done` with what `work(progress)` returns, on the GUI thread, as a later event; stop what was started.
+        """Call `done` with the result of `work(progress)`, on the GUI thread, as a later event; stop previous work.
 
-        What it raises goes to `failed`, or is raised on the GUI thread.
+        An exception is passed to `failed`, or raised on the GUI thread.
         """
         self.stop()
 
@@ -128,12 +128,12 @@ class ModelReader(QObject):
         reading.start()
 
     def restart(self) -> None:
-        """Start what is running from its beginning: what it reads has changed."""
+        """Restart running work from its beginning, as its data has changed."""
         for reading in self._readings:
             reading.restart()
 
     def stop(self) -> None:
-        """Stop and call nothing; the work reads nothing more when this returns."""
+        """Stop without a callback; the work has stopped reading when this returns."""
         _cancel_all(self._readings)
 
 
@@ -143,9 +143,9 @@ def _cancel_all(readings: list[Reading[Any]]) -> None:
 
 
 def read_model(work: Work[T], progress: Progress) -> T:
-    """Return what `work(progress)` reads of open models, or raise what it raises.
+    """Return the result of `work(progress)`, which reads open models, or raise its exception.
 
-    From a task, see `Reading`; on the GUI thread, where models are edited, it is called directly.
+    Called from a task, it uses a `Reading`; on the GUI thread, where models are edited, it calls `work` directly.
     """
     if QThread.isMainThread():
         return work(progress)

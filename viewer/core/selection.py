@@ -20,7 +20,7 @@ _Kind = TypeVar("_Kind", Node, Value)
 class Selection(QObject):
     """The selected objects in the order they were selected, and the one under the pointer.
 
-    Not part of history: undo leaves it alone, but an object that left the model is dropped (see `prune`).
+    Not part of the history: undo does not change it, but objects deleted from the model are dropped (see `prune`).
     """
 
     changed = Signal()
@@ -42,7 +42,7 @@ class Selection(QObject):
 
     @property
     def current(self) -> Item | None:
-        """The object selected last, or None: what an inspector shows."""
+        """The object selected last, shown by the inspector; or None."""
         return self._tuple[-1] if self._tuple else None
 
     @property
@@ -88,16 +88,16 @@ class Selection(QObject):
         return list(filterfalse(self._items.__contains__, items))
 
     def set(self, items: Iterable[Item]) -> None:
-        """Select exactly these."""
+        """Select exactly these objects."""
         self._replace(dict.fromkeys(items))
 
     def add(self, items: Iterable[Item]) -> None:
-        """Select these too; the last of them becomes the current one."""
+        """Add objects to the selection; the last of them becomes the current one."""
         added = dict.fromkeys(items)
         self._replace({item: None for item in self._items if item not in added} | added)
 
     def toggle(self, item: Item) -> None:
-        """Select the object, or deselect it when it is selected."""
+        """Select the object, or deselect it if it is selected."""
         if item in self._items:
             self._replace({other: None for other in self._items if other is not item})
         else:
@@ -108,7 +108,7 @@ class Selection(QObject):
         self._replace({})
 
     def prune(self, keep: Callable[[Item], bool]) -> None:
-        """Remove objects that left the model: those for which `keep` is false."""
+        """Remove objects for which `keep` is false, as they were deleted from the model."""
         if self._hover is not None and not keep(self._hover):
             self.set_hover(None)
         self._replace({item: None for item in self._items if keep(item)})

@@ -76,14 +76,14 @@ COMPARE_MERGED = Option("compare/merged", False)
 RECENT_FILES: Option[tuple[str, ...]] = Option("files/recent", ())
 LAST_FOLDER = Option("files/folder", "")
 TOUR_OFFERED = Option("window/tour-offered", False)
-#: Panels that the person closed: they are not opened unasked again.
+#: Panels that the user has closed: they are not opened automatically again.
 CLOSED_PANELS: Option[tuple[str, ...]] = Option("window/closed-panels", ())
-#: Sources of extensions (see model.extensions): those that are loaded, and files that are listed.
+#: Sources of extensions (see model.extensions): loaded ones, and listed files.
 EXTENSIONS: Option[tuple[str, ...]] = Option("extensions/loaded", ())
 EXTENSION_FILES: Option[tuple[str, ...]] = Option("extensions/files", ())
 OPERATOR_SETS: Option[tuple[str, ...]] = Option("files/operator-sets", ())
 
-#: What the preferences show, in order.
+#: Options in the preferences, in order.
 PREFERENCES: tuple[Option[Any], ...] = (
     THEME, LANGUAGE, DIRECTION, SHOW_ATTRIBUTES, SHOW_INITIALIZERS, SHOW_NAMES, GROUPS, FOLD_NODES, FOLD_SHARED,
     EDGE_NOTES,
@@ -95,7 +95,7 @@ PREFERENCES: tuple[Option[Any], ...] = (
 
 
 class Settings(QObject):
-    """Options in one INI file. Cheap to read; written soon after each change by Qt. GUI thread."""
+    """Options in one INI file. Cheap to read; Qt writes changes after a short delay. GUI thread."""
 
     changed = Signal(str)  # the option's key
 
@@ -114,7 +114,7 @@ class Settings(QObject):
         return cast("T", value)
 
     def set(self, option: Option[T], value: T) -> None:
-        """Store a value; ValueError when it is none of the option's choices."""
+        """Store a value; ValueError if it is not one of the option's choices."""
         if option.choices and value not in option.choices:
             msg = f"{option.key} is one of {', '.join(map(str, option.choices))}; got {value!r}"
             raise ValueError(msg)
@@ -123,20 +123,20 @@ class Settings(QObject):
             self.changed.emit(option.key)
 
     def state(self, name: str) -> QByteArray:
-        """Opaque bytes of a window or splitter, empty when none are remembered."""
+        """Return the stored state of a window or splitter, opaque bytes; empty if there is none."""
         value = self._store.value(f"window/{name}")
         return value if isinstance(value, QByteArray) else QByteArray()
 
     def set_state(self, name: str, state: QByteArray) -> None:
-        """Remember opaque bytes of a window or splitter."""
+        """Store the state of a window or splitter, opaque bytes."""
         self._store.setValue(f"window/{name}", state)
 
     def sync(self) -> None:
-        """Write now instead of soon."""
+        """Write changes now."""
         self._store.sync()
 
     def recent_files(self) -> list[Path]:
-        """Files opened last, newest first, whether or not they still exist."""
+        """Return the recently opened files, newest first, including deleted ones."""
         return [Path(text) for text in self.get(RECENT_FILES)]
 
     def add_recent_file(self, path: Path) -> None:
@@ -151,7 +151,7 @@ class Settings(QObject):
         self.set(RECENT_FILES, tuple(other for other in self.get(RECENT_FILES) if other != text))
 
 
-@lru_cache(maxsize=256, typed=True)  # read by each action whenever anything changes
+@lru_cache(maxsize=256, typed=True)  # read by each action at every update
 def _decode(stored: str, default: object) -> Any:
     """Convert the stored value to the type of the default; None if it cannot be."""
     try:

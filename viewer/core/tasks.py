@@ -2,8 +2,8 @@
 
     tasks.start("Laying out the graph", work, done=self._show, supersede="layout")
 
-`work(progress)` runs on a pool thread and touches neither widgets nor the model; it gets what it needs in a closure,
-or reads the model by `readers.read_model`. `done`, `failed` and `finished` are called on the GUI thread.
+`work(progress)` runs on a pool thread and must use neither widgets nor the model; its data is in a closure, or it
+reads the model by `readers.read_model`. `done`, `failed` and `finished` are called on the GUI thread.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from onnx_workbench.viewer.core.readers import Reading
 from onnx_workbench.viewer.core.threads import Call, Work, mailbox, post
 
 T = TypeVar("T")
-#: "mutate": one task of a runner after the other, for what ends in a change of the model or a file. "model": reads the
-#: live model; an edit has it start again. "count": reductions over very many elements, which must
-#: not delay a look at a few. "fetch": waits until no run is active. "read": everything else, side by side.
+#: "mutate": one task of a runner at a time, for tasks that end in a change of the model or a file. "model": reads the
+#: live model; an edit restarts it. "count": reductions over very many elements, which must
+#: not delay reads of a few. "fetch": waits until no run is active. "read": everything else, concurrently.
 Lane = Literal["read", "count", "fetch", "mutate", "model"]
-Product = Literal["", "edit", "file"]  # "edit": one of the document; "file": one that is not the document's
+Product = Literal["", "edit", "file"]  # "edit": of the document; "file": another file than the document's
 
 
 class Task(Generic[T]):
@@ -39,7 +39,7 @@ class Task(Generic[T]):
         self.supersede = supersede
         self.makes: Product = makes
         self.done = 0.0
-        self.total = 0.0  # 0: not known
+        self.total = 0.0  # 0: unknown
         self.text = ""
         self.cancelled = False
         self.finished = False
@@ -48,7 +48,7 @@ class Task(Generic[T]):
         self.call: Call[T] | Reading[T] | None = None
 
     def cancel(self) -> None:
-        """Request cancellation; no signal but `finished` is emitted any more. GUI thread only."""
+        """Request cancellation; only `finished` is still called. GUI thread only."""
         if self.call is not None:
             self.cancelled = True
             self.call.cancel()
@@ -59,14 +59,14 @@ class TaskRunner(QObject):
 
     started = Signal(object)  # Task
     progressed = Signal(object)  # Task; at most ten times a second
-    ended = Signal(object)  # Task, whatever became of it
+    ended = Signal(object)  # Task, whatever its outcome
     failed = Signal(object)  # Task whose ModelError was not handled
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         mailbox()
         self._running: dict[Task[Any], None] = {}
-        self._writing: deque[Task[Any]] = deque()  # of the lane "mutate": the one that runs, then those that wait
+        self._writing: deque[Task[Any]] = deque()  # of the lane "mutate": the running task, then the waiting ones
         self._closed = False
 
     @property
@@ -76,13 +76,13 @@ class TaskRunner(QObject):
 
     @property
     def is_closed(self) -> bool:
-        """Whether `close` was called."""
+        """Whether `close` has been called."""
         return self._closed
 
     def making(self, product: Product) -> list[Task[Any]]:
-        """Return the tasks that will make an edit or a file which the user asked for, oldest first; no cancelled ones.
+        """Return the tasks that will make an edit or a file for the user, oldest first; without cancelled ones.
 
-        Where a task is followed by another, there is none between them: ask as a later event than `ended`.
+        Between two consecutive tasks there may be none: call this as a later event than `ended`.
         """
         return [task for task in self._running if task.makes == product and not task.cancelled]
 
@@ -100,10 +100,10 @@ class TaskRunner(QObject):
     ) -> Task[T]:
         """Run `work(progress)` in a thread; GUI thread only. A task without a title is not shown.
 
-        `done(result)` is called when it returned; `failed(error)` when it raised anything but Cancelled; `finished()`
-        after either, and when it was cancelled. A ModelError without `failed` becomes a message; any other error is a
-        bug and goes to sys.excepthook as well. `supersede="x"` cancels an unfinished task started with the same word:
-        the newest request wins. `makes`: what the user asked for that comes of it, see `making`.
+        `done(result)` is called if it returns, `failed(error)` if it raises anything but Cancelled, and `finished()`
+        after either or a cancellation. A ModelError without `failed` becomes a message; any other error is a
+        bug and is also passed to sys.excepthook. `supersede="x"` cancels an unfinished task started with the same word.
+        `makes`: the result that the user requested, see `making`.
         """
         for other in self.running if supersede else ():
             if other.supersede == supersede:
@@ -156,7 +156,7 @@ class TaskRunner(QObject):
             task.cancel()
 
     def close(self) -> None:
-        """Cancel everything; from now on nothing is called back."""
+        """Cancel everything; no callback is called from now on."""
         self._closed = True
         self.cancel_all()
 
@@ -174,7 +174,7 @@ def _answer(
         if task.cancelled:
             return
         if error is None:
-            call_back(done, cast("T", task.result))  # no error and not cancelled: it holds what work returned
+            call_back(done, cast("T", task.result))  # no error and not cancelled: the result is set
             return
         if failed is not None:
             call_back(failed, error)
@@ -187,7 +187,7 @@ def _answer(
 
 
 def call_back(callback: Callable[..., object] | None, *given: object) -> None:
-    """Call a callback, unless it is a method of a deleted Qt object: those end with it, as signal connections do."""
+    """Call a callback, unless it is a method of a deleted Qt object, as for signal connections."""
     receiver = getattr(callback, "__self__", None)
     if callback is not None and (not isinstance(receiver, QObject) or isValid(receiver)):
         callback(*given)

@@ -1,4 +1,4 @@
-"""Pool threads, and the calls that they post to the GUI thread."""
+"""Thread pools, and calls from their threads to the GUI thread."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _THREADS: dict[Pool, int] = {
     "read": max(16, os.cpu_count() or 1),  # most wait for a file, another process or the GUI thread
     "count": 2,  # reductions over very many elements, each with temporary arrays as large as what it reads
     "fetch": 4,  # wait for the worker process until no run is active, which may be long
-    "model": 1,  # readers are Python throughout: several would only wait for each other
+    "model": 1,  # readers hold the interpreter lock: several would wait for each other
 }
-_WORK_SECONDS, _YIELD_SECONDS = 0.001, 0.0001  # a task lets go of the interpreter so often, and so long
-POLL_SECONDS = 0.05  # how long to wait for the GUI thread before looking whether to stop
+_WORK_SECONDS, _YIELD_SECONDS = 0.001, 0.0001  # interval and duration with which a task releases the interpreter lock
+POLL_SECONDS = 0.05  # interval of checks for cancellation while waiting for the GUI thread
 
 
 class _Mailbox(QObject):
-    """Carries calls to the GUI thread. There is one, and it outlives every window."""
+    """Posts calls to the GUI thread. A singleton that outlives every window."""
 
     _arrived = Signal(object)
 
@@ -56,7 +56,7 @@ class _Mailbox(QObject):
 
 @cache
 def mailbox() -> _Mailbox:
-    """Return the one of the process; made on the GUI thread, to which it belongs."""
+    """Return the mailbox of the process; the first call must be on the GUI thread."""
     return _Mailbox()
 
 
@@ -66,9 +66,9 @@ def post(call: Callable[[], object]) -> None:
 
 
 def post_and_wait(call: Callable[[], T], progress: Progress) -> T:
-    """Return what `call` returns on the GUI thread, or raise what it raises. Not on the GUI thread itself.
+    """Return the result of `call` on the GUI thread, or raise its exception. Not for use on the GUI thread.
 
-    Raises `Cancelled` if the progress is cancelled before it is called; then it is not called.
+    Raises `Cancelled` if the progress is cancelled before the call, which is then skipped.
     """
     results: list[T] = []
     errors: list[BaseException] = [Cancelled()]
@@ -86,12 +86,12 @@ def post_and_wait(call: Callable[[], T], progress: Progress) -> T:
             raise Cancelled
     if results:
         return results[0]
-    raise errors.pop()  # in no cycle with this frame
+    raise errors.pop()  # avoids a reference cycle with this frame
 
 
 @cache
 def pool(name: Pool) -> QThreadPool:
-    """Return a pool of threads. They live as long as the process, so that closing a window waits for none."""
+    """Return a thread pool. Pools live as long as the process, so that closing a window waits for none."""
     threads = QThreadPool()
     threads.setMaxThreadCount(_THREADS[name])
     return threads
@@ -103,9 +103,9 @@ def wait_for_end(seconds: float = 2.0) -> bool:
 
 
 class _YieldingProgress(Progress):
-    """Lets go of the interpreter at checks, else the GUI thread waits 5 ms each time that Qt gave it up.
+    """Releases the interpreter lock at checks, else the GUI thread waits 5 ms whenever it has released the lock.
 
-    Without that a frame beside a reader takes 30 ms in place of 11, at 5,000 nodes, and a reaction to an edit 85 of 44.
+    At 5,000 nodes, a frame during a reader takes 11 ms instead of 30, and the reaction to an edit 44 ms instead of 85.
     """
 
     def __init__(self, listener: Report | None = None) -> None:
@@ -121,10 +121,10 @@ class _YieldingProgress(Progress):
 
 
 class Call(Generic[T]):
-    """A call of `work(progress)` on a pool thread, and of `then(result, error)` on the GUI thread.
+    """A call of `work(progress)` on a pool thread, then of `then(result, error)` on the GUI thread.
 
-    The GUI thread then releases what they hold. Qt objects may be among that: a widget without a parent is destroyed
-    with its last reference, on whatever thread that is, and Qt does not survive it on a pool thread.
+    The GUI thread then releases the references of both. These may include Qt objects: a widget without a parent is
+    destroyed with its last reference, which crashes Qt on a pool thread.
     """
 
     def __init__(self, work: Work[T], then: Then[T], report: Report | None, threads: Pool) -> None:
@@ -143,22 +143,22 @@ class Call(Generic[T]):
         pool(self._threads).start(self._run)
 
     def cancel(self) -> None:
-        """Request cancellation: at its next check, or before it begins."""
+        """Request cancellation, at its next check or before it begins."""
         with self._lock:
             self._progress.cancel()
 
     def cancel_and_wait(self) -> None:
-        """Cancel, and return when the work has ended, or will not begin."""
+        """Cancel, and return when the work has ended or will not begin."""
         self.cancel()
         if self._is_begun:
             self._ended.wait()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the end of the work; return whether it came."""
+        """Wait for the end of the work; return whether it has ended."""
         return self._ended.wait(seconds)
 
     def deliver(self) -> None:
-        """Call `then`, unless it was called. GUI thread."""
+        """Call `then`, unless it has been called. GUI thread."""
         if self._then is None:
             return
         then, result, error = self._then, self._result, self._error
@@ -175,7 +175,7 @@ class Call(Generic[T]):
             with errors_to(self._fail, BaseException):
                 self._result = self._work(self._progress)
         self._ended.set()
-        post(self.deliver)  # from here on this thread holds nothing but `self`
+        post(self.deliver)  # this thread now holds no reference but `self`
 
     def _fail(self, error: BaseException) -> None:
         self._error = error

@@ -1,4 +1,4 @@
-"""The types of all values of a document, inferred in the background whenever the structure changed."""
+"""Type inference for all values of a document, in the background after edits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.viewer.core.tasks import Task, TaskRunner
 
-_DELAY_MS = 120  # after an edit, in which another one may come, as in typing
+_DELAY_MS = 120  # debounce after an edit, as for typing
 
 
 class TypeInference(QObject):
@@ -29,8 +29,8 @@ class TypeInference(QObject):
     Nothing is inferred before `start`. While inference after an edit is running, the previous types stay.
     """
 
-    changed = Signal()  # a value is of another type than before
-    known = Signal()  # inference is through with the model as it is now
+    changed = Signal()  # the type of a value has changed
+    known = Signal()  # inference of the current model has finished
 
     def __init__(self, document: Document, tasks: TaskRunner, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -46,7 +46,7 @@ class TypeInference(QObject):
         self._asked: Task[InferredTypes] | None = None
 
     def close(self) -> None:
-        """Stop listening to the document."""
+        """Disconnect from the document."""
         self._delay.stop()
         self._asking.stop()
         self._end()
@@ -58,12 +58,12 @@ class TypeInference(QObject):
 
     @property
     def inferred(self) -> InferredTypes | None:
-        """Types of the last inference; None before it ended for the first time."""
+        """Types of the last inference; None before the first one has finished."""
         return self._inferred
 
     @property
     def rules(self) -> Mapping[str, str]:
-        """Rules of the user for unknown operators: ``domain::Operator`` → ``same as input 0``."""
+        """The user's type rules for unknown operators: ``domain::Operator`` → ``same as input 0``."""
         return self._rules
 
     def set_rule(self, operator: str, rule: str) -> None:
@@ -75,11 +75,14 @@ class TypeInference(QObject):
         self._delay.start(0)
 
     def make_output(self, edit: Transaction, graph: Graph, value: Value) -> None:
-        """Make a value an output, declared as inferred where it was not: outputs need a type and a shape."""
+        """Make a value an output and declare its inferred type if it has none: outputs need a type and a shape."""
         self.make_outputs(edit, graph, {value: value})
 
     def make_outputs(self, edit: Transaction, graph: Graph, values: Mapping[Value, Value]) -> None:
-        """The same for many; for each the one of the document that it is or is a copy of. Of copies on any thread."""
+        """Do the same for many values, each mapped to itself or to the document's value it is a copy of.
+
+        For values of copies on any thread.
+        """
         from onnx_workbench.model.edits.declare_types import declare, is_shapeless
         from onnx_workbench.model.edits.interface import add_outputs
 
@@ -93,17 +96,17 @@ class TypeInference(QObject):
                 declare(edit, value, found)
 
     def type_of(self, value: Value) -> Type | None:
-        """Return the inferred type, with what the declared one or that of the constant says more."""
+        """Return the inferred type, completed by the declared type or that of the constant."""
         return declared_type(value) if self._inferred is None else self._inferred.type_of(value)
 
     def _on_change(self, change: Change) -> None:
         if self._asking.running:
-            self._asking.stop()  # it has read half of the model as it was
+            self._asking.stop()  # it has read a part of the old model
             self._delay.start(_DELAY_MS)
         if self._running and not all(_is_only_a_name(step) for step in change.steps):
             self._delay.start(_DELAY_MS)
             if self._asked is not None:
-                self._asked.cancel()  # its answer would be about the model as it was
+                self._asked.cancel()  # its result would be for the old model
 
     def _infer(self) -> None:
         from onnx_workbench.model.errors import ModelError
@@ -115,7 +118,7 @@ class TypeInference(QObject):
             try:
                 return request(model, rules, progress)
             except ModelError:
-                return None  # a model that cannot be written cannot be inferred; problems say why
+                return None  # a model that cannot be written cannot be inferred; the list of problems has the reason
 
         def start_inference(asked: InferenceRequest | None) -> None:
             if asked is not None:
@@ -138,5 +141,5 @@ class TypeInference(QObject):
 
 
 def _is_only_a_name(step: object) -> bool:
-    """Return whether a step can change no type: inference identifies values by object, not by name."""
+    """Return whether a step changes only a name, and so no type: inference identifies values by object."""
     return isinstance(step, SetField) and step.field in ("name", "doc_string", "metadata", "overload")

@@ -13,7 +13,7 @@ DISTRIBUTION = "onnx-workbench"
 def version() -> str:
     """Return the program's version: of the checkout it runs from, or of the installed distribution."""
     project = Path(__file__).parents[2] / "pyproject.toml"
-    if project.exists():  # an editable installation keeps the version it was made at
+    if project.exists():  # the metadata of an editable installation may be outdated
         return str(tomllib.loads(project.read_text(encoding="utf-8"))["project"]["version"])
     try:
         return metadata.version(DISTRIBUTION)
@@ -22,7 +22,7 @@ def version() -> str:
 
 
 def home_page() -> str:
-    """Return the address of the project, from its package's metadata; empty where it has none."""
+    """Return the address of the project, from its package's metadata, or empty."""
     try:
         urls = metadata.metadata(DISTRIBUTION).get_all("Project-URL") or []
     except metadata.PackageNotFoundError:
@@ -32,7 +32,7 @@ def home_page() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Versions worth naming in a report: Python, system and the libraries. Reads metadata, imports none of them."""
+    """Return versions for a report: Python, system and libraries. Reads metadata without importing the libraries."""
     found = {"ONNX Workbench": version(), "Python": platform.python_version(), "System": platform.platform()}
     libraries = ("numpy", "onnx", "protobuf", "ml_dtypes", "networkx", "pyqtgraph", "onnxruntime")
     for name in ("PySide6-Essentials", *libraries):

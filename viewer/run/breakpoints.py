@@ -54,11 +54,11 @@ class BreakpointList(QObject):
         return any(b.condition == condition and b.value is None for b in self.all)
 
     def switch(self, condition: Condition, *, on: bool, limit: float = 0.0) -> None:
-        """Stop when any value is so, or no longer."""
+        """Enable or disable a condition on any value."""
         others = [b for b in self.all if b.condition != condition or b.value is not None]
         self.set([*others, Breakpoint(condition=condition, limit=limit)] if on else others)
 
     def drop_deleted(self) -> None:
-        """Drop silently those at objects that were deleted: the next run reports it."""
+        """Drop breakpoints at deleted objects, without a signal: the next run reports it."""
         self.all = tuple(b for b in self.all if (thing := b.node or b.value) is None or is_in_model(thing))
         self.resting &= frozenset(self.all)

@@ -1,4 +1,4 @@
-"""Comparison of a run's values with the run before, a file, another model, or another engine or precision."""
+"""Comparison of a run's values with the previous run, a file, another model, or another engine or precision."""
 
 from __future__ import annotations
 
@@ -59,15 +59,15 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.run.workspace import Workspace
 
 
-_MOST_ERROR = 100.0  # in colours, where a value cannot be compared
+_MOST_ERROR = 100.0  # limit of errors in colours, also for values that cannot be compared
 
 
 @dataclass(frozen=True)
 class ComparisonOutcome:
     """Result of a comparison: a row for each matched value, with its tolerance by element type and scale.
 
-    `lack` is why there are no more if a run ended early; `others` are the values compared with. Of a quantized and a
-    float model `local` has what each quantized layer loses by itself, by our keys.
+    `lack` is the reason for missing values if a run ended early; `others` are the reference values. For a quantized and
+    a float model `local` has the error of each quantized layer alone, by our keys.
     """
 
     rows: list[ComparedValue]
@@ -76,15 +76,15 @@ class ComparisonOutcome:
     local: Mapping[ValueKey, ValueDifference] = field(default_factory=dict)
 
 
-#: Compares in the background.
+#: The comparison, for a background task.
 Work = Callable[[Progress], ComparisonOutcome]
-#: Makes that work of a run. It reads open models, on the thread of a Reader.
+#: Makes the Work for a run. Reads open models, on the thread of a reader.
 Prepare = Callable[[RunRecord, Progress], Work]
 
 
 @dataclass(frozen=True)
 class ComparisonReference:
-    """A reference to compare with: its title, and a function that makes the work."""
+    """A reference to compare with: its title, and the function that prepares the comparison."""
 
     title: str
     prepare: Prepare
@@ -121,7 +121,7 @@ def with_run_before(workspace: Workspace) -> Prepare:
 
 
 def with_npz(workspace: Workspace, path: Path) -> Prepare:
-    """Compare with a saved run, each value by its place; or with arrays, matched by name, then shape."""
+    """Compare with a saved run, values matched by address; or with arrays, matched by name, then shape."""
 
     def prepared(ours: RunRecord, progress: Progress) -> Work:
         result, known, inside = ours.result, addresses_in(workspace), inside_nodes(workspace, ours.result, progress)
@@ -161,11 +161,11 @@ def _with_arrays(result: RunResult, arrays: Mapping[str, Any], progress: Progres
 
 
 def with_model(workspace: Workspace, other: Workspace, partner: Callable[[Value], object] | None = None) -> Prepare:
-    """Compare with another open model as it is now, with our inputs.
+    """Compare with the current state of another open model, run with our inputs.
 
-    Values are matched by their names and those of what is around them, inputs and outputs by position too, values of a
-    quantized model with those of the float model that they replace. Between two models of one kind, what `partner`
-    says a value is there comes first.
+    Values are matched by address, inputs and outputs also by position, values of a quantized model with their
+    counterparts in the float model. If both models are quantized or both are not, `partner`, which returns the matching
+    object of the other model, takes precedence.
     """
 
     def prepared(ours: RunRecord, progress: Progress) -> Work:
@@ -199,14 +199,14 @@ def with_model(workspace: Workspace, other: Workspace, partner: Callable[[Value]
 
 
 def _layers(workspace: Workspace, other: Workspace, progress: Progress) -> FedLayers:
-    """Copy the quantized one of two models, so that each of its layers can be fed by the float one."""
+    """Copy the quantized one of two models so that each of its layers gets values of the float one."""
     graphs = {one: one.runs.inputs.graph for one in (workspace, other)}
     quantized, precise = (workspace, other) if is_quantized(graphs[workspace]) else (other, workspace)
     return feed_layers(graphs[precise], quantized.model, progress=progress)
 
 
 def _read(other: Workspace, progress: Progress) -> None:
-    """Read an open model for a run."""
+    """Take the snapshot of an open model for a run."""
     _check_open(other)
     other.runs.session.prepare(progress)
 
@@ -217,7 +217,7 @@ def _check_open(other: Workspace) -> None:
 
 
 def _in_calls(result: RunResult, inside: Inside, progress: Progress) -> Iterator[ValueKey]:
-    """The values of a run that are not of the graph itself: in calls of functions, and inside nodes."""
+    """Yield the keys of a run's values that are not in the main graph: in calls of functions, and in bodies."""
     return progress.paced(chain(result.layout.table.inside(), *inside.values()))
 
 
@@ -229,9 +229,10 @@ def _with_other(
     fed: Mapping[str, Any],
     layers: FedLayers | None,
 ) -> Work:
-    """Compare with values of another open model as it is now, each of ours with its pair, when `fed` what we were.
+    """Compare pairs of values with the current state of another open model, with the inputs `fed` by name.
 
-    If what it shows was computed otherwise, it is run for this, beside what it shows. Inputs that only it has stay.
+    Its shown run is used if its inputs and seed are the same; otherwise the model is run, without showing that run.
+    Inputs that only it has keep their values.
     """
     session, shown = other.runs.session, other.results.current
     inputs = {v.name for v in other.runs.inputs.inputs()}
@@ -251,14 +252,14 @@ def _with_other(
         return [ComparedValue(a.key, a.name, b.name, d) for (a, b), d in zip(both, differences, strict=True)]
 
     def local(theirs: RunResult, progress: Progress) -> dict[ValueKey, ValueDifference]:
-        """Return the loss of each quantized layer by itself: one more run of the quantized model."""
+        """Return the error of each quantized layer alone, from another run of the quantized model."""
         if layers is None:
             return {}
         precise, workspace_of, fed_there = (theirs, workspace, ours.feeds) if is_ours else (ours.result, other, feeds)
         try:
             again = Session(layers.document).request(layers.feeds(precise, fed_there), seed=ours.result.seed)
             found = layers.losses(precise, workspace_of.runs.perform(again, progress=progress))
-        except LookupError:  # the float model did not compute all of what feeds the layers
+        except LookupError:  # the float model did not compute all inputs of the layers
             return {}
         return {a.key: found[name] for a, b in pairs if (name := (b if is_ours else a).name) in found}
 
@@ -280,7 +281,7 @@ def _with_other(
 
 @contextmanager
 def _named(title: str) -> Iterator[None]:
-    """Name the model in errors."""
+    """Add the name of the model to errors."""
     try:
         yield
     except ModelError as error:
@@ -288,7 +289,7 @@ def _named(title: str) -> Iterator[None]:
 
 
 def _lack(which: str, result: RunResult) -> str:
-    """Return why another run gave fewer values; empty if it gave all."""
+    """Return why another run has missing values; empty if it is complete."""
     try:
         result.raise_for_failure()
     except ModelError as error:
@@ -310,7 +311,7 @@ def _was_fed(record: RunRecord, feeds: Mapping[str, Any], seed: int) -> bool:
 
 
 def with_onnxruntime(workspace: Workspace) -> Prepare:
-    """Compare with ONNX Runtime, every value that it can give."""
+    """Compare with ONNX Runtime, for all values that it can return."""
 
     def prepared(ours: RunRecord, progress: Progress) -> Work:
         _check_current(workspace, ours)
@@ -338,7 +339,7 @@ def with_onnxruntime(workspace: Workspace) -> Prepare:
 
 
 def with_precision(workspace: Workspace, precision: Precision, nodes: Iterable[Node] | None) -> Prepare:
-    """Compare with the same model with the values of some nodes (None: all) in fewer bits."""
+    """Compare with the same model with the values of some nodes (None: all) in reduced precision."""
     chosen = None if nodes is None else frozenset(nodes)
 
     def prepared(ours: RunRecord, progress: Progress) -> Work:
@@ -367,10 +368,10 @@ def with_precision(workspace: Workspace, precision: Precision, nodes: Iterable[N
 
 
 def _check_current(workspace: Workspace, ours: RunRecord) -> None:
-    """ModelError unless a run is of the model as it is now: what an edit did is no error of another engine or type."""
+    """Raise ModelError unless a run is of the current model, as effects of an edit would show as errors."""
     results = workspace.results
     is_current = ours is results.current and results.is_current
-    names = {v.name for v in workspace.runs.inputs.inputs()}  # a new name makes no value stale
+    names = {v.name for v in workspace.runs.inputs.inputs()}  # checked too, as renames do not make values stale
     if ours.state != workspace.document.current.id and not (is_current and ours.feeds.keys() <= names):
         raise ModelError("The run is out of date", "run the model again, then compare")
 
@@ -378,7 +379,7 @@ def _check_current(workspace: Workspace, ours: RunRecord) -> None:
 def _float_values(
     workspace: Workspace, ours: RunRecord, nodes: frozenset[Node] | None, progress: Progress
 ) -> set[Value]:
-    """The float tensors that some nodes read as constants or make; a node with bodies stands for those inside too."""
+    """Return the float tensors that some nodes, or nodes in their bodies, read as constants or compute."""
     model = workspace.model
     chosen = {graph for node in nodes or () for body in node.bodies for graph in body.walk()}
     found: set[Value] = set()
@@ -392,7 +393,7 @@ def _float_values(
 
 
 def _is_float(workspace: Workspace, ours: RunRecord, value: Value) -> bool:
-    """Return whether a value is a tensor of floats, as computed or as far as its type is known."""
+    """Return whether a value is a float tensor, by the run or else by its inferred type."""
     if value.initializer is not None:
         kind: ElementType | int | None = value.initializer.element_type
     else:
@@ -423,7 +424,7 @@ def comparison(workspace: Workspace, record: RunRecord, prepare: Prepare) -> Wor
     If an open document is edited or closed while it is read, it is read again.
     """
     for one in (workspace, *workspace.others_open()):
-        _ = one.runs.session, one.results  # made on first use: QObjects, which have to be made on this thread
+        _ = one.runs.session, one.results  # lazy QObjects, which must be created on this thread
 
     def work(progress: Progress) -> ComparisonOutcome:
         return read_model(partial(prepare, record), progress)(progress)
@@ -432,11 +433,11 @@ def comparison(workspace: Workspace, record: RunRecord, prepare: Prepare) -> Wor
 
 
 def error_of(row: ComparedValue) -> float:
-    """Return the error of a value: the tolerance it needs, infinite if it cannot be compared."""
+    """Return the error of a value: the least tolerance that accepts it, infinite if it cannot be compared."""
     return float("inf") if row.difference.problem else row.difference.tolerance
 
 
 def heat_of(row: ComparedValue) -> float:
-    """Return the error as a number fit for colours."""
+    """Return the error as a number for colours."""
     error = error_of(row)
     return _MOST_ERROR if not isfinite(error) else min(_MOST_ERROR, error)

@@ -1,7 +1,7 @@
-"""Runs of a document's model: whole, to a node, step by step, to breakpoints, live.
+"""Runs of a document's model: complete, to a node, step by step, to breakpoints, live.
 
-A run is one task from top to bottom, see `RunController._run_model`; the window never waits for it. Its results go to
-`workspace.results`, also while it goes on; its state is shown by signals, in the status line and on the graph.
+A run is one task, see `RunController._run_model`; the window never waits for it. Its results are stored in
+`workspace.results`, also while it runs; its state is shown by signals, in the status line and on the graph.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class RunController(QObject):
     """Controller that runs the main graph of one document. GUI thread only."""
 
     state_changed = Signal()  # running, paused, live or breakpoints
-    search_stopped = Signal()  # a run that `search_non_finite` started waits or has ended
+    search_stopped = Signal()  # a run started by `search_non_finite` has paused or ended
 
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(workspace)
@@ -59,9 +59,9 @@ class RunController(QObject):
         self.inputs = RunInputs(workspace)
         self.breakpoints = BreakpointList(self)
         self.run_session = RunSession(workspace.document, workspace.settings)
-        self._run: RunTask | None = None  # the newest, while it computes or waits
-        self._ran_to: Node | None = None  # where the newest run ended, by `run_to`
-        self._feeds: tuple[object, dict[str, Any]] | None = None  # those made last, and for which recipe
+        self._run: RunTask | None = None  # the newest run, while it computes or is paused
+        self._ran_to: Node | None = None  # target of the newest run if it was started by `run_to`
+        self._feeds: tuple[object, dict[str, Any]] | None = None  # signature of the last recipe, and its values
         self._reporter = RunReporter(workspace)
         self.node_progress = NodeProgress(self.run_session.node, self)
         self._partial_results = PartialResults(workspace.tasks, self.run_session, self.node_progress, self)
@@ -93,17 +93,17 @@ class RunController(QObject):
 
     @property
     def is_running(self) -> bool:
-        """Return whether something is being computed."""
+        """Whether a run is computing."""
         return self._run is not None and self._run.task is not None
 
     @property
     def is_paused(self) -> bool:
-        """Return whether a run waits for `step` or `resume`."""
+        """Whether a run waits for `step` or `resume`."""
         return self._run is not None and self._run.is_waiting
 
     @property
     def paused_at(self) -> Node | None:
-        """The node that is computed next when a run waits."""
+        """The node that a paused run computes next."""
         following = None if self._run is None else self._run.next_node
         return None if following is None else following[1]
 
@@ -114,54 +114,54 @@ class RunController(QObject):
 
     @property
     def is_searching(self) -> bool:
-        """Return whether a run of `search_non_finite` waits where something that is not finite begins."""
+        """Whether a run of `search_non_finite` is paused at an origin of non-finite values."""
         return self.is_paused and self._run is not None and bool(self._run.options.sought)
 
     @property
     def live(self) -> bool:
-        """Return whether every edit runs what it affects."""
+        """Whether Live is on: every edit runs the affected nodes."""
         return self._live.is_on
 
     @property
     def is_waiting_to_run(self) -> bool:
-        """Return whether a change in Live is about to be run, unless another follows."""
+        """Whether a run is about to start after a change in Live, unless another change follows."""
         return self._live.is_waiting
 
     # -- commands --------------------------------------------------------------------------------------------
 
     def warm_up(self) -> None:
-        """Start the worker process now, so that the first run need not wait for it."""
+        """Start the worker process in advance, so that the first run need not wait for it."""
         self.run_session.warm_up()
 
     def run(self, *, fresh: bool = False) -> None:
-        """Run everything; `fresh`: compute also what an earlier run has computed."""
+        """Run everything; `fresh`: without reusing results of earlier runs."""
         self._start(RunRequest(fresh=fresh))
 
     def run_to(self, node: Node) -> None:
-        """Compute what a node needs, and the node; ModelError if no run computes it."""
+        """Compute a node and its ancestors; ModelError if runs do not compute it."""
         position_of(node, self.inputs.graph)
         self._start(RunRequest(until=node))
         self._ran_to = node
 
     def search_non_finite(self, sought: Literal["beginnings", "nan"]) -> None:
-        """Run to where NaN (or an infinity) begins, be it inside a body, and wait behind it; else to the end.
+        """Run to the first origin of NaN (or infinities), also inside bodies, and pause after it; else to the end.
 
-        `search_stopped` follows; `resume` goes on to the next such node.
+        `search_stopped` follows; `resume` continues to the next such node.
         """
         self._start(RunRequest(fresh=True, sought=sought))
 
     def step(self, how: Literal["step", "into", "out"] = "step") -> None:
-        """Compute the next node of a run that waits, or start one that waits before its first node.
+        """Compute the next node of a paused run, or start a run paused before its first node.
 
-        After a run to a node, the node that follows that one. "into": wait before the first node of its body instead;
-        "out": compute the rest of the body, or of the call of a function, that it waits in.
+        After a run to a node, compute the node after it. "into": pause before the first node of its body instead;
+        "out": compute the rest of the current body or call of a function.
         """
         if self._run is not None and self._run.is_waiting:
             self._run.options = replace(self._run.options, sought="")
             self._resume(self._run, how)
         elif not self.is_running:
             behind = None if self._ran_to is None else position_of(self._ran_to, self.inputs.graph)[1]
-            # What is kept could not be stopped at.
+            # A run cannot stop at cached values.
             self._start(RunRequest(stepping=True, fresh=True, behind=behind, into=how == "into"))
 
     def resume(self) -> None:
@@ -172,7 +172,7 @@ class RunController(QObject):
             self.run()
 
     def stop(self) -> None:
-        """End the run; what it computed so far stays."""
+        """End the run; values computed so far are kept."""
         if self._run is None:
             return
         if self._run.task is not None:
@@ -183,26 +183,26 @@ class RunController(QObject):
         self.state_changed.emit()
 
     def set_live(self, live: bool) -> None:
-        """Set whether every edit runs what it affects."""
+        """Set whether every edit runs the affected nodes."""
         if live != self.live:
             self._live.set_on(live)
             self.state_changed.emit()
 
     def perform(self, request: Request, *, progress: Progress) -> RunResult:
-        """Perform a run that is not shown, after the runs in progress. Not on the GUI thread."""
+        """Perform a run without showing it, after the runs in progress. Not on the GUI thread."""
         return self.run_session.perform(request, progress=progress)
 
     def show(self, record: RunRecord, text: str) -> None:
-        """Show a run that was made elsewhere in place of a run in progress; `text` is the state to show."""
+        """Show the results of another run, such as a loaded one, and cancel a run in progress; `text`: its state."""
         self._drop_run()
-        self._live.cancel()  # its inputs began a run, which would take its place at once
+        self._live.cancel()  # its inputs requested a run, which would replace it
         self._workspace.results.set_result(record)
         self._reporter.shown(record, text)
         self.state_changed.emit()
         self._workspace.suggest_panel("tensor")
 
     def close(self) -> None:
-        """End everything; the document is closed."""
+        """End all runs and the worker; the document is being closed."""
         self._live.cancel()
         self.node_progress.stop()
         self._partial_results.stop()
@@ -212,7 +212,7 @@ class RunController(QObject):
     # -- a run from its start to its results -----------------------------------------------------------------
 
     def _start(self, options: RunRequest) -> None:
-        """Start a run in place of one that is running or paused."""
+        """Start a run, replacing a running or paused one."""
         self._ran_to = None
         self.breakpoints.drop_deleted()
         recipe = self.inputs.recipe()
@@ -239,7 +239,7 @@ class RunController(QObject):
         self.state_changed.emit()
 
     def _run_model(self, run: RunTask, progress: Progress) -> None:
-        """Make the inputs, take a snapshot of the model, plan and compute. On the thread of the task."""
+        """Make the inputs, take a snapshot of the model, plan and compute. Runs on the thread of the task."""
         run.progress.current = progress
         feeds = run.feeds = make_inputs(run.session, run.recipe, progress) if run.feeds is None else run.feeds
         post(partial(self._show_inputs, run, run.recipe.contradictions(feeds)))
@@ -269,12 +269,12 @@ class RunController(QObject):
             self._workspace.results.show_partial(run.record(result, unfinished=True), fresh)
 
     def _finish(self, run: RunTask) -> None:
-        """Show the results of a run that has ended, waits or was stopped; if another has replaced it, keep them."""
+        """Show the results of a run that has ended or paused; if another has replaced it, store them only."""
         run.task = None
         results, result = self._workspace.results, run.result
         if run is not self._run:
             if result is not None and result.counts[State.DONE]:
-                results.keep(run.record(result))  # an undo brings back what it had computed
+                results.keep(run.record(result))  # an undo may show them
             return
         self.node_progress.report()
         self.node_progress.stop()
@@ -308,7 +308,7 @@ class RunController(QObject):
             self._workspace.navigation.reveal(node)
 
     def _fail(self, run: RunTask, error: BaseException) -> None:
-        """Show that a run was not possible. Where there can be no worker process, run here from now on."""
+        """Show that a run was not possible. If no worker can be started, run in this process from now on."""
         if run is not self._run:
             return
         self._drop_run()
@@ -321,14 +321,14 @@ class RunController(QObject):
 
     def _run_in_process(self, error: WorkerUnavailable) -> None:
         self.run_session.run_in_process()
-        self._workspace.results.clear()  # its values were in the process, and its numbers are those of that session
+        self._workspace.results.clear()  # the values were in the worker, and their ids belong to its session
         self._feeds = None
         reason = error.detail.rstrip(".")
         detail = f"{error.title}: {reason}. A run that hangs cannot be stopped; the window stays usable."
         self._workspace.messages.show("warning", "This model is run inside the program", detail, topic="worker")
 
     def _drop_run(self) -> None:
-        """Cancel the run that is running or paused; it shows no further results."""
+        """Cancel the running or paused run; it shows no further results."""
         run, self._run = self._run, None
         if run is not None and run.task is not None:
             run.task.cancel()
@@ -354,9 +354,9 @@ class RunController(QObject):
     def _on_change(self, _change: Change) -> None:
         self._ran_to = None
         if self.is_paused:
-            self._run = None  # it belongs to another model now
+            self._run = None  # it belongs to the model before the edit
             self.state_changed.emit()
-        if not self._live.on_edit():  # a run reports itself
+        if not self._live.on_edit():  # a new run reports its state itself
             self._reporter.follow()
 
     def _on_inputs(self) -> None:

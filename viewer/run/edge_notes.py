@@ -1,8 +1,8 @@
 """Notes beside the edges of the graph after a run: a statistic of each value, or the outline of its histogram.
 
-Computed lazily for what is painted: the canvas calls `note_of` while it paints; unknown notes are computed where the
-values are, a few at a time, and announced by `Highlights.notes_changed`. A note is cached with its run, so undo shows
-it at once.
+Computed on demand: the canvas calls `note_of` while it paints; missing notes are computed in the process that holds
+the values, in batches, and announced by `Highlights.notes_changed`. Notes are cached per run, so undo shows them at
+once.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from onnx_workbench.viewer.style.formatting import number_text
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.workspace import Workspace
 
-#: Milliseconds in which what one frame asks for is gathered.
+#: Milliseconds in which the requests of one frame are collected.
 _GATHER = 20
-#: Values looked at in one go, so that a newer run need not wait for long.
+#: Values read at once, so that a newer run need not wait for long.
 _BATCH = 32
-#: Notes that change together: painting them anew leaves most of a frame.
+#: Notes updated at once: repainting them takes a small part of a frame.
 _AT_ONCE = 8
-#: With more notes than this out of date, all are painted anew instead of those that differ.
+#: With more outdated notes than this, all labels are repainted instead of the changed ones.
 _MOST_KEPT = 150
 
 _DIGITS = 3
@@ -47,7 +47,7 @@ _DIGITS = 3
 class EdgeNotes(QObject):
     """The notes of one document; follows the runs. GUI thread only."""
 
-    looked = Signal(object)  # set[Value]: `glimpse_of` knows more of these now
+    looked = Signal(object)  # set[Value] for which `glimpse_of` has new statistics
 
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(workspace)
@@ -55,7 +55,7 @@ class EdgeNotes(QObject):
         self._results = workspace.results
         self._known: WeakKeyDictionary[RunRecord, dict[ValueKey, Thumbnail | None]] = WeakKeyDictionary()
         self._given: dict[Value, EdgeNote | None] = {}  # last note of each painted value
-        self._untold: dict[Value, None] = {}  # those of them whose note may have changed; the last one still holds
+        self._untold: dict[Value, None] = {}  # painted values whose note may have changed: shows the old one
         self._telling = QTimer(self, interval=0)
         self._telling.timeout.connect(self._notify_some)
         self._wanted: dict[Value, None] = {}  # the newest last
@@ -73,7 +73,7 @@ class EdgeNotes(QObject):
         """Return the note beside the edges of a value; requests it if it is unknown. Cheap."""
         if self._results.current is None or self._kind == "none":
             return None
-        if value not in self._untold:  # else all its labels are repainted soon, not this one alone
+        if value not in self._untold:  # otherwise all its labels are repainted soon, together
             self._given[value] = self._note(value)
         return self._given[value]
 
@@ -81,7 +81,7 @@ class EdgeNotes(QObject):
         return None if self._results.current is None or self._kind == "none" else self._note(value)
 
     def glimpse_of(self, value: Value) -> Thumbnail | None:
-        """Return the known statistics of a value of the last run, whatever edges show; `looked` signals more."""
+        """Return the statistics of a value of the last run, or None and request them: `looked` follows."""
         record = self._results.current
         key = None if record is None else record.key(value)
         if record is None or key is None or record.result.info(key) is None:
@@ -92,7 +92,7 @@ class EdgeNotes(QObject):
         return known.get(key)
 
     def range_of(self, value: Value) -> str:
-        """Return how many elements of a value of the last run are not finite, and its range; empty until read."""
+        """Return the number of non-finite elements of a value of the last run, and its range; empty until read."""
         glimpse, info = self.glimpse_of(value), self._results.info_of(value)
         if glimpse is None or info is None or not isinstance(info.element_type, ElementType):
             return ""
@@ -100,9 +100,7 @@ class EdgeNotes(QObject):
         return "  ".join(filter(None, (warning_text(facts), range_text(facts, info.element_type))))
 
     def read_all(self, values: Iterable[Value], then: Callable[[NoteOf], object]) -> None:
-        """Read all of some values, then call back with a function for their notes: for pictures of parts not in
-        view.
-        """
+        """Read some values, then call back with a function that returns their notes: for pictures of hidden parts."""
         record = self._results.current
         known = {} if record is None else self._known.setdefault(record, {})
         keys = [] if record is None or self._kind == "none" else [k for v in values if (k := record.key(v))]
@@ -129,11 +127,11 @@ class EdgeNotes(QObject):
     def _request(self, value: Value) -> None:
         self._wanted.pop(value, None)
         self._wanted[value] = None
-        if not self._is_asking and not self._gather.isActive():  # steady painting must not put it off
+        if not self._is_asking and not self._gather.isActive():  # continuous painting must not restart the timer
             self._gather.start()
 
     def _note(self, value: Value) -> EdgeNote | None:
-        """Return the note from the last run; until that is computed, the note of the run before."""
+        """Return the note from the last run; until that is computed, the note of the previous run."""
         record = self._results.current
         key = None if record is None else record.key(value)
         if record is None or key is None:
@@ -155,10 +153,10 @@ class EdgeNotes(QObject):
 
     @property
     def _is_live(self) -> bool:
-        """Return whether Live is on: then nothing is marked stale for a moment."""
+        """Return whether Live is on: then notes are not marked stale, as a run follows at once."""
         return self._workspace.has_runs and self._workspace.runs.live
 
-    # -- what changes ----------------------------------------------------------------------------------------
+    # -- changes ---------------------------------------------------------------------------------------------
 
     def _on_results(self, values: object) -> None:
         record, self._seen = self._seen, self._results.current
@@ -166,7 +164,7 @@ class EdgeNotes(QObject):
             self._carry_over(record, self._seen)
         if self._kind == "none" or (record is self._seen and (values is not None or self._is_live)):
             return
-        if isinstance(values, set) and record is not None:  # more of a run that goes on
+        if isinstance(values, set) and record is not None:  # new values of a running run
             self._queue(value for value in self._given if value in values)
         elif self._seen is None or len(self._given) > _MOST_KEPT or not self._given:
             self._start_over()
@@ -174,7 +172,7 @@ class EdgeNotes(QObject):
             self._queue(self._given)
 
     def _carry_over(self, before: RunRecord | None, now: RunRecord | None) -> None:
-        """Keep the notes of nodes that a run has finished; values of a body may still change."""
+        """Keep the notes of nodes that a run has finished; values in bodies may still change."""
         if before is not None and now is not None and before.run is not None and before.run == now.run:
             known, slots = self._known.get(before, {}), now.result.layout.slots
             self._known[now] = {key: found for key, found in known.items() if found is not None and key in slots}
@@ -192,7 +190,7 @@ class EdgeNotes(QObject):
         self._workspace.highlights.notes_changed.emit(None)
 
     def _queue(self, values: Iterable[Value]) -> None:
-        """Repaint those of some values that were painted, a few per event loop iteration."""
+        """Repaint the notes of painted values, a few per event loop iteration."""
         self._untold.update(dict.fromkeys(values))
         self._telling.start()
 
@@ -238,7 +236,7 @@ class EdgeNotes(QObject):
 
 
 def glimpses_of(result: RunResult, keys: list[ValueKey]) -> list[Thumbnail | None]:
-    """Off the GUI thread; nothing of values that are gone with the worker."""
+    """Return thumbnails of values; None for values lost with the worker. Off the GUI thread."""
     try:
         return result.apply(make_thumbnails, keys)
     except (LookupError, ModelError):
@@ -248,7 +246,7 @@ def glimpses_of(result: RunResult, keys: list[ValueKey]) -> list[Thumbnail | Non
 def note_text(
     kind: str, found: Thumbnail, element_type: ElementType | None, *, type_text: str = "", is_stale: bool = False
 ) -> EdgeNote | None:
-    """Return a glimpse of a value in the way a kind of note says it; None when there is nothing to say."""
+    """Return the note of a kind for the statistics of a value; None if it would be empty."""
     facts = found.statistics
     warning = warning_text(facts)
     if warning:
@@ -261,19 +259,19 @@ def note_text(
 
 
 def outline(counts: tuple[int, ...]) -> tuple[float, ...]:
-    """Heights of bars, 0 to 1: square roots, so that what is rare is seen beside what is common."""
+    """Return heights of bars, 0 to 1: square roots of the counts, so that small ones are visible."""
     most = max(counts, default=0)
     return tuple(round(max(sqrt(count / most), 0.12 if count else 0.0), 2) for count in counts) if most else ()
 
 
 def range_text(facts: Statistics, element_type: ElementType | None) -> str:
-    """Return the smallest and the largest finite number in a few characters; empty when there is none."""
+    """Return the smallest and the largest finite number in a few characters; empty if there is none."""
     return "" if facts.minimum is None else _text("range", facts, is_boolean=element_type is ElementType.BOOL)
 
 
 def warning_text(facts: Statistics) -> str:
     """Return the number of elements that are NaN or infinite as text; empty if none is."""
-    # Small and stretched, the sign of infinity looks like an equals sign.
+    # In small letters, the infinity sign looks like an equals sign.
     parts = (("NaN", facts.nan), ("inf", facts.positive_infinity), ("−inf", facts.negative_infinity))
     return " ".join(f"{count:,} {name}" for name, count in parts if count)
 
@@ -299,7 +297,7 @@ def _number(number: float | None) -> str:
 
 
 def _share(count: int, size: int) -> str:
-    """Return a percentage that says 0 and 100 only where it is true."""
+    """Return a percentage that is 0 or 100 only if exact."""
     percent = 100 * count / size
     if 0 < percent < 0.1:
         return "< 0.1 %"

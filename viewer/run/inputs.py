@@ -44,15 +44,15 @@ if TYPE_CHECKING:
 
 _MOST_LISTED = 8  # names in a message
 
-#: What the panel offers; a data set is one source for all inputs at once.
+#: Kinds of sources in the panel; a data set is one source for all inputs.
 SourceKind = Literal["random", "constant", "range", "file"]
 
 
 class RunInputs(QObject):
-    """The choices for one document. GUI thread only."""
+    """The choices of the inputs of one document. GUI thread only."""
 
     changed = Signal()
-    sizes_known = Signal()  # values were made, which say how large what was not chosen is
+    sizes_known = Signal()  # values were made, which determine sizes that were not chosen
 
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(workspace)
@@ -64,9 +64,9 @@ class RunInputs(QObject):
         self.time_limit = 0.0  # seconds; 0: none
         self.outputs_only = False  # other values are freed after their last use
         self.data_set: Path | None = None
-        self.given: dict[str, Any] = {}  # values of a saved run, by name; they come before the sources
+        self.given: dict[str, Any] = {}  # values of a saved run, by name; they take precedence over sources
         self._given_stamp = 0
-        self._made: dict[str, int] = {}  # sizes of symbols in the values that were made last, until a choice is made
+        self._made: dict[str, int] = {}  # sizes of symbols in the values made last; cleared by a choice
         self._read()
         workspace.changes.changed.connect(self._follow)
 
@@ -84,7 +84,7 @@ class RunInputs(QObject):
         return self.sources.get(name, Random())
 
     def symbols(self) -> dict[str, int]:
-        """Return the symbolic dimensions of the inputs with their sizes: as chosen, else as in the values made last."""
+        """Return the symbolic dimensions of the inputs with their sizes: chosen ones, else those of the last values."""
         found = symbols(self.graph)
         return found | {n: size for n, size in (self._made | self.sizes).items() if n in found}
 
@@ -95,7 +95,7 @@ class RunInputs(QObject):
         return None if path is None else path.parent
 
     def data_sets(self) -> list[Path]:
-        """Return the folders of test data beside the model."""
+        """Return the folders of test data next to the model."""
         if self.folder is None:
             return []
         folders = [folder for folder in self.folder.glob("test_data_set_*") if folder.is_dir()]
@@ -104,16 +104,16 @@ class RunInputs(QObject):
     # -- choosing --------------------------------------------------------------------------------------------
 
     def set_source(self, name: str, source: InputSource) -> None:
-        """Choose where the value of an input comes from."""
+        """Set the source of an input's value."""
         if self.source(name) != source or name in self.given:
             self.sources[name] = source
             self.given.pop(name, None)
             self._notify()
 
     def set_file(self, path: Path) -> None:
-        """Set every input that an archive has an array for: by name, else all in the order of the arrays.
+        """Use an archive for all inputs it has arrays for: matched by name, or else all in order.
 
-        ModelError when the archive cannot be read, or has arrays for none.
+        ModelError if the archive cannot be read, or has no matching array.
         """
         arrays, wanted = npz_members(path), [value.name for value in self.inputs()]
         found = {name: name for name in wanted if name in arrays}
@@ -128,25 +128,25 @@ class RunInputs(QObject):
         self._notify()
 
     def set_size(self, symbol: str, size: int) -> None:
-        """Choose how large a symbolic dimension is."""
+        """Set the size of a symbolic dimension."""
         if self.sizes.get(symbol) != size:
             self.sizes[symbol] = size
             self._notify()
 
     def set_seed(self, seed: int) -> None:
-        """Choose the seed of random inputs and operators."""
+        """Set the seed of random inputs and operators."""
         if seed != self.seed:
             self.seed = seed
             self._notify()
 
     def set_limits(self, *, memory: int | None = None, time: float | None = None) -> None:
-        """Choose the limits; 0 for none."""
+        """Set the limits; 0 for none."""
         self.max_tensor = self.max_tensor if memory is None else memory
         self.time_limit = self.time_limit if time is None else time
         self._notify()
 
     def set_outputs_only(self, outputs_only: bool) -> None:
-        """Choose whether a run keeps the outputs alone, or all values."""
+        """Set whether a run keeps only the outputs, or all values."""
         if outputs_only != self.outputs_only:
             self.outputs_only = outputs_only
             self._notify()
@@ -168,10 +168,10 @@ class RunInputs(QObject):
         self._notify()
 
     def _follow(self, change: Change) -> None:
-        """An input that is renamed keeps its source, or the value of a saved run."""
+        """Keep the source or saved value of renamed inputs."""
         if not any(isinstance(step, SetField) and step.field == "name" for step in change.steps):
             return
-        inputs = set(self.inputs())  # and those of before: on a way through history one may be renamed, then go
+        inputs = set(self.inputs())  # and the previous ones: several undo steps at once may rename and then delete one
         inputs.update(*(i.inputs for i in change.inverses if isinstance(i, SetGraphInputs) and i.graph is self.graph))
         before = {
             i.target: i.value
@@ -185,7 +185,7 @@ class RunInputs(QObject):
             self._write()
 
     def take_sizes(self, feeds: Mapping[str, Any]) -> None:
-        """Show how large symbolic dimensions are in values that were made, where nothing was chosen."""
+        """Take the sizes of symbolic dimensions from generated values, where none was chosen."""
         self._made = sizes_of(self.graph, feeds)
         self.sizes_known.emit()
 
@@ -256,9 +256,9 @@ class RunInputs(QObject):
 
 
 def make_inputs(session: Session | WorkerSession, recipe: Recipe, progress: Progress) -> dict[str, Any]:
-    """Values or handles of inputs, made where the session runs; in this process where there can be no worker.
+    """Return values or handles of inputs, made in the session's process; in this one if no worker can be started.
 
-    ModelError when one cannot be made. Off the GUI thread.
+    ModelError if one cannot be made. Off the GUI thread.
     """
     try:
         return session.make_inputs(recipe, progress)
@@ -267,9 +267,9 @@ def make_inputs(session: Session | WorkerSession, recipe: Recipe, progress: Prog
 
 
 def _as_declared(value: Any, declared: Type | None) -> Any:
-    """A value in the declared type: floats as other floats, as in a model of another precision; so integers that fit.
+    """Convert a value to the declared type: floats to other floats, and integers to other integers if they fit.
 
-    Any other stays what it is: the run says that it does not fit.
+    Others are unchanged: the run reports that they do not fit.
     """
     kind = declared.element_type if isinstance(declared, TensorType) else None
     found = describe(value).element_type
@@ -288,7 +288,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _stamp(source: InputSource | None) -> Hashable:
-    """Return something that changes when the file of a source is written again."""
+    """Return a value that changes when the file of a source is written."""
     if not isinstance(source, File):
         return None
     try:
@@ -315,7 +315,7 @@ def kind_of(source: InputSource) -> SourceKind:
 
 
 def as_json(source: InputSource) -> dict[str, Any]:
-    """Return a source as it is remembered."""
+    """Return a source in the form that is stored."""
     fields = {f.name: getattr(source, f.name) for f in dataclasses.fields(source)}
     if isinstance(source, File):
         fields["path"] = str(source.path)
@@ -324,7 +324,7 @@ def as_json(source: InputSource) -> dict[str, Any]:
 
 
 def from_json(content: Mapping[str, Any]) -> InputSource:
-    """Read a stored source; ValueError, TypeError or KeyError when it is invalid."""
+    """Read a stored source; ValueError, TypeError or KeyError if it is invalid."""
     fields = dict(content)
     kind = _KINDS[str(fields.pop("kind"))]
     if kind is File:

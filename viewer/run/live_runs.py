@@ -1,4 +1,4 @@
-"""Live: every edit of the model or its inputs runs what it affects."""
+"""Live: every edit of the model or its inputs starts a run of the affected nodes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from PySide6.QtCore import QObject, QTimer, Signal
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.results import Results
 
-#: Milliseconds between an edit and the run it starts, so that typing starts one run, not five.
+#: Debounce between an edit and the run it starts, in milliseconds.
 _DELAY = 120
 
 
 class LiveRuns(QObject):
     """Debounced request of a run after each edit while Live is on. GUI thread only."""
 
-    due = Signal()  # a run is to start now
+    due = Signal()  # a run should start now
 
     def __init__(self, results: Results, parent: QObject) -> None:
         super().__init__(parent)
@@ -27,11 +27,11 @@ class LiveRuns(QObject):
 
     @property
     def is_waiting(self) -> bool:
-        """Return whether a run is about to start, unless another edit follows."""
+        """Whether a run is about to start, unless another edit follows."""
         return self._timer.isActive()
 
     def set_on(self, on: bool) -> None:
-        """Turn Live on, which runs what was edited before, or off."""
+        """Turn Live on, which runs pending edits, or off."""
         self.is_on = on
         if not on:
             self.cancel()
@@ -39,9 +39,9 @@ class LiveRuns(QObject):
             self._timer.start(0)
 
     def on_edit(self, *, is_known: bool = True) -> bool:
-        """Request a run after an edit, and return whether one follows: not if it would give no more than is shown.
+        """Request a run after an edit; return whether one follows: not if it would only repeat the shown results.
 
-        `is_known`: the results of the new inputs are known from an earlier run.
+        `is_known`: the results for the new inputs are known from an earlier run.
         """
         lacks_values = self._results.shows_part or not self._results.is_what_a_run_gives
         if self.is_on and (lacks_values or not is_known):

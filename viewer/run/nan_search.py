@@ -1,4 +1,4 @@
-"""Goes to where values of a run stop being finite, from one such place to the next."""
+"""Navigation to the origins of non-finite values in a run, from one to the next."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ T = TypeVar("T")
 
 _TOPIC = "search for what is not finite"
 
-#: Values that are gone through one after the other.
+#: Limit for the findings to step through.
 _MOST = 1000
 
-#: What is called with a value and the index of its first element that is not finite, empty if it is no tensor.
+#: Callback with a value and the index of its first non-finite element, empty if it is not a tensor.
 Found = Callable[[Value, tuple[int, ...]], object]
 
 
 class NonFiniteNavigator(QObject):
-    """Search for the beginning of NaN, or infinities too, in the last run. GUI thread only.
+    """Search for the origins of NaN, or also infinities, in the last run. GUI thread only.
 
-    If the run has passed values that it did not keep, such as all iterations of a body but the last, the model is run
-    again, with the same inputs and seed, and stops at each such value.
+    If the run did not keep all values, such as iterations of a body before the last, the model is run again, with the
+    same inputs and seed, and stops at each such value.
     """
 
     def __init__(self, workspace: Workspace, runs: RunController) -> None:
@@ -45,12 +45,12 @@ class NonFiniteNavigator(QObject):
         self._workspace = workspace
         self._runs = runs
         self._found: Found = lambda _value, _index: None
-        self._shown: ValueKey | None = None  # what was shown last; None: start with the first
+        self._shown: ValueKey | None = None  # the finding shown last; None: start with the first
         self._run_sought: Literal["beginnings", "nan"] = "beginnings"  # of the run that was started for it
         runs.search_stopped.connect(self._on_run_stopped)
 
     def first(self, found: Found) -> None:
-        """Select the first value; show a message when there is none."""
+        """Select the first value; show a message if there is none."""
         self._found = found
         if self._runs.is_searching:
             self._run()
@@ -58,7 +58,7 @@ class NonFiniteNavigator(QObject):
             self._search(1, self._show_first)
 
     def following(self, found: Found) -> None:
-        """Select the value after the last one, or the first; show a message when there is none."""
+        """Select the value after the last one, or the first; show a message if there is none."""
         self._found = found
         if self._runs.is_searching and self._run_sought == sought_in(self._workspace):
             self._runs.resume()
@@ -99,11 +99,11 @@ class NonFiniteNavigator(QObject):
             self._show(search.found[keys.index(self._shown) + 1])
 
     def _is_final(self, record: RunRecord, search: NonFiniteSearch) -> bool:
-        """Return whether the model is not run again for it: all was searched, or a run would have to be ended."""
+        """Return whether no new run is made: everything was searched, or a run is in progress."""
         return search.is_whole or record.unfinished or self._runs.is_running or self._runs.is_paused
 
     def _is_given(self, bad: NonFiniteValue) -> bool:
-        """Return whether it is an input or a constant, which nothing precedes."""
+        """Return whether the value is an input or a constant, which has no origin."""
         value = self._workspace.results.value_by_number(bad.key[1])
         return value is not None and value.producer is None and value.graph is self._runs.inputs.graph
 
@@ -115,7 +115,7 @@ class NonFiniteNavigator(QObject):
         self._runs.search_non_finite(self._run_sought)
 
     def _on_run_stopped(self) -> None:
-        """The run waits behind a node that gave some, or is over."""
+        """Show the origin at which the run has paused; if it has ended, search its values, or report the end."""
         record, sought = self._workspace.results.current, self._run_sought
         last = self._runs.last_node if self._runs.is_searching else None
         if record is None:
@@ -175,7 +175,7 @@ class NonFiniteNavigator(QObject):
 
 @contextmanager
 def _values_needed() -> Iterator[None]:
-    """Raise a ModelError if values of the run are no longer available."""
+    """Convert LookupErrors to a ModelError that values of the run are no longer available."""
     try:
         yield
     except LookupError as error:

@@ -1,4 +1,4 @@
-"""Nodes of the model as calls that a run, perhaps in another process, accepts; and positions of equal values."""
+"""Nodes of the model as picklable calls for tracing in a run; and positions of equal values."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from onnx_workbench.viewer.run.results import RunRecord
 
 
 def call_of(record: RunRecord, value: Value, node_of: Callable[[int], Node | None]) -> TracedCall | None:
-    """Return the node that makes a value, as it is now; None for inputs and constants of a graph."""
+    """Return the current producer of a value as a call; None for inputs and constants of a graph."""
     return trace.call_of(value, record.key, node_of)
 
 
 def links_of(record: RunRecord, value: Value, key: ValueKey, node_of: Callable[[int], Node | None]) -> list[ValueKey]:
-    """Values elsewhere that equal a value by definition.
+    """Return values in other graphs that equal a value by definition.
 
-    The result of the branch, the iteration or the function that makes it, or the argument of the call if it is an
-    input of a function or a body. `node_of` finds the node of a number.
+    These are the output of the branch, iteration or function that returns it, or the argument of the call if it is an
+    input of a function or a body. `node_of` returns the node with a number.
     """
     found = []
     for inside, other in _same(value, key[0], node_of):
@@ -59,9 +59,9 @@ def _made_inside(node: Node, position: int, path: Path) -> Iterator[tuple[Path, 
         if position < len(function.body.outputs):
             yield (*path, node.id), function.body.outputs[position]
     elif node.domain == "" and node.op_type in ("If", "Loop"):
-        skipped = 1 if node.op_type == "Loop" else 0  # whether to go on
+        skipped = 1 if node.op_type == "Loop" else 0  # the condition
         if skipped and position >= len(node.inputs) - 2:
-            return  # of all iterations together
+            return  # stacked over all iterations
         for body in node.bodies:
             if position + skipped < len(body.outputs):
                 yield path, body.outputs[position + skipped]

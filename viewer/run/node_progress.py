@@ -1,4 +1,4 @@
-"""Progress of a run by node: finished nodes are gathered on its thread and reported on the GUI thread."""
+"""Progress of a run by node: finished nodes are collected on its thread and reported on the GUI thread."""
 
 from __future__ import annotations
 
@@ -19,43 +19,42 @@ if TYPE_CHECKING:
 
 #: Milliseconds between two reports.
 _PACE = 80
-_MOST = 2000  # nodes reported at once, which takes far less than a frame
+_MOST = 2000  # limit for the nodes reported at once, which takes much less than a frame
 _NONE: NDArray[np.int64] = np.zeros(0, np.int64)
 
 
 class NodeProgress(QObject):
-    """Finished nodes of one run after the other, from `start` to `stop`. Those overtaken by its end are not
-    reported.
+    """Reports the finished nodes of the current run, from `start` to `stop`; not those left at its end.
 
-    `node_of` is the node with a number in runs.
+    `node_of` returns the node with a number in runs.
     """
 
-    finished = Signal(object)  # list[Node] that have been computed, be it in calls of functions among them
+    finished = Signal(object)  # list[Node] that have been computed, also in calls of functions
 
     def __init__(self, node_of: Callable[[int], Node | None], parent: QObject) -> None:
         super().__init__(parent)
         self._node_of = node_of
         self._run: RunTask | None = None
-        self._news: list[NDArray[np.int64]] = []  # their numbers
+        self._news: list[NDArray[np.int64]] = []  # numbers of unreported nodes
         self._lock = threading.Lock()
         self._timer = QTimer(self, interval=_PACE)
         self._timer.timeout.connect(self.report)
-        self.count = 0  # since the document was opened; read on any thread
+        self.count = 0  # finished nodes since the document was opened; read on any thread
 
     def start(self, run: RunTask) -> None:
-        """Start following a run that begins or continues."""
+        """Start reporting a run that starts or continues."""
         self._run = run
         self._timer.start()
 
     def stop(self) -> None:
-        """Stop: the run has ended or waits, so unreported nodes no longer matter."""
+        """Stop: the run has ended or paused, and unreported nodes are dropped."""
         self._run = None
         self._timer.stop()
         with self._lock:
             self._news.clear()
 
     def observe(self, finished: NodeTable) -> None:
-        """Nodes have finished. On the thread of the run."""
+        """Collect finished nodes. Called on the thread of the run."""
         with self._lock:
             self._news.append(finished.keys.outermost())
             self.count += len(finished)
@@ -64,7 +63,7 @@ class NodeProgress(QObject):
         """Report the nodes finished since the last call, up to a limit; the rest wait for the next call."""
         stepper = None if self._run is None else self._run.stepper
         if isinstance(stepper, Stepper):
-            stepper.notify()  # a worker does so unasked
+            stepper.notify()  # a worker does so periodically
         with self._lock:
             news = np.concatenate(self._news) if self._news else _NONE
             numbers, self._news = news[:_MOST], [news[_MOST:]] if len(news) > _MOST else []

@@ -1,4 +1,4 @@
-"""Warning after a run that its values stop being finite; shown once, and withdrawn when they are finite again."""
+"""Warning after a run about non-finite values; shown once, and withdrawn when values are finite again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TOPIC = "non-finite"
 
 
 class NonFiniteWarning(QObject):
-    """Background check of the shown values after a run has ended or undo brings others back.
+    """Background check of the shown values after a run, or when undo shows earlier results.
 
     GUI thread only.
     """
@@ -61,10 +61,10 @@ class NonFiniteWarning(QObject):
             return
         bad = search.found[0] if search.found else None
         value = workspace.results.value_by_number(bad.key[1]) if bad is not None else None
-        if bad is None or value is None or record.was_watched:  # who sought it stands before it
+        if bad is None or value is None or record.was_watched:  # a search shows its finding itself
             self._reported = value
             workspace.messages.withdraw(_TOPIC)
-        elif value is not self._reported:  # who has closed the message knows
+        elif value is not self._reported:  # shown once, even if the user has closed the message
             self._reported = value
             what = "NaN" if isnan(bad.value) else "An infinity"
             at = ", ".join(map(str, bad.index))
@@ -79,7 +79,7 @@ class NonFiniteWarning(QObject):
 
 
 def sought_in(workspace: Workspace) -> Sought:
-    """Return the condition to search for: the beginning of NaN, or of infinities too."""
+    """Return the condition to search for: origins of NaN, or also of infinities."""
     return "nan" if workspace.settings.get(NAN_ALONE) else "beginnings"
 
 
@@ -95,7 +95,7 @@ def passed(search: NonFiniteSearch, sought: Sought) -> str:
 
 
 def unseen(search: NonFiniteSearch) -> str:
-    """Describe what an incomplete search did not cover."""
+    """Describe the values that an incomplete search did not cover."""
     parts = [f"{plural(search.let_go, 'value')} dropped to save memory"] if search.let_go else []
     if search.has_bodies:
         parts.append("values inside bodies")
@@ -103,9 +103,9 @@ def unseen(search: NonFiniteSearch) -> str:
 
 
 def non_finite(record: RunRecord, most: int, sought: Sought) -> NonFiniteSearch:
-    """Find where values of a run stop being finite. Off the GUI thread. LookupError if the values are gone.
+    """Search a run for origins of non-finite values. Off the GUI thread. LookupError if the values are lost.
 
-    A run that was to stop there, and waits there or has ended, has checked everything itself.
+    A run of `search_non_finite` that has paused or ended has checked everything itself.
     """
     search = record.result.apply(non_finite_values, most, sought)
     return replace(search, let_go=0, has_bodies=False) if record.was_watched and not record.went_on else search
@@ -115,4 +115,4 @@ def _first(record: RunRecord, sought: Sought) -> NonFiniteSearch:
     try:
         return non_finite(record, 1, sought)
     except LookupError:
-        return NonFiniteSearch((), 0, False)  # the worker that had the values is gone
+        return NonFiniteSearch((), 0, False)  # the worker with the values has ended

@@ -1,4 +1,4 @@
-"""Values that a run was compared with, read when they are shown."""
+"""Reference values of a comparison, read when they are shown."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from onnx_workbench.model.progress import Progress
 
 @dataclass(frozen=True, eq=False)
 class OtherValues:
-    """Values of a reference by the keys of the run that they are compared with: parts of another run, or arrays.
+    """Values of a reference by the keys of the compared run: parts of another run, or arrays.
 
-    `ours` are values of that run itself that are dequantized to be compared; `names` those that the reference has, to
-    be listed where none was matched; `error` is the relative error of the reference where its types do not say it.
+    `ours` are values of the run itself that are dequantized for the comparison; `names` are those in the reference, to
+    list if none was matched; `error` is the relative error of the reference if its types do not determine it.
     """
 
     result: RunResult | None = None
@@ -45,7 +45,7 @@ class OtherValues:
         return self.parts[key].read(self.result, progress)
 
     def error_of(self, key: ValueKey) -> float:
-        """Return the relative error that precision explains of what one of ours is compared with."""
+        """Return the relative error due to precision of the reference value for one of ours."""
         if key in self.arrays:
             return max(self.error, type_error(describe(self.arrays[key]).element_type))
         part, ours = self.parts[key], self.ours.get(key)

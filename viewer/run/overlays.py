@@ -1,4 +1,4 @@
-"""Numbers per node that the graph can be coloured by: time, memory, statistics, sizes, work, or from a file."""
+"""Colour overlays: numbers per node, such as time, memory, statistics, sizes, work, or from a file."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from onnx_workbench.viewer.style.formatting import display, plural
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.workspace import Workspace
 
-#: What is known without looking at elements, by id, and its title with the unit.
+#: Titles with units, by id, of overlays that need no elements of values.
 PLAIN = {
     "time": "Time (ms)",
     "memory": "Memory (MB)",
     "size": "Elements of the output",
     "macs": "Multiply-adds (millions)",
 }
-#: What statistics of the outputs tell.
+#: Titles of overlays from statistics of the outputs.
 MEASURED = {
     "range": "Range (maximum − minimum)",
     "magnitude": "Largest magnitude",
@@ -45,9 +45,9 @@ MEASURED = {
     "non_finite": "NaN and infinities",
 }
 TITLES = PLAIN | MEASURED
-#: A file of numbers larger than this is refused.
+#: Size limit for files of numbers.
 _LARGEST_FILE = 64 << 20
-#: The message of a file replaces that of the file before.
+#: Topic of messages about files of numbers.
 _FILE = "overlay file"
 _LISTED = 3  # names in a message
 
@@ -74,13 +74,13 @@ class Overlays(QObject):
         self._refresh()
 
     def show(self, numbers: Mapping[Node, float], title: str) -> None:
-        """Colour by numbers from elsewhere."""
+        """Colour by given numbers."""
         self._working.stop()
         self.kind = "own"
         self._show(numbers, title)
 
     def load(self, path: Path) -> None:
-        """Colour by the numbers of a JSON or CSV file, soon; a message when it has none for a node of this model."""
+        """Colour by the numbers of a JSON or CSV file, in the background; show a message if no node matches."""
         self._workspace.tasks.start(
             "Reading numbers",
             lambda _progress: read_numbers(path),
@@ -89,9 +89,9 @@ class Overlays(QObject):
         )
 
     def set_numbers(self, path: Path, read: OverlayFile) -> None:
-        """Colour by numbers by name, soon where the graph is large; what it was coloured by stays if none is known."""
+        """Colour by numbers by name, in the background for a large graph; unchanged if no name matches."""
         model, before, named = self._workspace.model, self.kind, read.numbers
-        self.kind = "own"  # a run that ends meanwhile takes nothing away
+        self.kind = "own"  # so that the end of a run does not change the colours
         used: set[str] = set()
 
         def show(numbers: dict[Node, float]) -> None:
@@ -109,9 +109,7 @@ class Overlays(QObject):
         self._working.start(lambda progress: match(model, named, used, progress), show)
 
     def _show_left_out(self, path: Path, read: OverlayFile, unknown: Sequence[str]) -> None:
-        """Report what of a file is not shown: names of no node, entries that are no number, all numbers but the
-        last.
-        """
+        """Report entries of a file that are not shown: unknown names, invalid numbers, all but the last of several."""
         file, others = display(path.name, 60), len(read.others)
         titles, details = [], []
         if unknown:
@@ -149,7 +147,7 @@ class Overlays(QObject):
             self._show(None, "")
 
     def measure(self, then: Callable[[dict[ValueKey, ValueMeasure]], object]) -> None:
-        """Get the statistics of every value of the last run, in the background, once per run."""
+        """Call `then` with the statistics of every value of the last run, computed in the background once per run."""
         record = self._workspace.results.current
         if record is None:
             return
@@ -199,7 +197,7 @@ def measured(result: RunResult) -> dict[ValueKey, ValueMeasure]:
 
 
 def number_of(kind: str, fact: ValueMeasure) -> float | None:
-    """Return one of the numbers in MEASURED."""
+    """Return the number of a kind in MEASURED."""
     facts = fact.statistics
     low, high = facts.minimum, facts.maximum
     match kind:
@@ -256,7 +254,7 @@ def _shape(results: Results, value: Value | None) -> tuple[int, ...] | None:
 
 
 def multiply_adds(node: Node, shape_of: Callable[[Value | None], tuple[int, ...] | None]) -> int:
-    """Multiplications a node does, from the shapes its values had; 0 where that is not known."""
+    """Return the multiplications of a node, from the shapes of its values; 0 if unknown."""
     count = macs.multiply_adds(node, shape_of)
     return count if isinstance(count, int) else 0
 
@@ -270,9 +268,9 @@ PLAIN_NUMBERS: Mapping[str, Callable[[Results, Progress], dict[Node, float]]] = 
 
 
 def match(model: Model, named: Mapping[str, float], used: set[str], progress: Progress) -> dict[Node, float]:
-    """Return the number of each node that has one: by its own name, else by that of an output. Checks `progress` often.
+    """Return numbers by node, matched by its name, else by that of an output. Checks `progress` often.
 
-    `used` becomes the names that nodes have.
+    The matched names are added to `used`.
     """
     numbers = {}
     used.clear()
@@ -291,7 +289,7 @@ def match(model: Model, named: Mapping[str, float], used: set[str], progress: Pr
 class OverlayFile:
     """Contents of a file of numbers: numbers by name, the heading of their column, and invalid entries.
 
-    The last of several numbers counts; `repeated` are the names that have several.
+    Of several numbers for a name the last one is used; `repeated` are these names.
     """
 
     numbers: Mapping[str, float]
@@ -301,10 +299,9 @@ class OverlayFile:
 
 
 def read_numbers(path: Path) -> OverlayFile:
-    """Numbers by name: a JSON object, a JSON list of [name, number], or a CSV file whose first columns are those.
+    """Read numbers by name from a JSON object, a JSON list of [name, number], or a CSV file with these columns first.
 
-    Its columns may also be divided by semicolons or tabs, as where numbers have decimal commas. ModelError when it is
-    none of these.
+    Columns may also be separated by semicolons or tabs, as with decimal commas. ModelError for other files.
     """
     expected = "a name and a number in each line were expected"
     try:
@@ -326,7 +323,7 @@ def read_numbers(path: Path) -> OverlayFile:
 
 
 class _Entries(list[tuple[str, Any]]):
-    """Entries of a JSON object, of which several may have the same name."""
+    """Entries of a JSON object, which may repeat names."""
 
 
 def _pairs(content: Any) -> list[tuple[Any, Any]]:
@@ -337,7 +334,7 @@ def _pairs(content: Any) -> list[tuple[Any, Any]]:
 
 
 def _columns(text: str, mark: str) -> OverlayFile:
-    """Return the numbers when this mark divides columns; other marks than a comma go with decimal commas."""
+    """Parse the numbers with a column separator; with other separators than a comma, decimal commas are accepted."""
     rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=mark) if len(row) > 1]
     return _numbers([(row[0], row[1] if mark == "," else row[1].replace(",", ".")) for row in rows], has_heading=True)
 

@@ -1,4 +1,4 @@
-"""Periodic reads of the values of a running run, so that they are visible before its end."""
+"""Periodic reads of the values of a running run, to show them before its end."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from onnx_workbench.viewer.run.node_progress import NodeProgress
 from onnx_workbench.viewer.run.run_session import RunSession
 from onnx_workbench.viewer.run.run_task import RunTask
 
-#: Milliseconds a run may take before it is read, and between two reads.
+#: Milliseconds before the first read, and between two reads.
 _INTERVAL_MS = 400
 _PACE = 500
-#: Reads may take one part in this many of the time: those at a hundred thousand nodes are not for nothing.
+#: Limit for the share of time of reads, 1 / this, as they are expensive for large graphs.
 _SHARE = 10
 
 _Mask = NDArray[np.bool_]  # by slot
@@ -29,8 +29,8 @@ _Mask = NDArray[np.bool_]  # by slot
 class PartialResults(QObject):
     """Periodic read of the results of a running run, in the background, from `start` to `stop`. GUI thread only."""
 
-    #: RunTask, RunResult, and the set of values that are new since the last read or that belong to bodies, where they
-    #: are those of the last iteration.
+    #: RunTask, RunResult, and the set of values that are new since the last read or in bodies, whose values change with
+    #: each iteration.
     read = Signal(object, object, object)
 
     def __init__(self, tasks: TaskRunner, session: RunSession, node_progress: NodeProgress, parent: QObject) -> None:
@@ -39,27 +39,27 @@ class PartialResults(QObject):
         self._session = session
         self._node_progress = node_progress
         self._run: RunTask | None = None
-        self._part: Task[Any] | None = None  # the task of the run when it was started
-        self._known: _Mask = np.zeros(0, bool)  # computed at the last read
-        self._counted: object = None  # then
+        self._part: Task[Any] | None = None  # the run's task when reading was started
+        self._known: _Mask = np.zeros(0, bool)  # slots computed at the last read
+        self._counted: object = None  # result of `_count` at the last read
         self._begun = 0.0
         self._is_reading = False
         self._timer = QTimer(self, singleShot=True)
         self._timer.timeout.connect(self._start_read)
 
     def start(self, run: RunTask) -> None:
-        """Start reading this run: it begins or is resumed."""
+        """Start reading a run that starts or is resumed."""
         self._run, self._part = run, run.task
         self._known, self._counted = np.zeros(0, bool), None
         self._timer.start(_INTERVAL_MS)
 
     def stop(self) -> None:
-        """Stop: the run has ended or waits; the result of a pending read is not shown."""
+        """Stop: the run has ended or paused; the result of a pending read is not shown."""
         self._run = self._part = None
         self._timer.stop()
 
     def _count(self, run: RunTask) -> object:
-        """Return a key that changes when a run has computed more: in a body, as of a Loop, that may be at any time."""
+        """Return a key that changes when a run has computed more; always, while it is in a node with bodies."""
         number = run.current_node
         node = None if number is None else self._session.node(number)
         return object() if node is not None and node.bodies else self._node_progress.count
@@ -96,7 +96,7 @@ class PartialResults(QObject):
                 self._counted = count
                 self.read.emit(run, result, fresh)
 
-        # Without a title: not worth a progress bar.
+        # Without a title, as it needs no progress bar.
         self._tasks.start("", read, done=show, finished=self._finish_read)
 
     def _finish_read(self) -> None:

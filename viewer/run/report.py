@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.run.results import RunRecord
     from onnx_workbench.viewer.run.workspace import Workspace
 
-#: The message of a run replaces that of the run before.
+#: Topic of messages about runs.
 _TOPIC = "run"
 _INPUTS = "inputs"
 
 
 class RunReporter:
-    """Reporter of how the runs of one document ended. A failure that repeats in Live is reported once."""
+    """Reporter of the outcome of runs of one document. A repeated failure in Live is reported once."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -47,7 +47,7 @@ class RunReporter:
             self._report_earlier(current)
 
     def _report_earlier(self, record: RunRecord) -> None:
-        """Return whether the shown results belong to the current model, though perhaps not to the last run."""
+        """Report the state of shown results of an earlier run."""
         record_then, text = self._last_state
         if record is not record_then:
             failures = record.result.failures
@@ -85,15 +85,15 @@ class RunReporter:
         self._workspace.set_run_state(text)
 
     def paused(self, result: RunResult, reason: str, node: Node | None, calls: Sequence[Node], *, live: bool) -> None:
-        """A run waits before a node; `calls` of functions are around what it has stopped for, outermost first."""
+        """Report that a run is paused before a node; `calls`: enclosing calls of functions, outermost first."""
         where = reason or (f"before {name_of(node)!r}" if node is not None else "before the next node")
         where = ", ".join([*(f"in {name_of(call)!r}" for call in calls), where])
-        self._last_state = self._workspace.results.current, "Stopped"  # what an edit makes of it
+        self._last_state = self._workspace.results.current, "Stopped"  # the state after an edit
         self._workspace.set_run_state(f"Paused {display(where, 160)}")
         self._show_failure(result, live=live)
 
     def ended(self, result: RunResult, *, live: bool) -> None:
-        """A run is over."""
+        """Report that a run has ended."""
         failures = result.failures
         if result.stopped:
             text = "Stopped" if result.stopped == "cancelled" else f"Ended early: {result.stopped}"
@@ -101,7 +101,7 @@ class RunReporter:
             text = f"{plural(len(failures), 'node')} failed" if failures else _lack(result) or _summary(result)
         current = self._workspace.results.current
         if current is not None and current.result is not result:
-            self._report_earlier(current)  # while the run went on, the model went back to where it has values
+            self._report_earlier(current)  # during the run, undo has returned to a state with results
             return
         self._last_state = current, text
         self._shown = current
@@ -127,7 +127,7 @@ class RunReporter:
         )
 
     def _show_early_end(self, result: RunResult) -> None:
-        """Report, where no node failed, why values are missing, or that nothing is wrong any more."""
+        """Report why values are missing although no node failed, or withdraw an earlier report."""
         workspace, stopped = self._workspace, result.stopped
         if stopped == "time limit":
             title, detail = "The run took longer than its time limit", "Values computed so far are kept"
@@ -141,7 +141,7 @@ class RunReporter:
 
 
 def _lack(result: RunResult) -> str:
-    """Describe the values not computed although no node failed, since a value was missing that nothing gives."""
+    """Describe the values not computed although no node failed, as nothing defines a value that they need."""
     skipped = result.nodes.rows(State.SKIPPED)
     cause = result.nodes[int(skipped[0])].because if len(skipped) else None
     return "" if cause is None else f"{plural(len(skipped), 'node')} not computed: {display(cause.reason, 80)}"
@@ -154,7 +154,7 @@ def _summary(result: RunResult) -> str:
         return f"{plural(result.counts[State.CONSTANT], 'node')} computed in {time}, constant from now on"
     if not done:
         return f"Nothing changed: {plural(kept, 'node')} kept"
-    # Those that have become constant have run too, once: the progress counts them.
+    # Folded constants count, as they were computed once and the progress includes them.
     constant = np.count_nonzero(result.nodes.seconds[result.nodes.rows(State.CONSTANT)])
     folded = f", folded {plural(int(constant), 'constant')}" if constant else ""
     text = f"Ran {plural(done, 'node')}{folded} in {time}"

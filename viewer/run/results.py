@@ -1,11 +1,11 @@
-"""Results of runs by value and node of the model: the source of numbers for every view.
+"""Results of runs by value and node of the model, for all views.
 
-    results.value_of(value)     an array, or a Summary while the array is elsewhere (`fetch` brings it)
-    results.changed             the values to read again
+results.value_of(value)     an array, or a Summary while the array is elsewhere (see `fetch`)
+results.changed             the values to read again
 
-A result belongs to a state of the document. An edit makes what depends on it stale; going back to a state that was
-run (undo) shows its values again without a run, even if only a part is known of them. Values computed by a run that
-goes on are shown too, until its end.
+A result belongs to a state of the document. An edit makes dependent values stale; returning to a state that was run
+(undo) shows its values again without a run, even if they are incomplete. Values of a running run are shown too, until
+its end.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.run.other_values import OtherValues
     from onnx_workbench.viewer.run.workspace import Workspace
 
-#: How many whole results are remembered, and how many parts; and how many bytes all may have computed together.
+#: Limits for stored results: number of complete ones and of partial ones, and bytes that all have computed.
 _MOST_RECORDS = 16
 _MOST_BYTES = 2 << 30
 
-_MOST_READ = 8  # values of a reference that are kept
+_MOST_READ = 8  # limit for cached values of a reference
 
 _STOPPED = "This was stopped. The value is computed again when it is selected again."
 
-#: In graphs of more nodes a reader looks for what an edit makes stale: 8 ms here, 260 ms at 100,000 nodes. For fewer it
-#: would have every view of values refreshed twice.
+#: In graphs of more nodes stale values are searched in the background: 8 ms at this size, 260 ms at 100,000 nodes. For
+#: smaller ones that would refresh every view twice.
 _AT_ONCE = 5000
 
 
 @dataclass(eq=False)
 class ReferenceRun:
-    """The values a run was compared with, by title; `read` are those that were shown, by our keys."""
+    """Reference values of a run, with their title; `read`: cached ones, by our keys."""
 
     record: RunRecord
     title: str
@@ -65,9 +65,9 @@ class ReferenceRun:
 
 @dataclass(eq=False)
 class RunRecord:
-    """A run: its results, the revision and state of the document, and the inputs it was for.
+    """A run: its results, the revision and state of the document, and its inputs.
 
-    Of a run that goes on there may be several, one after the other, each with more values.
+    A running run has several records in succession, each with more values.
     """
 
     result: RunResult
@@ -75,20 +75,20 @@ class RunRecord:
     revision: int
     inputs: object = None  # equal for runs with the same inputs
     feeds: dict[str, Any] = field(default_factory=dict)
-    whole: bool = True  # nothing but the inputs decided what was computed
-    loaded: bool = False  # from a file, which may lack some
-    unfinished: bool = False  # the run is still running: not every value is there
-    run: object = None  # equal for what one run gave at several times
-    was_watched: bool = False  # it was to stop where values stop being finite
-    went_on: bool = False  # from there to the next such place, or the end
-    call: CallPath = ()  # of a function, whose values are shown where there were several
-    problems: dict[ValueKey, str] = field(default_factory=dict)  # why values could not be brought
-    iterations: Mapping[LoopKey, int] = field(default_factory=dict)  # chosen ones, see Results.show_iterations
-    last: RunResult | None = None  # with the values of the last iterations, while those of others are shown
+    whole: bool = True  # a complete run of the model
+    loaded: bool = False  # read from a file, which may lack values
+    unfinished: bool = False  # the run is still running and values are missing
+    run: object = None  # equal for the records of one run
+    was_watched: bool = False  # it searched for non-finite values
+    went_on: bool = False  # it continued after the first finding
+    call: CallPath = ()  # the call of a function whose values are shown, if there are several
+    problems: dict[ValueKey, str] = field(default_factory=dict)  # why values could not be fetched
+    iterations: Mapping[LoopKey, int] = field(default_factory=dict)  # chosen iterations, see Results.show_iterations
+    last: RunResult | None = None  # the result with last iterations, while others are shown
 
     @property
     def is_part(self) -> bool:
-        """Return whether a run for the same inputs may give more."""
+        """Whether another run for the same inputs may compute more values."""
         return not (self.whole or self.loaded)
 
     def is_part_of(self, other: RunRecord) -> bool:
@@ -97,14 +97,14 @@ class RunRecord:
         return self.is_part and same and (other.run == self.run or not other.is_part)
 
     def key(self, value: Value) -> ValueKey | None:
-        """Return the key of a value: in the call that is shown or else the first, if it is inside a function."""
+        """Return the key of a value; inside a function, in the shown call or else the first."""
         if ((), value.id) in self.result.layout.slots:
             return (), value.id
         paths = self.result.calls_of.get(value.id)
         return (nearest_call(paths, self.call), value.id) if paths else None
 
     def is_of_iteration(self, value: Value) -> bool:
-        """Return whether what is shown of a value is that of a chosen iteration."""
+        """Return whether a value is shown for a chosen iteration."""
         key = self.key(value) if self.iterations else None
         return key is not None and key not in self.result.layout.slots
 
@@ -112,8 +112,7 @@ class RunRecord:
 class Results(QObject):
     """The results of one document. GUI thread only; nothing here waits.
 
-    `current` is the record that is shown, `previous` the one before it, to see differences; `is_running` says that
-    more is on its way.
+    `current` is the shown record, `previous` the one before it, for differences; `is_running`: more values will follow.
     """
 
     changed = Signal(object)  # set[Value] to read again; None: all of them
@@ -132,12 +131,12 @@ class Results(QObject):
         self._reference: ReferenceRun | None = None
         self._untaken: tuple[RunRecord | None, frozenset[Graph]] = None, frozenset()
         self.pinned: tuple[Value, ...] = ()
-        self.element: tuple[Value, tuple[int, ...]] | None = None  # chosen last, see choose_element
+        self.element: tuple[Value, tuple[int, ...]] | None = None  # see choose_element
         self._records: list[RunRecord] = []  # the newest last
-        self._log: list[tuple[int, set[Thing]]] = []  # revision, and what changed
+        self._log: list[tuple[int, set[Thing]]] = []  # revision, and changed objects
         self._stale = StaleValues()  # replaced, never changed
-        self._search = ModelReader(self)  # for what is stale too
-        self._sought: frozenset[Thing] = frozenset()  # what changed and is or was looked from
+        self._search = ModelReader(self)  # search for stale values
+        self._sought: frozenset[Thing] = frozenset()  # changed objects from which the search started
         self._inputs: object = None
         self._iterating: tuple[Mapping[LoopKey, int], Task[RunResult]] | None = None
         self._fetching: dict[tuple[RunRecord, ValueKey], tuple[Value, Task[None]]] = {}
@@ -145,57 +144,57 @@ class Results(QObject):
         self._was_begun = False
         self.is_running = False
         self._nodes: dict[Node, NodeResult] | None = None
-        #: The object that a result calls by a number; set by what runs it.
+        #: Return the object with a number in results; set by the controller.
         self.node_by_number: Callable[[int], Node | None] = lambda _number: None
         self.value_by_number: Callable[[int], Value | None] = lambda _number: None
-        #: What equals for runs with the same inputs, as it is now; set by what runs it.
+        #: Return a key that is equal for equal inputs, for the current ones; set by the controller.
         self.inputs_now: Callable[[], object] = lambda: None
         workspace.changes.changed.connect(self._on_change)
         workspace.closed.connect(self._search.stop)
 
     @property
     def records(self) -> tuple[RunRecord, ...]:
-        """The runs that are remembered, the newest last."""
+        """The stored runs, the newest last."""
         return tuple(self._records)
 
     # -- values ----------------------------------------------------------------------------------------------
 
     def value_of(self, value: Value) -> Any:
-        """Return the value of the last run: an array, list or dict; a Summary if it must be fetched; None: nothing.
+        """Return the value of the last run: an array, list or dict; a Summary if it must be fetched; None if missing.
 
-        None is also the value of an empty optional. Never computes, never waits.
+        None is also the value of an empty optional. Never computes or waits.
         """
         return self._find(self.current, value)
 
     def before(self, value: Value) -> Any:
-        """Return the value of the run before the last, to show differences."""
+        """Return the value of the previous run, to show differences."""
         return None if self._is_of_iteration(value) else self._find(self.previous, value)
 
     def _is_of_iteration(self, value: Value) -> bool:
-        """Return whether other runs have no value to compare with, as they are in the last iteration."""
+        """Return whether a value is shown for a chosen iteration, for which other runs have no value to compare."""
         shown = self.current, self.previous
         return any(record.is_of_iteration(value) for record in shown if record is not None)
 
     @property
     def reference(self) -> ReferenceRun | None:
-        """The reference of the shown run; None when it was not compared."""
+        """The reference of the shown run; None if it was not compared."""
         found = self._reference
         return found if found is not None and found.record is self.current else None
 
     def set_reference(self, record: RunRecord | None, title: str = "", values: OtherValues | None = None) -> None:
-        """Set the reference values to show beside a run's own; None: the comparison was closed."""
+        """Set the reference values to show beside those of a run; None: the comparison was closed."""
         self._reference = None if record is None or values is None else ReferenceRun(record, title, values)
         self.reference_changed.emit()
 
     def other(self, value: Value) -> Any:
-        """Return the reference of a value; MISSING while it is read or if it cannot be; None: there is none."""
+        """Return the reference of a value; MISSING while it is read or if it cannot be read; None: there is none."""
         reference, key = self.reference, None if self.current is None else self.current.key(value)
         if reference is None or key is None or not reference.values.has(key) or self._is_of_iteration(value):
             return None
         return reference.read.get(key, MISSING)
 
     def fetch_other(self, value: Value) -> bool:
-        """Read what a value was compared with, in the background; `changed` follows. False if nothing is to be read."""
+        """Read the reference of a value in the background; `changed` follows. Return False if nothing is to be read."""
         reference, key = self.reference, None if self.current is None else self.current.key(value)
         if reference is None or key is None or not reference.values.has(key):
             return False
@@ -233,11 +232,11 @@ class Results(QObject):
         return None if info is None else Summary(info, None)
 
     def has(self, value: Value) -> bool:
-        """Return whether the last run computed a value, here or elsewhere."""
+        """Return whether the last run computed a value, in any process."""
         return self.info_of(value) is not None
 
     def info_of(self, value: Value) -> ValueInfo | None:
-        """Type, shape and bytes of what the last run gave; None when it gave nothing."""
+        """Return type, shape and bytes of a value in the last run; None if it has none."""
         return self._info(self.current, value)
 
     def _info(self, record: RunRecord | None, value: Value) -> ValueInfo | None:
@@ -245,9 +244,9 @@ class Results(QObject):
         return None if record is None or key is None else record.result.info(key)
 
     def fetch(self, value: Value, *, before: bool = False) -> bool:
-        """Fetch a value that is elsewhere or was not kept, in the background; `changed` follows.
+        """Fetch a value that is in the worker or was not kept, in the background; `changed` follows.
 
-        False if there is nothing to wait for: it is in memory, was not computed, or is unavailable (`problem_of`).
+        Return False if nothing follows: it is in memory, was not computed, or is unavailable (`problem_of`).
         """
         record = self.previous if before else self.current
         key = None if record is None else record.key(value)
@@ -269,7 +268,7 @@ class Results(QObject):
     def _fetched(self, record: RunRecord, key: ValueKey, task: Task[None]) -> None:
         value, awaited = self._fetching.get((record, key), (None, None))
         if awaited is not task:
-            return  # it was wanted no longer
+            return  # the fetch was cancelled
         del self._fetching[record, key]
         if record.result.find(key) is MISSING:
             record.problems.setdefault(key, _STOPPED)
@@ -281,9 +280,9 @@ class Results(QObject):
         self._cancel(lambda _record, value: value in values)
 
     def _cancel_old(self) -> None:
-        """Cancel fetching values of runs that are not shown any more.
+        """Cancel fetching values of runs that are no longer shown.
 
-        Values that a running run has at hand arrive soon, and the next partial result contains them.
+        Not values of a running run: they arrive soon, and the next partial result contains them.
         """
         shown = self.current, self.previous
         self._cancel(lambda record, _value: record not in shown and not record.unfinished)
@@ -295,7 +294,7 @@ class Results(QObject):
             task.cancel()
 
     def forget_stops(self) -> None:
-        """Values whose way here was stopped may be fetched again."""
+        """Allow values whose fetch was cancelled to be fetched again."""
         for record in (self.current, self.previous, self._reference):
             if record is not None:
                 record.problems = {key: text for key, text in record.problems.items() if text != _STOPPED}
@@ -307,7 +306,7 @@ class Results(QObject):
         return "" if record is None or key is None else record.problems.get(key, "")
 
     def is_awaited(self, value: Value) -> bool:
-        """Check whether the run in progress has not computed a value yet."""
+        """Return whether the run in progress has not computed a value yet."""
         return self.is_running and not self.has(value)
 
     # -- nodes -----------------------------------------------------------------------------------------------
@@ -318,7 +317,7 @@ class Results(QObject):
         return None if record is None else self._named(node, record.result.by_node.find(node.id))
 
     def nodes(self, progress: Progress = SILENT) -> dict[Node, NodeResult]:
-        """Every node of the last run; a call of a function has the sums of its nodes."""
+        """Return the outcomes of all nodes in the last run; a call of a function has the sums of its nodes."""
         record = self.current
         if record is None:
             return {}
@@ -326,18 +325,18 @@ class Results(QObject):
             return self._nodes
         given = ((self.node_by_number(one.node), one) for one in progress.paced(record.result.by_node))
         found = {node: named for node, one in given if node and (named := self._named(node, one))}
-        if self.current is record:  # the window processes events between two checks
+        if self.current is record:  # events may be processed between two checks
             self._nodes = found
         return found
 
     def failed(self) -> list[Node]:
-        """Nodes that failed in the last run."""
+        """Return the nodes that failed in the last run."""
         failed = [] if self.current is None else self.current.result.failed
         nodes = map(self.node_by_number, failed)
         return [node for node in nodes if node is not None]
 
     def _named(self, node: Node, one: NodeResult | None) -> NodeResult | None:
-        """Calls of functions have no node of their own in a result."""
+        """Add operator and title to the outcome of a call of a function, which lacks them in a result."""
         if one is None or one.operator:
             return one
         name = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
@@ -345,7 +344,7 @@ class Results(QObject):
 
     @property
     def untaken(self) -> frozenset[Graph]:
-        """The branches of If nodes that the shown run did not take in any call or iteration, and bodies in them."""
+        """Return the branches of If nodes that the shown run took in no call or iteration, and bodies in them."""
         record = self.current
         if record is None or record.unfinished:
             return frozenset()
@@ -358,18 +357,18 @@ class Results(QObject):
         return self._untaken[1]
 
     def error_of(self, node: Node) -> Failure | None:
-        """Return why a node gave no values in the last run; None if it did, or was not reached."""
+        """Return why a node failed or was skipped in the last run; None if it was computed or not reached."""
         found = self.node_of(node)
         return None if found is None else found.failure
 
-    # -- what is out of date ---------------------------------------------------------------------------------
+    # -- stale values ----------------------------------------------------------------------------------------
 
     def is_stale(self, value: Value) -> bool:
-        """Return whether an edit since the last run may have altered a value that it gave."""
+        """Return whether an edit since the last run may have changed a value."""
         return value in self._stale.things
 
     def was_edited(self, node: Node) -> bool:
-        """Return whether a node itself may differ from that of the last run, not only its inputs."""
+        """Return whether a node itself was edited since the last run, not only its ancestors."""
         record = self.current
         if record is None or self._shows_document:
             return False
@@ -377,7 +376,7 @@ class Results(QObject):
 
     @property
     def stale(self) -> AbstractSet[Thing]:
-        """Nodes and values that edits since the last run may have altered; in large models see `is_searching`."""
+        """Nodes and values that edits since the last run may have changed; in large models see `is_searching`."""
         return self._stale.things
 
     @property
@@ -387,17 +386,17 @@ class Results(QObject):
 
     @property
     def is_searching(self) -> bool:
-        """Return whether more values may become stale: a large model is being searched. `changed` follows."""
+        """Whether a large model is being searched for more stale values. `changed` follows."""
         return self._search.running
 
     @property
     def is_current(self) -> bool:
-        """Return whether the shown results belong to the current state of the document."""
+        """Whether the shown results belong to the current state of the document."""
         return self.current is not None and not self._stale.things
 
     @property
     def is_what_a_run_gives(self) -> bool:
-        """Return whether they also belong to the current inputs, so that a run would show nothing else."""
+        """Whether they also belong to the current inputs, so that a run would show the same."""
         return self.current is not None and self.is_current and self.current.inputs == self._inputs
 
     def _on_change(self, change: Change) -> None:
@@ -411,12 +410,12 @@ class Results(QObject):
         if record is not None:
             self._show(record)
         elif not found <= self.stale or rewires(change):
-            # Typing in one field comes here once, not with every key.
+            # While typing in one field, this runs once, not with every key.
             self._search_from(found | (self._sought if self.is_searching else set()), self.stale)
             self.changed.emit(None)
 
     def _search_from(self, things: AbstractSet[Thing], known: AbstractSet[Thing]) -> None:
-        """Find what becomes stale by changes of `things`, in addition: now, or soon in a large model."""
+        """Add the values that become stale by changes of `things`: now, or in the background for a large model."""
         self._search.stop()
         if len(self._document.model.graph.nodes) <= _AT_ONCE:
             self._stale = stale_after(things, known)
@@ -438,28 +437,28 @@ class Results(QObject):
     # -- runs ------------------------------------------------------------------------------------------------
 
     def mark_started(self) -> None:
-        """Show that a run starts; called by its owner."""
+        """Record that a run starts; called by the controller."""
         self.is_running = self._was_begun = True
         self.run_started.emit()
         self._notify_if_empty()
 
     def show_partial(self, record: RunRecord, fresh: set[Value]) -> None:
-        """Show the values that a running run has computed; `fresh`: the new ones. Called by its owner."""
+        """Show the values computed by a running run; `fresh`: the new ones. Called by the controller."""
         if self._may_show(record):
             self._set_current(record)
             self.changed.emit(fresh)
 
     def set_result(self, record: RunRecord | None) -> None:
-        """Store the results of a run that has ended; None if it gave none. Called by its owner."""
+        """Store the results of a run that has ended; None if it has none. Called by the controller."""
         self.is_running = False
         if record is not None:
             self._was_begun = True
-            self._inputs = self.inputs_now()  # they may have been chosen again while it went on
+            self._inputs = self.inputs_now()  # they may have been changed during the run
             self.keep(record)
             if self._may_show(record):
                 chosen = self.iterations
                 self._show(record)
-                if chosen and record.result.iterate is not None:  # the user keeps looking at them
+                if chosen and record.result.iterate is not None:  # keep showing the chosen iterations
                     self.show_iterations(chosen)
         elif self.current is not None and self.current.unfinished:
             before = self._before_run[1]
@@ -475,35 +474,35 @@ class Results(QObject):
         self.run_finished.emit()
 
     def _notify_if_empty(self) -> None:
-        """Notify listeners while there are no values: the prompt to run depends on whether a run is in progress."""
+        """Notify listeners if there are no values, as their prompt depends on whether a run is in progress."""
         if self.current is None:
             self.changed.emit(None)
 
     def keep(self, record: RunRecord) -> None:
-        """Store the results of a run without showing them: the model has changed. Called by its owner."""
+        """Store the results of a run without showing them, as the model has changed. Called by the controller."""
         self._records = [r for r in self._records if not r.is_part_of(record)]
         self._records.append(record)
         self._forget_old()
 
     @property
     def _shows_document(self) -> bool:
-        """Return whether the shown results were computed for the current state of the document."""
+        """Whether the shown results were computed for the current state of the document."""
         return self.current is not None and self.current.state == self._document.current.id
 
     @property
     def shows_part(self) -> bool:
-        """Return whether the results are for the current document, but incomplete."""
+        """Whether the results are for the current document, but incomplete."""
         return self.current is not None and self.current.is_part and self._shows_document
 
     def _may_show(self, record: RunRecord) -> bool:
-        """Return False if document or inputs went back during the run to those whose values are shown."""
+        """Return False if, during the run, document or inputs have returned to a state whose results are shown."""
         now = self._document.current.id, self._inputs
         shown = self.current
         is_known = shown is not None and not shown.unfinished and (shown.state, shown.inputs) == now
         return (record.state, record.inputs) == now or not is_known
 
     def recall(self, inputs: object) -> bool:
-        """Show the results of an earlier run for the current document and inputs; return False when there was none."""
+        """Show the results of an earlier run for the current document and `inputs`; return False if there are none."""
         self._inputs = inputs
         record = self._recall(self._document.current.id)
         if record is not None and record is not self.current:
@@ -561,7 +560,7 @@ class Results(QObject):
         self.changed.emit(None)
 
     def show_call(self, call: CallPath) -> None:
-        """Show this call of a function for values computed in several calls."""
+        """Set the call of a function for which values computed in several calls are shown."""
         shown = [record for record in (self.current, self.previous) if record is not None and record.call != call]
         for record in shown:
             record.call = call
@@ -572,15 +571,15 @@ class Results(QObject):
 
     @property
     def iterations(self) -> Mapping[LoopKey, int]:
-        """The iterations shown, or that will be once they are computed; of loops not in it, the last."""
+        """The shown or requested iterations by loop; other loops show the last one."""
         if self._iterating is not None:
             return self._iterating[0]
         return {} if self.current is None else self.current.iterations
 
     def show_iterations(self, chosen: Mapping[LoopKey, int]) -> None:
-        """Set the iterations of loops, counted from 0, whose values are shown; of other loops it is the last one.
+        """Set the iterations of loops to show, counted from 0; other loops show the last one.
 
-        A run keeps values of the last iteration: others are computed once more, in the background. `changed` follows.
+        Runs keep values of the last iteration only: others are computed again in the background. `changed` follows.
         """
         record = self.current
         if self._iterating is not None:
@@ -603,7 +602,7 @@ class Results(QObject):
         self._iterating = chosen, task
 
     def _show_result(self, record: RunRecord, result: RunResult, iterations: Mapping[LoopKey, int]) -> None:
-        """Show the run by another record: what others know of the one before is of other iterations."""
+        """Show a run by a new record, as caches by record are for other iterations."""
         last = (record.last or record.result) if iterations else None
         shown = replace(record, result=result, iterations=iterations, last=last, problems={})
         self._iterating = None
@@ -620,7 +619,7 @@ class Results(QObject):
         self._workspace.messages.show("warning", "The iteration cannot be shown", _reason(error), topic="iteration")
 
     def _iterated(self, task: Task[RunResult]) -> None:
-        if self._iterating is not None and self._iterating[1] is task:  # it failed, or was stopped
+        if self._iterating is not None and self._iterating[1] is task:  # it failed or was cancelled
             self._iterating = None
             self.changed.emit(set())
 
@@ -650,7 +649,7 @@ class Results(QObject):
 
 
 def nearest_call(paths: Sequence[CallPath], call: CallPath) -> CallPath:
-    """The one of several calls that is meant by a call shown: itself, one around it, one inside, or else the first."""
+    """Return the best of several calls for a shown call: itself, an outer one, an inner one, or else the first."""
     if call in paths:
         return call
     around = (path for path in paths if call[: len(path)] == path)
@@ -659,12 +658,12 @@ def nearest_call(paths: Sequence[CallPath], call: CallPath) -> CallPath:
 
 
 def info_of(found: Any) -> ValueInfo:
-    """Type and shape of what `Results.value_of` gave."""
+    """Return type and shape of a result of `Results.value_of`."""
     return found.info if isinstance(found, Summary) else describe(found)
 
 
 def _fetch(result: RunResult, key: ValueKey, progress: Progress) -> None:
-    """Off the GUI thread: the result keeps what it got."""
+    """Fetch a value, which the result then holds. Off the GUI thread."""
     try:
         result.value(key, progress=progress)
     except LookupError as error:

@@ -17,11 +17,11 @@ from onnx_workbench.viewer.run.results import RunRecord
 if TYPE_CHECKING:
     from onnx_workbench.viewer.run.workspace import Workspace
 
-#: A run that is over sooner than this many ms shows only its end: nothing blinks.
+#: Ms a run must take before its progress is shown, to avoid flicker.
 _DELAY_MS = 300
-#: Milliseconds between two looks of a large graph that is being computed.
+#: Milliseconds between two updates of a large graph during a run.
 _PACE = 150
-#: Nodes that light up together: what that takes is far below a frame.
+#: Limit for nodes unmarked at once, which takes much less than a frame.
 _AT_ONCE = 2000
 
 
@@ -31,11 +31,11 @@ class RunMarks(QObject):
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(workspace)
         self._workspace = workspace
-        self._is_dimmed = False  # what waits to be computed
-        self._stale: Sequence[Node] = ()  # those that are marked
-        self._affected: Sequence[Node] | None = None  # those that were stale when the run began; None: perhaps all
-        self._finished: set[Node] = set()  # since it was shown last
-        self._next = QTimer(self, singleShot=True)  # until then those that finish are gathered
+        self._is_dimmed = False  # nodes that are not computed yet are dimmed
+        self._stale: Sequence[Node] = ()  # marked nodes
+        self._affected: Sequence[Node] | None = None  # stale nodes at the start of the run; None: possibly all
+        self._finished: set[Node] = set()  # finished nodes not shown yet
+        self._next = QTimer(self, singleShot=True)  # next update
         self._next.timeout.connect(self._light_up)
         self._compared: tuple[RunRecord, RunRecord] | None = None
         self.differing: frozenset[Value] = frozenset()
@@ -55,7 +55,7 @@ class RunMarks(QObject):
         self._affected = (results.stale_nodes or None) if is_known else None
 
     def finished(self, nodes: list[Node]) -> None:
-        """Nodes have just been computed: let them light up, those that wait stay dim."""
+        """Show that nodes have been computed: they are unmarked, the others stay dimmed."""
         self._finished.update(nodes)
         if not self._next.isActive():
             self._light_up()
@@ -71,10 +71,10 @@ class RunMarks(QObject):
         some = set(islice(self._finished, _AT_ONCE))
         self._finished -= some
         self._workspace.highlights.unmark("stale", some)
-        self._next.start(_PACE)  # for the others: a node that takes long may be next, and nothing else finishes
+        self._next.start(_PACE)  # for the rest, even if no other node finishes for a while
 
     def show_breakpoints(self, breakpoints: Sequence[Breakpoint], next_node: Node | None) -> None:
-        """Mark the breakpoints, and the node that a waiting run computes next."""
+        """Mark the breakpoints, and the node that a paused run computes next."""
         if (*breakpoints, next_node) == self._shown_breakpoints:
             return
         self._shown_breakpoints = (*breakpoints, next_node)
@@ -102,7 +102,7 @@ class RunMarks(QObject):
         self._compare()
 
     def _compare(self) -> None:
-        """Find out in the background which values differ from the run before."""
+        """Determine in the background which values differ from the previous run."""
         results = self._workspace.results
         ours, before = results.current, results.previous
         if ours is None or before is None or ours.unfinished:
@@ -133,15 +133,15 @@ class RunMarks(QObject):
 
 
 def _differing(result: RunResult, before: RunResult) -> list[int]:
-    """Off the GUI thread."""
+    """Return the numbers of values that differ. Off the GUI thread."""
     try:
         return result.apply(changed_values, before)
     except LookupError:
-        return []  # the worker that had the values is gone
+        return []  # the worker with the values has ended
 
 
 def _makers(result: RunResult, numbers: Iterable[int]) -> list[int]:
-    """Return the nodes of the main graph, calls of functions among them, that gave some values of it."""
+    """Return the nodes of the main graph, including calls of functions, that computed some of its values."""
     slots = result.layout.slots
     sought = {slots[(), number] for number in numbers}
     steps = result.layout.steps

@@ -1,4 +1,4 @@
-"""What a run asks of a session: the snapshot of the model, the values of its inputs, and where to stop."""
+"""Requests of runs to a session: the snapshot of the model, the values of its inputs, and where to stop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def make_request(run: RunTask, document: Document, progress: Progress) -> Request:
     """Make the request for a run: a snapshot of the model with the given inputs. Reads the model.
 
-    ModelError when a value does not fit its input, or when no run computes the node to run to.
+    ModelError if a value does not fit its input, or if runs do not compute the node to run to.
     """
     session, options, until = run.session, run.options, run.options.until
     session.prepare(progress)
@@ -47,7 +47,7 @@ def make_request(run: RunTask, document: Document, progress: Progress) -> Reques
 
 
 def _with_upstream(request: Request, node: Node, graph: Graph) -> Request:
-    """Return the request of a run to a node of the graph, keeping what it computes on the way."""
+    """Return the request for a run to a node of the graph that keeps the values of its ancestors."""
     values = [v for v in upstream([node]) if isinstance(v, Value) and v.graph is graph]
     values += [v for v in node.outputs if v is not None]
     keys = tuple(((), v.id) for v in values if v.producer is not None)
@@ -55,10 +55,9 @@ def _with_upstream(request: Request, node: Node, graph: Graph) -> Request:
 
 
 def position_of(node: Node, graph: Graph) -> tuple[CallPath, Node]:
-    """Return the position of a node in runs of a graph: the calls of functions around it, and itself or the node that
-    owns its body.
+    """Return the position of a node in runs of a graph: the enclosing calls, and the node or the owner of its body.
 
-    ModelError if no run computes it.
+    ModelError if runs do not compute it.
     """
     outermost = node
     while outermost.graph is not None and isinstance(outermost.graph.owner, Node):

@@ -1,4 +1,4 @@
-"""Which call, iterations and branch the values shown in a body or function are of."""
+"""Scopes of the values shown in a body or function: its call, iterations and branch."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LoopScope:
-    """A loop around a graph: how many iterations it had, and the one whose values are shown, counted from 0.
+    """A loop around a graph: its number of iterations, and the shown one, counted from 0.
 
-    `can_choose`: others can be computed.
+    `can_choose`: values of other iterations can be computed.
     """
 
     key: LoopKey
@@ -35,10 +35,10 @@ class LoopScope:
 
 @dataclass(frozen=True, slots=True)
 class RunScopes:
-    """The loops, calls and branches around a graph in the run shown, outermost first.
+    """The loops, calls and branches around a graph in the shown run, outermost first.
 
-    `calls` are those of the function that it is in, `call` the one shown; `branches` those of the innermost If around,
-    and whether each was taken.
+    `calls` are those of the function around it, `call` the shown one; `branches` are those of the innermost enclosing
+    If, and whether each was taken.
     """
 
     calls: tuple[CallPath, ...] = ()
@@ -49,7 +49,7 @@ class RunScopes:
 
 
 def scopes_of(workspace: Workspace, graph: Graph) -> RunScopes:
-    """Return the loops, calls and branches around a graph in the run shown; empty where none ran it."""
+    """Return the loops, calls and branches around a graph in the shown run; empty if it was not run."""
     results = workspace.results
     record = results.current
     if record is None:
@@ -73,7 +73,7 @@ def scopes_of(workspace: Workspace, graph: Graph) -> RunScopes:
 
 
 def _calls(results: Results, graph: Graph) -> tuple[CallPath, ...]:
-    """Return the calls of a function in which the run shown has computed something."""
+    """Return the calls of a function in which the shown run has computed values."""
     assert results.current is not None
     found = results.current.result.calls_of
     calls: list[CallPath] = []
@@ -83,7 +83,7 @@ def _calls(results: Results, graph: Graph) -> tuple[CallPath, ...]:
 
 
 def _was_taken(results: Results, branch: Graph) -> bool:
-    """Return whether a branch of If was taken in the call and iterations shown."""
+    """Return whether a branch of If was taken in the shown call and iterations."""
     if branch in results.untaken:
         return False
     made = [value for node in branch.nodes for value in node.outputs if value is not None]
@@ -91,13 +91,13 @@ def _was_taken(results: Results, branch: Graph) -> bool:
 
 
 def call_name(workspace: Workspace, path: CallPath) -> str:
-    """Return the nodes by which a function is called, outermost first."""
+    """Return the names of the calling nodes of a function, outermost first."""
     nodes = map(workspace.results.node_by_number, path)
     return " › ".join("?" if node is None else name_of(node) for node in nodes)
 
 
 def with_iteration(scopes: RunScopes, key: LoopKey, number: int) -> Mapping[LoopKey, int]:
-    """Return the iterations to show when another one is chosen for a loop: loops inside it begin with their last."""
+    """Return the iterations to show when one is chosen for a loop: loops inside it show their last."""
     return dict(_chosen(scopes, key, number))
 
 
@@ -110,7 +110,7 @@ def _chosen(scopes: RunScopes, key: LoopKey, number: int) -> Iterator[tuple[Loop
 
 
 def entered_call(workspace: Workspace, graph: Graph) -> CallPath | None:
-    """Return the call by which the body of a function is entered, if its node is selected."""
+    """Return the call through which the body of a function is entered, if its node is selected."""
     node = workspace.selection.current
     if not isinstance(node, Node) or called_by(node) is not graph.owner or workspace.results.current is None:
         return None

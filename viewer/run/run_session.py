@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.run.run_task import RunTask
 
 
-#: How a run that waits goes on: to a breakpoint or the end, by one node, into the body of the next node, or to the end
-#: of the body or the call of a function that it waits in.
+#: How a paused run continues: to a breakpoint or the end, by one node, into the body of the next node, or to the end
+#: of the current body or call of a function.
 Resumption = Literal["continue", "step", "into", "out"]
 
 
 class RunSession:
     """The session of one document, made on first use.
 
-    Its worker process is optional: by a setting, or where the system refuses a process, runs happen in this process,
+    Its worker process is optional: by a setting, or if the system cannot start it, runs are computed in this process,
     one at a time.
     """
 
@@ -39,7 +39,7 @@ class RunSession:
         self._settings = settings
         self._session: Session | WorkerSession | None = None
         self._can_start_worker = True
-        self.run_lock = RunLock()  # of runs in this process: one that is superseded ends before the next
+        self.run_lock = RunLock()  # for runs in this process: a superseded run ends before the next one starts
 
     @property
     def current(self) -> Session | WorkerSession:
@@ -60,13 +60,13 @@ class RunSession:
         return None if self._session is None else self._session.snapshots.values.get(number)
 
     def warm_up(self) -> None:
-        """Start the worker process now, so that the first run need not wait for it."""
+        """Start the worker process in advance, so that the first run need not wait for it."""
         session = self.current
         if isinstance(session, WorkerSession):
             threading.Thread(target=_start, args=(session,), name="warm up", daemon=True).start()
 
     def run_in_process(self) -> None:
-        """Run in this process from now on: the system refuses another one."""
+        """Run in this process from now on, as no worker can be started."""
         self._can_start_worker = False
         self.close()
 
@@ -79,7 +79,7 @@ class RunSession:
     # -- computing, off the GUI thread -----------------------------------------------------------------------
 
     def execute(self, run: RunTask, request: Request, observer: Observer) -> RunResult:
-        """Plan a run and compute up to the first breakpoint or the end; only plan it if it is stepped through."""
+        """Plan a run and compute to the first breakpoint or the end; if stepping, only plan it."""
         session, stepping = run.session, run.options.stepping
         if isinstance(session, WorkerSession):
             run.stepper = session.steps(request, progress=run.progress, observer=observer, stepping=stepping)
@@ -93,7 +93,7 @@ class RunSession:
             return self._result(run.stepper)
 
     def resume(self, run: RunTask, how: Resumption) -> RunResult:
-        """Compute one node of a run that waits, the rest of a body, or up to the next breakpoint or the end."""
+        """Continue a paused run: by one node, to the end of a body, or to the next breakpoint or the end."""
         stepper = run.stepper
         assert stepper is not None
         with self.run_lock.acquired():
@@ -104,7 +104,7 @@ class RunSession:
             return self._result(stepper)
 
     def perform(self, request: Request, *, progress: Progress) -> RunResult:
-        """Perform a run that is not shown, after the runs in progress."""
+        """Perform a run without showing it, after the runs in progress."""
         session = self.current
         if isinstance(session, WorkerSession):
             return session.perform(request, progress=progress)
@@ -112,13 +112,13 @@ class RunSession:
             return self.run_lock.giving_way(session.perform(request, progress=progress))
 
     def _result(self, stepper: Stepper | RemoteStepper) -> RunResult:
-        """Return the result of a run; reading it may compute values again while no run waits."""
+        """Return the result of a run; values that it recomputes yield to runs."""
         result = stepper.result()
         return (self.run_lock.giving_way(result) if isinstance(stepper, Stepper) else result).work_out()
 
 
 def _run_past(run: RunTask) -> None:
-    """Continue to the node to step on from, and by one more; it may be paused before."""
+    """Continue to the node `behind` and one node further, unless an earlier breakpoint stops it."""
     stepper, behind = run.stepper, run.options.behind
     if stepper is None or behind is None:
         return
@@ -129,6 +129,6 @@ def _run_past(run: RunTask) -> None:
 
 
 def _start(session: WorkerSession) -> None:
-    """Off the GUI thread. Whether there is a worker shows when something is run."""
+    """Start the worker, off the GUI thread. Failures are reported by the next run."""
     with contextlib.suppress(WorkerUnavailable):
         session.start()

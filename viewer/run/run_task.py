@@ -1,4 +1,4 @@
-"""One run: its options, its state over several tasks, and its results."""
+"""A run: its options, its state over several tasks, and its results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.tasks import Task
 from onnx_workbench.viewer.run.results import RunRecord
 
-#: Why a run ended that cannot be resumed.
+#: Reasons for the end of a run that cannot be resumed.
 _CUT_OFF = ("cancelled", "time limit", "crash")
 
 
@@ -35,7 +35,7 @@ class ProgressRelay(Progress):
         self.current.report(done, total, text)
 
     def check(self) -> None:
-        """Raise Cancelled when the task was cancelled."""
+        """Raise Cancelled if the task was cancelled."""
         self.current.check()
 
     def cancel(self) -> None:
@@ -44,19 +44,19 @@ class ProgressRelay(Progress):
 
     @property
     def cancelled(self) -> bool:
-        """Return whether the task was cancelled."""
+        """Whether the task was cancelled."""
         return self.current.cancelled
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """Options of a run. `sought`: it stops where something that is not finite begins, inside bodies too.
+    """Options of a run. `sought`: it pauses at origins of non-finite values, also inside bodies.
 
-    `stepping`: it waits before the first node, or behind the one that follows `behind`, `into` its body.
+    `stepping`: it pauses before the first node, or after the node that follows `behind`, or (`into`) in its body.
     """
 
     until: Node | None = None
-    fresh: bool = False  # compute also what an earlier run has computed
+    fresh: bool = False  # do not reuse results of earlier runs
     stepping: bool = False
     behind: Node | None = None
     into: bool = False
@@ -65,7 +65,7 @@ class RunRequest:
 
 @dataclass(eq=False)
 class RunTask:
-    """A run from start to end; between pauses, each part is a task of its own."""
+    """A run from start to end; each part between pauses is a separate task."""
 
     options: RunRequest
     session: Session | WorkerSession
@@ -73,26 +73,26 @@ class RunTask:
     breakpoints: tuple[Breakpoint, ...] = ()
     max_tensor: int | None = None  # bytes of a single value
     time_limit: float | None = None  # seconds
-    outputs_only: bool = False  # keep only the outputs, unless it stops on the way
-    feeds: Mapping[str, Any] | None = None  # once they were made
-    revision: int = 0  # of the document, when its snapshot was taken
+    outputs_only: bool = False  # keep only the outputs, unless it pauses
+    feeds: Mapping[str, Any] | None = None  # set when made
+    revision: int = 0  # of the document at the snapshot
     task: Task[None] | None = None  # while it computes; GUI thread
     progress: ProgressRelay = field(default_factory=lambda: ProgressRelay(Progress()))
-    stepper: Stepper | RemoteStepper | None = None  # once it was planned
-    result: RunResult | None = None  # of the last part that ended
+    stepper: Stepper | RemoteStepper | None = None  # set when planned
+    result: RunResult | None = None  # of the last finished part
     was_resumed: bool = False
-    identity: object = field(default_factory=object)  # for its records, which keep nothing else of it
+    identity: object = field(default_factory=object)  # identifies the run in its records, without a reference to it
 
     @property
     def is_waiting(self) -> bool:
-        """Return whether it can be resumed."""
+        """Whether it is paused and can be resumed."""
         stepper, result = self.stepper, self.result
         is_over = self.task is not None or stepper is None or result is None or result.stopped in _CUT_OFF
         return not (is_over or stepper is None or stepper.done)
 
     @property
     def next_node(self) -> tuple[CallPath, Node] | None:
-        """The node that is computed next where it waits, and the call of a function that it is in."""
+        """The node that a paused run computes next, and the call of a function that it is in."""
         return self.stepper.next_node if self.is_waiting and self.stepper is not None else None
 
     @property
@@ -110,15 +110,15 @@ class RunTask:
         return None if at is None else at[1]
 
     def partial_result(self) -> RunResult | None:
-        """Return the values computed up to now, None if there are none. Off the GUI thread."""
+        """Return the values computed so far, None if there are none. Off the GUI thread."""
         if isinstance(self.session, WorkerSession):
             result = self.session.so_far()
-        else:  # a fetch would compute, beside the run
+        else:  # without `fetch`, which would compute during the run
             result = None if self.stepper is None else replace(self.stepper.result(), fetch=None)
         return result.work_out() if result is not None and result.nodes else None
 
     def record(self, result: RunResult, *, unfinished: bool = False) -> RunRecord:
-        """Record its results at some time."""
+        """Return a record of its results."""
         return RunRecord(
             result,
             result.state,
@@ -134,8 +134,8 @@ class RunTask:
 
 
 def result_is_whole(result: RunResult) -> bool:
-    """Return whether a run came to its end, so that it can stand for the state it was computed for.
+    """Return whether a run has reached its end, so that its results are complete for their state.
 
-    Not if a limit stopped it: with another one there is more.
+    Not if a limit stopped it, as a run with another limit has more values.
     """
     return not result.stopped and all(failure.kind != LimitError.__name__ for failure in result.failures)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def write_run(workspace: Workspace, path: Path) -> None:
-    """Write inputs, seed and values of the last run to an .npz file, those inside functions and bodies too."""
+    """Write inputs, seed and values of the last run, also inside functions and bodies, to an .npz file."""
     record = workspace.results.current
     if record is None:
         raise ModelError("There is no run to save", "run the model first")
@@ -54,7 +54,7 @@ def write_run(workspace: Workspace, path: Path) -> None:
 def _addresses_of(
     workspace: Workspace, result: RunResult, progress: Progress
 ) -> tuple[dict[ValueKey, Address], NodeTable, list[Address]]:
-    """The addresses of all values of a run, and of the nodes that ran in the order of their table. Reads the model."""
+    """Return the addresses of all values of a run, the table of its nodes, and their addresses. Reads the model."""
     known = addresses_in(workspace)
     bodies = [(call, number) for call, values in result.bodies.items() for number in values]
     keys = progress.paced([*result.layout.slots, *bodies])
@@ -69,7 +69,7 @@ def _addresses_of(
 
 
 def _address_of(workspace: Workspace, number: int, path: CallPath, known: ValuePaths) -> Address | None:
-    """Return the address of the first output of a node, which identifies the node too."""
+    """Return the address of the first output of a node, which identifies the node."""
     node = workspace.results.node_by_number(number)
     output = None if node is None else next((value for value in node.outputs if value is not None), None)
     return None if output is None else known.of((path, output.id))
@@ -77,7 +77,7 @@ def _address_of(workspace: Workspace, number: int, path: CallPath, known: ValueP
 
 @dataclass(frozen=True)
 class _LoadedRun:
-    """A saved run whose values were found in the model. `lost` is how many were not."""
+    """A saved run whose values were matched with the model. `lost` is the number of unmatched values."""
 
     saved: SavedRun
     result: RunResult
@@ -86,9 +86,9 @@ class _LoadedRun:
 
 
 def restore_run(workspace: Workspace, path: Path) -> None:
-    """Show the values of a saved run where they belong, and take its inputs and seed for the next."""
+    """Show the values of a saved run, and use its inputs and seed for the next run."""
     runs = workspace.runs
-    _ = runs.session, workspace.results  # made on first use, on this thread
+    _ = runs.session, workspace.results  # lazy QObjects, which must be created on this thread
 
     def load(progress: Progress) -> _LoadedRun:
         saved = load_run(path)
@@ -117,7 +117,7 @@ def restore_run(workspace: Workspace, path: Path) -> None:
 
 
 def _place(workspace: Workspace, saved: SavedRun, progress: Progress) -> _LoadedRun | None:
-    """Find the values of a saved run in the model as it is now; None if it has none of them. Reads the model."""
+    """Match the values of a saved run with the current model; None if none matches. Reads the model."""
     workspace.runs.session.prepare(progress)
     known = addresses_in(workspace)
     pairs = progress.paced(saved.values.items())
@@ -131,17 +131,17 @@ def _place(workspace: Workspace, saved: SavedRun, progress: Progress) -> _Loaded
     return _LoadedRun(saved, result, workspace.document.revision, len(saved.values) - len(values))
 
 
-#: What is known of a node whose values a file has, but not what they took.
+#: Outcome of a node whose values are in a file without its costs.
 _UNTIMED = NodeResult(0, (), "", "", State.KEPT)
 
 
 def _result(
     workspace: Workspace, values: Mapping[ValueKey, Any], costs: Mapping[ValueKey, NodeResult], progress: Progress
 ) -> RunResult:
-    """Values as what a run gave, and what their nodes took; only what was saved is known of it."""
+    """Return a RunResult from saved values and the costs of their nodes."""
     value_of = workspace.results.value_by_number
     slots: dict[ValueKey, int] = {}
-    held: dict[int, int] = {}  # slots by object: one value may be in several places
+    held: dict[int, int] = {}  # slots by id of the object: several addresses may share a value
     contents: list[Any] = [MISSING]
     bodies: dict[CallPath, dict[int, Any]] = {}
     makers: dict[tuple[CallPath, Node], None] = {}

@@ -1,4 +1,4 @@
-"""Bar above the graph: the call, branch and iterations that the values shown in a body or function are of."""
+"""Bar above the graph with selectors of the call, branch and iterations whose values are shown."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST = 28  # characters of a name
 
 
 class ScopeBar(QWidget):
-    """Selectors for the graph shown, or the one that the selection is in; hidden where there is nothing to choose."""
+    """Selectors for the shown graph, or the graph of the selection; hidden if there is nothing to choose."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -47,7 +47,7 @@ class ScopeBar(QWidget):
         self._refreshing.request()
 
     def _on_graph(self, graph: Graph) -> None:
-        """A function that is entered by a node shows the values of that call."""
+        """Show the values of the call through which a function is entered."""
         if isinstance(graph.owner, Function):
             call = entered_call(self._workspace, graph)
             if call is not None:
@@ -66,7 +66,7 @@ class ScopeBar(QWidget):
         return graph if graph is not None and is_seen else workspace.graph
 
     def refresh(self) -> None:
-        """Update the selectors for the graph in the run shown."""
+        """Update the selectors for the graph in the shown run."""
         scopes = scopes_of(self._workspace, self.graph)
         if scopes == self._scopes:
             return
@@ -148,5 +148,5 @@ class ScopeBar(QWidget):
 
 
 def _structure(scopes: RunScopes) -> tuple[object, ...]:
-    """Return what decides on the widgets; the rest only changes the numbers in them."""
+    """Return the part of the scopes that determines the widgets; the rest only changes their values."""
     return scopes.calls, scopes.call, scopes.branch, scopes.branches, [loop.key for loop in scopes.loops]

@@ -28,25 +28,25 @@ from onnx_workbench.model.ir.tensors import SparseTensor, Tensor
 from onnx_workbench.model.progress import SILENT, Progress
 from onnx_workbench.model.schemas import traits
 
-#: Fields that say what is computed; names and texts do not.
+#: Fields that determine results, unlike names and texts.
 _OF_NODES = frozenset({"op_type", "domain", "overload"})
 _OF_FUNCTIONS = frozenset({"name", "domain", "overload", "attributes", "attribute_defaults", "opset_imports"})
 
 
-#: Things looked through between two looks at the clock.
+#: Objects processed between two checks of the clock.
 _PER_CHECK = 10_000
 
 
 @dataclass(frozen=True, eq=False)
 class StaleValues:
-    """Stale values, and the nodes among them: selected once, as there may be a hundred thousand objects."""
+    """Stale values, and the nodes among them, filtered once as there may be a hundred thousand objects."""
 
     things: AbstractSet[Thing] = frozenset()
     nodes: Sequence[Node] = ()
 
 
 def stale_after(changed: Iterable[Thing], known: AbstractSet[Thing], progress: Progress = SILENT) -> StaleValues:
-    """Return the known stale values, and all that depends on what changed."""
+    """Return the known stale values and everything that depends on the changed objects."""
     things = outdated(changed, progress)
     for some in _parts(known, progress):
         things.update(some)
@@ -64,7 +64,7 @@ def _parts(things: AbstractSet[Thing], progress: Progress) -> Iterator[list[Thin
 
 
 def sources(change: Change) -> set[Thing]:
-    """Return the nodes and values whose results a change may alter, without what depends on them."""
+    """Return the nodes and values whose results a change may alter directly, without their dependents."""
     found: set[Thing] = set()
     for step, inverse in zip(change.steps, change.inverses, strict=True):
         if isinstance(step, SetField):
@@ -77,7 +77,7 @@ def sources(change: Change) -> set[Thing]:
 
 
 def concerns_inputs(change: Change) -> bool:
-    """Return whether a change may alter the inputs of the model: which there are, or their types."""
+    """Return whether a change may alter the set of the model's inputs or their types."""
     return any(_is_of_inputs(step, inverse) for step, inverse in zip(change.steps, change.inverses, strict=True))
 
 
@@ -90,23 +90,23 @@ def _is_of_inputs(step: Step, inverse: Step) -> bool:
 
 
 def _is_given(value: Value) -> bool:
-    """Return whether a run takes it from outside, of its declared type."""
+    """Return whether a value is an input of a run, so that its declared type matters."""
     is_made = value.producer is not None or value.initializer is not None
     return not is_made and value.graph is not None and isinstance(value.graph.owner, Model)
 
 
 def _is_drawn(node: Node) -> bool:
-    """Return whether it gives random numbers seeded by its name."""
+    """Return whether a node draws random numbers seeded by its name."""
     return traits.of(node).is_stochastic and "seed" not in node.attributes
 
 
 def rewires(change: Change) -> bool:
-    """Return whether a change may alter dependencies, not only what is computed."""
+    """Return whether a change may alter dependencies between nodes."""
     return any(not isinstance(step, (SetAttribute, SetInitializer, SetField)) for step in change.steps)
 
 
 def outdated(things: Iterable[Thing], progress: Progress = SILENT) -> set[Thing]:
-    """Return all that depends on some nodes and values, including themselves, through function calls too."""
+    """Return everything that depends on some nodes and values, including these, also through function calls."""
     found: set[Thing] = set()
     pending = list(things)
     while pending:
@@ -126,7 +126,7 @@ def _calls(function: Function) -> list[Node]:
 
 
 def _is_of_texts(step: Step, inverse: Step) -> bool:
-    """Return whether a step that sets a constant or an attribute leaves its values as they were."""
+    """Return whether a step that sets a constant or an attribute leaves its values unchanged."""
     if isinstance(step, SetInitializer) and isinstance(inverse, SetInitializer):
         return _shares_values(step.tensor, inverse.tensor)
     if isinstance(step, SetAttribute) and isinstance(inverse, SetAttribute):
@@ -150,10 +150,10 @@ def _shares_values(new: object, old: object) -> bool:
 
 def _collect(step: Step, inverse: Step, found: set[Thing]) -> None:
     if isinstance(step, SetGraphInputs) and isinstance(inverse, SetGraphInputs) and isinstance(step.graph.owner, Model):
-        pairs = zip_longest(step.inputs, inverse.inputs[: len(step.inputs)])  # random ones go by place
+        pairs = zip_longest(step.inputs, inverse.inputs[: len(step.inputs)])  # inputs are matched by position
         found.update(new for new, old in pairs if new is not old)
     changes_signature = isinstance(step, (SetGraphInputs, SetGraphOutputs, MoveUses))
-    for thing in () if isinstance(step, RemoveNode) else step.touched:  # outputs of a removed one: see sources
+    for thing in () if isinstance(step, RemoveNode) else step.touched:  # for outputs of a removed node see `sources`
         if isinstance(thing, (Node, Value)):
             found.add(thing)
         elif isinstance(thing, Graph) and changes_signature:
@@ -161,7 +161,7 @@ def _collect(step: Step, inverse: Step, found: set[Thing]) -> None:
 
 
 def _collect_owner(graph: Graph, found: set[Thing]) -> None:
-    """Inputs and outputs name values; what a body gives to its node, or a function to its calls, changes with them."""
+    """Add the owner of a graph whose inputs or outputs changed: the node of a body, or the calls of a function."""
     if isinstance(graph.owner, Node):
         found.add(graph.owner)
     elif isinstance(graph.owner, Function):
@@ -169,7 +169,7 @@ def _collect_owner(graph: Graph, found: set[Thing]) -> None:
 
 
 def _collect_field(step: SetField, inverse: Step, found: set[Thing]) -> None:
-    """Names and texts of graphs, and most of nodes and values, change no result."""
+    """Add the objects whose results a changed field may alter; names and texts alter none."""
     target, field = step.target, step.field
     if isinstance(target, Node):
         if field in _OF_NODES or (field == "name" and _is_drawn(target)):
@@ -185,7 +185,7 @@ def _collect_field(step: SetField, inverse: Step, found: set[Thing]) -> None:
 
 
 def _affected(model: Model, field: str, new: Any, old: Any) -> Iterable[Node]:
-    """The nodes that compute something else when a field of the model changes."""
+    """Return the nodes whose results change with a field of the model."""
     if field == "functions":
         return callers_of(model, {function.key for function in {*new}.symmetric_difference(old)})
     if field == "opset_imports":

@@ -1,4 +1,4 @@
-"""Test data beside a model: run each set and hold its outputs against the expected ones."""
+"""Test data next to a model: runs each set and compares its outputs with the expected ones."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class TestDataRun(QObject):
         super().__init__(workspace)
         self._workspace = workspace
         self.verdicts: list[OutputCheck] = []
-        self.state = -1  # of the document that was tested
-        self._folders: dict[str, Path] = {}  # that were tested with, by name
+        self.state = -1  # state of the document that was tested
+        self._folders: dict[str, Path] = {}  # tested folders, by name
 
     def run(self, folders: Sequence[Path]) -> None:
-        """Test with some folders; ModelError when there is none."""
+        """Run the test with some folders; ModelError if there are none."""
         if not folders:
             raise ModelError("There is no test data", "No folder test_data_set_* is beside the model")
         runs = self._workspace.runs
@@ -66,7 +66,7 @@ class TestDataRun(QObject):
         self._workspace.tasks.start("Running test data", test, done=lambda _: self._report(), supersede="test")
 
     def _add(self, verdicts: list[OutputCheck], checks: list[OutputCheck]) -> None:
-        if verdicts is self.verdicts:  # else it is tested again
+        if verdicts is self.verdicts:  # otherwise another test has started
             verdicts += checks
             self.changed.emit()
 
@@ -84,7 +84,7 @@ class TestDataRun(QObject):
             self._workspace.messages.show("info", "All outputs are as expected", f"{passed} of {passed}")
 
     def _show(self, data_set: str) -> None:
-        """Run with the inputs of a set, to see the values that led to what it is not."""
+        """Run with the inputs of a set, to show the values that led to wrong outputs."""
         self._workspace.runs.inputs.set_data_set(self._folders[data_set])
         self._workspace.trigger("run.run")
 

@@ -32,7 +32,7 @@ class Timing:
 
 @dataclass(frozen=True, eq=False)
 class Timings:
-    """Times of the nodes of a run's model over `count` runs, by number, and of all of them together."""
+    """Times of the nodes of a model over `count` runs, by number, and their total."""
 
     record: RunRecord
     count: int
@@ -43,7 +43,7 @@ class Timings:
 def measurement(workspace: Workspace, record: RunRecord, count: int) -> Work[Timings]:
     """Return work for a task that runs the model `count` times with the inputs of a run.
 
-    Every run computes everything; what they give is not kept.
+    Every run computes everything; results are not kept.
     """
     session, inputs = workspace.runs.session, workspace.runs.inputs
     memory_limit, time_limit = inputs.max_tensor or None, inputs.time_limit or None
@@ -70,7 +70,7 @@ def measurement(workspace: Workspace, record: RunRecord, count: int) -> Work[Tim
 
 
 def _add_times(result: RunResult, seconds: dict[int, list[float]], progress: Progress) -> float:
-    """Add the times of a run to those of its nodes; returns the sum over the nodes that are inside no other one."""
+    """Append the times of a run to `seconds` by node; return the sum over nodes that are not in bodies."""
     total = 0.0
     for one in progress.paced(result.by_node):
         if one.state is State.DONE:

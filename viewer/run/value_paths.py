@@ -1,4 +1,4 @@
-"""Addresses of values of a workspace's runs, and their names with what is around them."""
+"""Addresses of values of a workspace's runs, and their names with the enclosing calls and nodes."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def addresses_in(workspace: Workspace) -> ValuePaths:
 def inside_nodes(
     workspace: Workspace, result: RunResult, progress: Progress = SILENT
 ) -> dict[ValueKey, list[ValueKey]]:
-    """The values in bodies that a run computed, by the call path and number of the outermost node around them."""
+    """Return the computed values in bodies, by call path and number of the outermost node around them."""
     results = workspace.results
     return body_values(result, results.node_by_number, results.value_by_number, progress)
 
 
 def name_in_run(workspace: Workspace, key: ValueKey, name: str) -> str:
-    """Return the name of a value of a run, after the calls of functions and the nodes with bodies that it is in."""
+    """Return the name of a value of a run, prefixed by the enclosing calls of functions and nodes with bodies."""
     value, node_by_number = workspace.results.value_by_number(key[1]), workspace.results.node_by_number
     graph = None if value is None else value.graph
     around = [name_of(node) for _, _, node in scopes_around(graph, key[0], node_by_number)]

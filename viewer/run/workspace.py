@@ -1,4 +1,4 @@
-"""An open document together with what runs of it give: what panels, dialogs and actions work with."""
+"""An open document with its runs and results: the context of panels, dialogs and actions."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class Workspace(DocumentContext):
-    """The context of an open document with its runs and their results, both made on first use. GUI thread only."""
+    """The context of an open document with its runs and results, both created on first use. GUI thread only."""
 
-    _open: ClassVar[WeakSet[Workspace]] = WeakSet()  # without those that belong to a view of others
+    _open: ClassVar[WeakSet[Workspace]] = WeakSet()  # without the internal ones of merged views
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Workspace(DocumentContext):
 
     @property
     def label(self) -> str:
-        """The title, with as many folders as distinguish the file from other open ones of its name."""
+        """The title, with as many folders as needed to distinguish the file from open ones of the same name."""
         others = [one.document.path for one in self._open if one is not self and one.title == self.title]
         path = self.document.path
         if path is None or not others:
@@ -55,21 +55,21 @@ class Workspace(DocumentContext):
 
     @cached_property
     def results(self) -> Results:
-        """Values of the last runs. Made on first use, as its module imports numpy."""
+        """Results of the last runs. Created on first use, as the module imports numpy."""
         from onnx_workbench.viewer.run.results import Results
 
         return Results(self)
 
     @cached_property
     def runs(self) -> RunController:
-        """Runs the model. Made on first use, as its module imports the executor."""
+        """Controller of runs. Created on first use, as the module imports the executor."""
         from onnx_workbench.viewer.run.controller import RunController
 
         return RunController(self)
 
     @property
     def has_runs(self) -> bool:
-        """Return whether `runs` was made; does not create it."""
+        """Whether `runs` was created; does not create it."""
         return "runs" in self.__dict__
 
     def _close_runs(self) -> None:
