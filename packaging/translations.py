@@ -29,7 +29,7 @@ LEFT_OUT = (
     "viewer/cli/", "viewer/preflight.py", "viewer/core/desktop.py", "viewer/core/folders.py", "viewer/core/language.py",
     "viewer/core/version.py", "model/schemas/", "model/sandbox_child.py",
     "exec/kernels/",  # but for the registry, whose messages are about no operator's inputs
-    "viewer/canvas/paint/svg.py", "viewer/canvas/paint/web_page.py", "viewer/canvas/paint/web_facts.py",
+    "viewer/canvas/paint/svg.py", "viewer/canvas/paint/web_page.py",
 )  # fmt: skip
 REGISTRY = "exec/kernels/registry.py"
 

@@ -19,6 +19,11 @@
   const SIGNS = {added: "+", removed: "−", changed: "~", moved: "→", renamed: "="};
   const COLORS = {added: "added", removed: "removed", changed: "edited", moved: "moved", renamed: "muted"};
 
+  /** A text of the page in its language; # in it stands for a number or a name. */
+  function say(text, part = "") {
+    return (data.words[text] || text).replace("#", () => part);
+  }
+
   // -- elements ------------------------------------------------------------------------------------------------
 
   function element(tag, text, ...children) {
@@ -29,10 +34,10 @@
   }
 
   function button(text, label, run) {
-    const made = element("button", text);
+    const made = element("button", say(text));
     made.type = "button";
-    made.title = label;
-    made.setAttribute("aria-label", label);
+    made.title = say(label);
+    made.setAttribute("aria-label", say(label));
     made.addEventListener("click", run);
     return made;
   }
@@ -47,8 +52,8 @@
 
   const search = element("input");
   search.type = "search";
-  search.placeholder = "Search nodes and values ( / )";
-  search.setAttribute("aria-label", "Search nodes and values");
+  search.placeholder = say("Search nodes and values ( / )");
+  search.setAttribute("aria-label", say("Search nodes and values"));
   const openAll = button("Open all", "Open all groups and draw every node", () => go(scene === data.allOpen ? 0 : data.allOpen));
   openAll.hidden = data.allOpen < 0;
   const header = element("header", "",
@@ -60,10 +65,10 @@
   const canvas = element("canvas");
   canvas.tabIndex = 0;
   canvas.setAttribute("role", "img");
-  canvas.setAttribute("aria-label", `Graph of ${data.title}`);
+  canvas.setAttribute("aria-label", say("Graph of #", data.title));
   view.append(canvas);
   const panel = element("aside");
-  panel.setAttribute("aria-label", "Facts");
+  panel.setAttribute("aria-label", say("Facts"));
   document.body.append(header, view, panel);
   const pen = canvas.getContext("2d");
 
@@ -158,8 +163,8 @@
   function go(number, key = -1, old = null) {
     if (number < 0 || number === scene) return;
     scene = number;
-    openAll.textContent = scene === data.allOpen ? "Close all" : "Open all";
-    openAll.title = scene === data.allOpen ? "Close all groups" : "Open all groups and draw every node";
+    openAll.textContent = say(scene === data.allOpen ? "Close all" : "Open all");
+    openAll.title = say(scene === data.allOpen ? "Close all groups" : "Open all groups and draw every node");
     const box = data.scenes[scene].boxes.find(one => one[B.id] === key);
     if (box && old) {
       x += box[B.x] - old[B.x];
@@ -538,7 +543,7 @@
 
   function section(title, ...content) {
     const filled = content.filter(Boolean);
-    if (filled.length) panel.append(element("h3", title), ...filled);
+    if (filled.length) panel.append(element("h3", say(title)), ...filled);
   }
 
   function table(facts) {
@@ -567,7 +572,7 @@
   }
 
   function valueLink(index, name = "") {
-    const value = values[index], made = element("span", "", link(value.name || "(unnamed value)", () => reveal("v", index)));
+    const value = values[index], made = element("span", "", link(value.name || say("(unnamed value)"), () => reveal("v", index)));
     const about = [name, value.type].filter(Boolean).join(" · ");
     if (about) {
       const muted = element("span", ` ${about}`);
@@ -586,7 +591,7 @@
 
   function ports(title, entries) {
     section(title, list(entries.map(([value, name]) =>
-      value < 0 ? element("span", `left out${name ? ` (${name})` : ""}`) : valueLink(value, name))));
+      value < 0 ? element("span", say("left out") + (name ? ` (${name})` : "")) : valueLink(value, name))));
   }
 
   function showNode(index) {
@@ -594,12 +599,12 @@
     panel.append(element("h2", nodeTitle(node)));
     panel.append(element("p", domainOf(node)));
     if (node.kind) {
-      const made = element("p", `${SIGNS[node.kind]} ${node.kind}`);
+      const made = element("p", `${SIGNS[node.kind]} ${say(node.kind)}`);
       made.className = node.kind;
       panel.append(made);
     }
     if (node.graph !== undefined && graphs.length > 1)
-      panel.append(table([["In", graphs[node.graph].path]]));
+      panel.append(table([[say("In"), graphs[node.graph].path]]));
     differences([...(node.differences || []),
                  ...[...node.in, ...node.out].flatMap(([value]) => value >= 0 && values[value].differences || [])]);
     section("Attributes", table(node.attributes));
@@ -611,10 +616,10 @@
 
   function showValue(index) {
     const value = values[index], producer = producers[index];
-    panel.append(element("h2", value.name || "(unnamed value)"));
+    panel.append(element("h2", value.name || say("(unnamed value)")));
     const facts = [];
-    if (value.type) facts.push(["Type", value.type]);
-    if (value.role) facts.push(["Role", `${value.role} of the graph`]);
+    if (value.type) facts.push([say("Type"), value.type]);
+    if (value.role) facts.push([say("Role"), say(`${value.role} of the graph`)]);
     if (facts.length) panel.append(table(facts));
     differences(value.differences);
     section("Constant", table(value.constant));
@@ -629,7 +634,7 @@
     const most = Math.max(...counts, 1), made = element("div");
     made.className = "bars";
     made.setAttribute("role", "img");
-    made.setAttribute("aria-label", "Histogram");
+    made.setAttribute("aria-label", say("Histogram"));
     for (const count of counts) {
       const bar = element("span");
       bar.style.height = `${Math.max(100 * count / most, count ? 3 : 0)}%`;
@@ -641,8 +646,8 @@
 
   function showGroup(index) {
     const group = groups[index];
-    panel.append(element("h2", group.name), element("p", `Group of ${group.count} nodes`));
-    panel.append(table([["Path", group.path]]));
+    panel.append(element("h2", group.name), element("p", say("Group of # nodes", group.count)));
+    panel.append(table([[say("Path"), group.path]]));
     section("Operators", table(group.ops.map(([op, count]) => [op, `${count}`])));
   }
 
@@ -652,13 +657,14 @@
     const changed = nodes.map((node, index) => node.kind ? index : -1).filter(index => index >= 0);
     differences(model.differences);
     if (changed.length)
-      section(`${changed.length} nodes that differ`, list(changed.slice(0, MOST_FOUND).map(nodeLink)));
-    else if (data.hasDifferences) section("Differences", element("p", "No node differs."));
+      section(say("# nodes that differ", changed.length), list(changed.slice(0, MOST_FOUND).map(nodeLink)));
+    else if (data.hasDifferences) section("Differences", element("p", say("No node differs.")));
     section("Inputs", list(model.in.map(value => valueLink(value))));
     section("Outputs", list(model.out.map(value => valueLink(value))));
     documentation(model.doc);
-    section("Keys", table([["Drag, wheel, arrows", "move"], ["Ctrl+wheel, + −", "zoom"], ["F", "show all"], ["/", "search"],
-                           ["Enter", "open or close a group"], ["Esc", "select nothing"]]));
+    section("Keys", table([[say("Drag, wheel, arrows"), say("move")], [say("Ctrl+wheel, + −"), say("zoom")],
+                           ["F", say("show all")], ["/", say("search")], ["Enter", say("open or close a group")],
+                           ["Esc", say("select nothing")]]));
   }
 
   function select(listName, index) {
@@ -678,7 +684,7 @@
     else if (selected.list === "s") showGroup(selected.index);
     else {
       const graph = graphs[selected.index];
-      panel.append(element("h2", graph.name), table([["Path", graph.path], ["Nodes", `${graph.count}`]]));
+      panel.append(element("h2", graph.name), table([[say("Path"), graph.path], [say("Nodes"), `${graph.count}`]]));
     }
   }
 
@@ -699,8 +705,8 @@
   search.addEventListener("input", () => {
     if (!search.value.trim()) { found = []; showSelected(); return; }
     found = find(search.value);
-    panel.replaceChildren(element("h2", found.length < MOST_FOUND ? `${found.length} found` : `${MOST_FOUND} or more found`));
-    const items = list(found.map(([kind, index]) => kind === "n" ? nodeLink(index) : valueLink(index, "value")));
+    panel.replaceChildren(element("h2", say(found.length < MOST_FOUND ? "# found" : "# or more found", found.length)));
+    const items = list(found.map(([kind, index]) => kind === "n" ? nodeLink(index) : valueLink(index, say("value"))));
     if (items) panel.append(items);
   });
 

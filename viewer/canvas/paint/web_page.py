@@ -37,11 +37,13 @@ from onnx_workbench.viewer.canvas.paint.export import Exported
 from onnx_workbench.viewer.canvas.paint.fonts import Fonts
 from onnx_workbench.viewer.canvas.paint.painter import frame_colors
 from onnx_workbench.viewer.canvas.paint.web_facts import Facts, PageNotes
+from onnx_workbench.viewer.canvas.paint.web_words import WORDS
 from onnx_workbench.viewer.canvas.scene.box_factory import BoxFactory
 from onnx_workbench.viewer.canvas.scene.builder import DrawingBuilder, Ids, initial_expansion
 from onnx_workbench.viewer.canvas.scene.drawing import Box, Drawing, DrawingOptions
 from onnx_workbench.viewer.canvas.scene.edge_labels import EdgeLabels
 from onnx_workbench.viewer.canvas.scene.scene import Scene, request
+from onnx_workbench.viewer.core import language
 from onnx_workbench.viewer.core.edge_notes import EdgeNote
 from onnx_workbench.viewer.style.formatting import display
 from onnx_workbench.viewer.style.theme import categories, load_theme
@@ -63,7 +65,7 @@ _ROLES = (
 
 _PAGE = """\
 <!DOCTYPE html>
-<html lang="en">
+<html lang="{language}">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src '{script_hash}'; \
@@ -151,6 +153,7 @@ def web_page(
     written = [_scene(index, found, facts, fonts, notes, progress) for index in range(len(found.scenes))]
     data = {
         "title": display(title, 200),
+        "words": {text: shown for text, shown in WORDS.items() if shown != text},
         "model": facts.of_model(graph),
         "direction": direction,
         "categories": [category.title for category in categories().values()],
@@ -174,6 +177,7 @@ def _text(title: str, data: object) -> str:
     style = _theme_rules() + resources.path("web_page/page.css").read_text(encoding="utf-8")
     script = resources.path("web_page/page.js").read_text(encoding="utf-8")
     return _PAGE.format(
+        language=language.current().replace("_", "-"),
         title=html.escape(title),
         script=script,
         style=style,

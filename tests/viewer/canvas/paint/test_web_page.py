@@ -135,6 +135,17 @@ def test_the_script_makes_text_of_names_and_nothing_else():
         assert way not in script
 
 
+def test_each_text_of_the_script_has_a_translation():
+    script = resources.path("web_page/page.js").read_text(encoding="utf-8")
+    texts = {text for call in re.findall(r"say\(([^()]*)", script) for text in re.findall(r'"([^"]+)"', call)}
+    texts |= set(re.findall(r'(?:section|ports)\("([^"]+)"', script))
+    texts |= {
+        text for call in re.findall(r'button\(("[^"]+", "[^"]+")', script) for text in re.findall(r'"([^"]+)"', call)
+    }
+    assert texts - {"−", "+"} <= pages.WORDS.keys()
+    assert len(texts) > 30
+
+
 def test_hostile_names_are_inert():
     model = hostile_model()
     text = page(model)
@@ -346,3 +357,14 @@ def chains(count: int):
     g.node("Concat", [f"value{chain}_19" for chain in range(count)], ["y"], axis=0)
     g.outputs("y")
     return g.model()
+
+
+@needs_browser
+def test_a_browser_shows_the_page_in_the_language_that_it_was_written_in(small, tmp_path, monkeypatch):
+    words = {"Inputs": "Eingänge", "Open all": "Alle öffnen", "# found": "# gefunden"}
+    monkeypatch.setattr(pages, "WORDS", {text: words.get(text, text) for text in pages.WORDS})
+    found = shown(page(small.model()), tmp_path)
+    assert "Eingänge" in found.facts
+    assert "Outputs" in found.facts
+    assert "Alle öffnen" in found.document
+    assert found.console == []
