@@ -5,9 +5,9 @@ from __future__ import annotations
 from onnx_workbench.model.diff import Difference
 from onnx_workbench.model.ir.graph import Graph, Model, Node, Value
 
-#: The mark of each kind of difference, in lists and on the graph, in addition to colours.
+#: Sign of each kind of difference, in lists and on the graph, in addition to colours.
 SIGNS = {"changed": "~", "removed": "−", "added": "+", "moved": "→", "renamed": "="}
-#: The same as words of the legend; earlier ones have the first colours.
+#: Names of the kinds in the legend, in the order of the colours.
 WORDS = {
     "changed": f"{SIGNS['changed']} changed",
     "removed": f"{SIGNS['removed']} removed",
@@ -18,13 +18,13 @@ WORDS = {
 
 
 def difference_line(difference: Difference) -> str:
-    """Return a difference in one line: kind, place, aspect, and what it is on either side."""
+    """Return a difference in one line: kind, place, aspect, and both sides."""
     change = " → ".join(text for text in (difference.before, difference.after) if text)
     parts = (location(difference.place), aspect_text(difference.aspect), change)
     return f"{WORDS[difference.kind]} {', '.join(part for part in parts if part)}"
 
 
-#: Aspects of differences in words, and those that have a name or number behind them.
+#: Texts of aspects of differences, and of aspects that are followed by a name or number.
 _ASPECTS = {
     "name": "name",
     "place": "place",
@@ -51,7 +51,7 @@ _NAMED = {"attribute": "attribute", "input": "input", "output": "output", "metad
 
 
 def aspect_text(aspect: str) -> str:
-    """Describe which part of an object differs: ``Difference.aspect`` in words."""
+    """Describe the part of an object that differs: ``Difference.aspect`` in words."""
     word, _, name = aspect.partition(" ")
     if aspect.startswith("doc string of "):
         return f"doc string of {aspect.removeprefix('doc string of ')}"
@@ -59,7 +59,7 @@ def aspect_text(aspect: str) -> str:
 
 
 def location(place: object) -> str:
-    """Return the object of a difference, with its graph where that is not the main one."""
+    """Return the name of the object of a difference, with its graph unless that is the main one."""
     match place:
         case Node():
             named = f"{place.op_type} {place.name}" if place.name else _nameless(place)

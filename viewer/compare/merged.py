@@ -1,7 +1,7 @@
-"""Two compared documents as one graph: common objects once, others beside them, marked by difference.
+"""Two compared documents as one merged graph: common objects once, with marked differences.
 
-The graph is drawn from a union model that is not edited; selection is mirrored to the documents, and actions apply
-there. After an edit it is rebuilt, keeping the same part in view.
+The graph is drawn from a union model that is not edited; the selection is mirrored to the documents, to which
+actions apply. After an edit the union is rebuilt, keeping the same part in view.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MIRRORED = ("matches", "errors")
 
 
 class MergedComparison(QWidget):
-    """The graph view of the union. GUI thread only; it exists while it is shown."""
+    """The graph view of the union. GUI thread only; exists while it is shown."""
 
     view_made = Signal(object)  # GraphView: another one is shown
     chosen = Signal(object)  # Workspace: the last selection was in this document
@@ -54,7 +54,7 @@ class MergedComparison(QWidget):
         self._layout.setSpacing(0)
         comparing.changed.connect(self._show_union)
         for workspace in (comparing.old, comparing.new):
-            # Methods of this object, so that Qt disconnects them with it.
+            # Methods, so that Qt disconnects them with this object.
             workspace.types.changed.connect(self._show_types)
             workspace.highlights.marked.connect(self._on_marked)
             workspace.highlights.overlay_changed.connect(self._overlay)
@@ -109,7 +109,7 @@ class MergedComparison(QWidget):
         self._layout.addWidget(self._breadcrumb)
         self._layout.addWidget(view, 1)
         view.show()
-        self._layout.activate()  # a size for choosing the part in view
+        self._layout.activate()  # gives the view a size before the part in view is chosen
         self._mirror_selection(self._front)
         workspace.selection.changed.connect(self._on_selection)
         workspace.navigation.graph_shown.connect(self._on_graph)
@@ -176,7 +176,7 @@ class MergedComparison(QWidget):
             view.workspace.highlights.mark(kind, dict.fromkeys(union.of[item] for item in items if item in union.of))
 
     def _overlay(self, *_: object) -> None:
-        """Mirror the overlay of the documents; of the new one, where both have one."""
+        """Mirror the overlay of the documents; that of the new one if both have one."""
         union, view = self._union, self.view
         if union is None or view is None:
             return
@@ -193,7 +193,7 @@ class MergedComparison(QWidget):
     def _sides(self) -> tuple[Workspace, Workspace]:
         return self._comparing.old, self._comparing.new
 
-    # -- where it was --------------------------------------------------------------------------------------------
+    # -- position ------------------------------------------------------------------------------------------------
 
     def _position(self) -> tuple[ViewPosition, object] | None:
         """Return the part in view, and a document's object near it."""
@@ -244,7 +244,7 @@ class MergedComparison(QWidget):
             self._following = False
 
     def _activate_document(self, pairs: Sequence[Sides]) -> None:
-        """Activate the document with the last selection, the new one where both have it."""
+        """Activate the document with the last selected object, the new one if both have it."""
         if pairs:
             self._front = self._comparing.new if pairs[-1][1] is not None else self._comparing.old
             self.chosen.emit(self._front)

@@ -48,11 +48,11 @@ class ModelComparison(QObject):
         self.old, self.new = old, new
         self.result: Comparison | None = None
         self.union: Union | None = None  # both as one graph, if requested; see set_builds_union
-        self.kinds: tuple[dict[Node, str], dict[Node, str]] = ({}, {})  # how nodes of either side are marked
+        self.kinds: tuple[dict[Node, str], dict[Node, str]] = ({}, {})  # marks of nodes of either side
         self._wants_union = False
         self.hidden: frozenset[str] = frozenset()  # kinds that are neither listed nor marked
-        self.chosen: tuple[Difference, ...] = ()  # what is copied; the last one is in view
-        self._about: dict[object, list[Difference]] = {}  # those shown, by the objects of either side
+        self.chosen: tuple[Difference, ...] = ()  # differences to copy; the last one is in view
+        self._about: dict[object, list[Difference]] = {}  # shown differences, by the objects of either side
         self._following = False
         self._choosing = False
         self._delay = QTimer(self, singleShot=True, interval=_DELAY_MS)
@@ -116,7 +116,7 @@ class ModelComparison(QObject):
         self._task = self.new.tasks.start("Comparing models", work, done=done, supersede="compare models")
 
     def set_builds_union(self, *, wanted: bool) -> None:
-        """Set whether `union` is built with each comparison; it comes with the next `changed`."""
+        """Set whether `union` is built with each comparison; it is available at the next `changed`."""
         if wanted and not self._wants_union:
             self._wants_union = True
             self.refresh()
@@ -159,7 +159,7 @@ class ModelComparison(QObject):
             mark_kinds(workspace, found)
         self.kinds = kinds
 
-    # -- going through -------------------------------------------------------------------------------------------
+    # -- navigation ----------------------------------------------------------------------------------------------
 
     def choose(self, differences: Sequence[Difference]) -> None:
         """Choose the differences to copy, and show the last one on both sides."""
@@ -202,7 +202,7 @@ class ModelComparison(QObject):
     # -- copying -------------------------------------------------------------------------------------------------
 
     def take_over(self, differences: Sequence[Difference], into: Workspace) -> None:
-        """Make one document like the other in these respects, as one edit of it; tells what could not be copied."""
+        """Copy differences into one document, as one edit of it; show a message about those that cannot be copied."""
         from onnx_workbench.model.edits.apply_difference import apply_differences
 
         result = self.result
@@ -211,7 +211,7 @@ class ModelComparison(QObject):
             return
 
         def copy(edit: Transaction) -> None:
-            if self.result is not result:  # compared again meanwhile: these may no longer exist
+            if self.result is not result:  # compared again meanwhile: the differences may no longer exist
                 raise ModelError("The models were changed meanwhile", f"{title}: nothing was changed.")
             refused[:] = apply_differences(edit, result, differences, self.side(into))
 
@@ -225,7 +225,7 @@ class ModelComparison(QObject):
         title = "Copy a change" if len(differences) == 1 else f"Copy {len(differences):,} changes"
         edit_ahead(into, f"{title} from {self.other(into).label}", copy, ended=ended)
 
-    # -- going together ------------------------------------------------------------------------------------------
+    # -- synchronized navigation ---------------------------------------------------------------------------------
 
     def _follow_old(self) -> None:
         self._follow(self.old, self.new)
@@ -259,7 +259,7 @@ def node_kinds(differences: Iterable[Difference], old: Model, new: Model) -> tup
             for node in _nodes_of(item):
                 note_kind(kinds[side], node, kind)
                 beyond = _around(node, calling[side])
-                if whole and node.op_type == "Constant" and not node.domain:  # it may be drawn inside those
+                if whole and node.op_type == "Constant" and not node.domain:  # it may be drawn in its consumers
                     beyond += [user for value in node.outputs if value is not None for user in value.consumers]
                 for other in beyond:
                     note_kind(kinds[side], other, "changed")

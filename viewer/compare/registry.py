@@ -1,4 +1,4 @@
-"""Which comparison an open document is part of. Light to import: actions ask it before anything is compared."""
+"""Registry of the comparisons of open documents. Light to import, as actions query it before any comparison."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _comparisons: WeakKeyDictionary[Workspace, ModelComparison] = WeakKeyDictionary(
 
 
 def comparison_of(workspace: Workspace) -> ModelComparison | None:
-    """Return the comparison a document is part of, or None. Its signal `comparison_changed` tells of changes."""
+    """Return the comparison of a document, or None. The document emits `comparison_changed` at changes."""
     return _comparisons.get(workspace)
 
 
 def set_comparison(workspace: Workspace, comparison: ModelComparison | None) -> None:
-    """Enter or remove the comparison of a document; for `ModelComparison` alone."""
+    """Set or remove the comparison of a document; called by `ModelComparison` only."""
     if comparison is None:
         _comparisons.pop(workspace, None)
     else:

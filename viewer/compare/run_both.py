@@ -15,7 +15,7 @@ from onnx_workbench.viewer.run.workspace import Workspace
 class RunBoth(QObject):
     """Run of the new document with its inputs, then of the old one with the same values for the matching inputs.
 
-    Inputs that only the old one has keep their own sources. Lives until its end or that of the comparison.
+    Other inputs of the old one keep their sources. Lives until its end or that of the comparison.
     """
 
     done = Signal(object)  # ComparisonReference for the new run; not if either fails or is cancelled: documents say so

@@ -1,1 +1,1 @@
-"""Documents and the world outside: opened, saved, watched, handed over, recovered."""
+"""Files of documents: opening, saving, watching, passing to a running instance, crash recovery."""

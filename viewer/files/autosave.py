@@ -1,4 +1,4 @@
-"""Keeps a crash journal of an open document, based on its file, or on a saved baseline if no file holds the model."""
+"""Crash journal of an open document, based on its file, or on a saved baseline if no file holds the model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onnx_workbench.viewer.core.readers import read_model
 from onnx_workbench.viewer.files.read_model import identity_read
 from onnx_workbench.viewer.style.formatting import display
 
-if TYPE_CHECKING:  # recording knows how models are written, which the first paint does not wait for
+if TYPE_CHECKING:  # imports the model writer, which is not needed before the first paint
     from onnx_workbench.model.io.writer.save import Saving
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.model.recovery.baseline import Baseline
@@ -22,14 +22,13 @@ if TYPE_CHECKING:  # recording knows how models are written, which the first pai
     from onnx_workbench.viewer.run.workspace import Workspace
 
 _IDLE_MS = 1500
-_LOSES = "A crash would lose edits"  # topic of messages, of which the last one counts
+_LOSES = "A crash would lose edits"  # topic: a message replaces the previous one
 
 
 class Autosave(QObject):
-    """Writes the journal of one document for as long as its workspace lives; `close` forgets it.
+    """Writes the journal of one document during the life of its workspace; `close` deletes it.
 
-    A document that belongs to no file comes with the `baseline` that was written of its model before, or with the file
-    that `holds` it.
+    For a document without a file pass the `baseline` written of its model, or the file that `holds` it.
     """
 
     _failed = Signal()  # from the thread that writes
@@ -41,8 +40,8 @@ class Autosave(QObject):
         super().__init__(workspace)
         self._workspace = workspace
         self._told = ""
-        self._lacks_file = False  # the file was missing or changed when it was last read
-        self._is_writing = False  # the model, for that
+        self._lacks_file = False  # the file was missing or changed at the last check
+        self._is_writing = False  # a baseline is being written
         self.journal: Journal | None = None
         self._failed.connect(self._check_journal)
         workspace.tasks.ended.connect(self._on_task_ended)
@@ -57,9 +56,9 @@ class Autosave(QObject):
                 failed=self._failed.emit,
             )
         except OSError:
-            return  # the file is gone already; saving will say so
+            return  # the file was deleted; saving will report it
         self._lacks_file = self.journal.lacks_base
-        # of a change the journal hears first: it may be that very change that it cannot write
+        # Subscribed after the journal, to report errors of writing the same change.
         self._endings = [document.subscribe(self._on_change), document.on_saved(self._on_saved)]
         self._report_problem()
 
@@ -86,7 +85,7 @@ class Autosave(QObject):
         self._told = problem
 
     def close(self) -> None:
-        """The document was saved or given up."""
+        """Delete the journal: the document was saved or discarded."""
         while self._endings:
             self._endings.pop()()
         if self.journal is not None:
@@ -95,7 +94,7 @@ class Autosave(QObject):
     # -- the file ------------------------------------------------------------------------------------------------
 
     def expect(self, coming: Coming) -> None:
-        """A save is about to put its file in its place: whenever the program ends, edits fit the file that is there."""
+        """Prepare the journal for a save that is about to replace the file: it fits the old and the new file."""
         state = self._workspace.document.entry(coming.state)
         if self.journal is None or state is None:
             return
@@ -112,7 +111,7 @@ class Autosave(QObject):
             self.journal.expect_nothing()
 
     def preserve_if_file_changed(self) -> None:
-        """Write a model down that was edited, or is to stay, and whose file is not there any more as it was."""
+        """Write a baseline of a modified model whose file was changed or removed."""
         workspace, journal = self._workspace, self.journal
         if journal is None or self._is_writing:
             return
@@ -147,10 +146,10 @@ class Autosave(QObject):
             self.preserve_if_file_changed()
 
     def _begun(self, baseline: Baseline, state: int) -> None:
-        """Accept the written file as the base of replay, if it is still needed."""
+        """Use the written baseline for replay, if it is still needed."""
         from onnx_workbench.model.recovery.journal_files import remove_files
 
-        self._is_writing = self._lacks_file = False  # not again for each edit, where it did not succeed
+        self._is_writing = self._lacks_file = False  # after a failure, do not try again at each edit
         entry = self._workspace.document.entry(state)
         if self.journal is None:
             return

@@ -1,4 +1,4 @@
-"""Closing of tabs and the window's documents: asks about changes, and waits for pending saves."""
+"""Closing of tabs and of the window: asks about changes, and waits for pending saves."""
 
 from __future__ import annotations
 
@@ -18,40 +18,39 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.files.document_tab import DocumentTab
     from onnx_workbench.viewer.files.documents import Documents
 
-_NOTICE_DELAY_MS = 300  # ms before the user is shown that a tab waits for its save to close
-_CLOSING = "closing"  # topic of messages, of which the last one counts
+_NOTICE_DELAY_MS = 300  # ms after which a message tells the user that closing waits for a save
+_CLOSING = "closing"  # topic: a message replaces the previous one
 
 
 @dataclass(frozen=True, eq=False)
 class _Request:
-    """A tab to be closed; or without one the window."""
+    """A request to close a tab, or with None the window."""
 
     tab: DocumentTab | None
 
 
 class Closing:
-    """Closer of a window's documents, which may wait for saves. GUI thread only.
+    """Closes documents of a window, after pending saves. GUI thread only.
 
-    What is being written is finished before, so that nothing chosen to be written is missing. After a save a tab stays
-    open where a warning or an error came meanwhile, as of an edit that could not be made.
+    After a save, a tab stays open if a warning or an error was shown meanwhile, such as for an edit that has failed.
     """
 
     def __init__(self, area: DocumentArea, files: Documents) -> None:
         self._area = area
         self._files = files
-        #: What waits until all of a tab is written, and under None until every model shows that is kept for recovery.
+        #: Requests that wait until a tab is written, or under None until every model kept for recovery is shown.
         self._waiting: dict[DocumentTab | None, _Request] = {}
 
     def close(self, tab: DocumentTab) -> None:
-        """Close a tab, asking first when it holds changes."""
+        """Close a tab, asking first if it has changes."""
         self._advance(_Request(tab))
 
     def close_all(self) -> None:
-        """Close every tab that holds changes, asking about each; `Documents.all_closed` follows when none is left."""
+        """Close every tab with changes, asking about each; `Documents.all_closed` follows when none is left."""
         self._advance(_Request(None))
 
     def _advance(self, request: _Request) -> None:
-        """Go through the steps of closing, again from the first one after each wait, question and save."""
+        """Perform the steps of closing; called again from the beginning after each wait, question and save."""
         commit_focused_editor(self._area.window())
         tabs = self._area.tabs() if request.tab is None else [request.tab]
         writing = next(filter(self._files.saver.is_writing, tabs), None)
@@ -85,10 +84,10 @@ class Closing:
         save = partial(self._files.saver.save, tab, saved)
         ask_to_save(self._area, tab.workspace.title, save, discard, coming, holds_less)
 
-    # -- waiting for what is being written -------------------------------------------------------------------
+    # -- waiting for pending saves ---------------------------------------------------------------------------
 
     def _wait(self, tab: DocumentTab | None, request: _Request) -> None:
-        """Wait until a tab is written, or all models are kept for recovery; show a message if that takes a while."""
+        """Wait until a tab is written, or all models are written for recovery; show a message if it takes a while."""
         self._waiting[tab] = request
 
         def show() -> None:
@@ -98,7 +97,7 @@ class Closing:
         QTimer.singleShot(_NOTICE_DELAY_MS, self._area if tab is None else tab, show)
 
     def follow(self, tab: DocumentTab) -> None:
-        """Continue closing a new tab, where that waits, once a task that writes its document has ended."""
+        """Continue a waiting request for a tab after each task that writes its document."""
         tab.workspace.tasks.ended.connect(partial(self._on_task_ended, tab))
 
     def _on_task_ended(self, tab: DocumentTab, task: Task[Any]) -> None:
@@ -106,13 +105,13 @@ class Closing:
             QTimer.singleShot(0, tab, partial(self.on_written, tab))  # after the notification that it is written
 
     def on_written(self, tab: DocumentTab) -> None:
-        """Continue closing, if it waited for something of a tab to be written; called also when that failed."""
+        """Continue a request that waited for a tab to be written; also called after a failure."""
         if not self._files.saver.is_writing(tab):
             tab.workspace.messages.withdraw(_CLOSING)
             self._stop_waiting(tab)
 
     def on_shown(self) -> None:
-        """A model shows that was kept for recovery: go on if closing waited for that, and for no other."""
+        """Continue a request that waited for models kept for recovery, when all of them are shown."""
         if not self._files.keeping:
             self._area.message_bar.withdraw(_CLOSING)
             self._stop_waiting(None)

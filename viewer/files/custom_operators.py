@@ -1,4 +1,4 @@
-"""The operator-set documents (ONNXOPSET files) that are open: their operators are known to every model."""
+"""Open operator-set documents (ONNXOPSET files), whose operators are available in every model."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class OperatorSets(QObject):
         self.changed.connect(self._write_down)
 
     def remember(self, settings: Settings) -> list[ModelError]:
-        """Open what was open when the program ended, and from now on keep the list; returns what cannot be read."""
+        """Open the documents of the last session and store the list from now on; return errors of reading."""
         refused = []
         for text in settings.get(OPERATOR_SETS):
             try:
@@ -59,7 +59,7 @@ class OperatorSets(QObject):
             self._settings = None
 
     def open(self, path: Path) -> OpenOperatorSet:
-        """Read a document and register its operators; one that is already open is read again."""
+        """Read a document and register its operators; if it is open, read it again."""
         from onnx_workbench.model import schemas
         from onnx_workbench.model.io.reader.read import load_operator_set
         from onnx_workbench.model.schemas.operator_set_documents import schemas_of

@@ -1,4 +1,4 @@
-"""The open documents of a window: one tab each, a page to start from, and messages above them."""
+"""The open documents of a window: one tab each, a start page, and messages above them."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.files.side_by_side import SideBySide
     from onnx_workbench.viewer.run.workspace import Workspace
 
-_MOST_POPUPS = 8  # in one another
+_MOST_POPUPS = 8  # limit for nested popups
 
 
 class DocumentArea(QWidget):
-    """Tabs of open documents and which of them is in front. Knows nothing of files, docks or actions."""
+    """Tabs of open documents and the current one. Independent of files, docks and actions."""
 
-    front_changed = Signal()  # another document is in front, or none
+    front_changed = Signal()  # another document is current, or none
     titles_changed = Signal()
     tab_added = Signal(object)  # DocumentTab, before it is shown
-    tab_removed = Signal(object)  # DocumentTab, before its work is stopped
+    tab_removed = Signal(object)  # DocumentTab, before its tasks are stopped
     view_added = Signal(object)  # GraphView: the graph of a tab, or the merged graph of two
     close_requested = Signal(object)  # DocumentTab
 
@@ -45,7 +45,7 @@ class DocumentArea(QWidget):
         self.message_bar = MessageBar()
         self._tabs = DocumentTabs()
         self._tabs.currentChanged.connect(self._show_front)
-        self._tabs.tabBarClicked.connect(self._focus_front, Qt.ConnectionType.QueuedConnection)  # once it is in front
+        self._tabs.tabBarClicked.connect(self._focus_front, Qt.ConnectionType.QueuedConnection)  # after the change
         self._stack = QStackedWidget()
         self._stack.addWidget(start_page)
         self._stack.addWidget(self._tabs)
@@ -56,17 +56,17 @@ class DocumentArea(QWidget):
         layout.addWidget(self._stack, 1)
         themes().themeChanged.connect(self._color)
 
-    # -- which are open, and which is in front ---------------------------------------------------------------
+    # -- open tabs and the current one -----------------------------------------------------------------------
 
     @property
     def tab(self) -> DocumentTab | None:
-        """The tab in front, of two side by side the one that was clicked last, or None on the start page."""
+        """The current tab, of two side by side the one clicked last; None on the start page."""
         page = cast("DocumentTab | None", self._tabs.currentWidget())
         return None if page is None else page.front
 
     @property
     def workspace(self) -> Workspace | None:
-        """The document in front, or None on the start page."""
+        """The current document, or None on the start page."""
         tab = self.tab
         return None if tab is None else tab.workspace
 
@@ -77,7 +77,7 @@ class DocumentArea(QWidget):
     def tabs(self) -> list[DocumentTab]:
         """Return the open documents, from left to right."""
         pages = (self._tabs.widget(index) for index in range(self._tabs.count()))
-        return [cast("DocumentTab", page) for page in pages if page is not None]  # Qt counts one that it is removing
+        return [cast("DocumentTab", page) for page in pages if page is not None]  # None: is being removed
 
     def activate(self, tab: DocumentTab) -> None:
         """Make a document current."""
@@ -93,21 +93,21 @@ class DocumentArea(QWidget):
         self.front_changed.emit()
 
     def _focus_front(self) -> None:
-        """Keys go to the graph of a tab that was clicked."""
+        """Focus the graph of a tab that was clicked."""
         if self.tab is not None:
             self.tab.view.setFocus()
 
     # -- adding and removing ---------------------------------------------------------------------------------
 
     def add_tab(self, tab: DocumentTab) -> None:
-        """Put a new document in front; one that took longer than others requested after it, before these."""
+        """Add a document, in the order of requests; make it current unless a later one is open."""
         later = (index for index, other in enumerate(self.tabs()) if other.number > tab.number)
         index = next(later, self._tabs.count())
         self._insert(index, tab, in_front=index == self._tabs.count())
         self.views.restore(tab)
 
     def replace_tab(self, old: DocumentTab, fresh: DocumentTab) -> None:
-        """Replace a document by one that was read again, in the same tab, showing the same graph."""
+        """Replace a document by a reloaded one, in the same tab, showing the same graph."""
         index = self._tabs.indexOf(old)
         self.views.remember(old)
         self._insert(index, fresh)
@@ -128,12 +128,12 @@ class DocumentArea(QWidget):
         self._show_titles()
 
     def _on_task(self, task: Task[Any]) -> None:
-        """An edit that is still being made counts as a change."""
+        """Update the title, as a pending edit counts as a change."""
         if task.makes == "edit":
             self._show_titles()
 
     def remove_tab(self, tab: DocumentTab) -> None:
-        """Take a document out of the window; the caller made sure that nothing is lost."""
+        """Remove a document from the window without asking."""
         _close_popups()
         self.views.remember(tab)
         self.tab_removed.emit(tab)
@@ -141,7 +141,7 @@ class DocumentArea(QWidget):
         self._tabs.removeTab(self._tabs.indexOf(tab))
         tab.destroyed.connect(partial(free_model, tab.workspace.model))
         delete_widget(tab)
-        self._show_titles()  # another file of the same name needs its folder no longer
+        self._show_titles()  # another file of the same name may no longer need its folder
 
     def show_beside(self, beside: SideBySide) -> None:
         """Show two compared documents in one tab."""
@@ -156,24 +156,24 @@ class DocumentArea(QWidget):
     # -- messages --------------------------------------------------------------------------------------------
 
     def show_message(self, message: Message) -> None:
-        """Show a message that belongs to no open document."""
+        """Show a message that does not belong to an open document."""
         self.message_bar.show_message(message)
 
     def report(self, error: ModelError, topic: str = "") -> None:
-        """Show an error of the user's last action, beside the document in front."""
+        """Show an error of the user's last action, at the current document."""
         message = Message("error", error.title, error.detail, error.place, topic=topic)
         tab = self.tab
         (self.message_bar if tab is None else tab.message_bar).show_message(message)
 
     def close_message(self) -> bool:
-        """Close the newest message; False when none is shown."""
+        """Close the newest message; return False if none is shown."""
         tab = self.tab
         return (tab is not None and tab.message_bar.close_newest()) or self.message_bar.close_newest()
 
     # -- titles ----------------------------------------------------------------------------------------------
 
     def _close_button(self, tab: DocumentTab) -> QToolButton:
-        """The style's own is red, and red is for errors."""
+        """Return the close button of a tab; that of the style may be red, which is for errors."""
         button = QToolButton()
         button.setAutoRaise(True)
         button.setIconSize(QSize(10, 10))
@@ -191,14 +191,14 @@ class DocumentArea(QWidget):
                 button.setIcon(icon("close"))
 
     def _show_titles(self) -> None:
-        # Hidden, it would still take the focus from Tab, and keep it.
+        # Otherwise it would get the focus by Tab even if hidden.
         several = self._tabs.count() > 1
         self._tabs.tabBar().setFocusPolicy(Qt.FocusPolicy.TabFocus if several else Qt.FocusPolicy.NoFocus)
         for index, tab in enumerate(self.tabs()):
             workspace = tab.workspace
             title = display(workspace.label, 60).replace("&", "&&")
             title = f"{title} •" if tab.modified else title
-            if title != self._tabs.tabText(index):  # else the whole row of tabs is laid out and painted again
+            if title != self._tabs.tabText(index):  # setting it lays out and paints all tabs again
                 self._tabs.setTabText(index, title)
             read_only = " (read-only)" if tab.is_read_only else ""
             tip = plain_tip(display(str(tab.path or workspace.title), 500) + read_only)
@@ -207,7 +207,7 @@ class DocumentArea(QWidget):
 
 
 def _close_popups() -> None:
-    """Close menus and popups: they may refer to a document that is being closed or read again."""
+    """Close menus and popups: they may refer to a document that is being closed or reloaded."""
     for _ in range(_MOST_POPUPS):
         popup = QApplication.activePopupWidget()
         if popup is None:

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.files.side_by_side import SideBySide
     from onnx_workbench.viewer.run.scope_bar import ScopeBar
 
-_LEAST_PATH = 160  # px of the path; with less beside them, the selectors of a run wrap to another line
+_LEAST_PATH = 160  # least px for the path; with less room, the selectors of a run move to another line
 
 
 class DocumentTab(QWidget):
-    """A workspace and its view. Importing the view brings numpy, so a tab is made only after the first paint.
+    """A workspace and its view. The view imports numpy, so tabs are created only after the first paint.
 
     For `baseline` and `holds` see `Autosave`.
     """
@@ -44,10 +44,10 @@ class DocumentTab(QWidget):
         garbage_collection.exempt_objects()
         self.workspace = workspace
         workspace.setParent(self)
-        self.number = 0  # grows with each document that was asked for
-        self.foreign: Path | None = None  # the file of another format that an extension made the model of
-        self.identity: Identity | None = None  # of the file when it was read or written last
-        self.told_of: Identity | None = None  # of the file another program wrote, once the user was informed
+        self.number = 0  # of the request, ascending
+        self.foreign: Path | None = None  # the file of another format that an extension has read
+        self.identity: Identity | None = None  # of the file when it was last read or written
+        self.told_of: Identity | None = None  # of a changed file about which the user was informed
         self.breadcrumb = Breadcrumb(workspace)
         self.scope_bar: ScopeBar = ScopeBar(workspace)
         self.message_bar = MessageBar(workspace)
@@ -88,23 +88,23 @@ class DocumentTab(QWidget):
 
     @property
     def front(self) -> DocumentTab:
-        """The document that actions mean while this tab is shown: this one, or the one beside it."""
+        """The document to which actions apply while this tab is shown: this one, or the one beside it."""
         return self if self.beside is None else self.beside.front
 
     @property
     def canvas(self) -> GraphView:
-        """The graph in which the document is seen: its own, or the one it makes together with the one beside it."""
+        """The graph view that shows the document: its own, or the merged one."""
         merged = self.beside.merged if self.beside is not None else None
         return self.view if merged is None or merged.view is None else merged.view
 
     def drawn(self, item: Node | Value) -> Node | Value:
-        """Return the object on the canvas for one of the document: the same, but in a merged graph."""
+        """Return the drawn object for one of the document: the same, except in a merged graph."""
         merged = self.beside.merged if self.beside is not None else None
         found = merged.drawn(item) if merged is not None else None
         return found if isinstance(found, (Node, Value)) else item
 
     def set_content(self, content: QWidget) -> None:
-        """Fill the tab with something: its own pane, or that and another one."""
+        """Set the content of the tab: its pane, or its pane and another one."""
         layout = self.layout()
         assert layout is not None
         layout.addWidget(content)
@@ -124,38 +124,38 @@ class DocumentTab(QWidget):
 
     @property
     def modified(self) -> bool:
-        """Return whether closing would lose something."""
+        """Whether closing would lose changes."""
         return self.workspace.document.modified or bool(self.workspace.tasks.making("edit"))
 
     @property
     def is_read_only(self) -> bool:
-        """Return whether the file may not be written to, which the disk is asked."""
+        """Whether the file is not writable; queries the file system."""
         return self.path is not None and self.path.exists() and not os.access(self.path, os.W_OK)
 
     def _show_types(self) -> None:
         self.view.scenes.set_types(self.workspace.types.type_of)
 
     def _mark_problems(self) -> None:
-        """Mark what has errors, and the nodes in whose bodies or functions they are: these may be closed."""
+        """Mark objects with errors, and the nodes whose bodies or functions contain them, as these may be closed."""
         places = dict.fromkeys(p.place for p in self.workspace.problems.all if p.severity == "error")
         self.workspace.highlights.mark("errors", places | dict.fromkeys(holders(self.workspace.model, places)))
 
     def note_identity(self) -> None:
-        """Remember what the file is like now, to notice when another program changes it."""
+        """Store the identity of the file, to detect changes by other programs."""
         self.identity = None if self.path is None else identity_at(self.path)
 
     def close_workspace(self) -> None:
-        """Stop all work; the tab is going away."""
+        """Stop all work, before the tab is closed."""
         self.autosave.close()
         self.workspace.close()
 
     def graph_number(self) -> int:
-        """Number of the graph shown among all graphs of the model, by which it is found after a reload."""
+        """Return the index of the shown graph among all graphs of the model, to show it again after a reload."""
         graphs = self.workspace.model.graphs()
         return next((number for number, graph in enumerate(graphs) if graph is self.workspace.graph), 0)
 
     def show_graph_number(self, number: int) -> None:
-        """Show the graph with a number from `graph_number`; nothing happens when there are fewer now."""
+        """Show the graph with an index from `graph_number`, if it exists."""
         graph = next(itertools.islice(self.workspace.model.graphs(), max(number, 0), None), None)
         if graph is not None:
             self.workspace.navigation.show(graph)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from onnx_workbench.model.recovery.baseline import Baseline
     from onnx_workbench.viewer.files.document_area import DocumentArea
 
-_MOST_TOLD = 3  # files that could not be opened, each in a message of its own
+_MOST_TOLD = 3  # limit for files that could not be opened and get separate messages
 
 
 class Documents(QObject):
@@ -40,19 +40,19 @@ class Documents(QObject):
 
     opened = Signal(object)  # DocumentTab
     pending_changed = Signal()  # files that are being read
-    all_closed = Signal()  # after `close_all`: no tab holds changes
-    operator_set_opened = Signal()  # the operators of an ONNXOPSET document are known now
+    all_closed = Signal()  # after `close_all`: no tab has changes
+    operator_set_opened = Signal()  # the operators of an ONNXOPSET document were registered
 
     def __init__(self, area: DocumentArea, settings: Settings, preload: Callable[[], object]) -> None:
-        """`preload` imports what a tab needs; it is called on a worker thread, more than once."""
+        """`preload` imports the modules that a tab needs; it is called on worker threads, several times."""
         super().__init__(area)
         self.area = area
         self._settings = settings
         self._preload = preload
         self.tasks = TaskRunner(self)
-        self._numbers = itertools.count(1)  # of documents, in the order in which they were asked for
-        self._unopened: list[str] = []  # files that could not be opened, since none was being read
-        self._requests: list[OpenRequest] = []  # that have not ended
+        self._numbers = itertools.count(1)  # of requests
+        self._unopened: list[str] = []  # files of the current batch of requests that could not be opened
+        self._requests: list[OpenRequest] = []  # pending requests
         self.expecting = False  # files will be opened as soon as the window is painted
         self.watcher = FileWatcher(self)
         self.watcher.changed.connect(self._on_file_changed)
@@ -67,7 +67,7 @@ class Documents(QObject):
         self.open(ask_open(self.area, self._settings))
 
     def open(self, paths: Iterable[Path]) -> None:
-        """Open each file in a tab of its own, or go to the tab that has it; one that is being read will come."""
+        """Open each file in a new tab, or activate the tab that has it; files that are being read are skipped."""
         for path in paths:
             if path.is_dir():
                 self._open_folder(path)
@@ -77,7 +77,7 @@ class Documents(QObject):
                 self.open_tab(path)
 
     def when_read(self, path: Path, call: Callable[[], object]) -> None:
-        """Call at once, or when a file that is being read has a tab, or cannot be opened."""
+        """Call at once, or when a file that is being read has been opened or has failed."""
         request = self._request_of(path)
         if request is None:
             call()
@@ -85,7 +85,7 @@ class Documents(QObject):
             request.ended.connect(call)
 
     def go_to(self, path: Path, name: str) -> None:
-        """Select and show the node of a name in a file that is open, or being opened."""
+        """Select and show the node with a name in a file that is open or being opened."""
         self.when_read(path, partial(self._go_to, path, name))
 
     def _go_to(self, path: Path, name: str) -> None:
@@ -103,7 +103,7 @@ class Documents(QObject):
         return next((request for request in self._requests if wanted in (request.path, request.foreign)), None)
 
     def _open_folder(self, folder: Path) -> None:
-        """Open the model in a folder and run the test data beside it."""
+        """Open the model in a folder and run the test data next to it."""
         from onnx_workbench.exec.inspect.expected_outputs import model_in
 
         try:
@@ -112,7 +112,7 @@ class Documents(QObject):
             self.area.report(error)
 
     def open_tab(self, path: Path) -> OpenRequest:
-        """Open a file in a tab of its own, even if another tab has it; what an extension reads as a new document."""
+        """Open a file in a new tab, even if another tab has it; a file read by an extension is a new document."""
         from onnx_workbench.model.io.reader.custom import is_read_by_extension
 
         if is_read_by_extension(path):
@@ -120,19 +120,19 @@ class Documents(QObject):
         return self._start(title=path.name, source=str(path), path=path.absolute())
 
     def open_copy(self, path: Path, title: str) -> OpenRequest:
-        """Open the contents of a file as a new document that belongs to no file."""
+        """Open the contents of a file as a new document without a file."""
         return self._start(title=title, source=str(path))
 
     def open_saved(self, path: Path, title: str) -> OpenRequest:
-        """Open a read-only view of a file beside its edits: no baseline is written, as the file holds it."""
+        """Open a read-only view of the saved file of an edited document; needs no baseline, as the file holds it."""
         return self._start(title=title, source=str(path), holder=path)
 
     def open_standard_input(self) -> None:
-        """Open the model that is piped in."""
+        """Open the model from standard input."""
         self._start(title="standard input", source=read_model.STANDARD_INPUT)
 
     def open_sample(self) -> OpenRequest:
-        """Open the sample model, as a new document: the file that comes with the program is never overwritten."""
+        """Open the sample model as a new document, so that the installed file is never overwritten."""
         sample = read_model.sample_model()
         request = self._start(title=sample.stem, source=str(sample))
         if not self._settings.get(TOUR_OFFERED):
@@ -148,11 +148,11 @@ class Documents(QObject):
             workspace.messages.show("info", "New here? Seven steps show what the window can do.", choices=(choice,))
 
     def add_new(self, model: Model, title: str) -> OpenRequest:
-        """Show a model that is in no file yet, after it was written down for recovery."""
+        """Show a model that is in no file yet, after its baseline was written for recovery."""
         return self._start(title=title, model=model)
 
     def warm_up(self) -> None:
-        """Import in the background what the first document will need."""
+        """Import modules for the first document in the background."""
         self.tasks.start("", lambda _progress: self._preload())
 
     def _start(
@@ -165,7 +165,7 @@ class Documents(QObject):
         holder: Path | None = None,
         foreign: Path | None = None,
     ) -> OpenRequest:
-        """Open a model in a task; `_show` gets the result."""
+        """Open a model in a task, which passes the result to `_show`."""
         request = OpenRequest(title, next(self._numbers), source, model, path, holder, foreign, parent=self)
         self._requests.append(request)
         self.pending_changed.emit()
@@ -178,7 +178,7 @@ class Documents(QObject):
         return request
 
     def _show(self, request: OpenRequest, opened: OpenedModel | None) -> None:
-        """Show the model of a request that has ended in a tab; None if it cannot be read or was stopped."""
+        """Show the model of an ended request in a tab; None if it could not be read or was cancelled."""
         try:
             if opened is None and request.model is not None:
                 opened = without_baseline(request.model)
@@ -195,17 +195,17 @@ class Documents(QObject):
 
     @property
     def pending(self) -> list[str]:
-        """Titles of what is being opened."""
+        """Titles of the models being opened."""
         return [request.title for request in self._requests]
 
     @property
     def keeping(self) -> list[str]:
-        """Titles of the tasks that write new models down, which show then."""
+        """Titles of the tasks that write baselines of new models before these are shown."""
         return [request.task_title for request in self._requests if request.model is not None]
 
     @property
     def is_waiting(self) -> bool:
-        """Return whether a document is being read, or about to be."""
+        """Whether a document is being read, or about to be."""
         return self.expecting or bool(self._requests)
 
     def _report_unopened(self) -> None:
@@ -288,15 +288,15 @@ class Documents(QObject):
         )
 
     def _keep(self, tab: DocumentTab) -> None:
-        """Keep the open document, not the changed file: saving will replace that without a question."""
+        """Keep the open document instead of the changed file: saving then replaces the file without asking."""
         tab.note_identity()
         tab.workspace.document.mark_unsaved()
         tab.workspace.messages.withdraw(ON_DISK)
 
     def reload(self, tab: DocumentTab) -> None:
-        """Read the file again and show the same position; the changes made here are lost.
+        """Read the file again and show the same position; discards changes.
 
-        Changes made during the read are not: then the user is asked.
+        If the document is changed during the read, the user is asked.
         """
         self._reload(tab, _state_of(tab))
 
@@ -318,7 +318,7 @@ class Documents(QObject):
     def _reloaded(self, tab: DocumentTab, state: object, identity: Identity | None, model: Model) -> None:
         if tab not in self.area.tabs():
             return
-        if self.saver.save_of(tab) or tab.identity != identity:  # what was read is not what is there after a save
+        if self.saver.save_of(tab) or tab.identity != identity:  # a save has replaced the file that was read
             self.saver.when_written(tab, partial(self._reload, tab, state))
         elif _state_of(tab) == state:
             self._replace(tab, model)
@@ -343,21 +343,21 @@ class Documents(QObject):
 
     @property
     def saving(self) -> bool:
-        """Return whether a document is being written, or something of one, or a model that shows once it is kept."""
+        """Whether a document, a part of one, or the baseline of a new model is being written."""
         return bool(self.keeping) or any(map(self.saver.is_writing, self.area.tabs()))
 
     # -- closing ---------------------------------------------------------------------------------------------
 
     def close(self, tab: DocumentTab) -> None:
-        """Close a tab, asking first when it holds changes."""
+        """Close a tab, asking first if it has changes."""
         self._closing.close(tab)
 
     def close_all(self) -> None:
-        """Close every tab that holds changes, asking about each; `all_closed` follows when none is left."""
+        """Close every tab with changes, asking about each; `all_closed` follows when none is left."""
         self._closing.close_all()
 
     def forget(self, tab: DocumentTab) -> None:
-        """Close a tab without asking: its changes were saved or discarded. No effect if it is closed already."""
+        """Close a tab without asking: its changes were saved or discarded. No effect if it is closed."""
         if tab not in self.area.tabs():
             return
         self.area.remove_tab(tab)
@@ -369,13 +369,13 @@ class Documents(QObject):
         return [tab for tab in self.area.tabs() if tab.path == wanted]
 
     def _tabs_read_from(self, path: Path) -> list[DocumentTab]:
-        """Return the tabs of new documents that an extension read from a file, and that were not saved since."""
+        """Return the tabs of unsaved new documents that an extension has read from a file."""
         wanted = path.absolute()
         return [tab for tab in self.area.tabs() if tab.path is None and tab.foreign == wanted]
 
 
 def _run_test_data(tab: DocumentTab) -> None:
-    """Run the data sets beside a model, if there are any."""
+    """Run the data sets next to a model, if there are any."""
     runs = tab.workspace.runs
     if runs.inputs.data_sets():
         tab.workspace.trigger("panel.run")
@@ -383,12 +383,12 @@ def _run_test_data(tab: DocumentTab) -> None:
 
 
 def _state_of(tab: DocumentTab) -> object:
-    """Return a state that differs if a document was edited meanwhile, or is about to be."""
+    """Return a key that changes if a document is edited or an edit is pending."""
     return tab.workspace.document.current.id, tab.workspace.tasks.making("edit")
 
 
 def _report_source_problems(workspace: Workspace) -> None:
-    """Show what was wrong with a file that could be opened."""
+    """Show the problems of a file that could be opened."""
     source = workspace.model.source
     if source is None:
         return

@@ -24,7 +24,7 @@ _FILTERS = ("Image (*.png)", "Scalable image (*.svg)", "PDF page (*.pdf)")
 
 
 def export_picture(tab: DocumentTab, part: Part) -> None:
-    """Show a file dialog and export a part of the graph as it is drawn now, in a task."""
+    """Show a file dialog and export a part of the graph as currently drawn, in a task."""
     from onnx_workbench.model.errors import ModelError
     from onnx_workbench.viewer.canvas.paint.export import export_scene, part_of
     from onnx_workbench.viewer.core.edge_notes import no_note
@@ -42,7 +42,7 @@ def export_picture(tab: DocumentTab, part: Part) -> None:
     colors = theme()
 
     def write(note_of: NoteOf) -> None:
-        # Types and notes are read here, on the thread of the model; the task sees only these tables.
+        # Types and notes are read here, on the thread of the model; the task uses only these tables.
         types = {value: tab.canvas.type_of(value) for value in scene.drawing.values}
         notes = {value: note for value in types if (note := note_of(value)) is not None}
 
@@ -67,7 +67,7 @@ def export_picture(tab: DocumentTab, part: Part) -> None:
 def export_page(tab: DocumentTab) -> None:
     """Show a file dialog and write the graph as a web page, with the last run, in a task.
 
-    Two documents that are compared become one page, with the run of the newer one.
+    Two compared documents become one page, with the run of the newer one.
     """
     from onnx_workbench.viewer.canvas.paint.web_facts import PageNotes
     from onnx_workbench.viewer.canvas.paint.web_page import WebPage, web_page
@@ -89,7 +89,7 @@ def export_page(tab: DocumentTab) -> None:
 
     def write(note_of: NoteOf) -> None:
         if note_of is not no_note:
-            # Read here, on the thread of the model; the task sees only these tables.
+            # Read here, on the thread of the model; the task uses only these tables.
             known = {value: note for value in values if (note := note_of(value)) is not None}
             found = {value: one for value in values if (one := workspace.runs.edge_notes.glimpse_of(value)) is not None}
             notes.note_of, notes.summaries = known.get, found
@@ -122,7 +122,7 @@ def export_page(tab: DocumentTab) -> None:
 
 
 def _merged(comparing: ModelComparison, notes: PageNotes, progress: Progress) -> tuple[Graph, PageNotes]:
-    """Return one graph of what copies of compared documents have, and notes on it; `notes` are those on the new one."""
+    """Return the merged graph of copies of compared documents, and its notes; `notes` are those on the new one."""
     from onnx_workbench.viewer.canvas.paint.web_facts import PageNotes
     from onnx_workbench.viewer.files.picture_notes import union_notes
     from onnx_workbench.viewer.workflows.working_copies import copy_model
@@ -136,6 +136,6 @@ def _merged(comparing: ModelComparison, notes: PageNotes, progress: Progress) ->
 
 
 def _suggestion(tab: DocumentTab, suffix: str = ".png") -> Path:
-    """Return the suggested path of a picture of a document: beside its file."""
+    """Return the suggested path of a picture of a document: next to its file."""
     name = Path(tab.workspace.title).with_suffix(suffix)
     return name if tab.path is None else tab.path.with_name(name.name)

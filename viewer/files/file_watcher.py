@@ -1,4 +1,4 @@
-"""Debounced watch of files on disk, which also notices when a removed file comes back."""
+"""Debounced watcher of files on disk, which also detects that a removed file was created again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal
 
-_SETTLE = 400  # ms a file must be left alone before its change is reported
+_SETTLE = 400  # ms without further changes before a change is reported
 
 
 class FileWatcher(QObject):
@@ -17,7 +17,7 @@ class FileWatcher(QObject):
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
-        self.missing: set[Path] = set()  # watched files that were removed and may come back
+        self.missing: set[Path] = set()  # watched files that were removed and may be created again
         self._files: set[Path] = set()
         self._touched: set[Path] = set()
         self._watcher = QFileSystemWatcher(self)
@@ -27,7 +27,7 @@ class FileWatcher(QObject):
         self._settle.timeout.connect(self._report)
 
     def watch(self, path: Path) -> None:
-        """Watch the file that is there now; a replaced one stays watched while weights are still read from it."""
+        """Watch the current file of a path. It is added again, as the system may still watch a replaced file."""
         self._files.add(path)
         self._watcher.removePath(str(path))
         self._watcher.addPath(str(path))
@@ -46,14 +46,14 @@ class FileWatcher(QObject):
         touched, self._touched = sorted(self._touched & self._files), set()
         for path in touched:
             if path.exists():
-                self.watch(path)  # a file that was replaced is no longer the one that is watched
+                self.watch(path)  # the system watches the replaced file, not the new one
             else:
                 self.missing.add(path)
                 self._watcher.addPath(str(path.parent))
             self.changed.emit(path)
 
     def _find_missing(self, folder: str) -> None:
-        """Look for a file that was removed, after a change in its folder, which is watched no longer than needed."""
+        """Look for removed files after a change in their folder, which is watched only as long as needed."""
         here = {path for path in self.missing if path.parent == Path(folder)}
         wanted = here & self._files
         back = {path for path in wanted if path.exists()}

@@ -1,7 +1,7 @@
-"""Hears what later starts of the program hand over; see `viewer.files.single_instance` for the other side.
+"""Receives files from later starts of the program; see `viewer.files.single_instance` for the other side.
 
-Whatever comes in is held to be a stranger's until it has the right form: the length and the time it may take are
-limited, and the most it can do is to have files opened that this user could open anyway.
+Messages are untrusted: their length and time are limited, their form is checked, and they can only open files that
+this user could open anyway.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
 from onnx_workbench.viewer.files.single_instance import ACCEPTED, LARGEST, OpenMessage, address
 
-_TIMEOUT_MS = 2000  # ms a sender may take
-_MOST = 8  # senders at a time
+_TIMEOUT_MS = 2000  # time limit for a sender
+_MOST = 8  # limit for simultaneous senders
 
 
 class InstanceListener(QObject):
-    """Waits for other starts. GUI thread only."""
+    """Listens for other starts of the program. GUI thread only."""
 
     received = Signal(object)  # Request
 
@@ -31,17 +31,17 @@ class InstanceListener(QObject):
         self._server.newConnection.connect(self._greet)
 
     def listen(self) -> bool:
-        """Start listening; return False where another program listens already, or there is no folder for the socket."""
+        """Start listening; return False if another instance listens, or if there is no folder for the socket."""
         where = address()
         if where is None:
             return False
-        if _answers(where):  # checked first: Qt would replace the socket of the other one
+        if _answers(where):  # checked first, as Qt would replace the other socket
             return False
         QLocalServer.removeServer(where)  # left behind by a program that was killed
         return self._server.listen(where)
 
     def close(self) -> None:
-        """Stop listening, also to open connections, so that each start opens a window of its own."""
+        """Stop listening and close connections, so that later starts open separate windows."""
         self._server.close()
         self._is_closed = True
 

@@ -1,4 +1,4 @@
-"""Opening a model as one task: read it, and write its recovery baseline where no file holds it."""
+"""Opening a model as one task: read it, and write its recovery baseline if no file holds it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class OpenRequest(QObject):
-    """A model to be shown in a tab: from a `source` to read (see `read_model.read`), or a new `model`.
+    """Request to show a model in a tab: from a `source` to read (see `read_model.read`), or a new `model`.
 
-    `path` is the file that the document belongs to, if any; `holder` one that stores the model without belonging to
-    it; `foreign` one of another format, which an extension reads. `number` grows with each request.
+    `path` is the file of the document, if any; `holder` another file that holds the model; `foreign` a file of another
+    format, which an extension reads. `number` is ascending.
     """
 
     opened = Signal(object)  # DocumentTab
-    ended = Signal()  # in any way
+    ended = Signal()  # with any outcome
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class OpenRequest(QObject):
 
 @dataclass(frozen=True)
 class OpenedModel:
-    """Result of a request. `baseline` is None where a file holds the model."""
+    """Result of a request. `baseline` is None if a file holds the model."""
 
     model: Model
     baseline: Baseline | None = None
@@ -66,8 +66,8 @@ class OpenedModel:
 def open_model(request: OpenRequest, preload: Callable[[], object], progress: Progress) -> OpenedModel:
     """Read the model of a request and write the baseline of its journal; ModelError if it cannot be read. Any thread.
 
-    `preload` imports what its tab needs. A cancellation ends reading, but while the baseline is written only that: then
-    the model is opened without one.
+    `preload` imports the modules for its tab. Cancellation during reading cancels the request; while the baseline is
+    written, the model is opened without one.
     """
     preload()
     model = request.model
@@ -83,7 +83,7 @@ def open_model(request: OpenRequest, preload: Callable[[], object], progress: Pr
 
 
 def without_baseline(model: Model) -> OpenedModel:
-    """Return a new model whose baseline was stopped before it was begun."""
+    """Return the result for a new model whose baseline was cancelled before it began."""
     from onnx_workbench.model.recovery.baseline import Baseline
 
     return OpenedModel(model, Baseline.missing(journal_folder()))

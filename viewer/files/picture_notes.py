@@ -1,4 +1,4 @@
-"""What pictures and web pages add to a graph: values of a run from a file, and differences from another model."""
+"""Notes for pictures and web pages: values of a run from a file, and differences from another model."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from onnx_workbench.viewer.style.theme import Theme
 
 
 def notes_from_file(model: Model, path: Path, progress: Progress = SILENT) -> PageNotes:
-    """Return notes on the values of a model that an .npz file has: a saved run, or any arrays by name.
+    """Return notes on the values of a model in an .npz file: a saved run, or arrays by name.
 
-    ModelError: the file cannot be read, or has no value of the model.
+    ModelError if the file cannot be read, or has no value of the model.
     """
     return notes_of_arrays(model, load_run(path).values, path.name, str(path), progress)
 
@@ -47,9 +47,9 @@ def notes_of_arrays(
     place: str = "",
     progress: Progress = SILENT,
 ) -> PageNotes:
-    """Return notes on the values of a model that an array is named after; ModelError where there are none.
+    """Return notes on the values of a model with arrays of the same names; ModelError if there are none.
 
-    `name` and `place` say in the error where the arrays are from.
+    `name` and `place` describe the source of the arrays in the error.
     """
     found: dict[Value, RuntimeValue] = {}
     numbers = {value.id: value for graph in model.graphs(progress) for value in graph.values(progress)}
@@ -65,7 +65,7 @@ def notes_of_arrays(
 
 
 def notes_of_values(arrays: Mapping[Value, RuntimeValue], progress: Progress = SILENT) -> PageNotes:
-    """Return notes on values that are known. Reads every element."""
+    """Return notes on values with given arrays. Reads every element."""
     summaries: dict[Value, Thumbnail] = {}
     notes: dict[Value, EdgeNote] = {}
     for value, array in progress.paced(arrays.items(), 1):
@@ -80,13 +80,13 @@ def notes_of_values(arrays: Mapping[Value, RuntimeValue], progress: Progress = S
 
 
 def edge_note(found: Thumbnail, element_type: ElementType | None, shape: tuple[int, ...]) -> EdgeNote | None:
-    """Return the range of a value and its type, to be written beside its edge."""
+    """Return the note beside an edge with the range of a value and its type."""
     computed = "" if element_type is None else short_type(TensorType(element_type, Shape(shape)))
     return note_text(EDGE_NOTES.default, found, element_type, type_text=computed)
 
 
 def union_notes(old: Model, new: Model, values: PageNotes, progress: Progress = SILENT) -> tuple[Model, PageNotes]:
-    """Return one model of what two have, and notes that say how they differ; `values` are notes on the new one."""
+    """Return the merged model of two, and notes on their differences; `values` are notes on the new one."""
     comparison = compare(old, new, progress)
     union = build_union(comparison, progress)
     kinds: dict[Node, str] = {}
@@ -113,7 +113,7 @@ def union_notes(old: Model, new: Model, values: PageNotes, progress: Progress = 
 
 
 def coloring_of(notes: PageNotes) -> Callable[[Scene, Theme], Coloring]:
-    """Return the colouring of a picture: by differences, where requested, else by categories."""
+    """Return the colouring of a picture: by differences if there are any, else by categories."""
     if not notes.kinds:
         return by_category
     keys = {node: WORDS[kind] for node, kind in notes.kinds.items()}

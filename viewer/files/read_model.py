@@ -15,27 +15,27 @@ STANDARD_INPUT = "-"
 
 
 def sample_model() -> Path:
-    """Return the model that comes with the program."""
+    """Return the path of the sample model."""
     from onnx_workbench import resources
 
     return resources.path("sample/digits.onnx")
 
 
 def read(name: str | Path, progress: Progress = SILENT) -> Model:
-    """Read a model; ModelError says what is wrong with it. Reads no weights."""
+    """Read a model without its weights; ModelError with the problem if that fails."""
     from onnx_workbench.model.io.reader.read import load
 
     return load(name, progress)
 
 
 def identity_read(model: Model) -> Identity | None:
-    """Return the identity of the file that a model was read from, which may have been replaced by now."""
+    """Return the identity of the file that a model was read from, which may have been replaced since."""
     source = model.source
     return None if source is None else source.identity
 
 
 def missing_at(model: Model, path: Path) -> str:
-    """Return what the file at a path lacks if it is the truncated one a model was read from; else ""."""
+    """Describe the missing part of the file at a path if it is the truncated file a model was read from; else ""."""
     source = model.source
     if source is None or not source.truncation or source.identity is None:
         return ""

@@ -1,4 +1,4 @@
-"""Offers at the start what a program that died left behind, and does it again."""
+"""Crash recovery: at the start, offers the journals of crashed programs and replays them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnx_workbench.viewer.core.folders import journal_folder
 from onnx_workbench.viewer.core.messages import Message
 from onnx_workbench.viewer.style.formatting import display, plural
 
-if TYPE_CHECKING:  # recording knows how models are written, which the first paint does not wait for
+if TYPE_CHECKING:  # imports the model writer, which is not needed before the first paint
     from onnx_workbench.model.history.working_copy import WorkingCopy
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.model.recovery.recover import RecoverableJournal
@@ -23,20 +23,20 @@ if TYPE_CHECKING:  # recording knows how models are written, which the first pai
     from onnx_workbench.viewer.run.workspace import Workspace
 
 _SHOWN_TITLES = 12
-_MUCH = 1 << 18  # bytes of a journal: more steps than are replayed in a few frames
+_MUCH = 1 << 18  # bytes of a journal from which replay takes more than a few frames
 
 
 def offer_recovery(files: Documents) -> None:
-    """Offer every journal that was left by a crash: recover, show the changes, or discard."""
+    """Offer to recover, show or discard the changes of every journal left by a crash."""
     folder = journal_folder()
     if not folder.is_dir() or not any(folder.iterdir()):
-        return  # as at nearly every start, which then loads nothing for it
+        return  # the usual case, which imports nothing
     from onnx_workbench.model.recovery.recover import discard, find_journals
 
     for recoverable in list(find_journals(folder, partial(_report_unreadable, files))):
         if recoverable.titles or recoverable.is_unsaved or recoverable.damage is not None:
             files.area.show_message(_question(files, recoverable))
-        else:  # all was undone: closing would not have asked either
+        else:  # all edits were undone: nothing to recover
             discard(recoverable)
 
 
@@ -86,7 +86,7 @@ def _show(files: Documents, recoverable: RecoverableJournal) -> None:
 
 
 def _recover(files: Documents, recoverable: RecoverableJournal) -> None:
-    """Replay the edits on the file as it is opened, or on a copy where it is open with edits already."""
+    """Replay the edits on the opened file, or on a copy if it is already open with edits."""
     replay = partial(_replay, files, recoverable)
     path = Path(recoverable.base.path)
     if recoverable.base.path:
@@ -108,7 +108,7 @@ def _recover(files: Documents, recoverable: RecoverableJournal) -> None:
 
 def _replay(files: Documents, recoverable: RecoverableJournal, tab: DocumentTab) -> None:
     size = 0
-    with suppress(OSError):  # doing it again will say so
+    with suppress(OSError):  # the replay will report it
         size = recoverable.path.stat().st_size
     if size > _MUCH:
         _replay_in_copy(files, tab, recoverable)
@@ -140,10 +140,9 @@ def _report_recovered(workspace: Workspace, recoverable: RecoverableJournal) -> 
 
 
 def _replay_in_copy(files: Documents, tab: DocumentTab, recoverable: RecoverableJournal) -> None:
-    """Replay very many steps on a copy, while the window stays responsive; offers again if stopped, or edited
-    meanwhile.
+    """Replay very many steps on a copy in the background; offer them again if cancelled or if the document is edited.
 
-    A copy holds the current state alone, so edits that were undone, and can be redone, are left to `_replay_at_once`.
+    A copy has no history, so journals with undone edits, which can be redone, are replayed by `_replay_at_once`.
     """
     from onnx_workbench.model.recovery.recover import recover
     from onnx_workbench.viewer.workflows.background_edit import EditOutcome, edit_in_background
@@ -183,7 +182,7 @@ def _replay_in_copy(files: Documents, tab: DocumentTab, recoverable: Recoverable
 
 
 def _settle(tab: DocumentTab, recoverable: RecoverableJournal, let_go: Callable[[], object]) -> None:
-    """Discard the journal after the replay, once another one holds the edits."""
+    """Discard the old journal after the replay, once the new one holds the edits."""
     tab.workspace.document.mark_unsaved()
     if tab.autosave.journal is None:
         let_go()

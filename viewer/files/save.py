@@ -1,4 +1,4 @@
-"""One save of a document as it was chosen, and what it does on other threads."""
+"""One save of a document with its options, and its work on other threads."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class SaveOptions:
 
 @dataclass(frozen=True)
 class Coming:
-    """The file of a save that is about to take its place, and the state that it holds, but for what is `left_out`.
+    """The file that a save is about to replace the document's file with, and the state that it holds.
 
-    Where it takes the place of the file that holds that, `kept` is what was written of the model beside its journal.
+    `left_out`: the file does not hold all of the model. `kept`: the baseline written for the journal, if it needs one.
     """
 
     path: Path
@@ -49,10 +49,10 @@ class Coming:
 
 @dataclass(eq=False)
 class Save:
-    """One save of a document, prepared where the model lives and then written in a task. See `Saver`.
+    """One save of a document, prepared on the thread of the model and written in a task. See `Saver`.
 
-    `then` is called once it is written, `prepared` when it is about to be written, `refused` when the options do not
-    fit the model.
+    `then` is called after it was written, `prepared` before it is written, `refused` if the options do not fit the
+    model.
     """
 
     tab: DocumentTab
@@ -60,13 +60,13 @@ class Save:
     then: Callable[[], object] | None = None
     prepared: Callable[[], object] | None = None
     refused: Callable[[ModelError], object] | None = None
-    is_replacing: bool = False  # what another program wrote, as the user chose
+    is_replacing: bool = False  # the user chose to replace a file changed by another program
     is_replacing_truncated: bool = False
-    is_announced: bool = False  # the options fit, or a question is asked first: a dialog may close
-    waiting: list[Callable[[], object]] = field(default_factory=list)  # called once it has ended
+    is_announced: bool = False  # the options fit, or a question follows: the dialog may close
+    waiting: list[Callable[[], object]] = field(default_factory=list)  # called at its end
     stopped: bool = False
-    cancel: Callable[[], object] = lambda: None  # the stage that runs
-    _whole: tuple[Path, Saving] | None = None  # the model for its journal, where the file does not hold all
+    cancel: Callable[[], object] = lambda: None  # cancels the current stage
+    _whole: tuple[Path, Saving] | None = None  # baseline for the journal, if the file does not hold all of the model
 
     @property
     def title(self) -> str:
@@ -75,18 +75,18 @@ class Save:
 
     @property
     def is_own(self) -> bool:
-        """Return whether it writes the file that the document belongs to."""
+        """Whether it writes the document's file."""
         return self.options.path == self.tab.path and self.tab.identity is not None
 
     @property
     def is_copy(self) -> bool:
-        """Return whether the document keeps its current file."""
+        """Whether the document keeps its current file."""
         return self.options.copy and not self.is_own
 
     def stop(self) -> None:
-        """Cancel: write nothing, or leave the old file as it was.
+        """Cancel: the old file is unchanged.
 
-        Too late once the new file is in place: then the save succeeds.
+        No effect once the new file is in place: then the save succeeds.
         """
         self.stopped = True
         self.cancel()

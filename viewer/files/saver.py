@@ -1,4 +1,4 @@
-"""Saving the documents of one window: ask, prepare, write, report."""
+"""Saving of the documents of one window: ask, prepare, write, report."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from onnx_workbench.viewer.popups.questions import ask_to_replace_truncated
 from onnx_workbench.viewer.property_tree.editors import commit_focused_editor
 from onnx_workbench.viewer.style.formatting import display
 
-if TYPE_CHECKING:  # how models are written is not needed before the first paint
+if TYPE_CHECKING:  # the model writer is not needed before the first paint
     from onnx_workbench.model.io.writer.save import Saved, Saving
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.viewer.files.document_area import DocumentArea
     from onnx_workbench.viewer.files.save import Save, SaveOptions
 
-ON_DISK: Final = "file on disk"  # topics of messages, of which the last one counts
+ON_DISK: Final = "file on disk"  # topics of messages; a message replaces the previous one
 _SAVING: Final = "saving"
 
 
 class Saver(QObject):
-    """Saves documents, one save of each at a time; edits may go on meanwhile. GUI thread only.
+    """Saves documents, one save of each at a time; edits may continue meanwhile. GUI thread only.
 
-    A save passes `_check_target`, `_write` and `_finish` in this order.
+    The stages of a save are `_check_target`, `_write` and `_finish`.
     """
 
-    saved = Signal(str)  # what was saved where, for the status line; other outcomes are messages
+    saved = Signal(str)  # text for the status line; other outcomes are messages
     ended = Signal(object)  # DocumentTab whose save has ended, whatever the outcome
 
     def __init__(self, area: DocumentArea, settings: Settings, watcher: FileWatcher) -> None:
@@ -49,10 +49,10 @@ class Saver(QObject):
         self._saves: dict[DocumentTab, Save] = {}  # being prepared or written
         area.tab_removed.connect(self._forget)
 
-    # -- what is being saved -----------------------------------------------------------------------------------
+    # -- pending saves -----------------------------------------------------------------------------------------
 
     def is_writing(self, tab: DocumentTab) -> bool:
-        """Return whether a document is being written, or something of it."""
+        """Return whether a document or a part of it is being written."""
         return tab in self._saves or bool(tab.workspace.tasks.making("file"))
 
     def save_of(self, tab: DocumentTab) -> Save | None:
@@ -60,7 +60,7 @@ class Saver(QObject):
         return self._saves.get(tab)
 
     def when_written(self, tab: DocumentTab, call: Callable[[], object]) -> None:
-        """Call at once, or when the save that is running has ended."""
+        """Call at once, or at the end of the running save."""
         running = self._saves.get(tab)
         if running is None:
             call()
@@ -68,15 +68,15 @@ class Saver(QObject):
             running.waiting.append(call)
 
     def _forget(self, tab: DocumentTab) -> None:
-        """Drop the save of a closed document, which does not emit its end any more."""
+        """Drop the save of a closed document, without signals."""
         self._saves.pop(tab, None)
 
     # -- the target --------------------------------------------------------------------------------------------
 
     def save(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
-        """Write the document to its file, or show a file dialog if it has none or its format is only read.
+        """Write the document to its file, or show a file dialog if it has none or its format is read-only.
 
-        `then` is called once it is written.
+        `then` is called after it was written.
         """
         from onnx_workbench.model.io.reader.sniff import FileForm
         from onnx_workbench.model.io.writer.save import form_for
@@ -89,7 +89,7 @@ class Saver(QObject):
             self.save_with(tab, SaveOptions(tab.path), then)
 
     def save_as(self, tab: DocumentTab, then: Callable[[], object] | None = None) -> None:
-        """Show a file dialog and write the document to the file, which then belongs to it."""
+        """Show a file dialog and write the document to the file, which becomes the document's file."""
         from onnx_workbench.viewer.files.save import SaveOptions
         from onnx_workbench.viewer.popups.file_dialogs import ask_save_model
 
@@ -109,18 +109,18 @@ class Saver(QObject):
         prepared: Callable[[], object] | None = None,
         refused: Callable[[ModelError], object] | None = None,
     ) -> Save:
-        """Write the document as chosen, after a save of it that is running. For the callbacks see `Save`."""
+        """Write the document with options, after its running save. For the callbacks see `Save`."""
         from onnx_workbench.viewer.files.save import Save
 
         save = Save(tab, options, then, prepared, refused)
-        if tab in self._area.tabs():  # else it went while a question about it was open
+        if tab in self._area.tabs():  # it may be closed while a question was open
             self.when_written(tab, partial(self._check_target, save))
         return save
 
     # -- one save ----------------------------------------------------------------------------------------------
 
     def _check_target(self, save: Save) -> None:
-        """Check the target of a save, and ask before it replaces a changed file or one whose weights are incomplete."""
+        """Check the target of a save; ask before replacing a file that was changed or has incomplete weights."""
         if save.stopped:
             return
         tab, path = save.tab, save.options.path
@@ -138,7 +138,7 @@ class Saver(QObject):
             self._write(save)
 
     def _write(self, save: Save) -> None:
-        """Read and write the model, once the edits that are on their way are made, refused or stopped."""
+        """Read and write the model, after pending edits are made, refused or cancelled."""
         tab, workspace = save.tab, save.tab.workspace
         document = workspace.document
         expected = tab.identity if save.is_own and not save.is_replacing else None
@@ -148,12 +148,12 @@ class Saver(QObject):
             return save.prepare(expected, others, progress), document.current.id
 
         def work(progress: Progress) -> tuple[Saved, int]:
-            saving, state = readers.read_model(read, progress)  # anew after an edit, so that the file holds that too
+            saving, state = readers.read_model(read, progress)  # repeated after an edit, which is then included
             post_and_wait(partial(self._announce, save), progress)
             return save.write(saving, state, progress), state
 
         def start() -> None:
-            document.end_gesture()  # what is typed next is not saved
+            document.end_gesture()  # further typing is a separate, unsaved edit
             task = workspace.tasks.start(
                 save.title,
                 work,
@@ -168,14 +168,14 @@ class Saver(QObject):
             save.cancel = waiting.stop
 
     def _fail(self, save: Save, error: BaseException) -> None:
-        """Show why nothing was written: where the options were chosen, if the model does not fit them."""
+        """Show why nothing was written; if the options do not fit the model, in the dialog of the options."""
         if isinstance(error, ModelError) and save.refused is not None and not save.is_announced:
             save.refused(error)
         else:
             self._show_failure(save, error)
 
     def _finish(self, save: Save, written: tuple[Saved, int] | None) -> None:
-        """Report a save that was written, even when it was stopped after that; None if it failed or was stopped."""
+        """Report a written save, even if cancelled after that; None if it failed or was cancelled."""
         try:
             if written is None:
                 return
@@ -190,7 +190,7 @@ class Saver(QObject):
             self._end(save)
 
     def _end(self, save: Save) -> None:
-        """Continue with the requests that wait for the end of a save, whatever its outcome."""
+        """Call the requests that wait for the end of a save, with any outcome."""
         tab = save.tab
         self._saves.pop(tab, None)
         tab.autosave.expect_nothing()
@@ -254,7 +254,7 @@ class Saver(QObject):
         ask_to_replace_truncated(self._area, save.options.path.name, missing, save_as, replace)
 
     def _show_failure(self, save: Save, error: BaseException) -> None:
-        """Show why it was not saved, and offer another place."""
+        """Show why it was not saved, and offer to save elsewhere."""
         if isinstance(error, ModelError):
             elsewhere = ("Save as…", partial(self.save_as, save.tab, save.then))
             messages = save.tab.workspace.messages

@@ -15,7 +15,7 @@ def show_beside(area: DocumentArea, other: DocumentTab, tab: DocumentTab) -> Non
     from onnx_workbench.viewer.files.side_by_side import SideBySide
 
     if tab not in area.tabs() or other not in area.tabs():
-        return  # closed while the other one was read
+        return  # one was closed while the other was read
     comparing = ModelComparison(other.workspace, tab.workspace)
     area.show_beside(SideBySide(other, tab, comparing))
     tab.workspace.trigger("panel.differences")

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from onnx_workbench.viewer.files.document_tab import DocumentTab
     from onnx_workbench.viewer.run.workspace import Workspace
 
-_LEAST_TOLD = 24  # most characters of the difference shown in the bar
-_MOST_TRIED = 64  # boxes around the middle among which one with a match is searched
+_LEAST_TOLD = 24  # least number of characters of the difference in the bar
+_MOST_TRIED = 64  # limit for the boxes around the middle in which a match is searched
 
 
 class SideBySide(QWidget):
@@ -128,10 +128,10 @@ class SideBySide(QWidget):
         self.view_made.emit(view)
         self.front_changed.emit()
 
-    # -- which of them is meant ----------------------------------------------------------------------------------
+    # -- the active side -----------------------------------------------------------------------------------------
 
     def move_to(self, tab: DocumentTab) -> None:
-        """Show both in the page of one of the tabs, which becomes the front one."""
+        """Show both in the page of one of the tabs, which becomes the active side."""
         if self.parentWidget() is not tab:
             tab.set_content(self)
         self.set_front(tab)
@@ -179,7 +179,7 @@ class SideBySide(QWidget):
             tab.set_content(tab.pane)
             tab.view.scenes.restore_view_state(view_state)
         self.front_changed.emit()
-        self.hide()  # a layout that took it earlier would show it as a window of its own
+        self.hide()  # else it would be shown as a separate window
         self.setParent(None)
         self.deleteLater()
 
@@ -275,7 +275,7 @@ class CompareBar(QWidget):
 
 
 class ViewSync(QObject):
-    """Synchronizes zoom and position of two graphs by the matches of what is in the middle."""
+    """Synchronizes zoom and position of two graphs by matching the boxes in the middle."""
 
     def __init__(self, left: GraphView, right: GraphView, comparing: ModelComparison) -> None:
         super().__init__(right)
@@ -322,8 +322,8 @@ class ViewSync(QObject):
     def _partner_place(self, leader: GraphView, follower: GraphView) -> tuple[float, float] | None:
         """Return the position in the follower's scene that corresponds to the middle of the leader's view.
 
-        Interpolated between the nearest matched boxes before and behind the middle: so nothing jumps where one side has
-        more in between.
+        Interpolated between the nearest matched boxes before and after the middle, so that the view does not jump if
+        one side has more boxes in between.
         """
         scene = leader.scene
         assert scene is not None

@@ -1,9 +1,9 @@
-"""The second start of the program hands its files to the window that is open, and ends. No Qt.
+"""Single instance: a second start passes its files to the open window and ends. No Qt.
 
     if send_to_running_instance(["model.onnx"]): return            # before anything of Qt is imported
 
-The two meet at a local socket (a named pipe on Windows) that only this user can reach, one for each display; the
-other side is `viewer.files.instance_listener`. A message is one line of JSON, the answer is ``ACCEPTED``.
+They communicate by a local socket (a named pipe on Windows) that only this user can access, one for each display;
+the other side is `viewer.files.instance_listener`. A message is one line of JSON, the answer is ``ACCEPTED``.
 """
 
 from __future__ import annotations
@@ -22,17 +22,19 @@ from pathlib import Path
 from onnx_workbench.viewer.core.folders import state_folder
 
 ACCEPTED = b"accepted\n"
-#: The largest message in bytes, its line end included; a longer one is not ours.
+#: Limit for the bytes of a message, including its line end; longer ones are rejected.
 LARGEST = 1 << 16
 
-_TIMEOUT_SECONDS = 3.0  # s; a program that has not answered by then hangs, and a window of its own serves better
-_LONGEST = 90  # bytes of a socket's path: some systems take 104, and Qt adds a few while it makes one
+_TIMEOUT_SECONDS = 3.0  # an instance without an answer by then hangs, and a separate window is opened
+_LONGEST = 90  # limit for the bytes of a socket's path: some systems allow 104, and Qt adds a few
 
 
 @dataclass(frozen=True, slots=True)
 class OpenMessage:
-    """Files to open, absolute. `token` is what the desktop gave for bringing a window to the front, often empty;
-    `goto` the name of a node to show in the first file.
+    """Files to open, as absolute paths.
+
+    `token` is the desktop's activation token for raising a window, often empty; `goto` is the name of a node to show
+    in the first file.
     """
 
     files: tuple[str, ...]
@@ -40,12 +42,12 @@ class OpenMessage:
     goto: str = ""
 
     def to_bytes(self) -> bytes:
-        """Encode it as one line."""
+        """Return the message as one line."""
         return json.dumps({"open": self.files, "token": self.token, "goto": self.goto}).encode() + b"\n"
 
     @classmethod
     def from_bytes(cls, line: bytes) -> OpenMessage | None:
-        """Parse a request; None if it has another form than `to_bytes` gives."""
+        """Parse a message; None if it is not in the form of `to_bytes`."""
         try:
             found = json.loads(line)
         except (ValueError, RecursionError):
@@ -63,7 +65,7 @@ class OpenMessage:
 
 
 def _is_file_name(name: str) -> bool:
-    """Return whether it may be an absolute file name on this system."""
+    """Return whether a text may be an absolute file name on this system."""
     try:
         return b"\0" not in os.fsencode(name) and Path(name).is_absolute()
     except UnicodeEncodeError:
@@ -92,12 +94,12 @@ def _folder() -> Path:
         return state_folder()
     if runtime:
         return Path(runtime)
-    temporary = os.environ.get("TMPDIR") if sys.platform == "darwin" else None  # there it is each user's own
+    temporary = os.environ.get("TMPDIR") if sys.platform == "darwin" else None  # private to each user there
     return Path(temporary) if temporary else state_folder()
 
 
 def _is_private(folder: Path) -> bool:
-    """Check whether only this user can create a socket there; creates the folder if there is none."""
+    """Return whether only this user can create a socket in a folder; creates the folder if it does not exist."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.stat()
@@ -109,9 +111,9 @@ def _is_private(folder: Path) -> bool:
 
 
 def send_to_running_instance(names: Sequence[str], goto: str = "", timeout: float = _TIMEOUT_SECONDS) -> bool:
-    """Have the running instance show files, and a node of the first; False when there is none, or no answer.
+    """Make the running instance open files and show a node of the first; return False if there is none, or no answer.
 
-    Costs some microseconds where there is none, and at most `timeout` seconds where it hangs.
+    Takes some microseconds if there is none, and at most `timeout` seconds if it hangs.
     """
     where = address()
     if where is None or not Path(where).exists():
@@ -121,7 +123,7 @@ def send_to_running_instance(names: Sequence[str], goto: str = "", timeout: floa
     if len(message) > LARGEST:
         return False
     answers: list[bytes] = []
-    # A pipe of Windows cannot be read with a time limit, so it is the thread that is given up.
+    # A Windows pipe cannot be read with a timeout, so the thread is abandoned instead.
     talk = threading.Thread(target=_talk, args=(where, message, answers), daemon=True)
     talk.start()
     talk.join(timeout)
@@ -140,4 +142,4 @@ def _talk(where: str, message: bytes, answers: list[bytes]) -> None:
                 line.sendall(message)
                 answers.append(line.recv(len(ACCEPTED)))
     except OSError:
-        return  # the listener is gone
+        return  # the listener has ended

@@ -1,4 +1,4 @@
-"""Data files that earlier saves made and a model names no longer: offered for the trash, as a copy may need them."""
+"""Data files of earlier saves that a model no longer refers to: offered for deletion, as a copy may need them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from onnx_workbench.viewer.style.formatting import plural
 if TYPE_CHECKING:
     from onnx_workbench.model.io.writer.save import Saved
 
-#: The topic of the offer. To be withdrawn before the next save, which may name the files again.
+#: Topic of the offer. Withdrawn before the next save, which may refer to the files again.
 UNUSED: Final = "unused data files"
 
 
 def offer_deletion(workspace: Workspace, saved: Saved) -> None:
-    """Name the files that a save left without use, if it did."""
+    """Offer to delete the files that a save has left unused, if any."""
     if not saved.unused:
         return
     names = ", ".join(path.name for path in saved.unused)

@@ -1,4 +1,4 @@
-"""Last view of each file, kept between starts: the graph shown, what is open in it, the part in view, bookmarks."""
+"""Last view of each file, stored between starts: the shown graph, its open parts, the part in view, bookmarks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST = 200
 
 
 class ViewStore:
-    """Remembers views by file. Reads its own file on first use; a broken one counts as empty."""
+    """Stores views by file. Read on first use; a broken store is treated as empty."""
 
     def __init__(self) -> None:
         self._file = state_folder() / "views.json"
@@ -26,7 +26,7 @@ class ViewStore:
         """Store the view of a document."""
         if tab.path is not None:
             view = tab.view
-            is_whole = view.is_fitted and view.zoom >= READABLE  # shown again without a position, in any window
+            is_whole = view.is_fitted and view.zoom >= READABLE  # fitted again, in any window size
             views = self._load()
             views.pop(str(tab.path), None)
             views[str(tab.path)] = {
@@ -48,7 +48,7 @@ class ViewStore:
             tab.view.scenes.restore_view_state(entry.get("view"))
 
     def save(self) -> None:
-        """Write the views; where that fails, only they are lost."""
+        """Write the views; errors are ignored."""
         if self._views is None:
             return
         newest = dict(list(self._views.items())[-_MOST:])

@@ -40,7 +40,7 @@ _ALWAYS = ("add", "go")  # the buttons visible without the pointer, when they ar
 
 
 class PropertyDelegate(QStyledItemDelegate):
-    """One per tree. An editor stays open while its text is invalid, with the error below it."""
+    """Delegate of one tree. An editor stays open while its text is invalid, with the error below it."""
 
     def __init__(self, tree: PropertyTree) -> None:
         super().__init__(tree)
@@ -131,7 +131,7 @@ class PropertyDelegate(QStyledItemDelegate):
             painter.drawText(area, int(flags), shown)
 
     def _paint_buttons(self, painter: QPainter, area: QRect, row: PropertyRow, *, shown: bool) -> int:
-        """Draw the buttons at the row's end; returns the right limit for the text."""
+        """Draw the buttons at the row's end; return the right limit for the text."""
         rects = button_rects(area, row)
         if not shown:
             rects = [one for one in rects[:1] if one[0].id in _ALWAYS]
@@ -199,7 +199,7 @@ class PropertyDelegate(QStyledItemDelegate):
         return row.label_field if index.column() == 0 else row.field
 
     def commit(self, *, gesture: bool = False) -> bool:
-        """Apply the typed text; False when it is refused, with the error shown below the field."""
+        """Apply the typed text; return False if it is refused, with the error shown below the field."""
         editor = self.editor
         if editor is None:
             return True
@@ -208,7 +208,7 @@ class PropertyDelegate(QStyledItemDelegate):
         if field is None or text == self._begun:
             return True
         document, begun = self._tree.document, self._begun
-        self._begun = text  # new rows may push the field out, which commits again
+        self._begun = text  # new rows may close the field, which commits again
         try:
             merge = "/".join(("field", *self._key, str(self._index.column())))
             with document.edit(field.title, merge=merge if gesture or self._first != begun else "") as edit:
@@ -257,9 +257,7 @@ class PropertyDelegate(QStyledItemDelegate):
         super().destroyEditor(editor, index)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Commit and move on with Tab; also when the focus leaves the field, except into its own list or another
-        window.
-        """
+        """Commit and open the next field on Tab; commit if the focus leaves, except to its list or another window."""
         if watched is not self.editor:
             return False
         if is_own_shortcut(event) or (takes_the_document(event) and not self.commit()):
@@ -276,7 +274,7 @@ class PropertyDelegate(QStyledItemDelegate):
             reason = cast("QFocusEvent", event).reason()
             if reason not in (Qt.FocusReason.PopupFocusReason, Qt.FocusReason.ActiveWindowFocusReason):
                 self.commit_and_close()
-                if self._tree.is_updating:  # not by the user: new rows pushed the field out of view
+                if self._tree.is_updating:  # not by the user: new rows have moved the field out of view
                     self._tree.setFocus()
         return False
 
@@ -318,7 +316,7 @@ class PropertyDelegate(QStyledItemDelegate):
 
     @property
     def error_text(self) -> str:
-        """Return the error of the open field; empty when there is none."""
+        """Return the error of the open field; empty if there is none."""
         return "" if self._error is None else self._error.text()
 
     def _clear_error(self) -> None:

@@ -1,4 +1,4 @@
-"""Editor widgets for fields: a line with suggestions, or several lines. They emit requests; the delegate acts."""
+"""Editor widgets for fields: a line with suggestions, or several lines. They emit requests for the delegate."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from onnx_workbench.viewer.style.theme import monospace, theme
 from onnx_workbench.viewer.style.tooltips import plain_tip
 
 _MOST_SHOWN = 200
-_WIDEST = 560  # px of a list of suggestions, unless its field is wider
+_WIDEST = 560  # limit for the px of a list of suggestions, unless its field is wider
 _NOTE = Qt.ItemDataRole.UserRole + 1
 _ESCAPE = re.compile(r"\\\\|\\x([89a-fA-F][0-9a-fA-F])")
 
@@ -147,7 +147,7 @@ class LineField(QLineEdit):
                 self.drop_down()
         else:
             super().keyPressEvent(event)
-            event.accept()  # else the view around it takes Ctrl+End and the like, and moves
+            event.accept()  # else the view around it would scroll on keys such as Ctrl+End
 
 
 class TextField(QPlainTextEdit):
@@ -155,7 +155,7 @@ class TextField(QPlainTextEdit):
 
     commit_requested = Signal()
     cancel_requested = Signal()
-    stepped = Signal()  # never emitted; so that both editors have the same signals
+    stepped = Signal()  # never emitted; for the same interface as LineField
 
     def __init__(self, field: PropertyField, parent: QWidget) -> None:
         super().__init__(parent)
@@ -171,7 +171,7 @@ class TextField(QPlainTextEdit):
 
     def set_text(self, text: str) -> None:
         """Set the initial text, all of it selected."""
-        if len(text) > LONGEST_TEXT:  # looking for word boundaries in a long line takes minutes
+        if len(text) > LONGEST_TEXT:  # searching word boundaries in a long line takes minutes
             self.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere)
         self.setPlainText(text)
         self.selectAll()
@@ -198,12 +198,12 @@ def make_editor(field: PropertyField, parent: QWidget) -> Editor:
 
 
 def needs_escapes(text: str) -> bool:
-    """Return whether a text holds bytes that were not UTF-8, which Qt's editors would drop."""
+    """Return whether a text has bytes that are not UTF-8 (as surrogates), which Qt's editors would drop."""
     return any(0xDC80 <= ord(character) <= 0xDCFF for character in text) if not text.isascii() else False
 
 
 def escaped(text: str) -> str:
-    """Escape such bytes as ``\\\\x80``, and double backslashes."""
+    """Escape bytes that are not UTF-8 as ``\\\\x80``, and double backslashes."""
     doubled = text.replace("\\", "\\\\")
     return "".join(f"\\x{ord(c) - 0xDC00:02x}" if 0xDC80 <= ord(c) <= 0xDCFF else c for c in doubled)
 
@@ -214,7 +214,7 @@ def unescaped(text: str) -> str:
 
 
 def is_own_shortcut(event: QEvent) -> bool:
-    """Return whether a key belongs to an open editor although the window has a shortcut on it."""
+    """Return whether a key is handled by an open editor although it is a shortcut of the window."""
     return (
         event.type() == QEvent.Type.ShortcutOverride
         and isinstance(event, QKeyEvent)
@@ -228,7 +228,7 @@ def commit_focused_editor(window: QWidget) -> None:
 
 
 def commit_editor(field: QWidget | None) -> None:
-    """Commit the text of an editor, if it belongs to the document. An invalid text stays in it."""
+    """Commit the text of an editor, if it belongs to the document. An invalid text remains in it."""
     if isinstance(field, (LineField, TextField)):
         field.commit_requested.emit()
     elif isinstance(field, QLineEdit) and (view := _view_around(field)) is not None:

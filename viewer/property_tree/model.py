@@ -30,7 +30,7 @@ class _Item:
 
 
 class PropertyModel(TreeModel):
-    """Rows in two columns: label and value. Emits which rows look different, for lazy rows all: `many_changed`."""
+    """Rows in two columns: label and value. Emits changes of rows, of lazy rows all at once: `many_changed`."""
 
     many_changed = Signal()
 
@@ -45,7 +45,7 @@ class PropertyModel(TreeModel):
     def set_rows(self, rows: Sequence[PropertyRow]) -> bool:
         """Show these rows: rows with the same key are updated, others are added or removed.
 
-        Returns whether some may have become expandable.
+        Return whether some may have become expandable.
         """
         self._may_open = False
         self._root.row = PropertyRow("", "", children=rows)
@@ -58,7 +58,7 @@ class PropertyModel(TreeModel):
         if isinstance(rows, LazyRows):
             self._update_lazily(item, rows)
             return
-        if item.items and item.items[0].source is not None:  # few enough to be matched by their keys
+        if item.items and item.items[0].source is not None:  # lazy rows, too many to match by key
             self._remove(item, 0, len(item.items) - 1)
         keys = {row.key for row in rows}
         for position in range(len(item.items) - 1, -1, -1):
@@ -96,7 +96,7 @@ class PropertyModel(TreeModel):
             else:
                 rows = row.rows()
                 if isinstance(rows, LazyRows) and child.items and child.items[0].source is None:
-                    self._clear(child)  # of another object, which has few: the view would lay out all of these at once
+                    self._clear(child)  # the view would lay out all child rows at once
                     self._may_open = True
                 self._update(child, rows)
         return not row.looks_like(before)
@@ -119,7 +119,7 @@ class PropertyModel(TreeModel):
                 self._update(child, self.row_of(child).rows())
             else:
                 self._clear(child)
-        self.many_changed.emit()  # for dataChanged a QTreeView would search both ends of the range among all its rows
+        self.many_changed.emit()  # dataChanged would make QTreeView search all its rows for the range
 
     def _remove(self, item: _Item, first: int, last: int) -> None:
         assert item.items is not None
@@ -154,7 +154,7 @@ class PropertyModel(TreeModel):
         return self.row_of(index.internalPointer()) if index.isValid() else None
 
     def find(self, *path: str) -> QModelIndex:
-        """Return the index of the value at a path of keys; invalid when there is none."""
+        """Return the index of the value at a path of keys; invalid if there is none."""
         index = QModelIndex()
         for key in path:
             index = next(
@@ -234,7 +234,7 @@ class PropertyModel(TreeModel):
         return None
 
     def flags(self, index: Index) -> Qt.ItemFlag:
-        """Return the same for all without creating a row: the view checks for a field before editing."""
+        """Return the same flags for all rows, without creating them: the view checks for a field before editing."""
         return _FLAGS if index.isValid() else Qt.ItemFlag.NoItemFlags
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 Style = Literal["normal", "section", "muted", "error", "warning"]
 
-#: Longer texts are not edited in a line or text field, which would stall; see `Field.open`.
+#: Longer texts are not edited in a field, which would be too slow; see `PropertyField.open`.
 LONGEST_TEXT = 20_000
 
 
@@ -29,12 +29,16 @@ class Suggestion:
 class PropertyField:
     """The editing of a row's text.
 
-    title    of the edit in the history source   the text to begin with; asked when editing begins apply    makes the
-    change from the new text; raises ModelError, which is shown at the field choices  what it usually is, for a
-    drop-down list; anything else may be typed too suggest  further texts for what was typed so far step     the text
-    one up (+1) or down (-1), for the arrow keys lines    several lines: Enter makes a new one, Ctrl+Enter commits mono
-    in the monospace font hint     shown while it is empty open     edits it elsewhere, when it is too large for a
-    field; then `source` is not asked
+    title    title of the edit in the history
+    source   returns the initial text, when editing begins
+    apply    makes the change from the new text; raises ModelError, which is shown at the field
+    choices  usual texts, for a drop-down list; other texts can be typed too
+    suggest  returns further texts for a typed prefix
+    step     returns the text one up (+1) or down (-1), for the arrow keys
+    lines    several lines: Enter inserts a line break, Ctrl+Enter commits
+    mono     in the monospace font
+    hint     shown while it is empty
+    open     edits it elsewhere, if it is too large for a field; then `source` is not called
     """
 
     title: str
@@ -77,13 +81,13 @@ class Help:
 class PropertyRow:
     """A line: a label and a value, or a section over others.
 
-    key       names it among its siblings, the same after an update
-    text      the value, short; `note` stands muted at the end of the line
-    field     how the value is edited; label_field: how the label is
+    key       identifies it among its siblings, also after an update
+    text      the value, short; `note` is drawn muted at the end of the line
+    field     editing of the value; label_field: of the label
     common    whether it may be edited for several objects at once
-    bars      heights of a histogram painted instead of the text; `part` says which of how many rows it spans this is
-    expanded  whether its children show at first
-    move      for a row of an ordered list: puts it at another place among those of its siblings that can be moved
+    bars      heights of a histogram painted instead of the text; `part`: index of this row and number of rows it spans
+    expanded  whether its children are initially shown
+    move      for a row of an ordered list: moves it to another index among its movable siblings
     """
 
     key: str
@@ -124,7 +128,7 @@ class PropertyRow:
 
 
 class LazyRows(Sequence[PropertyRow]):
-    """Many rows, each created on access; `opens` tells, without creating it, which have children."""
+    """Many rows, each created on access; `opens` returns without creating it whether a row has children."""
 
     def __init__(
         self, count: int, make: Callable[[int], PropertyRow], opens: Callable[[int], bool] | None = None

@@ -69,7 +69,7 @@ class PropertyTree(QTreeView):
     """
 
     current_row_changed = Signal(object)  # Row | None
-    refused = Signal(object)  # ModelError of an action, or of what was typed where an editor had to close
+    refused = Signal(object)  # ModelError of an action, or of a typed text whose editor had to close
 
     def __init__(self, document: Document, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -85,7 +85,7 @@ class PropertyTree(QTreeView):
         self.fields = PropertyDelegate(self)
         self.setItemDelegate(self.fields)
         self.setHeaderHidden(True)
-        self.setUniformRowHeights(True)  # else all of ten thousand rows are measured
+        self.setUniformRowHeights(True)  # else all rows, perhaps ten thousand, are measured
         self.setIndentation(14)
         self.setMouseTracking(True)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
@@ -134,7 +134,7 @@ class PropertyTree(QTreeView):
         return self.rows.index(max(0, min(position, self.rows.rowCount(parent) - 1)), column, parent)
 
     def _collapse(self) -> None:
-        """Collapse what was expanded of another object: a section of its name may have very many rows here."""
+        """Collapse rows expanded for another object: a section of the same name may have very many rows here."""
         for position in range(self.rows.rowCount()):
             index = self.rows.index(position, 0)
             row = self.rows.row(index)
@@ -172,7 +172,7 @@ class PropertyTree(QTreeView):
     def focusInEvent(self, event: QFocusEvent) -> None:
         """Repaint the current row only: Qt would repaint all rows whenever a field opens or closes."""
         if not self.currentIndex().isValid():
-            super().focusInEvent(event)  # which makes one current
+            super().focusInEvent(event)  # makes a row current
         self._paint_rows(self.currentIndex())
 
     def focusOutEvent(self, _event: QFocusEvent) -> None:
@@ -229,7 +229,7 @@ class PropertyTree(QTreeView):
         return self.fields.editor
 
     def begin_edit(self, index: QModelIndex) -> bool:
-        """Open the editor of a value (column 1) or label (column 0); False when there is none."""
+        """Open the editor of a value (column 1) or label (column 0); return False if there is none."""
         kept_index = QPersistentModelIndex(index)
         if self._field_at(index) is None or not self.fields.commit_and_close():
             return False
@@ -270,14 +270,14 @@ class PropertyTree(QTreeView):
                 return
 
     def finish(self) -> None:
-        """Commit the open editor; report an error, since something else will be shown."""
+        """Commit the open editor before other rows are shown; report an error."""
         if not self.fields.commit_and_close() and self.editor is not None:
             typed, reason = display(self.editor.text_now(), 60), self.fields.error_text
             self.refused.emit(ModelError(f"{typed} was not accepted: {self.editor.field.title}", reason))
             self.fields.cancel()
 
     def _stays(self) -> bool:
-        """Return whether an open editor keeps the focus, because its invalid text must not get lost."""
+        """Return whether an open editor keeps the focus because of an invalid text, which must not be lost."""
         if self.fields.commit_and_close():
             return False
         if self.editor is not None:
@@ -307,7 +307,7 @@ class PropertyTree(QTreeView):
         return False
 
     def _run_at(self, index: QModelIndex, action: RowAction) -> None:
-        """Run an action of a row; keep a moved row current, to move it on."""
+        """Run an action of a row; keep a moved row current, so that it can be moved again."""
         outer, row = self.rows.path(index.parent()), index.row()
         self.run(action)
         if action.enabled and action.id in ("up", "down"):
@@ -319,7 +319,7 @@ class PropertyTree(QTreeView):
         self.set_current(self.rows.index(row, max(0, self.currentIndex().column()), parent))
 
     def set_current(self, index: QModelIndex) -> None:
-        """Move to an index; the selection stays."""
+        """Make an index current without changing the selection."""
         self.selectionModel().setCurrentIndex(index, QItemSelectionModel.SelectionFlag.NoUpdate)
 
     # -- keys and mouse --------------------------------------------------------------------------------------
@@ -355,7 +355,7 @@ class PropertyTree(QTreeView):
             super().keyPressEvent(event)
 
     def _type_into(self, index: QModelIndex, event: QKeyEvent) -> bool:
-        """Start editing with a typed character, as in a table; False where nothing is typed or editable."""
+        """Start editing with a typed character, as in a table; return False if nothing is typed or editable."""
         field = self._field_at(index.siblingAtColumn(1))
         shift_alone = not event.modifiers() & ~(_SHIFT | Qt.KeyboardModifier.KeypadModifier)
         if not (shift_alone and event.text().isprintable() and event.text().strip()):
@@ -389,7 +389,7 @@ class PropertyTree(QTreeView):
         return abs(point.x() - self.columnWidth(0)) <= _SPLIT_REACH
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Start moving the boundary between labels and values, or perhaps dragging a row of an ordered list."""
+        """Start moving the boundary between labels and values, or dragging a row of an ordered list."""
         point = event.position().toPoint()
         self._splitting = event.button() == Qt.MouseButton.LeftButton and self._is_on_split(point)
         if self._splitting or self._stays():

@@ -1,4 +1,4 @@
-"""Editing cells of tables and trees: a text that is refused stays in its field, with the reason beside it."""
+"""Editing of cells of tables and trees: a refused text remains in its field, with the reason next to it."""
 
 from __future__ import annotations
 
@@ -25,36 +25,35 @@ from onnx_workbench.viewer.style.tooltips import plain_tip
 Index = QModelIndex | QPersistentModelIndex
 
 _LINES = 7
-_FIELDS_OWN = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Escape)  # it says itself what they mean
+_FIELDS_OWN = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Escape)  # keys that the field handles
 
 
 class ValidatingModel(Protocol):
-    """A model whose `setData` is False only where it refuses a text, and that then says why."""
+    """A model whose `setData` returns False only if it refuses a text, and which then has a reason."""
 
     def source(self, index: Index) -> str:
-        """Return the whole text of a cell; not through Qt, which drops bytes that were not UTF-8."""
+        """Return the complete text of a cell; not through Qt, which drops bytes that are not UTF-8."""
 
     def refusal(self) -> str:
         """Return the reason why the last text was refused."""
 
 
 class ValidatingDelegate(QStyledItemDelegate):
-    """Delegate of a `ValidatingModel`. Texts of several lines get room for them; Ctrl+Enter commits those.
+    """Delegate of a `ValidatingModel`. Texts of several lines get a larger field, which Ctrl+Enter commits.
 
-    When the model refuses a text, the field opens again with it, however the person left: nothing typed is lost
-    before Esc.
+    When the model refuses a text, the field is opened again with it, so that typed text is only lost by Esc.
     """
 
     def __init__(self, view: QAbstractItemView) -> None:
         super().__init__(view)
         self._view = view
-        self._held: tuple[QPersistentModelIndex, str] | None = None  # what was refused, and where
+        self._held: tuple[QPersistentModelIndex, str] | None = None  # refused text and its cell
         self._begun = ""
         self._escaped = False
         self.editor: Editor | None = None
 
     def createEditor(self, parent: QWidget, _option: QStyleOptionViewItem, index: Index) -> QWidget:
-        """Return a line, or several where the text has them."""
+        """Return a single-line or multi-line editor, depending on the text."""
         text = _model(index).source(index)
         field = PropertyField("", lambda: text, lambda _edit, _text: None, lines="\n" in text)
         editor: Editor = TextField(field, parent) if field.lines else LineField(field, parent)
@@ -87,7 +86,7 @@ class ValidatingDelegate(QStyledItemDelegate):
             editor.setAccessibleDescription(reason)
 
     def setModelData(self, editor: QWidget, model: QAbstractItemModel, index: Index) -> None:
-        """Hand over what was typed; open the field again when it is refused."""
+        """Set the typed text; open the field again if it is refused."""
         if not isinstance(editor, (LineField, TextField)) or (typed := editor.text_now()) == self._begun:
             return
         if not model.setData(index, unescaped(typed) if self._escaped else typed):
@@ -101,7 +100,7 @@ class ValidatingDelegate(QStyledItemDelegate):
         self.edit_cell(self._held[0])
 
     def edit_cell(self, place: Index) -> None:
-        """Open the field of a cell instead of any other; nothing happens where none can be opened any more."""
+        """Open the field of a cell and close any other; no effect if the cell no longer exists."""
         index = place.sibling(place.row(), place.column())
         if not index.flags() & Qt.ItemFlag.ItemIsEditable:
             self._held = None
@@ -112,13 +111,13 @@ class ValidatingDelegate(QStyledItemDelegate):
         self._view.edit(index)
 
     def destroyEditor(self, editor: QWidget, index: Index) -> None:
-        """The field closed."""
+        """Clean up after the field was closed."""
         if editor is self.editor:
             self.editor = None
         super().destroyEditor(editor, index)
 
     def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: Index) -> None:
-        """Over the cell; several lines take the room below it."""
+        """Place the editor over the cell; several lines extend below it."""
         super().updateEditorGeometry(editor, option, index)
         if isinstance(editor, TextField):
             rect = editor.geometry()
@@ -130,7 +129,7 @@ class ValidatingDelegate(QStyledItemDelegate):
             editor.setGeometry(rect)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Enter and Esc are the field's; saving takes what is typed first."""
+        """Handle Enter and Esc in the field; commit typed text before saving."""
         if watched is self.editor and is_own_shortcut(event):
             event.accept()
             return True

@@ -65,7 +65,7 @@ class BreakpointSection(Section):
         self._refresh()
 
     def _color(self) -> None:
-        self._shown = None  # the rows have icons in the colours of the theme
+        self._shown = None  # rebuild the rows, as their icons have colours of the theme
         self._refresh()
 
     def _switch(self, condition: Condition, *, on: bool) -> None:
@@ -102,7 +102,7 @@ class BreakpointSection(Section):
         return [name_of(subject) for b in self._breakpoints.all if (subject := b.node or b.value) is not None]
 
     def _change(self, one: Breakpoint, condition: Literal[""] | Condition) -> None:
-        """Set whether a breakpoint stops always, or on a condition only."""
+        """Set whether a breakpoint always stops, or only on a condition."""
         self._replace(one, replace(one, condition=condition, limit=self._limit_of(condition)))
 
     def _replace(self, one: Breakpoint, made: Breakpoint) -> None:
@@ -131,7 +131,7 @@ class BreakpointSection(Section):
         return _USUAL_LIMIT if limit is None else limit
 
     def _when(self, one: Breakpoint) -> list[QWidget]:
-        """Return the choice of a condition, if there is any for this breakpoint, and the number it needs."""
+        """Return the widgets for the condition of a breakpoint, if it can have one, and for its number."""
         thing = one.node or one.value
         assert thing is not None
         is_in_body = thing.graph is not None and isinstance(thing.graph.owner, Node)

@@ -41,7 +41,7 @@ class Section(QWidget):
 
 
 class Combo(QComboBox):
-    """A combo box that ignores the wheel, and may be narrower than its longest entry."""
+    """A combo box that ignores the wheel and may be narrower than its longest entry."""
 
     def __init__(self, name: str, entries: list[tuple[str, object]]) -> None:
         super().__init__()

@@ -47,7 +47,7 @@ _KINDS: list[tuple[str, object]] = [
 ]
 _NAME_LEAST = 120  # px
 _WITHOUT_BOUNDS = (ElementType.STRING, ElementType.BOOL)
-_GIVEN: Literal["saved"] = "saved"  # not a source to choose: a loaded run gave the value
+_GIVEN: Literal["saved"] = "saved"  # the value is from a loaded run; cannot be chosen
 _FILES = (
     "Values (*.npy *.npz *.pb *.csv *.tsv *.txt "
     + " ".join(f"*{suffix}" for suffix in sorted(SUFFIXES))
@@ -96,7 +96,7 @@ class InputRow(QWidget):
         self._stack.setVisible(not is_given)
 
     def _offer_given(self, is_given: bool) -> None:
-        """Show a saved run as the source while the value is from one; it cannot be chosen."""
+        """Show a saved run as the source while the value is from it; it cannot be chosen."""
         index = self.source.findData(_GIVEN)
         blocked = self.source.blockSignals(True)
         if is_given and index < 0:
@@ -326,7 +326,7 @@ class _FileEditor(_Editor):
         try:
             names = npz_members(path)
         except ModelError:
-            names = [wanted] if wanted else []  # the run reports what is wrong with the file
+            names = [wanted] if wanted else []  # the run reports the problem of the file
         self.key.clear()
         for name in names:
             self.key.addItem(display(name, 60), name)

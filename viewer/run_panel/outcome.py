@@ -40,7 +40,7 @@ _MOST_PARAMETERS = 5
 
 
 class OutcomeSection(Section):
-    """Outputs with their types, and failures; a click goes there."""
+    """Outputs with their types, and failures; a click shows them on the graph."""
 
     def __init__(self, workspace: Workspace) -> None:
         super().__init__("Outcome")
@@ -120,7 +120,7 @@ class OutcomeSection(Section):
 
     @property
     def _verdict(self) -> str:
-        """Return the number of outputs as expected by the test data, and whether the model was another then."""
+        """Describe how many outputs are as expected by the test data, and whether the model was edited since."""
         testing = self._workspace.runs.test_data
         passed = sum(not v.problem for v in testing.verdicts)
         when = "" if testing.state == self._workspace.document.current.id else ", before an edit"
@@ -154,7 +154,7 @@ class OutcomeSection(Section):
             QTreeWidgetItem(self.tree, [display(note, 200)]).setFirstColumnSpanned(True)
 
     def _fetch_ranges(self, record: RunRecord, items: Mapping[Value, QTreeWidgetItem]) -> None:
-        """Show the range beside outputs, as soon as it is known."""
+        """Show the ranges of outputs, as soon as they are computed."""
         keys = {key: value for value in items if (key := record.key(value)) is not None}
         result, asked = record.result, list(keys)
 
@@ -184,11 +184,11 @@ class OutcomeSection(Section):
             return
         count = sum(element_count(t.shape) for t in held.values())
         nbytes = sum(t.nbytes for t in held.values())
-        size = f", {bytes_text(nbytes)}" if nbytes else ""  # the size of strings is not known
+        size = f", {bytes_text(nbytes)}" if nbytes else ""  # the size of strings is unknown
         elements = plural(count, "element")
         branch = self._branch(f"Parameters ({len(held):,}): {elements}{size}", None)
         for value, tensor in heapq.nlargest(_MOST_PARAMETERS, held.items(), key=lambda item: item[1].nbytes):
-            size = f"   {bytes_text(tensor.nbytes)}" if tensor.nbytes else ""  # the size of strings is not known
+            size = f"   {bytes_text(tensor.nbytes)}" if tensor.nbytes else ""  # the size of strings is unknown
             text = f"{element_type_text(tensor.element_type)} {shape_text(tensor.shape)}{size}"
             self._add(branch, value, text)
         if len(held) > _MOST_PARAMETERS:
@@ -226,7 +226,7 @@ class OutcomeSection(Section):
             self._fit()
 
     def correct_declarations(self) -> None:
-        """Declare the computed types where they contradict the declared ones."""
+        """Replace declared types that contradict the computed ones."""
         if self._is_behind:
             self._refresh()
         if self._seeking.running:
@@ -315,7 +315,7 @@ def _type_of(info: ValueInfo) -> str:
 
 
 def _describe(one: Contradiction) -> str:
-    """Format found and declared type; only the shapes where the element types agree."""
+    """Format found and declared type; only the shapes if the element types are equal."""
     found, declared = one.found, one.declared
     if isinstance(declared, TensorType) and declared.element_type == found.element_type and declared.shape is not None:
         return f"{shape_text(found.shape)}, declared {shape_text(declared.shape)}"
@@ -342,9 +342,9 @@ class _Tree(QTreeWidget):
         self.share()
 
     def share(self) -> None:
-        """Divide the width: types and shapes in full as long as names, elided in the middle, keep a third.
+        """Divide the width of the columns: types and shapes in full if a third is left for names.
 
-        Outliers, such as reasons of failures, are elided in any case.
+        Much longer texts, such as reasons of failures, are always elided.
         """
         width = self.viewport().width()
         most = width - width // 3

@@ -156,7 +156,7 @@ class RunPanel(Panel):
             self._rebuild()
 
     def _interface(self) -> list[object]:
-        """Return what the rows of inputs depend on."""
+        """Return the data on which the rows of inputs depend."""
         values = self.inputs.inputs()
         return [len(values), *((v, v.name, v.type) for v in values[:_MOST_INPUTS])]
 
@@ -190,7 +190,7 @@ class RunPanel(Panel):
         self._refresh()
 
     def take_file(self, path: Path) -> None:
-        """Set the inputs from an archive of arrays; show a message where that is not possible."""
+        """Set the inputs from an archive of arrays; show a message if that is not possible."""
         try:
             self.inputs.set_file(path)
         except ModelError as error:
