@@ -125,7 +125,7 @@ class Trainer:
         for target, source in binding:
             if target not in self._initializers or source not in outputs:
                 missing = f"initializer {target!r}" if target not in self._initializers else f"output {source!r}"
-                raise ModelError("A binding of the training info leads nowhere", f"there is no {missing}")
+                raise ModelError("A binding of the training info refers to a missing value", f"there is no {missing}")
             value = result.find(((), outputs[source].id))
             if value is MISSING:
                 value = result.value(source)

@@ -500,7 +500,7 @@ def spread(step: PlanStep, slots: list[RuntimeValue], result: Any) -> int:
         if slot == NONE_SLOT:
             continue
         if position >= len(result):
-            msg = f"the node names {len(outs)} outputs; expected {len(result)} at the most"
+            msg = f"the node names {len(outs)} outputs; expected {len(result)} at most"
             raise KernelError(msg)
         value = result[position]
         if isinstance(value, np.generic):

@@ -157,7 +157,7 @@ def unforeseen(error: Exception, attributes: Mapping[str, Any]) -> str:
     listed = ", ".join(f"{name} {_brief(value)}" for name, value in attributes.items())
     with_ = f"inputs and attributes ({listed})" if listed else "inputs"
     meaning = in_plain_words(error)
-    return f"these {with_} do not go together{': ' if meaning else ''}{meaning}"
+    return f"these {with_} are incompatible{': ' if meaning else ''}{meaning}"
 
 
 def _brief(value: Any) -> str:

@@ -99,7 +99,7 @@ class _Recorder:
         self._slots[id(plan)] = slots
         if len(loops) == 1 and loops[0] is plan and self._chosen.get(id(plan)) == iterations[0]:
             self._awaited.difference_update(number for number in (id(plan), *self._inside(plan)))
-        return "" if self._awaited else "the iterations asked for are there"
+        return "" if self._awaited else "the requested iterations are computed"
 
     def _inside(self, plan: Plan) -> Iterator[int]:
         return (id(inner) for index in plan.bodied for _, inner in _plans(plan.steps[index]))

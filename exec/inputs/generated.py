@@ -116,8 +116,8 @@ def bytes_needed(shape: tuple[int, ...], kind: ElementType) -> int:
 def _check_bounds(distribution: str, low: float, high: float) -> None:
     """Raise ValueError for an empty range or a negative deviation."""
     if distribution == "normal" and high < 0:
-        msg = f"the deviation is {high:g}; from 0 on was expected"
+        msg = f"the deviation is {high:g}; expected 0 or more"
         raise ValueError(msg)
     if distribution == "uniform" and low > high:
-        msg = f"they would be from {low:g} to {high:g}; the first is larger"
+        msg = f"the range is {low:g} to {high:g}; expected the smaller number first"
         raise ValueError(msg)

@@ -255,7 +255,7 @@ def make_value(
         found = normalise(read_value(source, value.type, limit), value.type, value.name)
         if nbytes(found) > limit:
             msg = f"{source.path.name} has {nbytes(found):,} bytes; {limit:,} are left of what all inputs may take"
-            raise ModelError(f"No value can be made for {value.name!r}", msg)
+            raise ModelError(f"No value can be generated for {value.name!r}", msg)
         return found
     return _make(value, value.type, source, sizes, seed, limit, progress)
 
@@ -314,8 +314,8 @@ def _make_tensor(
                 own_seed = seed if source.seed is None else source.seed
                 return random_array(shape, kind, bounds, source.distribution, seed=own_seed, progress=progress)
             except (ValueError, OverflowError) as error:
-                raise ModelError(f"No numbers can be drawn for {value.name!r}", str(error)) from None
-    msg = f"{value.name!r} ({kind.text}) cannot be made from {source!r}"
+                raise ModelError(f"No random numbers can be generated for {value.name!r}", str(error)) from None
+    msg = f"{value.name!r} ({kind.text}) cannot be generated from {source!r}"
     raise ModelError("No such source", msg)
 
 
@@ -324,7 +324,7 @@ def _check_shape(value: Value, shape: tuple[int, ...], kind: ElementType, limit:
     if any(dim < 0 for dim in shape) or bytes_needed(shape, kind) > limit:
         size = f"{list(shape)}, {bytes_needed(shape, kind):,} bytes"
         msg = f"its shape would be {size}; {max(0, limit):,} are left of what all inputs may take"
-        raise ModelError(f"No value can be made for {value.name!r}", msg)
+        raise ModelError(f"No value can be generated for {value.name!r}", msg)
 
 
 def _bounds(value: Value, source: Random, kind: ElementType) -> tuple[float, float]:
@@ -573,7 +573,7 @@ def _self_contained(proto: _Proto) -> _Proto:
         message = pending.pop()
         if isinstance(message, onnx.TensorProto):
             if message.data_location == onnx.TensorProto.EXTERNAL:
-                msg = "its values are said to be in another file; here they must be in this one"
+                msg = "its values are in another file; expected them in this one"
                 raise ValueError(msg)
             continue
         for field_, content in message.ListFields():

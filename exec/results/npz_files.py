@@ -30,7 +30,7 @@ def read_array(file: IO[bytes], size: int) -> Array:
     try:
         shape, _, dtype = header(file)
     except (SyntaxError, TypeError, tokenize.TokenError) as error:  # the header is Python source
-        msg = f"its head is broken: {error}"
+        msg = f"its header is invalid: {error}"
         raise ValueError(msg) from None
     # numpy allocates memory also for elements of 0 bytes.
     needed, found = prod(int(d) for d in shape) * max(1, dtype.itemsize), size - file.tell()
@@ -61,7 +61,7 @@ def read_arrays(path: Path, limit: int, key: str = "") -> Iterator[tuple[str, Ar
         for member in members:
             name = member.filename.removesuffix(".npy")
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                msg = f"array {name!r} is packed in a way that numpy does not write"
+                msg = f"array {name!r} is compressed in a way that numpy does not write"
                 raise ValueError(msg)
             with archive.open(member) as file:
                 yield name, read_array(file, member.file_size)

@@ -113,7 +113,7 @@ def _read_nodes(arrays: Mapping[str, Any], description: Mapping[str, Any]) -> tu
     names = "states", "seconds", "bytes", "turns"
     states, *numbers = (stored_value(arrays, description["arrays"][name]) for name in names)
     if any(part.dtype.kind not in "fi" or not np.all(np.isfinite(part) & (part >= 0)) for part in numbers):
-        msg = "what nodes took is no time, memory or count"
+        msg = "times, memory or counts of its nodes are invalid"
         raise ValueError(msg)
     places = [_address(address) for address in description["addresses"]]
     rows = [
@@ -150,7 +150,7 @@ def load_run(path: Path) -> SavedRun:
     except KeyError as error:
         raise ModelError(f"{path.name} cannot be read", f"{error} is missing in it", str(path)) from None
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        detail = f"{_RUN} in it does not tell of a run: {error}"
+        detail = f"{_RUN} in it does not describe a run: {error}"
         raise ModelError(f"{path.name} cannot be read", detail, str(path)) from None
     inputs = {name: values[name,] for name in names if (name,) in values}
     return SavedRun(inputs, seed, values, True, nodes, places, max(0, peak))

@@ -116,7 +116,7 @@ class WorkerSession(SessionBase):
                 else process.exchange.decode(answer)
                 for name, answer in made.items()
             }
-        raise ModelError("The inputs cannot be made", "The run process ended twice while creating them.")
+        raise ModelError("The inputs cannot be created", "The run process ended twice while creating them.")
 
     def run(
         self,

@@ -126,7 +126,7 @@ class SharedMemoryExchange:
                 if error.errno not in _FULL:
                     raise
         msg = f"{size:,} bytes fit neither into {Path(self.folder).parent} nor into {self._spare.parent}."
-        raise ModelError("There is no room to hand over a value", msg)
+        raise ModelError("There is no space to transfer a value", msg)
 
     def release(self, name: str) -> None:
         """Close the mapping: the reader has decoded the array. Only Windows keeps mappings open."""
@@ -210,4 +210,4 @@ def _make_private(folder: Path) -> None:
     except FileExistsError:
         found = folder.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-            raise ModelError("There is no room to hand over a value", f"{folder} belongs to another user.") from None
+            raise ModelError("There is no space to transfer a value", f"{folder} belongs to another user.") from None

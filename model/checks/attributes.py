@@ -79,12 +79,12 @@ def _lacks_type(attribute: Attribute) -> bool:
 def _without_type(node: Node, attribute: Attribute) -> Problem:
     known = bool(attribute.kind) and not attribute.reference
     fix = Fix(
-        f"Say that {attribute.name} of {node.title} is {attribute.kind.name}",
+        f"Declare {attribute.name} of {node.title} as {attribute.kind.name}",
         partial(_write_anew, node=node, name=attribute.name),
     )
     return error(
         "attribute-type",
-        f"{attribute.name} of {node.title} does not say its type",
+        f"{attribute.name} of {node.title} has no declared type",
         node,
         "An attribute has a name, a type and a value.",
         fix if known else None,

@@ -367,7 +367,7 @@ def _check_place(body: Graph) -> Iterator[Problem]:
         first = body.inputs[given.index(False)]
         yield error(
             "body-initializer",
-            f"{first.name} is a constant and stands before inputs of the body",
+            f"{first.name} is a constant and precedes inputs of the body",
             first,
             "The first inputs of the body are passed by the node; constants must follow them.",
         )
@@ -479,7 +479,7 @@ def _check_element_type(value: Value, tensor: Tensor | SparseTensor, model: Mode
             "element-type-version",
             f"{value.name} is {kind.text}",
             value,
-            f"That type require IR version {since}; the model has {model.ir_version}.",
+            f"That type requires IR version {since}; the model has {model.ir_version}.",
             raise_ir_version(since),
         )
 

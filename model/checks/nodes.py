@@ -296,7 +296,7 @@ def _begin_with_zeros(node: Node, index: int) -> Fix | None:
         assert node.graph is not None
         edit.do(SetInput(node, index, add_initializer(edit, node.graph, make(), name)))
 
-    return Fix(f"Let {name} of {node.title} begin with zeros", apply)
+    return Fix(f"Initialize {name} of {node.title} with zeros", apply)
 
 
 def _check_scan(node: Node) -> Iterator[Problem]:
@@ -333,9 +333,9 @@ def _expect(node: Node, name: str, inputs: int, outputs: int) -> Iterator[Proble
             "body",
             f"{name} of {node.title} has {outputs} outputs",
             body,
-            f"{node.op_type} expects {least_outputs(node)} or more: all that a step takes from the one before.",
+            f"{node.op_type} expects {least_outputs(node)} or more: one for each loop-carried value.",
             Fix(
-                f"Let each step of {node.title} hand on the others as they are",
+                f"Pass the other values of {node.title} through unchanged",
                 partial(return_all_carried, body=body, node=node),
             ),
         )
@@ -346,14 +346,14 @@ def _fit_inputs(node: Node, body: Graph, given: Sequence[Value], want: int) -> t
     expected = f"{node.op_type} expects {want}."
     extra = given[want:]
     if extra and not any(value.uses for value in extra):
-        title = f"No longer take {', '.join(value.name for value in extra)}, which the node does not give"
+        title = f"Remove the inputs {', '.join(value.name for value in extra)}, which the node does not pass"
         kept = tuple(value for value in body.inputs if value not in extra)
         return expected, Fix(title, lambda edit: edit.do(SetGraphInputs(body, kept)))
     if lacks_inputs_alone(node, body):
-        title = f"Let the body of {node.title} take all that it is given, and hand it on as it is"
+        title = f"Add body inputs for all inputs of {node.title} and pass them through unchanged"
         return expected, Fix(title, partial(take_all, body=body, node=node))
     if node.op_type == "If":
-        return f"{expected} A branch uses what is outside by its name.", None
+        return f"{expected} A branch refers to outer values by name.", None
     if not extra:
         return f"{expected} Add inputs to the body, or disconnect the last of {node.title}.", None
     counted = " and count it in num_scan_inputs if it is scanned" if node.op_type == "Scan" else ""
@@ -366,7 +366,7 @@ def _fit_outputs(node: Node, body: Graph, want: int) -> Fix | None:
     if count < 0:
         return _remove_trailing_outputs(node, -count)
     if want < least_outputs(node):
-        title = f"Let {node.title} give all that its body hands on"
+        title = f"Add outputs to {node.title} for all outputs of its body"
         return Fix(title, lambda edit: set_output_count(edit, node, len(node.outputs) + count))
     return _return_less(body, want)
 
@@ -382,5 +382,5 @@ def _remove_trailing_outputs(node: Node, count: int) -> Fix | None:
 def _return_less(body: Graph, count: int) -> Fix:
     """Remove trailing outputs of a subgraph that its node does not have."""
     extra = ", ".join(value.name for value in body.outputs[count:])
-    title = f"No longer return {extra}, which the node does not give"
+    title = f"Remove the body outputs {extra}, which the node does not have"
     return Fix(title, lambda edit: edit.do(SetGraphOutputs(body, body.outputs[:count])))

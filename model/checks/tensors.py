@@ -44,7 +44,7 @@ def check_tensor(tensor: Tensor | SparseTensor, what: str, place: Any) -> Iterat
     elif isinstance(tensor, SparseTensor):
         reason = _excess(tensor) or _disorder(tensor)
         if reason:
-            yield error("sparse-tensor", f"The indices of {what} are not right", place, reason)
+            yield error("sparse-tensor", f"The indices of {what} are invalid", place, reason)
     for part in (tensor.values, tensor.indices) if isinstance(tensor, SparseTensor) else (tensor,):
         yield from _check_fields(part, what, place)
 
@@ -65,8 +65,8 @@ def _check_fields(tensor: Tensor, what: str, place: Any) -> Iterator[Problem]:
         )
     location = unknown_number(tensor.source, _DATA_LOCATION)
     if location is not None:
-        detail = f"It is {location}; 0, in the message, and 1, in another file, are known. 0 counts."
-        yield error("data-location", f"The data_location of {what} is none", place, detail)
+        detail = f"It is {location}; 0 (in the message) and 1 (in another file) are defined. 0 is used."
+        yield error("data-location", f"The data_location of {what} is invalid", place, detail)
     yield from _check_range(tensor, what, place)
 
 
@@ -81,8 +81,10 @@ def _check_range(tensor: Tensor, what: str, place: Any) -> Iterator[Problem]:
         return
     at = next((at for at, number in enumerate(numbers) if not least <= number <= most), None)
     if at is not None:
-        detail = f"Number {at} of {field} is {numbers[at]:,}; {least:,} to {most:,} fits. Its lowest bits count."
-        yield error("tensor-range", f"{what} has a number that is no {kind.text}", place, detail)
+        detail = (
+            f"Number {at} of {field} is {numbers[at]:,}; {least:,} to {most:,} is allowed. Its lowest bits are used."
+        )
+        yield error("tensor-range", f"{what} has a number that is not a valid {kind.text}", place, detail)
 
 
 def _excess(tensor: SparseTensor) -> str:

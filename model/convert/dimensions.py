@@ -137,10 +137,10 @@ def _loosen(edit: Transaction, node: Node, keeps_first: bool, report: Conversion
     elif keeps_first and not zero_is_zero:
         first = 0
     else:
-        report.warn("A Reshape holds the batch and another open size; look at its shape", node)
+        report.warn("A Reshape contains the batch and another unknown size; check its shape", node)
         return
     set_constant_shape(edit, node, [first, *sizes[1:].tolist()])
-    report.changed("a Reshape takes any batch", node)
+    report.changed("a Reshape accepts any batch size", node)
 
 
 def set_constant_shape(edit: Transaction, node: Node, sizes: Sequence[int]) -> None:

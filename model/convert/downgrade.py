@@ -25,7 +25,7 @@ def _ints_back(editor: NodeEditor, name: str, index: int) -> None:
 
 def _axes_back(editor: NodeEditor) -> None:
     if editor.attribute("noop_with_empty_axes", 0) and not (editor.has(1) and editor.constant(1).size):
-        raise editor.refuse("without axes it does nothing; before, it reduced all")
+        raise editor.refuse("without axes it is a no-op; earlier versions reduce all axes")
     editor.drop("noop_with_empty_axes")
     if editor.has(1) and not editor.constant(1).size:
         editor.keep_inputs(1)
@@ -128,7 +128,7 @@ def _resize_from_11(editor: NodeEditor) -> None:
         wanted["nearest_mode"] = ("round_prefer_floor", "floor")
     for name, (default, needed) in wanted.items():
         if editor.attribute(name, default) != needed:
-            raise editor.refuse(f"its {name} is not {needed}, the only way there")
+            raise editor.refuse(f"its {name} is not {needed}, the only one supported there")
     if mode == "cubic" or not editor.has(2) or editor.has(3):
         raise editor.refuse("only nearest and linear by scales exist there")
     names = (
@@ -210,9 +210,7 @@ def _constant_from_9(editor: NodeEditor) -> None:
         return
     numbers = number_constant(editor.node)
     if numbers is None or numbers.dtype.kind not in "biu" or np.any(abs(numbers.astype(object)) > _EXACT):
-        raise editor.refuse(
-            "a constant could hold nothing but floating-point numbers there, which cannot express all of these"
-        )
+        raise editor.refuse("constants are floating-point there, which cannot represent all of these values")
     editor.set("value", ArrayTensor(numbers.astype(np.float64)))
     editor.after("Cast", to=int(tensor.element_type))
 
@@ -298,13 +296,13 @@ def _broadcast_from_7(editor: NodeEditor) -> None:
     if first == second:
         return
     if len(second) > len(first) or (any(d != 1 for d in second) and second != first[len(first) - len(second) :]):
-        raise editor.refuse(f"shapes {list(first)} and {list(second)} did not meet before version 7")
+        raise editor.refuse(f"shapes {list(first)} and {list(second)} did not broadcast before version 7")
     editor.set("broadcast", 1)
 
 
 def _slope_from_7(editor: NodeEditor) -> None:
     if editor.dims(1) not in ((), (1,)):
-        raise editor.refuse("its slope is not a single number; before version 7 others lay along channels")
+        raise editor.refuse("its slope is not a single number; before version 7 other slopes were per channel")
 
 
 def _set(name: str, value: int) -> Adapter:
@@ -352,7 +350,7 @@ def _may_be_equal(a: tuple[Dimension, ...] | None, b: tuple[Dimension, ...] | No
 
 
 def _scan_from_9(editor: NodeEditor) -> None:
-    raise editor.refuse("before version 9 it goes through batches of sequences, and no other inputs")
+    raise editor.refuse("before version 9 it scans batches of sequences only")
 
 
 DOWNWARD: Mapping[tuple[str, int], Adapter] = {

@@ -76,7 +76,7 @@ class _Freeing:
         inputs = {v.name: v for v in self._graph.required_inputs}
         renamed: dict[str, Dimension] = {}
         if not wanted:
-            raise ModelError("No size can be free", "No input has a dimension.", self._graph)
+            raise ModelError("No size can be dynamic", "No input has a dimension.", self._graph)
         for (name, axis), symbol in wanted.items():
             value = inputs.get(name)
             if value is None:
@@ -98,7 +98,7 @@ class _Freeing:
         substitute_dimensions(self._edit, self._graph, self._renamed)
         if renamed:
             listed = ", ".join(f"{name} (was {'?' if was is None else was})" for name, was in renamed.items())
-            self.report.changed(f"sizes that may be any number: {listed}", self._graph)
+            self.report.changed(f"sizes made dynamic: {listed}", self._graph)
 
     # -- propagation -----------------------------------------------------------------------------------------------
 
@@ -177,7 +177,7 @@ class _Freeing:
         entries = None if wanted is None else reshape_entries(have, list(wanted), allow_zero=allow_zero)
         if entries is None:
             if not {0, -1}.issuperset(given) and not set(given).isdisjoint(self.numbers.values()):
-                self.report.warn("A Reshape holds sizes that are free now; look at its shape", node)
+                self.report.warn("A Reshape contains sizes that are now dynamic; check its shape", node)
             return None
         return list(entries)
 

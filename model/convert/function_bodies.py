@@ -30,10 +30,10 @@ def write_out(editor: NodeEditor, version: int) -> list[tuple[Node, int]]:
     function = _body(editor, version)
     node, graph = editor.node, editor.graph
     if function is None:
-        raise editor.refuse("no older operators say the same")
+        raise editor.refuse("no older operators compute the same")
     copies = replace_by_body(editor.edit, graph, node, function)
     known = function.opset_imports.get("", version)
-    editor.report.changed(f"{node.op_type} is written out in older operators", copies[0] if copies else graph)
+    editor.report.changed(f"{node.op_type} is decomposed into older operators", copies[0] if copies else graph)
     return [(copy, known) for copy in copies]
 
 
@@ -83,10 +83,10 @@ def _type(editor: NodeEditor, index: int) -> TypeProto:
         return TypeProto()
     kind = editor.type_of(index)
     if not isinstance(kind, TensorType) or not isinstance(kind.element_type, ElementType):
-        raise editor.refuse(f"what it is made of depends on the type of its input {index}, which is not known")
+        raise editor.refuse(f"its decomposition depends on the type of input {index}, which is not known")
     if kind.shape is None:
         if editor.node.op_type not in _BY_ELEMENT_TYPE:
-            raise editor.refuse(f"what it is made of depends on the rank of its input {index}, which is not known")
+            raise editor.refuse(f"its decomposition depends on the rank of input {index}, which is not known")
         return helper.make_tensor_type_proto(int(kind.element_type), None)
     shape = [d if isinstance(d, int) else None for d in kind.shape.dims]
     return helper.make_tensor_type_proto(int(kind.element_type), shape)

@@ -198,7 +198,7 @@ class NodeEditor:
         kind = self.conversion.type_of(value)
         element = kind.element_type if isinstance(kind, TensorType) else ElementType.INT64
         self.rewriter.fold(self.node, [ArrayTensor(array.astype(ElementType(element).numpy_dtype))])
-        self.report.changed(f"{self.node.op_type} became a constant, as what it gives is known", value)
+        self.report.changed(f"{self.node.op_type} became a constant, as its value is known", value)
         return True
 
     def set_inputs(self, inputs: Sequence[Value | None]) -> None:

@@ -350,7 +350,7 @@ def _keep_defaults(editor: NodeEditor, old: Schema, new: Schema) -> None:
             continue
         if other.default is None or other.default.value != formal.default.value:
             editor.edit.do(SetAttribute(editor.node, name, formal.default))
-            editor.report.changed(f"{editor.node.op_type} says its {name}", editor.node)
+            editor.report.changed(f"{editor.node.op_type} states its {name}", editor.node)
 
 
 def _drop_defaults(editor: NodeEditor, new: Schema, old: Schema) -> None:

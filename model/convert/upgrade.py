@@ -228,7 +228,7 @@ def _resize_to_11(editor: NodeEditor) -> None:
     scales = editor.input(1)
     editor.set_inputs([editor.input(0), None, scales])
     if editor.constant_or_none(2) is None:
-        editor.report.warn("Resize computes its scales; sizes may round otherwise", editor.node)
+        editor.report.warn("Resize now computes its scales; sizes may round differently", editor.node)
     editor.set("coordinate_transformation_mode", "asymmetric")
     if editor.attribute("mode", "nearest") == "nearest":
         editor.set("nearest_mode", "floor")
@@ -300,7 +300,7 @@ def _group_normalization_to_21(editor: NodeEditor) -> None:
 def _scan_to_9(editor: NodeEditor) -> None:
     """Version 8 worked on batches, which no later one does; a batch of one is squeezed and unsqueezed."""
     if editor.node.inputs[0] is not None:
-        raise editor.refuse("its sequences have lengths of their own, which later versions do not support")
+        raise editor.refuse("it has sequence lengths, which later versions do not support")
     data = range(1, len(editor.node.inputs))
     if any((editor.dims(index) or (0,))[0] != 1 for index in data):
         raise editor.refuse("version 8 works on batches, and no later one does; only a batch of one can be expressed")

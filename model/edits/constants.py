@@ -126,7 +126,9 @@ def _typed(text: str, values: str, *, given: bool) -> ArrayTensor:
     listed = _listed(values, is_text=is_text) if given else []
     dims: tuple[Any, ...] = kind.shape.dims if kind.shape is not None else (len(listed),) if len(listed) > 1 else ()
     if not all(isinstance(d, int) for d in dims):
-        raise ModelError(f"{kind} leaves dimensions open", "Those of a constant are numbers, as in float[1,3] = 0.5.")
+        raise ModelError(
+            f"{kind} leaves dimensions open", "Dimensions of a constant are numbers, as in float[1,3] = 0.5."
+        )
     if not _is_small(kind.element_type, dims):
         raise ModelError(f"{kind} is too large to be written here", "Make it smaller and import the values.")
     tensor = zeros(kind.element_type, dims)

@@ -414,7 +414,7 @@ def _reconcile_opsets(edit: Transaction, graph: Graph, function: Function, call:
             if op_domain == domain and schemas.has_changed(op_type, domain, version, here):
                 raise ModelError(
                     f"{function.name} cannot be inlined",
-                    f"It means {op_type} of opset {version}, the graph imports {here}; convert the model first.",
+                    f"It uses {op_type} of opset {version}, the graph imports {here}; convert the model first.",
                     call,
                 )
 

@@ -160,7 +160,7 @@ def value_of(graph: Graph, name: str) -> Value:
     """Return the value of a name visible in a graph; ModelError when there is none."""
     value = visible_values(graph).get(name)
     if value is None:
-        raise ModelError(f"There is no value {name!r} here", "Name one that the graph has or can see.", graph)
+        raise ModelError(f"There is no value {name!r} here", "Name a value of this graph or of an outer one.", graph)
     return value
 
 

@@ -101,7 +101,7 @@ class TensorExpression:
             case ast.Call(func=ast.Name(id=name), keywords=[]):
                 parts = self._check_call(name, node.args)
             case _:
-                raise ModelError(f"{self._source(node)} has no meaning here", HINT)
+                raise ModelError(f"{self._source(node)} is not supported here", HINT)
         for part in parts:
             self._check(part, depth + 1)
 

@@ -158,7 +158,7 @@ def _decode_field(entry: Mapping[str, Any], read: ValueDecoder, references: Read
     kind = next((k for k in KINDS if k in entry), None)
     field = str(entry["do"]).removeprefix("set ")
     if kind is None or field not in FIELDS[KINDS[kind]]:
-        msg = f"nothing here does {entry['do']!r}"
+        msg = f"unknown step {entry['do']!r}"
         raise ValueError(msg)
     content = _codec_of(field).read(read, entry["to"])
     return SetField(references.find(entry[kind], KINDS[kind]), field, content)

@@ -29,7 +29,7 @@ def refuse_half_characters(step: Step) -> None:
         try:
             text.isascii() or text.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:
-            raise ModelError("A text cannot be written", f"{text[:40]!r} holds half a character.") from None
+            raise ModelError("A text cannot be written", f"{text[:40]!r} has an unpaired surrogate.") from None
 
 
 def _brought(step: Step) -> Any:

@@ -34,7 +34,7 @@ def add(operator: str, rule: Any) -> None:
         from onnx_workbench.model.inference.rules import user_rule
 
         if user_rule(rule) is None:
-            msg = f"{rule!r} is no rule; expected such as 'same as input 0', or a function"
+            msg = f"{rule!r} is not a rule; expected for example 'same as input 0', or a function"
             raise ValueError(msg)
     _rules[operator] = rule
 

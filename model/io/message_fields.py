@@ -206,7 +206,7 @@ def read_message(data: bytes) -> TensorProto:
     try:
         return TensorProto.FromString(data)
     except DecodeError as error:
-        raise ModelError("The tensor is damaged", "Its bytes are no TensorProto message.") from error
+        raise ModelError("The tensor is damaged", "Its bytes are not a TensorProto message.") from error
 
 
 class TensorMessage:
@@ -279,7 +279,7 @@ class TensorMessage:
         pieces = [content] if table is None else table.split(content)
         size = sum(piece.length if isinstance(piece, Payload) else len(piece) for piece in pieces)
         if size > _MOST_EDITED:
-            raise ModelError(f"{name} has {size:,} bytes", "So much is edited as a tensor, not here.")
+            raise ModelError(f"{name} has {size:,} bytes", "It is too large for this field; edit it as a tensor.")
         return b"".join(piece.read() if isinstance(piece, Payload) else piece for piece in pieces)
 
     def _set_content(self, name: str, content: bytes) -> None:

@@ -194,7 +194,7 @@ def plainest(kind: AttributeKind) -> Any:
                 return ArrayTensor(np.zeros((), np.float32))
             return SparseTensor(ArrayTensor(np.zeros(0, np.float32)), ArrayTensor(np.zeros(0, np.int64)), (1,))
         case _:
-            raise ModelError(f"A {kind.name.lower()} cannot be made from nothing", "Choose another kind.")
+            raise ModelError(f"A {kind.name.lower()} has no default value", "Choose another kind.")
 
 
 def parse_int(text: str) -> int:

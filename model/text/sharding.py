@@ -93,7 +93,7 @@ def _shards(text: str, position: int) -> tuple[tuple[tuple[int | str | None, int
             raise _misread(text[position:])
         count = parse_int(match[2])
         if count < 1:
-            raise ModelError(f"{count} shards are not possible", "An axis is cut into 1 or more.")
+            raise ModelError(f"{count} shards are not possible", "An axis has 1 or more.")
         found.append((_size(match[1]), count))
         position = match.end()
         if text[position : position + 1] == ",":

@@ -200,7 +200,7 @@ def test_errors_say_what_was_expected(op_type: str, inputs: list[Any], attribute
 
 def test_a_node_that_names_too_many_outputs_is_told_how_many_there_are() -> None:
     (failure,) = run_one("", "Relu", [X], 2, {}).failures
-    assert failure.reason == "the node names 2 outputs; expected 1 at the most"
+    assert failure.reason == "the node names 2 outputs; expected 1 at most"
 
 
 TEXTS, COMPLEX = np.array(["a", "b"], object), np.ones(2, np.complex64)
@@ -274,9 +274,9 @@ def test_branches_of_no_columns_take_no_room() -> None:
 
 def test_what_a_kernel_did_not_foresee_is_told_with_the_attributes() -> None:
     told = unforeseen(ValueError("no room"), {"axis": 1, "pads": (0, 1), "value": X, "text": "a" * 99})
-    expected = f"these inputs and attributes (axis 1, pads [0, 1], value float[2,3], text {'a' * 60}…) do not go"
-    assert told == f"{expected} together"
-    assert unforeseen(KeyError(3), {}) == "these inputs do not go together"
+    expected = f"these inputs and attributes (axis 1, pads [0, 1], value float[2,3], text {'a' * 60}…) are"
+    assert told == f"{expected} incompatible"
+    assert unforeseen(KeyError(3), {}) == "these inputs are incompatible"
 
 
 def _nothing(shape: tuple[int, ...]) -> Any:
@@ -289,10 +289,10 @@ def _nothing(shape: tuple[int, ...]) -> Any:
         (lambda: _nothing((2, 3)) + _nothing((4,)), "shapes [2, 3] and [4] do not fit each other"),
         (lambda: np.add(_nothing((2, 3)), 1, out=_nothing((3,))), "shape [2, 3] does not fit into [3]"),
         (lambda: _nothing((2,)).__setitem__(slice(None), _nothing((3,))), "shape [3] does not fit into [2]"),
-        (lambda: _nothing((3,)).reshape(()), "3 elements stand where one is expected"),
+        (lambda: _nothing((3,)).reshape(()), "3 elements were given where one is expected"),
         (lambda: _nothing((3,)).reshape(2, 2), "3 elements cannot take the shape [2, 2]"),
-        (lambda: bool(_nothing((3,))), "several elements, or none, stand where one is expected"),
-        (lambda: float(_nothing((3,))), "several elements, or none, stand where one is expected"),
+        (lambda: bool(_nothing((3,))), "several elements, or none, were given where one is expected"),
+        (lambda: float(_nothing((3,))), "several elements, or none, were given where one is expected"),
         (lambda: _nothing((3,)).sum(1), "a value of rank 1 has no axis 1"),
         (lambda: _nothing((3,))[7], "3 elements have none of number 7"),
         (lambda: _nothing((2, 3)) @ _nothing((2, 3)), "the matrices do not fit each other"),

@@ -226,7 +226,7 @@ ACTIONS = (
         run=_export_page,
         menu=Menu.FILE,
         section=3,
-        tip="Write the graph, facts of its nodes and values of the last run as one file that any browser shows.",
+        tip="Write the graph, details of its nodes and values of the last run to one HTML file.",
         words="html browser share colleague",
     ),
     Action(

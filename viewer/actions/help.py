@@ -85,14 +85,13 @@ def start_tour(context: MenuContext) -> None:
         ),
         TourStep(
             "Editing",
-            "Right-click a node or an edge for what can be done with it: delete, bridge, insert, rename, replace. Drag "
-            "from a port to connect. Ctrl+Z takes anything back; the History panel lists every step.",
+            "Right-click a node or an edge for its actions: delete, bridge, insert, rename, replace. Drag "
+            "from a port to connect. Ctrl+Z undoes anything; the History panel lists every step.",
             graph,
         ),
         TourStep(
             "Run",
-            "F6 runs the model in this program, with random inputs or with your files. Edges then show what went "
-            "through them.",
+            "F6 runs the model in this program, with random inputs or with your files. Edges then show their values.",
             panel("run"),
         ),
         TourStep(

@@ -68,7 +68,7 @@ def _extract(way: Way, context: MenuContext) -> None:
 
     def done(parts: Sequence[tuple[Model, str]], lost: Sequence[str]) -> None:
         def warn(tab: DocumentTab) -> None:
-            tab.workspace.messages.show("warning", "Something was left behind", lost_text(lost))
+            tab.workspace.messages.show("warning", "Not everything can be merged back", lost_text(lost))
 
         title = origin.title.removesuffix(".onnx")
         requests = [context.files.add_new(part, f"{title}-{suffix}") for part, suffix in parts]

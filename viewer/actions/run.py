@@ -403,7 +403,7 @@ ACTIONS = (
         menu=Menu.RUN,
         section=3,
         shortcut=("Ctrl+Shift+F10",),
-        tip="Wait before the first node of the body of the next node. If it has no body, compute it.",
+        tip="Pause before the first node in the body of the next node. If it has no body, compute it.",
         words="debug enter body loop branch function",
     ),
     Action(

@@ -26,7 +26,7 @@ MOUSE = (
     ("Select a rectangle", "Shift+drag"),
     ("Connect", "Drag from port to port; drop on the background to add an operator"),
     ("Open a body or function", "Double-click"),
-    ("Go to where an outer value is made", "Double-click its dashed pill"),
+    ("Go to the producer of an outer value", "Double-click its dashed pill"),
     ("Context menu", "Right-click, Shift+F10"),
     ("Back and forward between places", "Side buttons of the mouse"),
 )

@@ -72,7 +72,7 @@ def _set_type_rule(context: MenuContext) -> None:
             )
         ],
         set_rule,
-        explanation=f"How types and shapes follow in all nodes of {display(operator, 80)}, while the document is open.",
+        explanation=f"Type and shape rule for all nodes of {display(operator, 80)}, while the document is open.",
         button="Infer",
     )
     show_for(workspace, dialog)

@@ -316,7 +316,7 @@ ACTIONS = (
         "first_divergence",
         "First Divergence",
         lambda panel: panel.go_to_divergence(),
-        "compare difference error",
+        "compare values difference error",
         "Go to the first value, in execution order, that is outside the tolerances.",
     ),
 )

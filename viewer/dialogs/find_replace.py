@@ -170,7 +170,7 @@ class FindReplaceDialog(QDialog):
             options.addWidget(box)
         for row in (kinds, options):
             row.addStretch(1)
-            form.addRow("" if row is options else "Of:", row)
+            form.addRow("" if row is options else "Fields:", row)
         layout = QVBoxLayout(self)
         layout.addLayout(form)
         layout.addWidget(self.table, 1)

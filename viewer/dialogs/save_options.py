@@ -143,7 +143,7 @@ class SaveOptionsDialog(QDialog):
 
     def _make_choices(self) -> None:
         self.form = QComboBox()
-        self.form.setAccessibleName("Form")
+        self.form.setAccessibleName("File format")
         for title, form_kind, extension in _FORMS:
             self.form.addItem(title if form_kind is None else f"{title} ({extension})", form_kind)
         self.layout_choice = QComboBox()
@@ -168,10 +168,10 @@ class SaveOptionsDialog(QDialog):
         file.addWidget(browse)
         form = QFormLayout()
         form.addRow("File:", file)
-        form.addRow("Form:", self.form)
+        form.addRow("File format:", self.form)
         form.addRow("Weights:", self.layout_choice)
-        form.addRow("Of:", self.scope)
-        form.addRow("Size:", self.threshold)
+        form.addRow("Tensors:", self.scope)
+        form.addRow("Minimum size:", self.threshold)
         form.addRow("", self.explanation)
         form.addRow("", self.copy)
         self._choices = QWidget()

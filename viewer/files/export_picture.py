@@ -112,7 +112,7 @@ def export_page(tab: DocumentTab) -> None:
         tab.workspace.tasks.start(f"Writing {path.name}", work, done=done, makes="file")
 
     def done(_written: Exported) -> None:
-        tab.workspace.messages.show("info", f"{path.name} is written.", "Any browser shows it, without a network.")
+        tab.workspace.messages.show("info", f"{path.name} is written.", "It opens in any browser, also offline.")
 
     values = [value for inner in graph.walk() for value in inner.values()]
     if workspace.has_runs and workspace.results.current is not None:

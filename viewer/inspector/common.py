@@ -241,7 +241,7 @@ def movable(
 
 
 _INFERRED = (
-    "What follows from inputs, constants and operators, whatever the file declares. A size like 2*N follows from the "
+    "Inferred from inputs, constants and operators, whatever the file declares. A size like 2*N follows from the "
     "size N of an input; x_d0 is the first size of input x, which the file leaves open; div(a, b) is a / b rounded "
     "down; ? is not known."
 )

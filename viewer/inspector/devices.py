@@ -141,9 +141,9 @@ def _set_axes(put: Put, spec: ShardingSpec) -> Apply:
 
 
 _HINTS = {
-    "devices": ("0, 1, 2", "The devices the value is cut over or copied to, or numbers of groups."),
-    "groups": ("-1 = 0, 1; -2 = 2, 3", "Which devices a number among the devices stands for, where it is a group."),
-    "axes": ("0: N in 2; 1: 1024 in 4", "How many shards each axis is cut into."),
+    "devices": ("0, 1, 2", "Devices over which the value is sharded or replicated, or numbers of groups."),
+    "groups": ("-1 = 0, 1; -2 = 2, 3", "Devices of each group number above."),
+    "axes": ("0: N in 2; 1: 1024 in 4", "Number of shards of each axis."),
 }
 
 
@@ -196,7 +196,7 @@ def _model_row(workspace: Workspace, model: Model, index: int) -> PropertyRow:
 
     row = PropertyRow(f"configuration {index}", display(name, 80), display(_text(configuration), 300))
     row.note = plural(configuration.num_devices, "device") if configuration.devices else ""
-    row.tip = "How many devices, or their names."
+    row.tip = "Number of devices, or their names."
     row.field = PropertyField(f"Set devices of {display(name, 60)}", lambda: _text(configuration), set_devices)
     row.label_field = PropertyField(
         f"Rename {display(name, 60)}",

@@ -171,7 +171,7 @@ def _add_port(workspace: Workspace, graph: Graph, side: Side) -> PropertyRow:
         return add_row("Add input", field)
 
     def judge(value: Value) -> str:
-        return "is one already" if value in graph.outputs else ""
+        return "is already an output" if value in graph.outputs else ""
 
     def add_output(edit: Transaction, text: str) -> None:
         workspace.types.make_output(edit, graph, find_value(graph, text))

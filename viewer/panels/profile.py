@@ -50,9 +50,9 @@ _OWN = "own"
 _NODE_COLUMNS = (
     NumberColumn("Node", 0, number=False),
     NumberColumn("Operator", 18, number=False),
-    NumberColumn("Time", 11, "Time in the run, or the mean of the runs that were measured", amount=True),
-    NumberColumn("Min", 11, "Least time of the runs that were measured", amount=True),
-    NumberColumn("Spread", 11, "Standard deviation over the runs that were measured", amount=True),
+    NumberColumn("Time", 11, "Time in the run, or mean over the measured runs", amount=True),
+    NumberColumn("Min", 11, "Minimum over the measured runs", amount=True),
+    NumberColumn("Spread", 11, "Standard deviation over the measured runs", amount=True),
     NumberColumn("Share", 8, amount=True),
     NumberColumn("Output", 20),
     NumberColumn("Memory", 11, amount=True),
@@ -111,7 +111,7 @@ class ProfilePanel(Panel):
         self.count.setValue(10)
         self.count.setSuffix(" runs")
         self.measure = QPushButton("Measure")
-        self.measure.setToolTip("Run the model so often with the same inputs, and show mean, least time and spread")
+        self.measure.setToolTip("Run the model this many times with the same inputs, and show mean, minimum and spread")
         self.summary = QLabel()
         self.summary.setTextFormat(Qt.TextFormat.PlainText)
         self.nodes = NumberTable("Nodes by time", _NODE_COLUMNS)

@@ -45,7 +45,7 @@ _COLUMNS = (
     NumberColumn("#", 5, "Position in execution order"),
     NumberColumn("Value", 0, number=False),
     NumberColumn("Operator", 14, number=False),
-    NumberColumn("Error", 9, "The least t with |a − b| ≤ t + t·|b| for every element", amount=True),
+    NumberColumn("Error", 9, "The smallest t with |a − b| ≤ t + t·|b| for every element", amount=True),
     NumberColumn("SNR", 9, "Signal-to-noise ratio in decibels: 20 dB more is a tenth of the error"),
     NumberColumn("Layer SNR", 13, "SNR of a quantized layer alone (dB): the layer is given the float values"),
     NumberColumn("Largest |Δ|", 11, amount=True),

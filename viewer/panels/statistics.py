@@ -92,17 +92,17 @@ _FORMULAS = (
 )
 #: What is counted, by field; shown over the titles of the columns.
 TIPS = {
-    "nodes": "How many nodes, those inside bodies and functions once.",
+    "nodes": "Number of nodes; those in bodies and functions count once.",
     "parameters": "Elements of the initializers, counted at the first node that uses them.",
-    "parameter_bytes": "What the initializers take in the file.",
-    "macs": "Multiplications whose products are added up. Conv: elements of the output × channels in a group × kernel. "
+    "parameter_bytes": "Size of the initializers in the file.",
+    "macs": "Multiplications followed by an addition. Conv: elements of the output × channels in a group × kernel. "
     "ConvTranspose: elements of the input × filters in a group × kernel. MatMul and Gemm: elements of the output × "
     "inner dimension. LSTM, GRU, RNN: steps × batch × elements of both weights. Attention: batch × heads × queries × "
     "keys × the sum of the sizes of a key and a value. Einsum: the product of all letters. Others: none.",
     "flops": "A multiply-add is two. Elsewhere one for each element of the output: of the input where it is reduced, "
     "for each place of the window where it is pooled. None for what only moves values.",
     "activations": "Elements of the outputs of nodes.",
-    "activation_bytes": "What they take in memory if all are kept.",
+    "activation_bytes": "Memory of all outputs, if all are kept.",
 }
 GROUPS = {"operator": "By operator", "scope": "By scope", "node": "Node by node"}
 

@@ -416,7 +416,7 @@ class OutlineModel(TreeModel):
             row.shown_texts = row.identity()
             return row.title() if role == Qt.ItemDataRole.DisplayRole else row.parts()
         if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
-            remark = "without a name, gives" if row.lacks_name() else ""
+            remark = "unnamed, produces" if row.lacks_name() else ""
             return for_role(", ".join(part for part in (remark, *row.texts(2000)) if part), role)
         if role == Qt.ItemDataRole.ForegroundRole and row.lacks_name():
             return theme().muted

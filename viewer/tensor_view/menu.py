@@ -59,15 +59,15 @@ class TensorMenu(QMenu):
         self._add("&Copy Cells", self._pane.table.copy, "The selected cells; Ctrl+C in the table")
         self._add("Copy &as Text", self.copy_text, "The plane that is shown")
         if self._image() is not None:
-            self._add("Copy P&icture", self.copy_picture, "In the colours it is shown in")
-            self._add("Sa&ve Picture…", self.ask_save_picture, "In the colours it is shown in, to .png")
+            self._add("Copy P&icture", self.copy_picture, "In the displayed colours")
+            self._add("Sa&ve Picture…", self.ask_save_picture, "In the displayed colours, to .png")
         if self._pane.stack.currentWidget() is self._pane.lines:
-            self._add("Copy P&icture", self._pane.lines.copy_picture, "As it is seen")
-            self._add("Copy &Numbers", self._pane.lines.copy_numbers, "Of the lines, as a table")
+            self._add("Copy P&icture", self._pane.lines.copy_picture, "As displayed")
+            self._add("Copy &Numbers", self._pane.lines.copy_numbers, "The lines as a table")
         if self._plot() is not None:
-            self._add("Save Vie&w…", self.ask_save_view, "As it is seen, with numbers and legend, to .png")
+            self._add("Save Vie&w…", self.ask_save_view, "As displayed, with numbers and legend, to .png")
         if self._pane.facts.histogram.isVisible():
-            self._add("Save Histo&gram…", self.ask_save_histogram, "As it is seen, to .png")
+            self._add("Save Histo&gram…", self.ask_save_histogram, "As displayed, to .png")
 
     def _build_editing(self, subject: TensorSource) -> None:
         """Add the entries that change values of the model."""

@@ -46,7 +46,7 @@ class StatisticsPane(QScrollArea):
         inner = QWidget()
         self.histogram = Histogram()
         self.logarithmic = QCheckBox("Logarithmic")
-        self.logarithmic.setToolTip("Let bars be as tall as the logarithm of their count")
+        self.logarithmic.setToolTip("Show the logarithms of the counts")
         self.logarithmic.toggled.connect(self.histogram.set_logarithmic)
         self._reader: Reader | None = None  # of what is shown, or being counted
         self._shown: Hashable = None  # the subject of the visible numbers

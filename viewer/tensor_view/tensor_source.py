@@ -169,7 +169,7 @@ def reader_of(held: Any) -> Reader:
         return SparseReader(_sparse_tensor(held))
     if isinstance(held, np.ndarray):
         return ArrayReader(held)
-    raise ModelError("There are no values", "Nothing is selected that has any.")
+    raise ModelError("There are no values", "The selection has no values.")
 
 
 def _sparse_tensor(held: SparseArray) -> SparseTensor:
@@ -277,7 +277,7 @@ def _why_nothing(workspace: Workspace, value: Value) -> str:
     if results.is_awaited(value):
         return "Not computed yet: the run has not reached it. The numbers appear as soon as it is computed."
     if results.has(value):
-        return "The value is nothing (an empty optional)."
+        return "The value is an empty optional."
     if results.current is None:
         return "No value yet: press Run (F6)."
     if not value.is_defined:

@@ -211,7 +211,7 @@ class _Conversions:
         if self.part is not None and (foreign or not places):
             there = ", ".join(display(name, 60) for name in list(known)[:10]) or "none"
             raise ModelError(
-                f"No selected node depends on {display(foreign, 60)}" if foreign else "No size can be free",
+                f"No selected node depends on {display(foreign, 60)}" if foreign else "No size can be dynamic",
                 f"Inputs of the model that the selection is computed from: {there}.",
             )
         with self._document.edit("Free dimensions") as edit:

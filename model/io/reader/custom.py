@@ -40,7 +40,7 @@ def reader(suffix: str) -> Callable[[F], F]:
     (3,)
     """
     if not suffix.startswith(".") or suffix == ".":
-        msg = f"{suffix!r} is no suffix; expected such as '.net'"
+        msg = f"{suffix!r} is not a suffix; expected for example '.net'"
         raise ValueError(msg)
     if suffix.lower() in MODEL_SUFFIXES:
         msg = f"{suffix!r} is a format of the program"

@@ -141,7 +141,7 @@ def _read_npy(data: bytes, file: Path) -> NDArray[Any]:
     except ModelError:
         raise
     except (ValueError, EOFError, OverflowError, TypeError) as error:
-        raise ModelError(f"{file.name} is damaged", f"Its head cannot be read: {error}.", str(file)) from error
+        raise ModelError(f"{file.name} is damaged", f"Its header cannot be read: {error}.", str(file)) from error
     return array
 
 

@@ -136,7 +136,7 @@ def _npz_array(archive: zipfile.ZipFile, name: str) -> StoredArray:
             return StoredArray(name, "object", shape, problem="it holds Python objects, which may run code")
         kind = ElementType.from_numpy(dtype.newbyteorder("="))
     except (zipfile.BadZipFile, zlib.error, OSError, ValueError, EOFError, OverflowError, RuntimeError, TypeError) as e:
-        return StoredArray(name, "?", (), problem=f"its head cannot be read: {e}")
+        return StoredArray(name, "?", (), problem=f"its header cannot be read: {e}")
     return StoredArray(name, kind.text, shape, kind)
 
 

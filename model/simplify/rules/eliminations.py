@@ -324,7 +324,7 @@ def _shape_gather(context: MatchContext) -> Iterator[Match]:
             continue
         start, end = span[0] + first, span[1] + first
         yield Match(
-            f"{describe(node)}: Shape can give entries {start} to {end - 1} itself",
+            f"{describe(node)}: Shape can return entries {start} to {end - 1} itself",
             (shape, node),
             partial(_shape_part, node, shape, start, end),
         )

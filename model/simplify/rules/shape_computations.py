@@ -159,7 +159,7 @@ def _slice_ends(context: MatchContext) -> Iterator[Match]:
         ]
         known = [e for e in wanted if e is not None]
         if len(known) == len(wanted) and context.element_type(ends) is ElementType.INT64:
-            yield Match(f"{describe(node)}: goes to the end", (node,), partial(_set_ends, node, known))
+            yield Match(f"{describe(node)}: slices to the end", (node,), partial(_set_ends, node, known))
 
 
 def _set_ends(node: Node, wanted: list[int], rewriter: GraphRewriter) -> None:

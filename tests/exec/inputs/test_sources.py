@@ -318,8 +318,8 @@ def zipped(content: bytes, *names: str) -> bytes:
         ("a.npy", npy_header((1 << 42,)) + b"1234", "4 bytes of values"),
         ("a.npz", zipped(npy_header((1 << 42,), "<U0")), "0 bytes of values"),
         ("a.npz", zipped(npy_header((0, 1 << 99))), "too large"),
-        ("a.npy", npy_header((2,)).replace(b"(2,)", b"(2,("), "its head is broken"),
-        ("a.npy", npy_header((2,)).replace(b"<f4", b",f4"), "its head is broken"),
+        ("a.npy", npy_header((2,)).replace(b"(2,)", b"(2,("), "its header is invalid"),
+        ("a.npy", npy_header((2,)).replace(b"<f4", b",f4"), "its header is invalid"),
         ("a.npy", npy_header((1,), "<U1") + b"\xff\xff\xff\xff", "maximum character"),
         ("a.npy", npy(np.array(["2020-02-02"], "datetime64[D]")), "datetime64"),
         ("a.npz", zipped(npy(np.zeros(2, [("a", "f4"), ("b", "i8")]))), "array 'a'.*no ONNX element type"),
@@ -384,7 +384,7 @@ def test_bounds_in_the_wrong_order_are_told_with_both_numbers(kind: str, source:
     model = parse(f"g ({kind}[2] x) => ({kind}[2] y) {{ y = Neg(x) }}")
     with pytest.raises(ModelError) as found:
         make_feeds(model.graph, sources={"x": source})
-    assert found.value.detail == "they would be from 8 to 1; the first is larger"
+    assert found.value.detail == "the range is 8 to 1; expected the smaller number first"
 
 
 @pytest.mark.parametrize(

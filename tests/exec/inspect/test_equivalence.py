@@ -98,7 +98,7 @@ def test_inputs_of_all_the_memory_are_not_made():
     text = '<ir_version: 10, opset_import: ["" : 22]> g (float[1099511627776] x) => (float[1] y) {{ y = {} (x) }}'
     found = compare_isolated(*(builders.model(text.format(op)) for op in ("Neg", "Abs")))
     assert found.agrees is None
-    assert "No value can be made for 'x'" in str(found)
+    assert "No value can be generated for 'x'" in str(found)
 
 
 def test_a_comparison_is_stopped():

@@ -149,7 +149,7 @@ def _with_room_for(count: int, write: Callable[..., None]) -> Callable[..., None
 
     def put(exchange: SharedMemoryExchange, *written: Any) -> None:
         if next(left, None) is None:
-            raise ModelError("There is no room to hand over a value", "")
+            raise ModelError("There is no space to transfer a value", "")
         write(exchange, *written)
 
     return put

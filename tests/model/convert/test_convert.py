@@ -173,7 +173,7 @@ def test_operators_that_an_older_set_lacks_are_written_out(old, new, text):
     after = outputs(load(content), feeds)
     for name, array in before.items():
         np.testing.assert_allclose(after[name], array, rtol=1e-5, atol=1e-6)
-    assert any(f"{name} is written out in older operators" in dict(report.summary()) for name in operators)
+    assert any(f"{name} is decomposed into older operators" in dict(report.summary()) for name in operators)
 
 
 def test_a_scan_of_one_batch_is_one_of_none():
@@ -213,7 +213,7 @@ SCATTER = "g (float[3,2] x, int64[3,2] i, float[3,2] u) => (y)"
     ("old", "new", "text", "reason"),
     [
         (14, 13, "g (float[0,2] x) => (y) <int64[2] s = {0,3}> { y = Reshape<allowzero=1>(x, s) }", "empty tensor"),
-        (13, 10, "g (float[2] x) => (y) { y = Round(x) }", "Round: no older operators say the same"),
+        (13, 10, "g (float[2] x) => (y) { y = Round(x) }", "Round: no older operators compute the same"),
         (18, 16, SCATTER + ' { y = ScatterElements<reduction="max">(x, i, u) }',
          "its reduction is max; there it can only be none, add or mul"),
         (16, 13, SCATTER + ' { y = ScatterElements<reduction="add">(x, i, u) }',
@@ -227,15 +227,15 @@ SCATTER = "g (float[3,2] x, int64[3,2] i, float[3,2] u) => (y)"
          "its coordinate_transformation_mode is half_pixel_symmetric; there it can only be half_pixel, "),
         (9, 8, ("g (float[2] s, float[3,2] x) => (y, z) { y, z = Scan<num_scan_inputs=1, body="
          "b (float[2] a, float[2] n) => (float[2] o, float[2] p) { o = Add(a, n) p = Identity(o) }>(s, x) }"),
-         "before version 9 it goes through batches of sequences"),
+         "before version 9 it scans batches of sequences"),
         (16, 13, "g (float[1,1,4,4] x, float[1,4] r, int64[1] i) => (y) { y = RoiAlign(x, r, i) }",
          "it can only be output_half_pixel"),
         (13, 12, ("g (float[2,3] x) => (y) <float[3] s = {1.0,2.0,3.0}, uint8[3] z = {0,0,0}>"
          " { y = QuantizeLinear(x, s, z) }"), "its scale is not known to be a single number"),
         (8, 7, "g (float[2,3] x, float[3] z) => (y) { y = Max(x, z) }", "known to have the same shape"),
-        (7, 6, "g (float[2,3] x, float[2,1] z) => (y) { y = Add(x, z) }", "did not meet before version 7"),
+        (7, 6, "g (float[2,3] x, float[2,1] z) => (y) { y = Add(x, z) }", "did not broadcast before version 7"),
         (9, 8, "g (int64[2] x) => (y) { c = Constant<value=int64 {9223372036854775807}>() y = Add(x, c) }",
-         "cannot express all of these"),
+         "cannot represent all of these"),
         (8, 9, ("g (float[2,2] s, float[2,3,2] x) => (y, z) { y, z = Scan<num_scan_inputs=1, body="
          "b (float[2] a, float[2] n) => (float[2] o, float[2] p) { o = Add(a, n) p = Identity(o) }>(, s, x) }"),
          "only a batch of one"),

@@ -60,7 +60,7 @@ def test_a_node_that_is_refused_here_is_converted_by_onnx(without_softmax):
 def test_what_the_version_cannot_say_is_not_left_to_onnx():
     """Its converter adds tensors of [2, 3] and [2, 1] in version 6, which has no such addition."""
     said = refused(made(7, "g (float[2,3] x, float[2,1] z) => (y) { y = Add(x, z) }"), 6)
-    assert "did not meet before version 7" in said
+    assert "did not broadcast before version 7" in said
     assert "Nor by" not in said
 
 

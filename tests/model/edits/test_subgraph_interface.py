@@ -214,7 +214,7 @@ def test_what_a_loop_takes_in_addition_is_handed_on_and_begins_with_zeros():
     assert names(body.outputs) == ["more", "c", "d", "k", "e", "f"]
     kept = [value.name for value in node.outputs]
     assert (kept[:2], kept[3:]) == (["y", "z"], ["s", "t"])
-    assert mend(document, "Input 4 of loop is not connected") == "Let k of loop begin with zeros"
+    assert mend(document, "Input 4 of loop is not connected") == "Initialize k of loop with zeros"
     assert errors(document.model) == []
     assert node.inputs[4].initializer.numpy().tolist() == [0, 0, 0]
 
@@ -244,7 +244,7 @@ def test_a_branch_of_an_if_takes_nothing():
     document, node, then = opened(IF)
     add_input(document, then, "k")
     assert len(node.inputs) == 1
-    assert mend(document, "then_branch of choose has 1 inputs") == "No longer take k, which the node does not give"
+    assert mend(document, "then_branch of choose has 1 inputs") == "Remove the inputs k, which the node does not pass"
     assert errors(document.model) == []
 
 

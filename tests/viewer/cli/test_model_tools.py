@@ -404,7 +404,7 @@ def test_what_parts_cannot_remember_is_told(tmp_path, capsys, monkeypatch):
     path, out = tmp_path / "model.onnx", tmp_path / "part.onnx"
     save(model, path)
     assert main(["split", str(path), "-o", str(out), "--at", "a"]) == 0
-    assert "warning: Merged again, the parts will lack" in (told := capsys.readouterr().err)
+    assert "warning: Lost when the parts are merged again" in (told := capsys.readouterr().err)
     assert told.endswith(": function Idle\n")
     assert main(["extract", str(path), "-o", str(out), "--outputs", "a", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["lost"] == ["function Idle"]

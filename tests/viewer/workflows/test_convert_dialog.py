@@ -142,7 +142,7 @@ def test_any_dimension_of_an_input_becomes_free(dialog, qtbot):
     dialog.free.setText("x:0=rows")
     dialog.free.textEdited.emit("x:0=rows")
     settled(dialog, qtbot)
-    assert "sizes that may be any number: rows (was N)" in lines(dialog)
+    assert "sizes made dynamic: rows (was N)" in lines(dialog)
     dialog.ok.click()
     converted(dialog, qtbot)
     assert "outputs agree" in dialog.state.text()

@@ -220,7 +220,7 @@ class WireTool(Tool):
         doubt = misfit(self.view.workspace, node, index, value)
         name = display(value.name, 40)
         return WireTarget(
-            f"{name}: {doubt}" if doubt else f"Take {name} instead", partial(self._feed, value), doubtful=bool(doubt)
+            f"{name}: {doubt}" if doubt else f"Use {name} instead", partial(self._feed, value), doubtful=bool(doubt)
         )
 
     def _graph_of_pill(self, box: int) -> Graph:
