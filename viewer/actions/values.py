@@ -123,6 +123,7 @@ def _comparison(
     run: Callable[[RunComparisonPanel], object],
     words: str = "reference difference",
     tip: str = "",
+    enabled: Callable[[MenuContext], bool] = with_document,
 ) -> Action:
     return Action(
         id=f"values.{name}",
@@ -131,7 +132,7 @@ def _comparison(
         menu=Menu.RUN,
         section=5,
         submenu=Submenu.COMPARE_RUNS,
-        enabled=has_results,
+        enabled=enabled,
         tip=tip,
         words=words,
     )
@@ -306,7 +307,9 @@ ACTIONS = (
         "reference difference open model earlier run expected test data",
         "Choose among open models, earlier runs, expected outputs, files and lower precision.",
     ),
-    _comparison("compare_before", "Compare With the Previous Run", lambda panel: panel.compare_before()),
+    _comparison(
+        "compare_before", "Compare With the Previous Run", lambda panel: panel.compare_before(), enabled=has_results
+    ),
     _comparison("compare_file", "Compare With a File of Arrays…", lambda panel: panel.choose_file(), "npz reference"),
     _comparison("compare_onnxruntime", "Compare With ONNX Runtime", lambda panel: panel.compare_onnxruntime(), "ort"),
     _what_if("float16"),
@@ -318,5 +321,6 @@ ACTIONS = (
         lambda panel: panel.go_to_divergence(),
         "compare values difference error",
         "Go to the first value, in execution order, that is outside the tolerances.",
+        has_results,
     ),
 )

@@ -300,8 +300,8 @@ def pick(qtbot, panel, text):
 def test_a_comparison_before_the_first_run_runs_the_model(window, qtbot, net, tmp_path):
     workspace = opened(window, qtbot, net)
     panel = window.docks.open("compare")
-    panel.menu.aboutToShow.emit()
-    next(a for a in panel.menu.actions() if a.text() == "All nodes in float16").trigger()
+    qtbot.waitUntil(window.actions_binding.qaction("values.what_if_float16").isEnabled)
+    workspace.trigger("values.what_if_float16")
     qtbot.waitUntil(lambda: bool(panel.rows), timeout=60_000)
     let_readers_end(qtbot)
     assert workspace.results.current is not None
