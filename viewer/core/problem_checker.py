@@ -86,6 +86,7 @@ class ProblemChecker(QObject):
         from onnx_workbench.model.checks import Checker
 
         self._checker = Checker(self._document, self._poll)
+        self._seen = -1
         self._end = self._document.subscribe(self._on_change)
         self._checking.start()
 

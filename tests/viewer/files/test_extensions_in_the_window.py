@@ -40,6 +40,35 @@ def tick(listed, row, state=Qt.CheckState.Checked):
     listed.list.item(row).setCheckState(state)
 
 
+RULE = """
+from onnx_workbench import node_check
+
+@node_check("no-relu")
+def no_relu(node):
+    if node.op_type == "Relu":
+        yield "There is a Relu"
+"""
+ONE_NODE = '<ir_version: 9, opset_import: ["" : 17]> one (float[2] x) => (float[2] y) { y = Relu (x) }'
+
+
+def test_rules_show_in_open_models_once_they_are_ticked(window, qtbot, tmp_path):
+    model, rule = tmp_path / "one.onnx", tmp_path / "rule.py"
+    model.write_bytes(onnx.parser.parse_model(ONE_NODE).SerializeToString())
+    rule.write_text(RULE, "utf-8")
+    problems = opened(window, qtbot, model).workspace.problems
+    qtbot.waitUntil(lambda: problems.finished)
+
+    def found():
+        return [problem.message for problem in problems.all if problem.rule == "no-relu"]
+
+    listed = preferences(window)
+    listed.add(rule)
+    tick(listed, 0)
+    qtbot.waitUntil(lambda: found() == ["There is a Relu"])
+    tick(listed, 0, Qt.CheckState.Unchecked)
+    qtbot.waitUntil(lambda: found() == [])
+
+
 def test_a_file_is_listed_and_loaded_once_it_is_ticked(window, qtbot, tmp_path):
     path = tmp_path / "net.onnx"
     path.write_bytes(onnx.parser.parse_model(MODEL).SerializeToString())
