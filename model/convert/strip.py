@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from onnx_workbench.model.analysis.node_subset import is_made, is_used
 from onnx_workbench.model.convert.report import ConversionReport
-from onnx_workbench.model.edits.interface import remove_unused_inputs
+from onnx_workbench.model.edits.interface import inputs_to_initializers_only, remove_unused_inputs
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.history.document import Transaction
 from onnx_workbench.model.history.steps import SetField, Target
@@ -19,11 +19,12 @@ PARTS = {
     "producer": "producer name and version",
     "types": "declared types of intermediate values, which can be inferred",
     "inputs": "unused inputs of the model",
+    "defaults": "inputs that have a default: they become constants, which can be folded",
 }
 
 
 #: What describes the model as a whole.
-OF_THE_MODEL = frozenset({"producer", "inputs"})
+OF_THE_MODEL = frozenset({"producer", "inputs", "defaults"})
 
 
 def strip(edit: Transaction, parts: Collection[str], among: Collection[Node] | None = None) -> ConversionReport:
@@ -46,6 +47,11 @@ def strip(edit: Transaction, parts: Collection[str], among: Collection[Node] | N
     if "inputs" in parts:
         for _ in range(remove_unused_inputs(edit, model.graph)):
             report.changed("unused input removed", model.graph)
+    if "defaults" in parts:
+        given = [value for value in model.graph.inputs if value.initializer is not None]
+        inputs_to_initializers_only(edit, model.graph, given)
+        for value in given:
+            report.changed("input made constant", value)
     texts = [name for part, name in (("doc", "doc_string"), ("metadata", "metadata")) if part in parts]
     owners: list[Target] = [model, *model.functions] if among is None else []
     for owner in owners:

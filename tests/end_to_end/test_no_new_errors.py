@@ -169,6 +169,7 @@ COMMAND_LINES = {
     "inline": "convert IN -o OUT --functions inline --no-check",
     "functions": "convert IN -o OUT --functions extract --no-check",
     "strip": "convert IN -o OUT --strip doc --strip metadata --strip types --strip inputs",
+    "defaults": "convert IN -o OUT --strip defaults",
     "rename": "convert IN -o OUT --rename nodes --rename initializers --rename values --sort",
     "external": "convert IN -o OUT --external one-file --threshold 0",
     "extract": "extract IN -o OUT --outputs MIDDLE --check 1",

@@ -24,7 +24,7 @@ class Child:
         self._pipe: Connection | None = None
         self._lock = threading.Lock()  # tasks of the window ask from pool threads
 
-    def ask(self, question: object, seconds: float = 20) -> Any:
+    def ask(self, question: object, seconds: float = 120) -> Any:
         """The answer; ModelError where there is none."""
         with self._lock:
             return self._ask(question, seconds)

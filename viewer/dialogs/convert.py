@@ -60,6 +60,7 @@ _STRIPPED = {
     "producer": "Producer",
     "types": "Intermediate types",
     "inputs": "Unused inputs",
+    "defaults": "Inputs with defaults",
 }
 _PlaceRole = Qt.ItemDataRole.UserRole
 

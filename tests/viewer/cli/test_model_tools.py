@@ -481,6 +481,21 @@ def test_convert_sorts_names_what_has_no_name_and_takes_unused_inputs_away(tmp_p
     assert not (tmp_path / "no.onnx").exists()
 
 
+@pytest.mark.parametrize("version", [3, 8])
+def test_convert_makes_constants_of_inputs_with_defaults(tmp_path, capsys, version):
+    path, out = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    head = f'<ir_version: {version}, opset_import: ["" : 8]> g (float[4] x, float[4] w, float[4] b) => (float[4] y)'
+    weights = "<float[4] w = {1, 2, 3, 4}, float[4] b = {5, 6, 7, 8}>"
+    save(builders.model(f"{head} {weights} {{ s = Add (w, b) y = Mul (x, s) }}"), path)
+    assert main(["convert", str(path), "-o", str(out), "--strip", "defaults"]) == 0
+    assert "2 × input made constant" in capsys.readouterr().out
+    assert [v.name for v in load(out).graph.inputs] == ["x"]
+    assert main(["simplify", str(out), "-o", str(out)]) == 0
+    assert [n.op_type for n in load(out).graph.nodes if n.op_type != "Constant"] == ["Mul"]
+    refused = ["--strip", "defaults", "--nodes", "last"]
+    assert main(["convert", str(path), "-o", str(tmp_path / "no.onnx"), *refused]) == 2
+
+
 @pytest.mark.parametrize("wrong", [["--freeze", "Q=1"], ["--freeze", "N"], ["--strip", "all"], ["--opset", "99"]])
 def test_convert_writes_nothing_when_it_cannot(tmp_path, wrong):
     assert converted(tmp_path, *wrong) == (2, None)
