@@ -16,6 +16,7 @@ from onnx_workbench.model.history.steps import (
     SetAttribute,
     SetField,
     SetInitializer,
+    SetOutputs,
     Step,
 )
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, TrainingInfo, Value
@@ -129,16 +130,37 @@ def _as_one(changes: Sequence[Change]) -> Change:
 def touched_by(change: Change) -> ChangeSet:
     """Return the ChangeSet of a change. Cost: the size of the change."""
     touched = ChangeSet()
-    nodes, values = touched.nodes, touched.values
+    nodes, structure, values = touched.nodes, touched.structure, set[Value | None]()
     for step, inverse in zip(change.steps, change.inverses, strict=True):
-        if not isinstance(step, SetField):
-            _collect(step, inverse, touched)
-        elif isinstance(target := step.target, Node):  # inlined for speed: there may be 100,000
-            nodes.add(target)
-        elif isinstance(target, Value):
-            values.add(target)
+        # Inlined for speed, as there may be 100,000 steps: calls took two thirds of the time.
+        if isinstance(step, SetField):
+            target = step.target
+            if isinstance(target, Node):
+                nodes.add(target)
+            elif isinstance(target, Value):
+                values.add(target)
+            else:
+                _collect_field(target, step, inverse, touched)
+        elif isinstance(step, (InsertNode, RemoveNode)):
+            node = step.node
+            nodes.add(node)
+            values.update(node.inputs)
+            values.update(node.outputs)
+            if isinstance(step, InsertNode):
+                structure.add(step.graph)
+            elif isinstance(inverse, InsertNode):
+                structure.add(inverse.graph)
+                touched.removed.add(node)
+                for body in node.bodies:
+                    touched.removed.update(body.walk())
+        elif isinstance(step, SetOutputs) and isinstance(inverse, SetOutputs):
+            nodes.add(step.node)
+            values.update(step.outputs)
+            values.update(inverse.outputs)
+            _add_structure(touched, step.node.graph)
         else:
-            _collect_field(target, step, inverse, touched)
+            _collect(step, inverse, touched)
+    _add_values(touched, values)
     touched.is_inside = not touched.structure and set(map(type, change.steps)) == {SetAttribute}
     touched.removed = {thing for thing in touched.removed if not is_in_model(thing)}
     return touched
@@ -158,23 +180,8 @@ def _collect(step: Step, inverse: Step, touched: ChangeSet) -> None:
             before_tensor = inverse.tensor if isinstance(inverse, SetInitializer) else None
             if (before_tensor is None) != (step.tensor is None):
                 touched.structure.add(step.graph)
-        case InsertNode():
-            _collect_node(step.node, step.graph, touched)
-        case RemoveNode():
-            assert isinstance(inverse, InsertNode)
-            _collect_node(step.node, inverse.graph, touched)
-            touched.removed.add(step.node)
-            for body in step.node.bodies:
-                touched.removed.update(body.walk())
         case _:
             _collect_wiring(step, inverse, touched)
-
-
-def _collect_node(node: Node, graph: Graph, touched: ChangeSet) -> None:
-    touched.nodes.add(node)
-    touched.structure.add(graph)
-    _add_values(touched, node.inputs)
-    _add_values(touched, node.outputs)
 
 
 def _collect_wiring(step: Step, inverse: Step, touched: ChangeSet) -> None:

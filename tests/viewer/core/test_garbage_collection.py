@@ -109,3 +109,38 @@ def test_a_closed_tab_gives_its_model_free(qtbot, window, write_model):
     window.files.forget(window.tabs()[0])
     qtbot.waitUntil(lambda: not len(graph.nodes))
     assert all(node.graph is None and not node.outputs for node in nodes)
+
+
+def test_counting_old_objects_leaves_tuples_alone_that_another_thread_fills():
+    """It failed there with a SystemError."""
+    failed = []
+
+    def fill():
+        try:
+            for _ in range(10):
+                assert len(tuple([] for _ in range(100_000))) == 100_000
+        except SystemError as error:
+            failed.append(error)
+
+    kept = [[] for _ in range(200_000)]
+    filling = threading.Thread(target=fill)
+    filling.start()
+    while filling.is_alive():
+        gc.collect(1)  # makes them old
+        assert garbage_collection._count_old_objects() >= 0
+    filling.join()
+    assert not failed
+    assert kept
+
+
+def test_memory_is_returned_after_a_model_was_closed(qtbot, collector, monkeypatch, exempting):
+    returned = []
+    monkeypatch.setattr(garbage_collection, "_return_memory", lambda: returned.append(True))
+    collector.collect()
+    assert not returned
+    garbage_collection.free_model(builders.model())
+    qtbot.waitUntil(lambda: bool(returned))
+
+
+def test_returning_memory_works_on_any_system():
+    garbage_collection._return_memory()
