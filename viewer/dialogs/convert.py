@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QListWidget,
     QListWidgetItem,
+    QToolButton,
     QVBoxLayout,
     QWidget,
 )
@@ -159,7 +160,7 @@ class ConvertDialog(QDialog):
         )
 
     def _make_form(self, holder: QWidget) -> None:
-        form = QFormLayout(holder)
+        self._form = form = QFormLayout(holder)
         form.setContentsMargins(0, 0, 0, 0)
         self._make_fields()
         for title, field in (
@@ -174,8 +175,16 @@ class ConvertDialog(QDialog):
         ):
             form.addRow(title, field)
             field.setAccessibleName(without_mnemonic(title).rstrip(":") or self.keep_interface.text())
+        self.more = QToolButton(text="&More", checkable=True, autoRaise=True, arrowType=Qt.ArrowType.RightArrow)
+        self.more.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.more.setToolTip("Clean-up, functions, names, order and IR version")
+        self.more.toggled.connect(self._show_more)
+        form.addRow(self.more)
+        first = form.rowCount()
         form.addRow("Remove:", self._make_strip())
         self._add_functions_and_names(form)
+        self._rare_rows = range(first, form.rowCount())
+        self._show_more(shown=False)
         for combo in (self.opset, self.converter, self.precision, self.functions, self.ir_version):
             combo.currentIndexChanged.connect(self._on_choice)
         for line in (self.keep, self.freeze, self.free):
@@ -183,6 +192,11 @@ class ConvertDialog(QDialog):
         self.keep_interface.toggled.connect(self._on_choice)
         self.scope.changed.connect(self._on_choice)
         self._enable()
+
+    def _show_more(self, shown: bool) -> None:
+        self.more.setArrowType(Qt.ArrowType.DownArrow if shown else Qt.ArrowType.RightArrow)
+        for row in self._rare_rows:
+            self._form.setRowVisible(row, shown)
 
     def _suggest(self) -> None:
         """Set the hints of the dimension field, with symbols and an input of this model."""
@@ -251,8 +265,8 @@ class ConvertDialog(QDialog):
 
     def _enable(self) -> None:
         for field in (self.keep, self.keep_interface):
-            field.setEnabled(self.precision.currentData() is not None)
-        self.converter.setEnabled(self.opset.currentData() is not None)
+            self._form.setRowVisible(field, self.precision.currentData() is not None)
+        self._form.setRowVisible(self.converter, self.opset.currentData() is not None)
         for whole in (self.ir_version, self.sort, *(self.strip[part] for part in OF_THE_MODEL)):
             whole.setEnabled(self.scope.nodes is None)
         self._suggest()

@@ -253,6 +253,7 @@ class RunComparisonPanel(Panel):
         """Start the comparison that waits for the first run."""
         awaiting, self._awaiting = self._awaiting, None
         if awaiting is not None and self.workspace.results.current is not None:
+            self.workspace.trigger("panel.compare")  # a first run shows its output
             self.compare(*awaiting)
         elif awaiting is not None:
             self._show_outcome()

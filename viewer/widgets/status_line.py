@@ -8,8 +8,9 @@ from typing import Any
 from PySide6.QtCore import Qt, QTimer, SignalInstance
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QSizePolicy, QStatusBar, QToolButton, QWidget
 
+from onnx_workbench.model.analysis.symbolic import condensed
 from onnx_workbench.model.ir.graph import Function, Graph, Model, Node, Value
-from onnx_workbench.model.ir.types import Type
+from onnx_workbench.model.ir.types import Shape, TensorType, Type
 from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.core.selection import Item
 from onnx_workbench.viewer.core.tasks import Task, TaskRunner
@@ -123,6 +124,14 @@ def selection_text(items: tuple[Item, ...], type_of: Callable[[Value], Type | No
     return f"{plural(len(items), 'object')} selected"
 
 
+def _condensed(known: Type | None) -> Type | None:
+    """Return a type with short formulas of sizes."""
+    if not isinstance(known, TensorType) or known.shape is None:
+        return known
+    dims = tuple(condensed(size) if isinstance(size, str) else size for size in known.shape.dims)
+    return TensorType(known.element_type, Shape(dims))
+
+
 def _describe(item: Item, type_of: Callable[[Value], Type | None]) -> str:
     match item:
         case Node():
@@ -130,7 +139,7 @@ def _describe(item: Item, type_of: Callable[[Value], Type | None]) -> str:
             return f"{kind}  {name_of(item)}" if item.name else kind
         case Value():
             kind = "initializer" if item.initializer is not None else "value"
-            return f"{kind} {name_of(item)}  {type_text(type_of(item))}"
+            return f"{kind} {name_of(item)}  {type_text(_condensed(type_of(item)))}"
         case Function() | Graph(owner=Function()):
             return f"function {name_of(item)}"
         case Graph():

@@ -305,6 +305,7 @@ def test_a_comparison_before_the_first_run_runs_the_model(window, qtbot, net, tm
     qtbot.waitUntil(lambda: bool(panel.rows), timeout=60_000)
     let_readers_end(qtbot)
     assert workspace.results.current is not None
+    assert panel.isVisible()
     panel.save(tmp_path / "rows.csv")
     header, *lines = (tmp_path / "rows.csv").read_text(encoding="utf-8").splitlines()
     assert header.startswith("value,operator,matched with,error,")

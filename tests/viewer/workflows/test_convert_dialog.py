@@ -290,9 +290,9 @@ def test_what_computes_otherwise_is_not_done(dialog, qtbot):
     ['<ir_version: 8, opset_import: ["" : 12]> g (float[2,3] x) => (float[2,1] y) { y = ReduceSum<axes=[1]>(x) }'],
 )
 def test_the_converter_is_chosen_for_another_operator_set(dialog, qtbot):
-    assert not dialog.converter.isEnabled()
+    assert dialog.converter.isHidden()
     dialog.opset.setCurrentText("13")
-    assert dialog.converter.isEnabled()
+    assert dialog.converter.isVisible()
     settled(dialog, qtbot)
     assert "ReduceSum is written as in version 13" in lines(dialog)
     dialog.converter.setCurrentIndex(dialog.converter.findData("onnx"))
@@ -310,3 +310,14 @@ def test_the_result_stays_until_the_dialog_is_closed(dialog, qtbot):
     assert not dialog.cancel.isVisible()
     dialog.ok.click()
     qtbot.waitUntil(lambda: not isValid(dialog) or not dialog.isVisible())
+
+
+def test_rare_choices_are_closed_and_those_of_a_precision_come_with_it(dialog):
+    assert dialog.sort.isHidden()
+    dialog.more.click()
+    assert dialog.sort.isVisible()
+    dialog.more.click()
+    assert dialog.sort.isHidden()
+    assert dialog.keep.isHidden()
+    dialog.precision.setCurrentIndex(dialog.precision.findData("float16"))
+    assert dialog.keep.isVisible()
