@@ -79,7 +79,7 @@ def _cells(options: _Options, w: Array, r: Array, b: Array | None, p: Array | No
             None if b is None else widen(b[d]),
             tuple(functions[d * each : (d + 1) * each]),
             usual=[n.lower() for n in names[d * each : (d + 1) * each]] == [n.lower() for n in usual],
-            clip=options.clip or None,
+            clip=None if options.clip is None or options.clip < 0 else options.clip,  # no number is in [0.5, -0.5]
             linear_before_reset=options.linear_before_reset,
             peephole=None if p is None else widen(p[d]),
             input_forget=options.input_forget,
