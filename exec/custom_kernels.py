@@ -84,13 +84,13 @@ def kernel(
             custom_rules.add(f"{domain}::{op_type}", infer)
             undo.append(functools.partial(custom_rules.remove, f"{domain}::{op_type}"))
 
-        def take_back() -> None:
+        def unregister() -> None:
             _own.pop(key, None)
             for step in undo:
                 step()
 
-        _own[key] = take_back
-        extensions.register("operator", f"{domain}::{op_type}", take_back, needs_inference=callable(infer))
+        _own[key] = unregister
+        extensions.register("operator", f"{domain}::{op_type}", unregister, needs_inference=callable(infer))
         return function
 
     return register
@@ -98,9 +98,9 @@ def kernel(
 
 def remove(op_type: str, *, domain: str, since: int = 1) -> None:
     """Unregister an operator that `kernel` registered: kernel, schema and rule; no effect if it did not."""
-    take_back = _own.get((domain, op_type, since))
-    if take_back is not None:
-        take_back()
+    unregister = _own.get((domain, op_type, since))
+    if unregister is not None:
+        unregister()
 
 
 #: Functions that unregister the operators registered here.

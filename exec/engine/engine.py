@@ -199,7 +199,7 @@ class Engine:
             slots[plan.slots[(), value]] = self._feeds[value][1]
         return slots, of_steps, tuple([(value, kind_of(feed)) for value, feed in given.items()])
 
-    def _settle(self) -> None:
+    def _store_last_run(self) -> None:
         """Put the values of the last run into the cache; deferred until another run needs them."""
         if self._last is None:
             return
@@ -290,7 +290,7 @@ class Engine:
         plan, schedule = state.plan, state.schedule
         if fresh and targets is None and schedule is not None:
             return schedule.steps, dict.fromkeys(schedule.folded)
-        self._settle()
+        self._store_last_run()
         wanted = _needed_steps(plan, targets)
         needed: list[PlanStep] = []
         kept: dict[int, CacheEntry | CacheOutline | None] = {}

@@ -173,7 +173,7 @@ class Executor:
         if cause is None:
             return False
         self.skipped[step.index] = cause
-        self._kill(step, cause)
+        self._mark_dead(step, cause)
         self.sizes.append(0)
         self.stamps.append(time.perf_counter())
         return True
@@ -185,26 +185,26 @@ class Executor:
             return
         if isinstance(error, BreakpointHit):
             return  # the subgraph stepper has the position
-        if isinstance(error, (LimitError, StepError)) and self._late():
+        if isinstance(error, (LimitError, StepError)) and self._is_past_deadline():
             self.stopped = "time limit"
             return
-        if self._made_room_for(error):
+        if self._released_memory_for(error):
             return
         position = len(self.stamps)
         del self.sizes[position:]
         step = self.code[position].step
         failure = failure_of(self.plan, step, self.slots, error)
         self.failures[step.index] = failure
-        self._kill(step, failure)
+        self._mark_dead(step, failure)
         self.sizes.append(0)
         self.stamps.append(time.perf_counter())
 
-    def _kill(self, step: PlanStep, cause: Failure) -> None:
+    def _mark_dead(self, step: PlanStep, cause: Failure) -> None:
         for slot in step.outs:
             if slot:
                 self.dead[slot] = cause
 
-    def _late(self) -> bool:
+    def _is_past_deadline(self) -> bool:
         deadline = self.limits.deadline
         return deadline is not None and time.monotonic() > deadline
 
@@ -213,7 +213,7 @@ class Executor:
         self._tick = now + TICK
         self._check()
         if self.main.held > self.main.ceiling:
-            self._make_room(self.main.ceiling * 7 // 8)
+            self._release_values(self.main.ceiling * 7 // 8)
         if self.limits.left < 0:
             self._refuse_result(current)
         self.notify()
@@ -233,7 +233,7 @@ class Executor:
                 raise
             step = self.code[len(self.stamps) - 1].step
             failure = self.failures[step.index] = failure_of(self.plan, step, self.slots, error)
-            self._kill(step, failure)
+            self._mark_dead(step, failure)
             for slot in filter(None, step.outs):
                 self.slots[slot] = MISSING
             self.sizes[-1] = 0
@@ -241,7 +241,7 @@ class Executor:
             limits.held += size
             current.held += size
 
-    def _made_room_for(self, error: Exception) -> bool:
+    def _released_memory_for(self, error: Exception) -> bool:
         """Release values for a step that had too little memory; return whether to try it again."""
         position, limits = len(self.stamps), self.limits
         is_direct = isinstance(error, MemoryLimitError)
@@ -250,7 +250,7 @@ class Executor:
             return False
         needed = error.needed if isinstance(error, MemoryLimitError) else limits.memory
         before = limits.held
-        self._make_room(max(0, limits.memory - limits.fixed - needed))
+        self._release_values(max(0, limits.memory - limits.fixed - needed))
         if self.main.held >= before:
             return False
         self._retried = position
@@ -314,7 +314,7 @@ class Executor:
             slots[slot] = MISSING
         return size
 
-    def _make_room(self, target: int) -> None:
+    def _release_values(self, target: int) -> None:
         """Release values that no later step reads, largest first, until `target` bytes are held; keep their summaries.
 
         Weights, inputs and views of them do not count: releasing those values would free no memory.
@@ -469,7 +469,7 @@ class Executor:
         except Exception as error:
             position = len(clocks) - begun - 1
             del clocks[begun:]
-            if position == len(frame.code) or (isinstance(error, LimitError) and self._late()):
+            if position == len(frame.code) or (isinstance(error, LimitError) and self._is_past_deadline()):
                 raise
             raise StepError(failure_of(plan, frame.code[position].step, slots, error)) from error
         results = [slots[s] for s in plan.outputs]
@@ -481,7 +481,7 @@ class Executor:
 
     def _check(self) -> None:
         self.limits.progress.check()
-        if self._late():
+        if self._is_past_deadline():
             msg = "the run reached its time limit"
             raise LimitError(msg)
 

@@ -30,7 +30,7 @@ MAX_CALL_DEPTH = 100
 _MOST_PATCHED = 16
 
 #: Steps between two checks of the limits of the run that is planned.
-_LOOK = 1024
+_CHECK_INTERVAL = 1024
 
 
 def compile_model(
@@ -165,7 +165,7 @@ class _Extent:
         """Count a step. Raises Cancelled, or LimitError past the time limit of the run."""
         self.steps += 1
         self.called += called
-        if not self.steps % _LOOK:
+        if not self.steps % _CHECK_INTERVAL:
             checkpoint()
 
 
@@ -284,7 +284,7 @@ class Compiler:
         if cyclic:
             text = " → ".join(n.title for n in [*cyclic[0], cyclic[0][0]])
             for node in cyclic[1]:
-                self._failing(node, scope, f"it is part of, or needs, a cycle of nodes: {text}")
+                self._add_failing(node, scope, f"it is part of, or needs, a cycle of nodes: {text}")
 
     def _order(
         self, graph: GraphSnapshot, scope: LoweringScope
@@ -355,7 +355,7 @@ class Compiler:
         number = node.ordinal or len(self.steps)
         return "/".join([*filter(None, [self.label]), *map(str, scope.calls), node.name or f"#{number}"])
 
-    def _failing(self, node: NodeSnapshot, scope: LoweringScope, problem: str) -> None:
+    def _add_failing(self, node: NodeSnapshot, scope: LoweringScope, problem: str) -> None:
         self._failed = True
         operation = Operation(self.library.token(("problem", node.uid, problem)), 0, problem=problem)
         self._emit(node, scope, operation, tuple(self._read(scope, v) for v in node.inputs))
@@ -420,7 +420,7 @@ class Compiler:
         """Inline the function that a node calls."""
         problem = self._call_problem(node, function)
         if problem:
-            self._failing(node, scope, problem)
+            self._add_failing(node, scope, problem)
             return
         environment = {a.name: a for a in function.defaults}
         environment.update({a.name: a for a in resolve(node.attributes, scope.environment)})

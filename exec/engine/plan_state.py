@@ -177,14 +177,14 @@ class PlanState:
         """Return the function that computes the outputs of a step from its inputs."""
         found = self._calls[index]
         if found is None:
-            found = self._calls[index] = self._made(self.plan.steps[index])
+            found = self._calls[index] = self._make_call(self.plan.steps[index])
         return found
 
     def replace_call(self, index: int, call: KernelFunction) -> None:
         """Replace the function that computes a step."""
         self._calls[index], self._codes[index] = call, None
 
-    def _made(self, step: PlanStep) -> KernelFunction:
+    def _make_call(self, step: PlanStep) -> KernelFunction:
         operation = step.operation
         if operation.problem:
             is_missing = operation.error == MissingKernelError.__name__

@@ -204,7 +204,7 @@ class SnapshotTensors(Mapping[int, "Tensor | SparseTensor"]):
 
 
 #: Progress that is checked while a snapshot is taken; per thread, as several may take snapshots at once.
-_heeded: ContextVar[Progress] = ContextVar("heeded", default=SILENT)
+_progress: ContextVar[Progress] = ContextVar("heeded", default=SILENT)
 
 
 class SnapshotCache:
@@ -231,12 +231,12 @@ class SnapshotCache:
 
         Checks `progress` every few nodes. If that raises, the state of the cache is unchanged.
         """
-        token = _heeded.set(progress)
+        token = _progress.set(progress)
         try:
             with no_collection():
                 return self._take(state)
         finally:
-            _heeded.reset(token)
+            _progress.reset(token)
 
     def _take(self, state: int) -> ModelSnapshot:
         model = self.model
@@ -298,7 +298,7 @@ class SnapshotCache:
         ):
             return seen.snapshot
         nodes, around = self._nodes(pieces, seen)
-        _heeded.get().check()
+        _progress.get().check()
         shell = seen.shell if seen is not None and is_framed else self._shell(graph)
         snapshot = self._filled(shell, graph.name, tuple(nodes))
         bodies = [(body, self._graph(body)) for node in chain(*around) for body in node.bodies]
@@ -310,7 +310,7 @@ class SnapshotCache:
         found: list[list[_Part]] = []
         nodes = iter(graph.nodes)
         while some := list(islice(nodes, _PIECE)):
-            _heeded.get().check()
+            _progress.get().check()
             fresh: list[_Part] = [
                 (n, n.inputs, n.outputs, id(a := n.attributes), a, n.op_type, n.domain, n.name, n.overload)
                 for n in some
@@ -327,12 +327,12 @@ class SnapshotCache:
         old: dict[Node, tuple[_Part, NodeSnapshot]] = {}
         for index, piece in enumerate(before):
             if index not in kept:
-                _heeded.get().check()
+                _progress.get().check()
                 old.update((p[0], (p, known[i])) for i, p in enumerate(piece, index * _PIECE))
         nodes: list[NodeSnapshot] = []
         around: list[list[Node]] = []
         for index, piece in enumerate(pieces):
-            _heeded.get().check()
+            _progress.get().check()
             is_kept = index in kept
             with_bodies = known_around[index] if is_kept else [part[0] for part in piece if part[0].bodies]
             apart = set(with_bodies)  # changes inside bodies do not show in the parts of the node
@@ -361,7 +361,7 @@ class SnapshotCache:
         """Return the snapshot of a graph with its nodes."""
         uids: list[int] = []
         for start in range(0, len(nodes), _PIECE):
-            _heeded.get().check()
+            _progress.get().check()
             uids += [n.uid for n in nodes[start : start + _PIECE]]
         uid = self._uid(("graph", shell.uid, _digest(uids)))
         return replace(shell, uid=uid, name=name, nodes=nodes)

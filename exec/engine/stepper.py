@@ -288,14 +288,14 @@ class Stepper:
         self._is_begun = True
         depth = self._inside.depth if self._inside is not None else 0
         if out and not depth and step.path:
-            self._leave_call(step.path)
+            self._finish_call(step.path)
         else:
             stops = replace(self._stops, conditions=()) if out and depth else self._stops
             self.reason = self._compute(step, replace(stops, depth=depth + into - out) if depth or into else stops)
         self.notify()
         return True
 
-    def _leave_call(self, path: Path) -> None:
+    def _finish_call(self, path: Path) -> None:
         """Compute the rest of a call of a function."""
         stops = replace(self._stops, conditions=())
         while (step := self.next_step) is not None and step.path[: len(path)] == path and not self.done:

@@ -49,20 +49,20 @@ class NonFiniteValue:
 class NonFiniteSearch:
     """Result of a search for NaN and infinities, and what it could not examine.
 
-    `let_go` counts float values that were not kept, up to the last finding or to the end; `has_bodies`: there were
+    `unkept` counts float values that were not kept, up to the last finding or to the end; `has_bodies`: there were
     nodes with subgraphs, of which only the last iteration is kept. `passed` is the first non-finite value that is not
     in `found`, as it is not an origin.
     """
 
     found: tuple[NonFiniteValue, ...]
-    let_go: int
+    unkept: int
     has_bodies: bool
     passed: NonFiniteValue | None = None
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether everything was examined."""
-        return not self.let_go and not self.has_bodies
+        return not self.unkept and not self.has_bodies
 
 
 def kinds_of(value: RuntimeValue) -> int:
@@ -129,27 +129,27 @@ def non_finite_values(result: RunResult, most: int = 1000, sought: Sought = "all
     bodied = {slot for step in steps if step.has_bodies for slot in step.outs if slot}
     inside = [(path, number) for path, values in result.bodies.items() for number in values]
     inside = [key for key in inside if key not in slots]  # and no captured value
-    sieve = _Sieve(result, sought)
+    sieve = _Filter(result, sought)
     found: list[NonFiniteValue] = []
-    let_go, has_bodies, passed = 0, False, None
+    unkept, has_bodies, passed = 0, False, None
     for key in chain(value_keys(result), inside):
         info = result.info(key)
         has_bodies = has_bodies or (info is not None and slots.get(key) in bodied)
         if info is None or (info.kind == "tensor" and (not _is_float(info.element_type) or 0 in info.shape)):
             continue
         value = result.find(key)
-        let_go += value is MISSING
+        unkept += value is MISSING
         kinds = 0 if value is MISSING else kinds_of(value)
         if not kinds:
             continue
-        if sieve.takes(key, kinds):
-            bad = _bad(key, value, sought)
-            found.append(bad if let_go else sieve.explained(bad, info.element_type))
+        if sieve.accepts(key, kinds):
+            bad = _finding(key, value, sought)
+            found.append(bad if unkept else sieve.explained(bad, info.element_type))
             if len(found) >= most:
                 break
         elif passed is None:
-            passed = _bad(key, value, "all")
-    return NonFiniteSearch(tuple(found), let_go, has_bodies, passed)
+            passed = _finding(key, value, "all")
+    return NonFiniteSearch(tuple(found), unkept, has_bodies, passed)
 
 
 def first_of(result: RunResult, keys: list[ValueKey], sought: Sought) -> NonFiniteValue | None:
@@ -157,11 +157,11 @@ def first_of(result: RunResult, keys: list[ValueKey], sought: Sought) -> NonFini
     for key in keys:
         kinds = kinds_of(result.find(key))
         if kinds & NAN or (kinds and sought != "nan"):
-            return _bad(key, result.find(key), sought)
+            return _finding(key, result.find(key), sought)
     return None
 
 
-class _Sieve:
+class _Filter:
     """Filter for sought values. Must be called in run order."""
 
     def __init__(self, result: RunResult, sought: Sought) -> None:
@@ -172,13 +172,13 @@ class _Sieve:
         self._makers: dict[int, StepLayout] | None = None  # by slot
         self._operators: dict[tuple[Path, int], str] | None = None  # by path and number of the node
 
-    def takes(self, key: ValueKey, kinds: int) -> bool:
+    def accepts(self, key: ValueKey, kinds: int) -> bool:
         """Return whether a value with these kinds is sought."""
         if self._wanted == "all":
             return True
         slot = self._result.layout.slots.get(key)
         if slot is None:
-            given = self._inside.setdefault(key[0], self._anywhere())
+            given = self._inside.setdefault(key[0], self._all_kinds())
             self._inside[key[0]] |= kinds
             return bool(beginning("", given, kinds, self._wanted))
         self._kinds[slot] = kinds
@@ -205,7 +205,7 @@ class _Sieve:
         cause = cause_of(operator, found.value, element_type) if is_finite else ""
         return replace(found, operator=operator, cause=cause)
 
-    def _anywhere(self) -> int:
+    def _all_kinds(self) -> int:
         kinds = 0
         for found in self._kinds.values():
             kinds |= found
@@ -247,7 +247,7 @@ def _numbers(array: Array) -> Array:
     return array if array.dtype.kind == "f" else array.astype(np.float32)
 
 
-def _bad(key: ValueKey, value: RuntimeValue, sought: Sought) -> NonFiniteValue:
+def _finding(key: ValueKey, value: RuntimeValue, sought: Sought) -> NonFiniteValue:
     """Return the first matching element of a value, and the count."""
     first: tuple[tuple[int, ...], float] | None = None
     count = 0

@@ -50,7 +50,7 @@ def changed_values(result: RunResult, before: RunResult) -> list[int]:
             if (info.kind, info.element_type, info.shape) != (known.kind, known.element_type, known.shape):
                 changed.append(key[1])
                 continue
-            ours, theirs = _brought(result, key), _brought(before, key)
+            ours, theirs = _available_value(result, key), _available_value(before, key)
         if ours is theirs or ours is MISSING or theirs is MISSING:
             continue
         if not same_value(ours, theirs):
@@ -58,7 +58,7 @@ def changed_values(result: RunResult, before: RunResult) -> list[int]:
     return changed
 
 
-def _brought(result: RunResult, key: ValueKey) -> RuntimeValue:
+def _available_value(result: RunResult, key: ValueKey) -> RuntimeValue:
     """Return a value from this process or a worker; MISSING if it would have to be computed in this process."""
     return result.find(key) if result.elsewhere is None else result.value(key)
 

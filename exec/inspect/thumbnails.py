@@ -38,10 +38,10 @@ def make_thumbnails(result: RunResult, keys: Sequence[ValueKey]) -> list[Thumbna
 
     Reads every element once or twice, except of arrays summarized before. Values that were not kept have no histogram.
     """
-    return [_glimpse(result, key) for key in keys]
+    return [_thumbnail_of(result, key) for key in keys]
 
 
-def _glimpse(result: RunResult, key: ValueKey) -> Thumbnail | None:
+def _thumbnail_of(result: RunResult, key: ValueKey) -> Thumbnail | None:
     value = result.find(key)
     if not isinstance(value, np.ndarray):
         facts = result.statistics(key)

@@ -84,7 +84,7 @@ def save_run(
     values: list[tuple[Address, Stored]] = []
     keys = list(_keys(result))
     with writing(Path(path)) as archive:
-        for key in result.asker.paced(keys, 1, of=len(keys)):
+        for key in result.caller_progress.paced(keys, 1, of=len(keys)):
             index = slots.get(key, key)
             if index in constant or key not in addresses or result.info(key) is None:
                 continue

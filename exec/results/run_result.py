@@ -99,7 +99,7 @@ class RunResult:
     fetch: Fetch | None = None
     measure: Callable[[ValueKey], Statistics | None] | None = None
     elsewhere: Callable[[Callable[..., Any], Sequence[Any], Progress], Any] | None = None  # see apply
-    asker: Progress = SILENT  # of the caller of the function that uses this result: see apply
+    caller_progress: Progress = SILENT  # of the caller of the function that uses this result: see apply
     state: int = 0
     seed: int = 0
     seconds: float = 0.0
@@ -159,7 +159,7 @@ class RunResult:
             raise ModelError(f"{cause.operator} failed", str(cause))
         raise ModelError("The run did not finish", self.early_end or "some nodes were skipped")
 
-    def work_out(self) -> RunResult:
+    def fill_caches(self) -> RunResult:
         """Fill all lazy caches and return itself, so that another thread, which must not wait, finds them filled."""
         _ = self.failures, self.counts, self.computed_bytes, self.failed, self.calls_of
         nothing = 0
@@ -258,7 +258,7 @@ class RunResult:
 
         Cancelled if the `progress` of the caller is.
         """
-        self.asker.check()
+        self.caller_progress.check()
         found = self.find(value, path)
         if found is not MISSING:
             return found
@@ -267,7 +267,7 @@ class RunResult:
             msg = f"no value {value!r} in this run"
             raise LookupError(msg)
         if self.fetch is not None:
-            return _protected(self.fetch(key, self.asker if progress is SILENT else progress))
+            return _protected(self.fetch(key, self.caller_progress if progress is SILENT else progress))
         msg = f"value {self.layout.name(key[1])!r} was not computed"
         raise LookupError(msg)
 
@@ -280,7 +280,7 @@ class RunResult:
         if self.iterate is None:
             msg = "the run keeps the values of the last iteration only"
             raise LookupError(msg)
-        return self.iterate(self, chosen, self.asker if progress is SILENT else progress)
+        return self.iterate(self, chosen, self.caller_progress if progress is SILENT else progress)
 
     def with_bodies(
         self,
@@ -319,10 +319,10 @@ class RunResult:
         `function` must be a module-level function of this package. Arguments may be other results; if one of them is
         in this process, the function runs here and fetches values as needed. LookupError if the values are lost. Once
         `progress` is cancelled, reading a value raises Cancelled; a function that computes long between reads may poll
-        `asker`, and report its progress there.
+        `caller_progress`, and report its progress there.
         """
         if self.elsewhere is None or any(isinstance(a, RunResult) and a.elsewhere is None for a in arguments):
-            return function(*(_heeding(a, progress) for a in (self, *arguments)))
+            return function(*(_with_progress(a, progress) for a in (self, *arguments)))
         answer: T = self.elsewhere(function, arguments, progress)
         return answer
 
@@ -447,10 +447,10 @@ def _protected(value: RuntimeValue) -> RuntimeValue:
     return value
 
 
-def _heeding(result: T, progress: Progress) -> T:
+def _with_progress(result: T, progress: Progress) -> T:
     """Return a copy of a result that raises Cancelled once `progress` is cancelled; any other argument as it is."""
     if progress is SILENT or not isinstance(result, RunResult):
         return result
     heeds = copy(result)
-    heeds.asker = progress
+    heeds.caller_progress = progress
     return heeds

@@ -22,8 +22,8 @@ class ValuePaths:
     def __init__(self, graph: Graph, node: Callable[[int], Node | None], value: Callable[[int], Value | None]) -> None:
         self._graph = graph
         self._node, self._value = node, value
-        self._around: dict[tuple[Graph, Path], tuple[str, ...] | None] = {(graph, ()): ()}
-        self._doors: dict[Graph, dict[str, tuple[Node, Graph]]] = {}
+        self._prefixes: dict[tuple[Graph, Path], tuple[str, ...] | None] = {(graph, ()): ()}
+        self._entries: dict[Graph, dict[str, tuple[Node, Graph]]] = {}
         self._values: dict[Graph, dict[str, Value]] = {}
 
     def of(self, key: ValueKey) -> Address | None:
@@ -33,12 +33,12 @@ class ValuePaths:
         if value is None or value.graph is None or value.initializer is not None:
             return None
         place = value.graph, path
-        if place not in self._around:
-            self._around[place] = self._way_to(*place)
-        around = self._around[place]
+        if place not in self._prefixes:
+            self._prefixes[place] = self._prefix_of(*place)
+        around = self._prefixes[place]
         return None if around is None else (*around, value.name)
 
-    def _way_to(self, graph: Graph, path: Path) -> tuple[str, ...] | None:
+    def _prefix_of(self, graph: Graph, path: Path) -> tuple[str, ...] | None:
         parts: list[str] = []
         while graph is not self._graph:
             owner = graph.owner
@@ -49,7 +49,7 @@ class ValuePaths:
                 node = owner if isinstance(owner, Node) else None
             if node is None or node.graph is None:
                 return None
-            label = next((text for text, door in self._doors_of(node.graph).items() if door == (node, graph)), None)
+            label = next((text for text, door in self._entries_of(node.graph).items() if door == (node, graph)), None)
             if label is None:
                 return None
             parts.append(label)
@@ -61,7 +61,7 @@ class ValuePaths:
         graph = self._graph
         path: Path = ()
         for part in address[:-1]:
-            door = self._doors_of(graph).get(part)
+            door = self._entries_of(graph).get(part)
             if door is None:
                 return None
             node, graph = door
@@ -72,17 +72,17 @@ class ValuePaths:
         value = self._values[graph].get(address[-1]) if address else None
         return None if value is None else (path, value.id)
 
-    def _doors_of(self, graph: Graph) -> dict[str, tuple[Node, Graph]]:
+    def _entries_of(self, graph: Graph) -> dict[str, tuple[Node, Graph]]:
         """Return the functions called and the bodies in a graph, each with its node, by their part of an address."""
-        if graph not in self._doors:
+        if graph not in self._entries:
             names = Counter(node.name for node in graph.nodes)
             found: dict[str, tuple[Node, Graph]] = {}
             for node in graph.nodes:
                 own = node.name if names[node.name] == 1 else ""
                 name = own or next((value.name for value in node.outputs if value is not None), "")
                 found.update({name + text: (node, inner) for text, inner in _insides(node)})
-            self._doors[graph] = found
-        return self._doors[graph]
+            self._entries[graph] = found
+        return self._entries[graph]
 
 
 def body_values(

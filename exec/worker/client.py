@@ -44,7 +44,7 @@ _POLL = 0.05
 _PIECE = 500  # nodes processed at once: twice as fast as one by one, and no other thread waits for it
 
 #: Placeholder in a request whose snapshot is sent separately, as a message of the SnapshotSender.
-_NOTHING = ModelSnapshot(0, GraphSnapshot(0, 0, "", (), (), (), (), (), ()), {}, {}, 0, {}, {}, {})
+_NO_SNAPSHOT = ModelSnapshot(0, GraphSnapshot(0, 0, "", (), (), (), (), (), ()), {}, {}, 0, {}, {}, {})
 
 _number_of = attrgetter("node")
 
@@ -187,7 +187,7 @@ class RemoteStepper:
         self._titles = session._titles = _Titles(request.snapshot, session._titles)
         self._tables: ResultTables | None = None
         self._seen: RunResult | None = None  # the last partial result, with the values fetched for it; cannot fetch
-        self._going_on = False
+        self._is_running = False
         self._crash = ""
         self.at: tuple[Path, int] | None = None  # the current node
         self._salvaged: dict[int, RuntimeValue] = {}
@@ -205,12 +205,12 @@ class RemoteStepper:
             try:
                 feeds = {n: process.exchange.encode(v) for n, v in self._request.feeds.items()}
                 message = process.sender.model(self._request.snapshot)
-                bare = replace(self._request, snapshot=_NOTHING, feeds={})
+                bare = replace(self._request, snapshot=_NO_SNAPSHOT, feeds={})
                 self._converse("run", (message, bare, feeds, stepping))
                 return
             except WorkerDied:
                 if self._begun:
-                    self._died()
+                    self._record_crash()
                     return
                 if attempt:
                     process.kill()
@@ -224,7 +224,7 @@ class RemoteStepper:
         process = self._process
         limit = self._request.options.time_limit
         deadline: float | None = None
-        with process.conversation(kind, content) as (number, answers), self._going():
+        with process.conversation(kind, content) as (number, answers), self._marked_running():
             started = self._run = self._run or number
             asked_to_stop = 0.0
             while True:
@@ -248,17 +248,17 @@ class RemoteStepper:
                     self._tables = news
                     weakref.finalize(self, _drop, process, started)
                     return
-                self._news(what, news)
+                self._handle_message(what, news)
 
     @contextlib.contextmanager
-    def _going(self) -> Iterator[None]:
-        self._going_on = True
+    def _marked_running(self) -> Iterator[None]:
+        self._is_running = True
         try:
             yield
         finally:
-            self._going_on = False
+            self._is_running = False
 
-    def _news(self, kind: str, content: Any) -> None:
+    def _handle_message(self, kind: str, content: Any) -> None:
         self._begun = self._begun or kind != "died"
         match kind:
             case "progress":
@@ -291,7 +291,7 @@ class RemoteStepper:
                 self._salvaged = {slot: process.exchange.decode(sent) for slot, sent in values.items()}
         process.kill()
 
-    def _died(self) -> None:
+    def _record_crash(self) -> None:
         """Record that the worker crashed, with its exit code."""
         code = self._process.exit_code
         self._crash = f"crash: the worker process ended{'' if code is None else f' with {code}'}"
@@ -351,7 +351,7 @@ class RemoteStepper:
             try:
                 self._converse(kind, (self._run,))
             except WorkerDied:
-                self._died()
+                self._record_crash()
         return True
 
     def __iter__(self) -> Iterator[Node]:
@@ -362,7 +362,7 @@ class RemoteStepper:
 
     def so_far(self) -> RunResult | None:
         """See WorkerSession.so_far."""
-        if not self._begun or not self._going_on:
+        if not self._begun or not self._is_running:
             return None
         try:
             tables: ResultTables = self._process.request("so far", (self._run,))
@@ -371,7 +371,7 @@ class RemoteStepper:
         seen = self._result_of(tables)
         self._seen = seen
         found = replace(seen)
-        self._let_fetch(found)
+        self._attach_fetcher(found)
         return found
 
     def result(self) -> RunResult:
@@ -383,11 +383,11 @@ class RemoteStepper:
         for slot, value in self._salvaged.items():
             result.slots[slot] = value
         if not self._crash:
-            self._let_fetch(result)
+            self._attach_fetcher(result)
         return result
 
     def _result_of(self, tables: ResultTables) -> RunResult:
-        self._titles.find_out()
+        self._titles.load()
         snapshot, head = self._request.snapshot, tables.head
         layout = SlotMap(tables.slots, tables.outputs, snapshot.names, tables.steps)
         nodes = self._titles.of(tables.nodes)
@@ -410,7 +410,7 @@ class RemoteStepper:
             iterations=tables.iterations,
         )
 
-    def _let_fetch(self, result: RunResult) -> None:
+    def _attach_fetcher(self, result: RunResult) -> None:
         _Fetcher(self, result, self._run).serve(result)
         if self.done:
             result.iterate = self._in_iterations
@@ -421,7 +421,7 @@ class RemoteStepper:
         try:
             run, summaries, iterations = process.request("iterations", (self._run, dict(chosen)), progress)
         except (WorkerDied, ModelError) as error:
-            raise _lost(error) from error
+            raise _lost_value(error) from error
         found = result.with_bodies(_missing(summaries), summaries, iterations)
         fetcher = _Fetcher(self, found, run)
         fetcher.serve(found)
@@ -437,7 +437,7 @@ class RemoteStepper:
             suspect = next((n for n in snapshot.graph.nodes if ((), n.node) not in finished), None)
         rows = list(finished.values() if self._tables is None else self._titles.of(self._tables.nodes))
         if suspect is not None and self._crash != "cancelled":
-            rows.append(_blamed(suspect, self._crash))
+            rows.append(_crash_result(suspect, self._crash))
         nodes = NodeTable.of(rows)
         if self._seen is not None:
             # Values that were fetched before the crash are still available.
@@ -468,10 +468,10 @@ class _Titles:
     @property
     def nodes(self) -> dict[int, NodeSnapshot]:
         """The nodes that may be steps of a run, by number."""
-        self.find_out()
+        self.load()
         return self._nodes
 
-    def find_out(self) -> None:
+    def load(self) -> None:
         """Collect the nodes on first use; nodes that no edit has changed are taken over from the previous run."""
         if self._nodes:
             return
@@ -520,7 +520,7 @@ class _Fetcher:
         try:
             sent = stepper._process.request("fetch", (self._run, key), progress)
         except (WorkerDied, ModelError) as error:
-            raise _lost(error) from error
+            raise _lost_value(error) from error
         value = stepper._process.exchange.decode(sent)
         slot = self._where.get(key)
         if slot is not None:
@@ -564,7 +564,7 @@ def _missing(keys: Iterable[ValueKey]) -> dict[Path, dict[int, RuntimeValue]]:
     return found
 
 
-def _lost(error: Exception) -> LookupError:
+def _lost_value(error: Exception) -> LookupError:
     return LookupError(f"the value is lost: {str(error) or 'the worker process ended'}")
 
 
@@ -579,7 +579,7 @@ def _drop(process: Process, run: int) -> None:
         process.drop(run)
 
 
-def _blamed(node: NodeSnapshot, why: str) -> NodeResult:
+def _crash_result(node: NodeSnapshot, why: str) -> NodeResult:
     failure = Failure(
         node.node, (), node.title, node.operator, 0, (), f"the run ended in it or shortly after ({why})", "Crash"
     )

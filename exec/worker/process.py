@@ -65,14 +65,14 @@ class Process:
                 self._connection.send((number, kind, content))
         except (OSError, ValueError) as error:
             raise WorkerDied from error
-        self._tell_dropped()
+        self._send_dropped()
 
     def drop(self, run: int) -> None:
         """Make the worker drop a run: now, or after the message that another thread sends. Any thread, never waits."""
         self._dropped.put(run)
-        self._tell_dropped()
+        self._send_dropped()
 
-    def _tell_dropped(self) -> None:
+    def _send_dropped(self) -> None:
         while not self._dropped.empty() and self._sending.acquire(blocking=False):
             try:
                 with contextlib.suppress(queue.Empty, OSError, ValueError):

@@ -67,10 +67,10 @@ class RunLock:
         finally:
             self._lock.release()
 
-    def giving_way(self, result: RunResult) -> RunResult:
+    def yielding_to_runs(self, result: RunResult) -> RunResult:
         """Make a result of the session recompute its values between runs only; return it."""
         if result.fetch is not None:
-            result.fetch = partial(self.bring, result.fetch)
+            result.fetch = partial(self.compute_between_runs, result.fetch)
         if result.iterate is not None:
             result.iterate = partial(self._iterate, result.iterate)
         return result
@@ -78,9 +78,9 @@ class RunLock:
     def _iterate(
         self, iterate: Iterate, result: RunResult, chosen: Mapping[LoopKey, int], progress: Progress
     ) -> RunResult:
-        return self.bring(partial(iterate, result), chosen, progress)
+        return self.compute_between_runs(partial(iterate, result), chosen, progress)
 
-    def bring(self, compute: Callable[[A, Progress], R], asked: A, progress: Progress) -> R:
+    def compute_between_runs(self, compute: Callable[[A, Progress], R], asked: A, progress: Progress) -> R:
         """Return the result of `compute`, called between runs: a run interrupts it, after which it starts over."""
         while True:
             progress.check()

@@ -40,7 +40,7 @@ from onnx_workbench.model.progress import SILENT, Cancelled, Progress
 #: Lower scheduling priority of the worker (see nice(2)): the window stays responsive on a busy machine.
 _NICENESS = 5
 #: Seconds between two reports of the node that the run is at.
-_TELL = 0.05
+_REPORT_SECONDS = 0.05
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class _Job:
     stepper: Stepper | None = None
     result: RunResult | None = None
     so_far: RunResult | None = None  # as of the last request; never computes
-    going_on: bool = False
+    is_running: bool = False
 
 
 class Worker:
@@ -68,7 +68,7 @@ class Worker:
         self._fetches: dict[int, Progress] = {}  # progress of requests that may compute values, by number
         self._due: set[int] = set()  # requests to start or continue a run: other requests yield to them
         self._waiting: queue.SimpleQueue[tuple[int, str, Any] | None] = queue.SimpleQueue()
-        self._looking: queue.SimpleQueue[tuple[int, str, Any]] = queue.SimpleQueue()
+        self._partial_requests: queue.SimpleQueue[tuple[int, str, Any]] = queue.SimpleQueue()
         self._sending = threading.Lock()
         self._encoder = DeltaEncoder()
         self._encoding = threading.Lock()  # each message of results is a difference to the previous one
@@ -79,10 +79,10 @@ class Worker:
         threading.Thread(target=self._listen, name="listener", daemon=True).start()
         threading.Thread(target=self._send_partial_results, name="looking", daemon=True).start()
         while (message := self._waiting.get()) is not None:
-            self._answered(self._work, *message)
+            self._handle(self._work, *message)
         self._exchange.remove()
 
-    def _answered(self, work: Callable[[int, str, Any], None], number: int, kind: str, content: Any) -> None:
+    def _handle(self, work: Callable[[int, str, Any], None], number: int, kind: str, content: Any) -> None:
         """Process a request; errors become the answer."""
         with errors_to(lambda error: self._send(number, *_answer_of(error))):  # the process goes on
             work(number, kind, content)
@@ -90,7 +90,7 @@ class Worker:
     def _send_partial_results(self) -> None:
         """Send partial results of the current run, on a separate thread. Computes no values."""
         while True:
-            self._answered(self._show, *self._looking.get())
+            self._handle(self._answer_during_run, *self._partial_requests.get())
 
     def _listen(self) -> None:
         """Receive requests, on a separate thread, so that they need not wait for the current run."""
@@ -105,7 +105,7 @@ class Worker:
                 if self._busy():
                     threading.Timer(5.0, os._exit, (1,)).start()
                 return
-            self._answered(self._dispatch, number, kind, content)
+            self._handle(self._dispatch, number, kind, content)
 
     def _dispatch(self, number: int, kind: str, content: Any) -> None:
         """Answer requests that take no time; put the others into the queues of the other threads."""
@@ -121,12 +121,12 @@ class Worker:
                 self._jobs.pop(content, None)
             case "release":
                 self._exchange.release(content)
-            case "fetch" if self._quick(number, *content):
+            case "fetch" if self._answer_if_available(number, *content):
                 pass
             case "so far":
-                self._looking.put((number, kind, content))
-            case "fetch" | "measure" | "apply" if self._goes_on(content[0]):
-                self._looking.put((number, kind, content))
+                self._partial_requests.put((number, kind, content))
+            case "fetch" | "measure" | "apply" if self._is_running(content[0]):
+                self._partial_requests.put((number, kind, content))
             case "run":
                 job = self._jobs[number] = _Job(number)
                 job.progress = Progress(self._reporter(job))
@@ -139,14 +139,14 @@ class Worker:
                     self._due.add(number)
                 self._waiting.put((number, kind, content))
 
-    def _goes_on(self, run: int) -> bool:
+    def _is_running(self, run: int) -> bool:
         job = self._jobs.get(run)
-        return job is not None and job.going_on
+        return job is not None and job.is_running
 
     def _busy(self) -> bool:
         return any(job.stepper is not None for job in self._jobs.values())
 
-    def _quick(self, number: int, run: int, key: ValueKey) -> bool:
+    def _answer_if_available(self, number: int, run: int, key: ValueKey) -> bool:
         """Send the value if it is available without computing; return whether it was sent."""
         job = self._jobs.get(run)
         result = None if job is None else job.so_far or job.result
@@ -203,7 +203,7 @@ class Worker:
         progress = self._fetches.get(number, SILENT)
         is_put_off = False
         try:
-            self._send(number, "value", self._found(number, kind, YieldToRun(progress, self._due), *content))
+            self._send(number, "value", self._answer_to(number, kind, YieldToRun(progress, self._due), *content))
         except Cancelled:
             is_put_off = bool(self._due) and not progress.cancelled
             if not is_put_off:
@@ -213,7 +213,7 @@ class Worker:
             if not is_put_off:
                 self._fetches.pop(number, None)
 
-    def _found(
+    def _answer_to(
         self, number: int, kind: str, asker: Progress, run: int, asked: Any, arguments: Sequence[Any] = ()
     ) -> Any:
         result, *given = (self._resolve_argument(argument, asker) for argument in (RunNumber(run), *arguments))
@@ -229,21 +229,21 @@ class Worker:
         return asked(result, *given)
 
     def _resolve_argument(self, argument: Any, asker: Progress) -> Any:
-        """Return the argument; for the number of a run its result, whose computations `asker` can cancel."""
+        """Return the argument; for the number of a run its result, whose computations `caller_progress` can cancel."""
         if not isinstance(argument, RunNumber):
             return argument
         result = self._result(argument.number)
-        result.asker = asker
+        result.caller_progress = asker
         return result
 
-    def _show(self, number: int, kind: str, content: Any) -> None:
+    def _answer_during_run(self, number: int, kind: str, content: Any) -> None:
         """Answer a request about the current run from its state at the last "so far" request; computes no values."""
         job = self._jobs.get(content[0])
         if kind == "so far":
             if job is None or job.stepper is None:
                 msg = "the run is over"
                 raise LookupError(msg)
-            job.so_far = _still(job.stepper.result())
+            job.so_far = _without_fetch(job.stepper.result())
             self._send_tables(number, "value", _tables(job.so_far, job.stepper))
             return
         if job is None or job.so_far is None:
@@ -256,7 +256,7 @@ class Worker:
                 self._send(number, "value", job.so_far.statistics(content[1]))
             case "apply":
                 _, function, arguments = content
-                given = [_still(self._result(a.number)) if isinstance(a, RunNumber) else a for a in arguments]
+                given = [_without_fetch(self._result(a.number)) if isinstance(a, RunNumber) else a for a in arguments]
                 self._send(number, "value", function(job.so_far, *given))
 
     def _result(self, run: int) -> RunResult:
@@ -275,19 +275,19 @@ class Worker:
         set_threads(usable_cores(self._cores))
         stepper = job.stepper = self._engine.start(whole, progress=job.progress, observer=self._observer(job))
         if not stepping:
-            with self._going_on(number, job, stepper):
+            with self._reporting_position(number, job, stepper):
                 stepper.resume()
         self._answer(number, job)
 
     @contextlib.contextmanager
-    def _going_on(self, number: int, job: _Job, stepper: Stepper) -> Iterator[None]:
+    def _reporting_position(self, number: int, job: _Job, stepper: Stepper) -> Iterator[None]:
         """Report finished nodes and the current node at short intervals, on a separate thread, until the block ends."""
         over = threading.Event()
-        job.going_on = True
+        job.is_running = True
 
         def report() -> None:
             reported = None
-            while not over.wait(_TELL):
+            while not over.wait(_REPORT_SECONDS):
                 stepper.notify()
                 at = stepper.next_key
                 if at != reported:
@@ -299,7 +299,7 @@ class Worker:
             yield
         finally:
             over.set()
-            job.going_on = False
+            job.is_running = False
 
     def _observer(self, job: _Job) -> Any:
         return lambda finished: self._send(job.number, "finished", finished)
@@ -311,7 +311,7 @@ class Worker:
             raise LookupError(msg)
         job.number = number
         if kind == "resume":
-            with self._going_on(number, job, job.stepper):
+            with self._reporting_position(number, job, job.stepper):
                 job.stepper.resume()
         else:
             job.stepper.step(into=kind == "step into", out=kind == "step out")
@@ -353,9 +353,9 @@ def _answer_of(error: Exception) -> tuple[str, Any]:
     return "error", ("The run failed", f"{type(error).__name__}: {error}")
 
 
-def _still(result: RunResult) -> RunResult:
+def _without_fetch(result: RunResult) -> RunResult:
     """Return a copy of the result that never computes values, so that other threads than that of the run can use it."""
-    return replace(result, fetch=None, asker=SILENT)
+    return replace(result, fetch=None, caller_progress=SILENT)
 
 
 def _summaries_in_bodies(result: RunResult) -> dict[ValueKey, Summary]:

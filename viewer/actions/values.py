@@ -155,7 +155,7 @@ def _stops_when(condition: Condition, context: MenuContext) -> bool:
 
 def _toggle_condition(condition: Condition, context: MenuContext) -> None:
     breakpoints = context.opened.runs.breakpoints
-    breakpoints.switch(condition, on=not breakpoints.has(condition))
+    breakpoints.set_condition(condition, on=not breakpoints.has(condition))
 
 
 def _break_above(context: MenuContext) -> None:
@@ -165,7 +165,7 @@ def _break_above(context: MenuContext) -> None:
 
     breakpoints = context.opened.runs.breakpoints
     if breakpoints.has("above"):
-        breakpoints.switch("above", on=False)
+        breakpoints.set_condition("above", on=False)
         return
 
     def apply(texts: list[str]) -> None:
@@ -175,7 +175,7 @@ def _break_above(context: MenuContext) -> None:
             limit = -1.0
         if not 0 <= limit < inf:
             raise ModelError("Invalid limit", f"{texts[0] or 'nothing'} was given, a number of at least 0 expected")
-        breakpoints.switch("above", on=True, limit=limit)
+        breakpoints.set_condition("above", on=True, limit=limit)
 
     dialog = TextPrompt(
         context.window, "Break on Large Values", [PromptField("Stop when |x| is above", "10000")], apply

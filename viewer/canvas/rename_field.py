@@ -58,7 +58,7 @@ class RenameField(QLineEdit):
     def commit(self) -> None:
         """Apply the name; if it is refused, show the error."""
         item, name = self._item, self.text()
-        if name == self._shown or self._is_gone():
+        if name == self._shown or self._is_deleted():
             self.close_field()
             return
         try:
@@ -72,7 +72,7 @@ class RenameField(QLineEdit):
             return
         self.close_field()
 
-    def _is_gone(self) -> bool:
+    def _is_deleted(self) -> bool:
         """Return whether the object was deleted while its name was typed."""
         return self._item.graph is None
 

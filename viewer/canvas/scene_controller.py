@@ -129,7 +129,7 @@ class SceneController(QObject):
     def _on_setting(self, key: str) -> None:
         if key in _DRAWN:
             self._pending.whole = self._pending.whole or self._surface.is_fitted
-            self._updater.draw_anew()
+            self._updater.request_redraw()
 
     # -- loading ---------------------------------------------------------------------------------------------
 

@@ -55,7 +55,7 @@ class SceneUpdater(QObject):
         """Whether the scene is about to be redrawn."""
         return self._rebuild.isActive()
 
-    def draw_anew(self) -> None:
+    def request_redraw(self) -> None:
         """Redraw everything, debounced to the next event loop iteration."""
         self._touched = None
         self._rebuild.start()
@@ -68,7 +68,7 @@ class SceneUpdater(QObject):
         scene = self._surface.scene
         touched = self._changes.touched
         if scene is None or self._scenes.is_busy:
-            self.draw_anew()
+            self.request_redraw()
         elif can_patch(scene.drawing, change, touched) and touched.is_large:
             self._backlog.add((*touched.nodes, *touched.values))
         elif concerns(scene.drawing, touched):

@@ -201,7 +201,7 @@ class ModelComparison(QObject):
 
     # -- copying -------------------------------------------------------------------------------------------------
 
-    def take_over(self, differences: Sequence[Difference], into: Workspace) -> None:
+    def copy_into(self, differences: Sequence[Difference], into: Workspace) -> None:
         """Copy differences into one document, as one edit of it; show a message about those that cannot be copied."""
         from onnx_workbench.model.edits.apply_difference import apply_differences
 
@@ -258,7 +258,7 @@ def node_kinds(differences: Iterable[Difference], old: Model, new: Model) -> tup
             kind: str = difference.kind if whole or difference.kind in ("moved", "renamed") else "changed"
             for node in _nodes_of(item):
                 note_kind(kinds[side], node, kind)
-                beyond = _around(node, calling[side])
+                beyond = _owners_of(node, calling[side])
                 if whole and node.op_type == "Constant" and not node.domain:  # it may be drawn in its consumers
                     beyond += [user for value in node.outputs if value is not None for user in value.consumers]
                 for other in beyond:
@@ -295,7 +295,7 @@ def note_kind(kinds: dict[Node, str], node: Node, kind: str) -> None:
         kinds[node] = kind
 
 
-def _around(node: Node, calling: Mapping[Operator, list[Node]]) -> list[Node]:
+def _owners_of(node: Node, calling: Mapping[Operator, list[Node]]) -> list[Node]:
     """Return the nodes that contain a node in a subgraph, from inside to outside, or call its function."""
     found = []
     graph = node.graph

@@ -59,7 +59,7 @@ class Navigation(QObject):
         """
         found = [(item, graph_of(item)) for item in items]
         there = {graph for graph in {graph for _, graph in found} if graph is not None and is_in_model(graph)}
-        chosen = [item for item, graph in found if graph in there and not _is_gone(item)]
+        chosen = [item for item, graph in found if graph in there and not _is_removed(item)]
         if not chosen:
             return
         with self.history.jump():
@@ -134,7 +134,7 @@ def _first_graph(model: Model) -> Graph:
     return model.functions[0].body if is_empty and model.functions else graph
 
 
-def _is_gone(item: Item) -> bool:
+def _is_removed(item: Item) -> bool:
     """Return whether a value was removed from the graph it refers to; fast, as there may be very many."""
     if not isinstance(item, Value):
         return False

@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # imports the model writer, which is not needed before the fi
     from onnx_workbench.model.progress import Progress
     from onnx_workbench.model.recovery.baseline import Baseline
     from onnx_workbench.model.recovery.journal import Journal
-    from onnx_workbench.viewer.files.save import Coming
+    from onnx_workbench.viewer.files.save import PendingFile
     from onnx_workbench.viewer.run.workspace import Workspace
 
 _IDLE_MS = 1500
@@ -93,7 +93,7 @@ class Autosave(QObject):
 
     # -- the file ------------------------------------------------------------------------------------------------
 
-    def expect(self, coming: Coming) -> None:
+    def expect(self, coming: PendingFile) -> None:
         """Prepare the journal for a save that is about to replace the file: it fits the old and the new file."""
         state = self._workspace.document.entry(coming.state)
         if self.journal is None or state is None:
@@ -136,7 +136,7 @@ class Autosave(QObject):
         def finished() -> None:
             error = task.error
             reason = reason_of(error if isinstance(error, Exception) else Cancelled())
-            self._begun(*(task.result or (Baseline(path, reason), 0)))
+            self._use_baseline(*(task.result or (Baseline(path, reason), 0)))
 
         title = f"Keep {display(workspace.title, 60)}"
         task = workspace.tasks.start(title, work, failed=lambda _error: None, finished=finished)
@@ -145,7 +145,7 @@ class Autosave(QObject):
         if self._lacks_file:
             self.preserve_if_file_changed()
 
-    def _begun(self, baseline: Baseline, state: int) -> None:
+    def _use_baseline(self, baseline: Baseline, state: int) -> None:
         """Use the written baseline for replay, if it is still needed."""
         from onnx_workbench.model.recovery.journal_files import remove_files
 

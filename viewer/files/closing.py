@@ -57,7 +57,7 @@ class Closing:
         modified = next((tab for tab in tabs if tab.modified), None)
         if writing is not None:
             self._wait(writing, request)
-        elif request.tab is None and self._files.keeping:
+        elif request.tab is None and self._files.pending_baselines:
             self._wait(None, request)
         elif modified is not None:
             self._ask_to_save(modified, request)
@@ -112,7 +112,7 @@ class Closing:
 
     def on_shown(self) -> None:
         """Continue a request that waited for models kept for recovery, when all of them are shown."""
-        if not self._files.keeping:
+        if not self._files.pending_baselines:
             self._area.message_bar.withdraw(_CLOSING)
             self._stop_waiting(None)
 
@@ -122,7 +122,7 @@ class Closing:
             self._advance(request)
 
     def _show_keeping(self) -> None:
-        title, detail = f"{self._files.keeping[0]}: still running", "The window closes once that is done."
+        title, detail = f"{self._files.pending_baselines[0]}: still running", "The window closes once that is done."
         choices = (("Keep it open", partial(self._waiting.pop, None, None)),)
         self._area.show_message(Message("info", title, detail, choices=choices, topic=_CLOSING))
 

@@ -47,7 +47,7 @@ class DocumentTab(QWidget):
         self.number = 0  # of the request, ascending
         self.foreign: Path | None = None  # the file of another format that an extension has read
         self.identity: Identity | None = None  # of the file when it was last read or written
-        self.told_of: Identity | None = None  # of a changed file about which the user was informed
+        self.reported_identity: Identity | None = None  # of a changed file about which the user was informed
         self.breadcrumb = Breadcrumb(workspace)
         self.scope_bar: ScopeBar = ScopeBar(workspace)
         self.message_bar = MessageBar(workspace)

@@ -199,7 +199,7 @@ class Documents(QObject):
         return [request.title for request in self._requests]
 
     @property
-    def keeping(self) -> list[str]:
+    def pending_baselines(self) -> list[str]:
         """Titles of the tasks that write baselines of new models before these are shown."""
         return [request.task_title for request in self._requests if request.model is not None]
 
@@ -267,8 +267,8 @@ class Documents(QObject):
         found = read_model.identity_at(path)
         for tab in self.tabs_of(path):
             tab.autosave.preserve_if_file_changed()
-            if found is not None and found not in (tab.identity, tab.told_of):
-                tab.told_of = found
+            if found is not None and found not in (tab.identity, tab.reported_identity):
+                tab.reported_identity = found
                 self._changed_on_disk(tab)
 
     def _changed_on_disk(self, tab: DocumentTab) -> None:
@@ -344,7 +344,7 @@ class Documents(QObject):
     @property
     def saving(self) -> bool:
         """Whether a document, a part of one, or the baseline of a new model is being written."""
-        return bool(self.keeping) or any(map(self.saver.is_writing, self.area.tabs()))
+        return bool(self.pending_baselines) or any(map(self.saver.is_writing, self.area.tabs()))
 
     # -- closing ---------------------------------------------------------------------------------------------
 

@@ -91,7 +91,9 @@ def export_page(tab: DocumentTab) -> None:
         if note_of is not no_note:
             # Read here, on the thread of the model; the task uses only these tables.
             known = {value: note for value in values if (note := note_of(value)) is not None}
-            found = {value: one for value in values if (one := workspace.runs.edge_notes.glimpse_of(value)) is not None}
+            found = {
+                value: one for value in values if (one := workspace.runs.edge_notes.thumbnail_of(value)) is not None
+            }
             notes.note_of, notes.summaries = known.get, found
 
         def make(progress: Progress) -> WebPage:

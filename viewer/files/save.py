@@ -34,7 +34,7 @@ class SaveOptions:
 
 
 @dataclass(frozen=True)
-class Coming:
+class PendingFile:
     """The file that a save is about to replace the document's file with, and the state that it holds.
 
     `left_out`: the file does not hold all of the model. `kept`: the baseline written for the journal, if it needs one.
@@ -115,11 +115,11 @@ class Save:
 
         def announce(path: Path, identity: Identity) -> None:
             kept = None if self._whole is None else finish_baseline(*self._whole, progress)
-            coming = Coming(path, identity, state, bool(saving.left_out), kept)
+            coming = PendingFile(path, identity, state, bool(saving.left_out), kept)
             post_and_wait(lambda: self._expect(coming), progress)
 
         return saving.run(progress, placing=announce)
 
-    def _expect(self, coming: Coming) -> None:
+    def _expect(self, coming: PendingFile) -> None:
         if not self.is_copy:
             self.tab.autosave.expect(coming)

@@ -250,10 +250,10 @@ class CompareBar(QWidget):
         self._trigger("model.run_both")
 
     def _left(self) -> None:
-        self._comparing.take_over(self._comparing.chosen, self._comparing.old)
+        self._comparing.copy_into(self._comparing.chosen, self._comparing.old)
 
     def _right(self) -> None:
-        self._comparing.take_over(self._comparing.chosen, self._comparing.new)
+        self._comparing.copy_into(self._comparing.chosen, self._comparing.new)
 
     def _show(self) -> None:
         result, chosen = self._comparing.result, self._comparing.chosen

@@ -96,7 +96,7 @@ class InspectorPanel(Panel):
         if self.workspace.has_runs and not self._follows_runs:
             self._follows_runs = True
             self.workspace.results.changed.connect(self._on_values)
-            self.workspace.runs.edge_notes.looked.connect(self._on_values)
+            self.workspace.runs.edge_notes.statistics_read.connect(self._on_values)
 
     def _on_values(self, values: set[Value] | None) -> None:
         """Handle new values; None: any."""

@@ -205,7 +205,7 @@ class DifferencesPanel(Panel):
     def _copy(self, side: Literal["old", "new"]) -> None:
         comparing = self._comparing
         if comparing is not None:
-            comparing.take_over(self.selected(), comparing.old if side == "old" else comparing.new)
+            comparing.copy_into(self.selected(), comparing.old if side == "old" else comparing.new)
 
     def _end(self) -> None:
         if self._comparing is not None:

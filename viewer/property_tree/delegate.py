@@ -17,7 +17,7 @@ from onnx_workbench.viewer.property_tree.editors import (
     is_own_shortcut,
     make_editor,
     needs_escapes,
-    takes_the_document,
+    saves_or_closes,
     unescaped,
 )
 from onnx_workbench.viewer.property_tree.model import RowRole
@@ -260,7 +260,7 @@ class PropertyDelegate(QStyledItemDelegate):
         """Commit and open the next field on Tab; commit if the focus leaves, except to its list or another window."""
         if watched is not self.editor:
             return False
-        if is_own_shortcut(event) or (takes_the_document(event) and not self.commit()):
+        if is_own_shortcut(event) or (saves_or_closes(event) and not self.commit()):
             event.accept()
             return True
         if event.type() == QEvent.Type.KeyPress:
@@ -268,7 +268,7 @@ class PropertyDelegate(QStyledItemDelegate):
             if key in (Qt.Key.Key_Tab, Qt.Key.Key_Backtab):
                 index = self._index.sibling(self._index.row(), 1)
                 if self.commit_and_close():
-                    self._tree.edit_beside(index, 1 if key == Qt.Key.Key_Tab else -1)
+                    self._tree.edit_next(index, 1 if key == Qt.Key.Key_Tab else -1)
                 return True
         elif event.type() == QEvent.Type.FocusOut:
             reason = cast("QFocusEvent", event).reason()

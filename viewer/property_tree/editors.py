@@ -241,7 +241,7 @@ def _view_around(field: QWidget) -> QAbstractItemView | None:
     return view if isinstance(view, QAbstractItemView) else None
 
 
-def takes_the_document(event: QEvent) -> bool:
+def saves_or_closes(event: QEvent) -> bool:
     """Return whether a key saves or closes the document: typed text must be committed first."""
     keys = QKeySequence.StandardKey
     return (

@@ -257,7 +257,7 @@ class PropertyTree(QTreeView):
             if not self.begin_edit(index):
                 self.set_current(index)
 
-    def edit_beside(self, index: QModelIndex, direction: int) -> None:
+    def edit_next(self, index: QModelIndex, direction: int) -> None:
         """Open the next editor in a direction, as Tab does."""
         current = index.siblingAtColumn(0)
         while True:

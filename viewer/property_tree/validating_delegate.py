@@ -15,7 +15,7 @@ from onnx_workbench.viewer.property_tree.editors import (
     escaped,
     is_own_shortcut,
     needs_escapes,
-    takes_the_document,
+    saves_or_closes,
     unescaped,
 )
 from onnx_workbench.viewer.property_tree.rows import PropertyField
@@ -133,7 +133,7 @@ class ValidatingDelegate(QStyledItemDelegate):
         if watched is self.editor and is_own_shortcut(event):
             event.accept()
             return True
-        if watched is self.editor and takes_the_document(event):
+        if watched is self.editor and saves_or_closes(event):
             self.commitData.emit(cast("QWidget", watched))
             if self._held is not None:
                 event.accept()

@@ -17,7 +17,7 @@ Condition = Literal["non-finite", "above", "shape", "iteration"]
 class BreakpointList(QObject):
     """The breakpoints of a document; changes take effect in the next run.
 
-    Those in `resting` are disabled. GUI thread only.
+    Those in `disabled` are disabled. GUI thread only.
     """
 
     changed = Signal()
@@ -25,22 +25,22 @@ class BreakpointList(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.all: tuple[Breakpoint, ...] = ()
-        self.resting: frozenset[Breakpoint] = frozenset()
+        self.disabled: frozenset[Breakpoint] = frozenset()
 
     @property
-    def awake(self) -> tuple[Breakpoint, ...]:
+    def enabled(self) -> tuple[Breakpoint, ...]:
         """Enabled breakpoints."""
-        return tuple(one for one in self.all if one not in self.resting)
+        return tuple(one for one in self.all if one not in self.disabled)
 
-    def rest(self, one: Breakpoint, *, on: bool) -> None:
+    def set_disabled(self, one: Breakpoint, *, on: bool) -> None:
         """Disable a breakpoint, or enable it again."""
-        self.resting = self.resting | {one} if on else self.resting - {one}
+        self.disabled = self.disabled | {one} if on else self.disabled - {one}
         self.changed.emit()
 
     def set(self, breakpoints: Iterable[Breakpoint]) -> None:
         """Replace all breakpoints."""
         self.all = tuple(dict.fromkeys(breakpoints))
-        self.resting &= frozenset(self.all)
+        self.disabled &= frozenset(self.all)
         self.changed.emit()
 
     def toggle(self, thing: Node | Value) -> None:
@@ -53,7 +53,7 @@ class BreakpointList(QObject):
         """Return whether a condition on any value stops a run."""
         return any(b.condition == condition and b.value is None for b in self.all)
 
-    def switch(self, condition: Condition, *, on: bool, limit: float = 0.0) -> None:
+    def set_condition(self, condition: Condition, *, on: bool, limit: float = 0.0) -> None:
         """Enable or disable a condition on any value."""
         others = [b for b in self.all if b.condition != condition or b.value is not None]
         self.set([*others, Breakpoint(condition=condition, limit=limit)] if on else others)
@@ -61,4 +61,4 @@ class BreakpointList(QObject):
     def drop_deleted(self) -> None:
         """Drop breakpoints at deleted objects, without a signal: the next run reports it."""
         self.all = tuple(b for b in self.all if (thing := b.node or b.value) is None or is_in_model(thing))
-        self.resting &= frozenset(self.all)
+        self.disabled &= frozenset(self.all)

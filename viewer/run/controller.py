@@ -81,7 +81,7 @@ class RunController(QObject):
         self.test_data = TestDataRun(workspace)
         self.node_progress.finished.connect(self.marks.finished)
         self.breakpoints.changed.connect(self.state_changed)
-        self.state_changed.connect(lambda: self.marks.show_breakpoints(self.breakpoints.awake, self.paused_at))
+        self.state_changed.connect(lambda: self.marks.show_breakpoints(self.breakpoints.enabled, self.paused_at))
         self.state_changed.connect(workspace.runs_changed)
 
     # -- state -----------------------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ class RunController(QObject):
             options,
             self.session,
             recipe,
-            self.breakpoints.awake,
+            self.breakpoints.enabled,
             self.inputs.max_tensor or None,
             self.inputs.time_limit or None,
             self.inputs.outputs_only,

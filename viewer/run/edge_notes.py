@@ -47,7 +47,7 @@ _DIGITS = 3
 class EdgeNotes(QObject):
     """The notes of one document; follows the runs. GUI thread only."""
 
-    looked = Signal(object)  # set[Value] for which `glimpse_of` has new statistics
+    statistics_read = Signal(object)  # set[Value] for which `thumbnail_of` has new statistics
 
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(workspace)
@@ -55,9 +55,9 @@ class EdgeNotes(QObject):
         self._results = workspace.results
         self._known: WeakKeyDictionary[RunRecord, dict[ValueKey, Thumbnail | None]] = WeakKeyDictionary()
         self._given: dict[Value, EdgeNote | None] = {}  # last note of each painted value
-        self._untold: dict[Value, None] = {}  # painted values whose note may have changed: shows the old one
-        self._telling = QTimer(self, interval=0)
-        self._telling.timeout.connect(self._notify_some)
+        self._outdated: dict[Value, None] = {}  # painted values whose note may have changed: shows the old one
+        self._notify_timer = QTimer(self, interval=0)
+        self._notify_timer.timeout.connect(self._notify_some)
         self._wanted: dict[Value, None] = {}  # the newest last
         self._kind = workspace.settings.get(EDGE_NOTES)
         self._seen: RunRecord | None = None
@@ -73,15 +73,15 @@ class EdgeNotes(QObject):
         """Return the note beside the edges of a value; requests it if it is unknown. Cheap."""
         if self._results.current is None or self._kind == "none":
             return None
-        if value not in self._untold:  # otherwise all its labels are repainted soon, together
+        if value not in self._outdated:  # otherwise all its labels are repainted soon, together
             self._given[value] = self._note(value)
         return self._given[value]
 
     def _newest(self, value: Value) -> EdgeNote | None:
         return None if self._results.current is None or self._kind == "none" else self._note(value)
 
-    def glimpse_of(self, value: Value) -> Thumbnail | None:
-        """Return the statistics of a value of the last run, or None and request them: `looked` follows."""
+    def thumbnail_of(self, value: Value) -> Thumbnail | None:
+        """Return the statistics of a value of the last run, or None and request them: `statistics_read` follows."""
         record = self._results.current
         key = None if record is None else record.key(value)
         if record is None or key is None or record.result.info(key) is None:
@@ -93,7 +93,7 @@ class EdgeNotes(QObject):
 
     def range_of(self, value: Value) -> str:
         """Return the number of non-finite elements of a value of the last run, and its range; empty until read."""
-        glimpse, info = self.glimpse_of(value), self._results.info_of(value)
+        glimpse, info = self.thumbnail_of(value), self._results.info_of(value)
         if glimpse is None or info is None or not isinstance(info.element_type, ElementType):
             return ""
         facts = glimpse.statistics
@@ -115,7 +115,7 @@ class EdgeNotes(QObject):
             for start in range(0, len(asked), _BATCH):
                 progress.report(start, len(asked))
                 some = asked[start : start + _BATCH]
-                found.update(zip(some, glimpses_of(result, some), strict=True))
+                found.update(zip(some, thumbnails_of(result, some), strict=True))
             return found
 
         def done(found: dict[ValueKey, Thumbnail | None]) -> None:
@@ -186,20 +186,20 @@ class EdgeNotes(QObject):
         """Forget what was asked and told, and have all that is in view asked for: a graph may be painted already."""
         self._given.clear()
         self._wanted.clear()
-        self._untold.clear()
+        self._outdated.clear()
         self._workspace.highlights.notes_changed.emit(None)
 
     def _queue(self, values: Iterable[Value]) -> None:
         """Repaint the notes of painted values, a few per event loop iteration."""
-        self._untold.update(dict.fromkeys(values))
-        self._telling.start()
+        self._outdated.update(dict.fromkeys(values))
+        self._notify_timer.start()
 
     def _notify_some(self) -> None:
-        some = list(islice(self._untold, _AT_ONCE))
+        some = list(islice(self._outdated, _AT_ONCE))
         for value in some:
-            del self._untold[value]
-        if not self._untold:
-            self._telling.stop()
+            del self._outdated[value]
+        if not self._outdated:
+            self._notify_timer.stop()
         differing = {value for value in some if self._newest(value) != self._given[value]}
         if differing:
             self._workspace.highlights.notes_changed.emit(differing)
@@ -226,16 +226,16 @@ class EdgeNotes(QObject):
             self._is_asking = False
             if record is self._results.current:
                 self._queue(value for value in asked.values() if value in self._given)
-                self.looked.emit(set(asked.values()))
+                self.statistics_read.emit(set(asked.values()))
             if self._wanted:
                 self._gather.start()
 
         self._workspace.tasks.start(
-            "Reading values", lambda _progress: glimpses_of(result, keys), done=done, finished=finished
+            "Reading values", lambda _progress: thumbnails_of(result, keys), done=done, finished=finished
         )
 
 
-def glimpses_of(result: RunResult, keys: list[ValueKey]) -> list[Thumbnail | None]:
+def thumbnails_of(result: RunResult, keys: list[ValueKey]) -> list[Thumbnail | None]:
     """Return thumbnails of values; None for values lost with the worker. Off the GUI thread."""
     try:
         return result.apply(make_thumbnails, keys)

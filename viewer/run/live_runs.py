@@ -35,7 +35,7 @@ class LiveRuns(QObject):
         self.is_on = on
         if not on:
             self.cancel()
-        elif not self._results.is_what_a_run_gives:
+        elif not self._results.is_up_to_date:
             self._timer.start(0)
 
     def on_edit(self, *, is_known: bool = True) -> bool:
@@ -43,7 +43,7 @@ class LiveRuns(QObject):
 
         `is_known`: the results for the new inputs are known from an earlier run.
         """
-        lacks_values = self._results.shows_part or not self._results.is_what_a_run_gives
+        lacks_values = self._results.shows_part or not self._results.is_up_to_date
         if self.is_on and (lacks_values or not is_known):
             self._timer.start(_DELAY)
         else:

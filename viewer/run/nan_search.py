@@ -100,7 +100,7 @@ class NonFiniteNavigator(QObject):
 
     def _is_final(self, record: RunRecord, search: NonFiniteSearch) -> bool:
         """Return whether no new run is made: everything was searched, or a run is in progress."""
-        return search.is_whole or record.unfinished or self._runs.is_running or self._runs.is_paused
+        return search.is_complete or record.unfinished or self._runs.is_running or self._runs.is_paused
 
     def _is_given(self, bad: NonFiniteValue) -> bool:
         """Return whether the value is an input or a constant, which has no origin."""
@@ -160,7 +160,7 @@ class NonFiniteNavigator(QObject):
         run = "what the run has computed so far" if record.unfinished else "the last run"
         is_nan = sought_in(workspace) == "nan"
         passed = search.passed and workspace.results.value_by_number(search.passed.key[1])
-        if not search.is_whole:
+        if not search.is_complete:
             title = "No NaN was found" if is_nan else "No NaN and no infinity was found"
             fine = "contains no NaN" if is_nan else "is finite" if passed is None else "produces none"
             detail = f"Of {run}, what was searched {fine}, but {unseen(search)}."

@@ -91,12 +91,12 @@ def passed(search: NonFiniteSearch, sought: Sought) -> str:
         so_far = "Everything before it is finite"
     else:
         so_far = "Every value before it is finite"
-    return f"{so_far}, but {unseen(search)}" if not search.is_whole else so_far
+    return f"{so_far}, but {unseen(search)}" if not search.is_complete else so_far
 
 
 def unseen(search: NonFiniteSearch) -> str:
     """Describe the values that an incomplete search did not cover."""
-    parts = [f"{plural(search.let_go, 'value')} dropped to save memory"] if search.let_go else []
+    parts = [f"{plural(search.unkept, 'value')} dropped to save memory"] if search.unkept else []
     if search.has_bodies:
         parts.append("values inside bodies")
     return f"{' and '.join(parts)} were not searched"
@@ -108,7 +108,7 @@ def non_finite(record: RunRecord, most: int, sought: Sought) -> NonFiniteSearch:
     A run of `search_non_finite` that has paused or ended has checked everything itself.
     """
     search = record.result.apply(non_finite_values, most, sought)
-    return replace(search, let_go=0, has_bodies=False) if record.was_watched and not record.went_on else search
+    return replace(search, unkept=0, has_bodies=False) if record.was_watched and not record.was_continued else search
 
 
 def _first(record: RunRecord, sought: Sought) -> NonFiniteSearch:

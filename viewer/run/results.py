@@ -80,7 +80,7 @@ class RunRecord:
     unfinished: bool = False  # the run is still running and values are missing
     run: object = None  # equal for the records of one run
     was_watched: bool = False  # it searched for non-finite values
-    went_on: bool = False  # it continued after the first finding
+    was_continued: bool = False  # it continued after the first finding
     call: CallPath = ()  # the call of a function whose values are shown, if there are several
     problems: dict[ValueKey, str] = field(default_factory=dict)  # why values could not be fetched
     iterations: Mapping[LoopKey, int] = field(default_factory=dict)  # chosen iterations, see Results.show_iterations
@@ -293,7 +293,7 @@ class Results(QObject):
             _, task = self._fetching.pop(key)
             task.cancel()
 
-    def forget_stops(self) -> None:
+    def allow_refetch(self) -> None:
         """Allow values whose fetch was cancelled to be fetched again."""
         for record in (self.current, self.previous, self._reference):
             if record is not None:
@@ -395,7 +395,7 @@ class Results(QObject):
         return self.current is not None and not self._stale.things
 
     @property
-    def is_what_a_run_gives(self) -> bool:
+    def is_up_to_date(self) -> bool:
         """Whether they also belong to the current inputs, so that a run would show the same."""
         return self.current is not None and self.is_current and self.current.inputs == self._inputs
 

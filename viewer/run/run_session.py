@@ -109,12 +109,12 @@ class RunSession:
         if isinstance(session, WorkerSession):
             return session.perform(request, progress=progress)
         with self.run_lock.acquired(progress):
-            return self.run_lock.giving_way(session.perform(request, progress=progress))
+            return self.run_lock.yielding_to_runs(session.perform(request, progress=progress))
 
     def _result(self, stepper: Stepper | RemoteStepper) -> RunResult:
         """Return the result of a run; values that it recomputes yield to runs."""
         result = stepper.result()
-        return (self.run_lock.giving_way(result) if isinstance(stepper, Stepper) else result).work_out()
+        return (self.run_lock.yielding_to_runs(result) if isinstance(stepper, Stepper) else result).fill_caches()
 
 
 def _run_past(run: RunTask) -> None:

@@ -115,7 +115,7 @@ class RunTask:
             result = self.session.so_far()
         else:  # without `fetch`, which would compute during the run
             result = None if self.stepper is None else replace(self.stepper.result(), fetch=None)
-        return result.work_out() if result is not None and result.nodes else None
+        return result.fill_caches() if result is not None and result.nodes else None
 
     def record(self, result: RunResult, *, unfinished: bool = False) -> RunRecord:
         """Return a record of its results."""
@@ -129,7 +129,7 @@ class RunTask:
             unfinished=unfinished,
             run=self.identity,
             was_watched=bool(self.options.sought) and result.stopped not in _CUT_OFF,
-            went_on=self.was_resumed,
+            was_continued=self.was_resumed,
         )
 
 

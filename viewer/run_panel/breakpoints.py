@@ -69,7 +69,7 @@ class BreakpointSection(Section):
         self._refresh()
 
     def _switch(self, condition: Condition, *, on: bool) -> None:
-        self._breakpoints.switch(condition, on=on, limit=self._limit_of(condition))
+        self._breakpoints.set_condition(condition, on=on, limit=self._limit_of(condition))
 
     def _on_limit(self, _number: float | None) -> None:
         if self.above.isChecked():
@@ -77,7 +77,7 @@ class BreakpointSection(Section):
 
     def _refresh(self) -> None:
         breakpoints = self._breakpoints.all
-        now = breakpoints, self._breakpoints.resting, self._names()
+        now = breakpoints, self._breakpoints.disabled, self._names()
         if now == self._shown:
             return
         self._shown = now
@@ -107,17 +107,17 @@ class BreakpointSection(Section):
 
     def _replace(self, one: Breakpoint, made: Breakpoint) -> None:
         """Replace a breakpoint by another one at the same place."""
-        rests = one in self._breakpoints.resting
+        rests = one in self._breakpoints.disabled
         self._breakpoints.set(made if b == one else b for b in self._breakpoints.all)
         if rests:
-            self._breakpoints.rest(made, on=True)
+            self._breakpoints.set_disabled(made, on=True)
 
     def _rest(self, one: Breakpoint, where: QToolButton, *, on: bool) -> None:
         """Disable or enable a breakpoint; its row stays, with the focus in it."""
-        now = self._breakpoints.resting
+        now = self._breakpoints.disabled
         self._shown = self._breakpoints.all, now | {one} if on else now - {one}, self._names()
         where.setIcon(_dot(rests=on))
-        self._breakpoints.rest(one, on=on)
+        self._breakpoints.set_disabled(one, on=on)
 
     def _remove(self, one: Breakpoint) -> None:
         self._breakpoints.set(b for b in self._breakpoints.all if b != one)
@@ -168,7 +168,7 @@ class BreakpointSection(Section):
         text.setText(f"{where} {display(name_of(thing), 40)}")
         text.setToolTip("Go there")
         text.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        rests = one in self._breakpoints.resting
+        rests = one in self._breakpoints.disabled
         text.setIcon(_dot(rests=rests))
         text.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         text.clicked.connect(lambda: self._workspace.navigation.reveal(thing))

@@ -26,7 +26,7 @@ from onnx_workbench.model.ir.types import TensorType, Type, element_type_text
 from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.core.model_signals import is_in_model
 from onnx_workbench.viewer.core.readers import ModelReader
-from onnx_workbench.viewer.run.edge_notes import glimpses_of, note_text
+from onnx_workbench.viewer.run.edge_notes import note_text, thumbnails_of
 from onnx_workbench.viewer.run.results import RunRecord, info_of
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.run_panel.controls import Section, muted
@@ -171,7 +171,7 @@ class OutcomeSection(Section):
             self.tree.share()
 
         self._workspace.tasks.start(
-            "Reading outputs", lambda _: glimpses_of(result, asked), done=done, supersede="outcome"
+            "Reading outputs", lambda _: thumbnails_of(result, asked), done=done, supersede="outcome"
         )
 
     def _count_parameters(self) -> None:

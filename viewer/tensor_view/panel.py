@@ -65,7 +65,7 @@ class TensorPanel(Panel):
 
     def _follow(self) -> None:
         """Show the selection; keep the last tensor while there is none."""
-        self.workspace.results.forget_stops()
+        self.workspace.results.allow_refetch()
         self._on_run_reached()
 
     def _on_run_reached(self) -> None:

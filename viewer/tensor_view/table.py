@@ -34,7 +34,7 @@ from PySide6.QtWidgets import (
 from onnx_workbench.model.edits.tensors import block_source
 from onnx_workbench.model.errors import ModelError
 from onnx_workbench.model.text.elements import parse_element
-from onnx_workbench.viewer.property_tree.editors import takes_the_document
+from onnx_workbench.viewer.property_tree.editors import saves_or_closes
 from onnx_workbench.viewer.style.choices import choice_title
 from onnx_workbench.viewer.style.formatting import display, number_text
 from onnx_workbench.viewer.style.theme import monospace, theme, themes
@@ -79,7 +79,7 @@ class CellDelegate(QStyledItemDelegate):
     def eventFilter(self, editor: QObject, event: QEvent) -> bool:
         """Block Enter, Tab and the keys for saving and closing while the text is invalid."""
         if isinstance(editor, QLineEdit):
-            if takes_the_document(event):
+            if saves_or_closes(event):
                 if not self._accepts(editor):
                     event.accept()
                     return True

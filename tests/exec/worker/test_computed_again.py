@@ -84,7 +84,7 @@ def test_who_no_longer_wants_a_value_is_heard_while_it_is_computed(tmp_path: Pat
 
         def value(self, _key: Any) -> Any:
             worker._dispatch(0, "cancel", question)
-            self.asker.check()
+            self.caller_progress.check()
 
     worker._jobs[run] = _Job(run, result=Result())
     worker._dispatch(question, "fetch", (run, key))

@@ -22,7 +22,7 @@ def test_a_value_begins_anew_after_a_run_that_came_in_between() -> None:
         return "value"
 
     brought = list[Any]()
-    bringing = threading.Thread(target=lambda: brought.append(lock.bring(fetch, KEY, Progress())))
+    bringing = threading.Thread(target=lambda: brought.append(lock.compute_between_runs(fetch, KEY, Progress())))
     bringing.start()
     assert begun.wait(30)
     with lock.acquired():
@@ -36,7 +36,7 @@ def test_a_value_that_waits_for_a_run_can_be_stopped() -> None:
     lock, stopped = RunLock(), Progress()
     stopped.cancel()
     with lock.acquired(), pytest.raises(Cancelled):
-        lock.bring(lambda _key, _progress: pytest.fail("a run goes on"), KEY, stopped)
+        lock.compute_between_runs(lambda _key, _progress: pytest.fail("a run goes on"), KEY, stopped)
 
 
 def test_a_run_that_waits_for_another_can_be_stopped() -> None:
@@ -46,7 +46,7 @@ def test_a_run_that_waits_for_another_can_be_stopped() -> None:
         pytest.fail("another goes on")
     with pytest.raises(Cancelled), lock.acquired(stopped):
         pytest.fail("nobody wants it")
-    assert lock.bring(lambda _key, _progress: "value", KEY, Progress()) == "value", "nothing is due"
+    assert lock.compute_between_runs(lambda _key, _progress: "value", KEY, Progress()) == "value", "nothing is due"
 
 
 def test_a_value_that_gave_way_begins_anew_though_the_run_was_stopped() -> None:

@@ -152,7 +152,7 @@ def test_very_many_differences_that_are_copied(qtbot, window, tmp_path):
     comparing.refresh()
     qtbot.waitUntil(lambda: comparing.result is not None, timeout=20_000)
     killed = Killed(here.document)
-    comparing.take_over(comparing.result.differences, here)
+    comparing.copy_into(comparing.result.differences, here)
     qtbot.waitUntil(lambda: bool(killed.states))
     assert len(killed.states[0]) == 1
     assert here.graph.nodes.last.name == f"new {MANY - 1}"

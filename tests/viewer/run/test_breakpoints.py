@@ -141,10 +141,10 @@ def test_a_breakpoint_that_is_not_ticked_is_kept_but_stops_nothing(window, qtbot
 def test_a_breakpoint_set_anew_stops_whatever_the_one_before_did(qtbot, workspace):
     breakpoints, log = workspace.runs.breakpoints, value(workspace, "l")
     breakpoints.toggle(log)
-    breakpoints.rest(breakpoints.all[0], on=True)
+    breakpoints.set_disabled(breakpoints.all[0], on=True)
     breakpoints.toggle(log)
     breakpoints.toggle(log)
-    assert breakpoints.awake == breakpoints.all == (Breakpoint(value=log),)
+    assert breakpoints.enabled == breakpoints.all == (Breakpoint(value=log),)
 
 
 def test_a_failure_stays_marked_while_problems_are_looked_for(qtbot, workspace):
@@ -279,7 +279,7 @@ def test_a_condition_stops_for_what_constants_alone_make(window, qtbot, tmp_path
     path = tmp_path / "constants.onnx"
     onnx.save(onnx.parser.parse_model(CONSTANTS), path)
     workspace = opened(window, qtbot, path)
-    workspace.runs.breakpoints.switch("non-finite", on=True)
+    workspace.runs.breakpoints.set_condition("non-finite", on=True)
     for _ in range(2):  # computed in the first run, known in the second
         run(qtbot, workspace)
         assert workspace.runs.is_paused

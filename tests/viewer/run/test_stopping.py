@@ -69,7 +69,7 @@ def test_a_value_on_its_way_can_be_stopped_and_asked_for_again(window, qtbot, ne
     qtbot.waitUntil(lambda: "stopped" in results.problem_of(y))
     assert not results.fetch(y)
     result.fetch = bring
-    results.forget_stops()
+    results.allow_refetch()
     assert results.fetch(y)
     qtbot.waitUntil(lambda: isinstance(results.value_of(y), np.ndarray))
 

@@ -213,7 +213,7 @@ class Minimap(QWidget):
         np.maximum(rects[:, 2:], 1.0, out=rects[:, 2:])
         shades = by_category(scene, colors)
         painter.setPen(Qt.PenStyle.NoPen)
-        rects, used = _seen(rects * ratio, shades.indices[ids])
+        rects, used = _distinct_pixels(rects * ratio, shades.indices[ids])
         for number in np.unique(used).tolist():
             painter.setBrush(shades.palette[number])
             draw_rects(painter, rects[used == number] / ratio)
@@ -242,14 +242,14 @@ class Minimap(QWidget):
         super().leaveEvent(event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        self.jumped.emit(*self._meant(event.position()))
+        self.jumped.emit(*self._scene_point(event.position()))
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Move the view while the button is pressed."""
         if event.buttons() & Qt.MouseButton.LeftButton:
-            self._surface.centre_on(*self._meant(event.position()))
+            self._surface.centre_on(*self._scene_point(event.position()))
 
-    def _meant(self, position: QPointF) -> tuple[float, float]:
+    def _scene_point(self, position: QPointF) -> tuple[float, float]:
         """Return the point of the scene for a point of the map."""
         sx, sy = self._scale()
         ox, oy = self._offset()
@@ -261,7 +261,9 @@ class Minimap(QWidget):
         event.accept()
 
 
-def _seen(rects: NDArray[np.float64], colors: NDArray[np.uint8]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _distinct_pixels(
+    rects: NDArray[np.float64], colors: NDArray[np.uint8]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return the boxes rounded to pixels, without duplicates, and their colours: of 100,000, a few thousand."""
     columns = [*np.round(rects).astype(np.int64).T, colors.astype(np.int64)]
     least = [int(column.min(initial=0)) for column in columns]
