@@ -1,4 +1,4 @@
-"""The Action data class: title, menus, when it is enabled, and what it does."""
+"""The Action data class: title, menus, condition of being enabled, and function."""
 
 from __future__ import annotations
 

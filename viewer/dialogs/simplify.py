@@ -45,7 +45,7 @@ _Surveyed = tuple[Simplification, int, Survey]
 
 
 class SimplifyDialog(QDialog):
-    """Stays open beside the graph: choosing a match selects and shows its nodes there."""
+    """Modeless dialog: choosing a match selects and shows its nodes on the graph."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -272,7 +272,7 @@ class SimplifyDialog(QDialog):
         return item
 
     def done(self, result: int) -> None:
-        """Cancel what is running, and an edit that is not applied yet; remove the marks."""
+        """Cancel running work and an edit that is not applied yet; remove the marks."""
         if self._is_done:  # as when it is closed while a question about it is open
             return
         self._is_done = True

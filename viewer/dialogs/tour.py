@@ -1,4 +1,4 @@
-"""Tour of the window: a card beside each part of it in turn, saying what the part is for."""
+"""Tour of the window: a card next to each part in turn, with its purpose."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Tour(QFrame):
         self.next.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _place(self, target: QWidget | None) -> None:
-        """Outline a part of the window and put the card beside it, or over its lower edge where there is no room."""
+        """Outline a part of the window and place the card next to it, or over its lower edge if there is no room."""
         self._outline.setVisible(target is not None)
         room, size = self._window.rect(), QSize(self.width(), self.heightForWidth(self.width()))
         area = room

@@ -123,7 +123,7 @@ class InspectorPanel(Panel):
                 "Loading operator signatures", lambda _: schemas.preload(), done=lambda _: self.refresh_soon()
             )
 
-    # -- what is shown ---------------------------------------------------------------------------------------
+    # -- content ---------------------------------------------------------------------------------------------
 
     @property
     def items(self) -> tuple[Item, ...]:
@@ -214,7 +214,7 @@ class InspectorPanel(Panel):
                 return model_rows(self.workspace, item, self._ask_opset)
 
     def go_back(self) -> None:
-        """Select what was shown before."""
+        """Select the previously shown object."""
         if self._back:
             seen = self._back.pop()
             self._going_back = True

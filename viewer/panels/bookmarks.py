@@ -1,4 +1,4 @@
-"""Bookmarks panel: nodes and values to come back to, with notes that the user writes beside them."""
+"""Bookmarks panel: nodes and values to return to, with notes of the user."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class BookmarkModel(RowModel[Node | Value, Column]):
         self._bookmarks = bookmarks
 
     def refresh(self) -> None:
-        """Show the bookmarks as they are now."""
+        """Reload the bookmarks."""
         self.set_rows(list(self._bookmarks.notes))
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -87,7 +87,7 @@ class BookmarkTable(RowTable):
 
 
 class BookmarksPanel(Panel):
-    """The list of bookmarks; Enter or a click goes to the node or value."""
+    """The list of bookmarks; Enter or a click shows the node or value."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
@@ -107,7 +107,7 @@ class BookmarksPanel(Panel):
         self.add_button.clicked.connect(lambda: workspace.trigger("go.toggle_bookmark"))
         self.remove_button.clicked.connect(self._remove)
         self.bookmarks.changed.connect(self._show)
-        workspace.changes.changed.connect(self._show)  # names, and what undo brought back
+        workspace.changes.changed.connect(self._show)  # names, and objects restored by undo
         workspace.selection.changed.connect(self._update_buttons)
         self._show()
 

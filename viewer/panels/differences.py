@@ -64,7 +64,7 @@ class DifferenceModel(RowModel[Difference, Column]):
 
 
 class DifferencesPanel(Panel):
-    """The list; a selected row is shown in both graphs. Enter goes there."""
+    """The list; a selected row is shown in both graphs, on Enter again."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
@@ -113,11 +113,11 @@ class DifferencesPanel(Panel):
         return button
 
     def serves(self, workspace: Workspace) -> bool:
-        """Return True for both documents: the list is the same, and its current row stays."""
+        """Return True for both documents: the list and its current row are kept when switching between them."""
         comparing = self._comparing
         return super().serves(workspace) or (comparing is not None and comparison_of(workspace) is comparing)
 
-    # -- what is compared ----------------------------------------------------------------------------------------
+    # -- the comparison ------------------------------------------------------------------------------------------
 
     def _follow(self) -> None:
         if self._comparing is not None:

@@ -37,7 +37,7 @@ Index = QModelIndex | QPersistentModelIndex
 _HELP = 'words · "exact" · op:Conv · name:/regex/ · attr:group=1 · shape:1,?,224,* · dtype:float16 · is:output'
 
 _SPACE = "  "  # between name and type
-_MOST_BESIDE = 0.65  # width reserved beside a name
+_MOST_BESIDE = 0.65  # limit for the share of the width next to a name
 
 
 class MatchModel(QAbstractListModel):
@@ -94,7 +94,7 @@ def _parts(item: Node | Value, limit: int) -> tuple[str, str]:
 
 
 class MatchDelegate(QStyledItemDelegate):
-    """Elides the middle of the name where a row is too narrow, not the text beside it."""
+    """Elides the middle of the name if a row is too narrow, not the text next to it."""
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:
         super().initStyleOption(option, index)

@@ -1,4 +1,4 @@
-"""History panel: every edit by title; selecting one brings the model to the state after it."""
+"""History panel: every edit by title; selecting one restores the state after it."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class _List(QListView):
 
 
 class HistoryPanel(Panel):
-    """The list; one click goes to a state."""
+    """The list; a click restores a state."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)

@@ -139,7 +139,7 @@ class NodeTablePanel(Panel):
         changes.structure_changed.connect(self._on_structure)
         self.workspace.selection.changed.connect(self._follow)
 
-    # -- what is shown ---------------------------------------------------------------------------------------
+    # -- rows and columns ------------------------------------------------------------------------------------
 
     def _choose_first(self) -> None:
         """Choose the operator of the selected node, or the most frequent one."""

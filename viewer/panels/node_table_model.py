@@ -30,11 +30,11 @@ from onnx_workbench.viewer.tables.row_model import Column, Index, SortedRowModel
 from onnx_workbench.viewer.tables.sorting import Key
 
 NAME, OPERATOR, GRAPH = "Name", "Operator", "Graph"
-_LOOKED_AT = 2000  # nodes whose attributes decide which columns there are
+_LOOKED_AT = 2000  # nodes whose attributes determine the columns
 _SHOWN = 32  # elements of a list
 _MOST_TEXT = 4096  # elements of a list that are offered for editing
 
-# made once: headers ask for those of every cell when all are selected
+# cached, as headers query the flags of every cell when all are selected
 _READ_ONLY = Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemNeverHasChildren
 _EDITABLE = _READ_ONLY | Qt.ItemFlag.ItemIsEditable
 
@@ -46,21 +46,21 @@ class AttributeColumn(Column):
     attribute: str = ""
 
 
-#: A node, the column, and what is to be written there.
+#: A node, a column, and the text to write there.
 Cell = tuple[Node, AttributeColumn, str]
 
 
 class NodeTableModel(SortedRowModel[Node, AttributeColumn]):
     """Table of nodes with the attributes their operators have."""
 
-    refused = Signal(object)  # ModelError: why a cell was not taken
+    refused = Signal(object)  # ModelError with the reason why a text was refused
 
     finds_columns = True
 
     def __init__(self, document: Document, parent: QObject | None = None) -> None:
         super().__init__([AttributeColumn(NAME)], parent)
         self._document = document
-        self._row_of: dict[Node, int] = {}  # of those shown; filled on first use
+        self._row_of: dict[Node, int] = {}  # of shown nodes; filled on first use
         self._refusal = ""
 
     def sort_key(self, rows: Sequence[Node], column: AttributeColumn, _section: int) -> Callable[[int], Key]:
@@ -73,14 +73,14 @@ class NodeTableModel(SortedRowModel[Node, AttributeColumn]):
         self._row_of.clear()
 
     def touch(self, nodes: Iterable[Node]) -> None:
-        """Nodes changed: show them as they are now."""
+        """Update the rows of changed nodes."""
         self._row_of = self._row_of or {node: row for row, node in enumerate(self.rows)}
         rows = [self._row_of[node] for node in nodes if node in self._row_of]
         if rows:
             self.update_rows(min(rows), max(rows))
 
     def flags(self, index: Index) -> Qt.ItemFlag:
-        """Tensors, graphs and the place of a node are not written as text."""
+        """Return the flags: cells with tensors, graphs and the graph of a node are not editable."""
         return _EDITABLE if self._is_editable(index) else _READ_ONLY
 
     def _is_editable(self, index: Index) -> bool:
@@ -100,7 +100,7 @@ class NodeTableModel(SortedRowModel[Node, AttributeColumn]):
         return not isinstance(attribute.value, tuple) or len(attribute.value) <= _MOST_TEXT
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Mutes values that are not written in the node, such as defaults."""
+        """Return the data of a cell; values not stored in the node, such as defaults, are muted."""
         node, column = self.rows[index.row()], self.columns[index.column()]
         match role:
             case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.AccessibleTextRole:
@@ -114,16 +114,16 @@ class NodeTableModel(SortedRowModel[Node, AttributeColumn]):
         return None
 
     def _is_stand_in(self, node: Node, column: AttributeColumn) -> bool:
-        """Return whether a cell shows what is not written in the node."""
+        """Return whether a cell shows a value that is not stored in the node."""
         return column.attribute not in node.attributes if column.attribute else column.title == NAME and not node.name
 
     def _shown(self, node: Node, column: AttributeColumn) -> str:
-        """Return the text of a cell; of a node without a name what tells it from others."""
+        """Return the text of a cell; for a node without a name a distinguishing title."""
         text = _text(node, column, _SHOWN)
         return text if text or column.title != NAME or column.attribute else first_output(node)
 
     def source(self, index: Index) -> str:
-        """Return a cell as it is edited and copied: empty where the attribute is left out."""
+        """Return the text of a cell for editing and copying: empty if the attribute is omitted."""
         return _source(self.rows[index.row()], self.columns[index.column()])
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
@@ -138,7 +138,7 @@ class NodeTableModel(SortedRowModel[Node, AttributeColumn]):
         return [(self.rows[row], self.columns[column], text) for row, column, text in texts]
 
     def _change(self, row: int, column: int, text: str) -> bool:
-        """Write a text into a cell; False when it was refused, see `refused`."""
+        """Write a text into a cell; return False if it was refused, see `refused`."""
         cells = self.cells([(row, column, text)])
         try:
             with self._document.edit(title_of(cells)) as edit:
@@ -193,9 +193,9 @@ def title_of(cells: Sequence[Cell]) -> str:
 
 
 def write_cells(edit: Transaction, cells: Sequence[Cell], progress: Progress = SILENT) -> None:
-    """Write texts into cells, all or none; what a cell holds already is left alone. Any thread.
+    """Write texts into cells, all or none; unchanged cells are skipped. Any thread.
 
-    Names last, so that what refuses calls nodes as they are still called.
+    Names are written last, so that errors refer to the current names.
     """
     ordered = sorted(cells, key=lambda cell: cell[1].title == NAME and not cell[1].attribute)
     for node, column, text in progress.paced(ordered, of=len(ordered)):
@@ -237,7 +237,7 @@ def _formal(node: Node, name: str) -> AttributeSchema | None:
 
 
 def _columns(nodes: Sequence[Node], progress: Progress) -> list[AttributeColumn]:
-    """Every attribute of the operators' signatures, then what else the first nodes carry."""
+    """Return a column for every attribute in the operators' signatures, then for others of the first nodes."""
     tips: dict[str, str] = {}
     operators: dict[tuple[str, str], Node] = {}
     graphs = set[Graph | None]()

@@ -21,7 +21,7 @@ from onnx_workbench.viewer.tables.outline_rows import Stretch
 from onnx_workbench.viewer.tables.two_tone import TwoToneDelegate
 
 _MEASURED = 100  # rows measured for the width
-_MARGINS = 8  # px beside the text of a row
+_MARGINS = 8  # px around the text of a row
 #: With more selected nodes none of them is scrolled to.
 _MOST_POINTED_AT = 1000
 #: Keys with the same meaning as on the graph.
@@ -127,7 +127,7 @@ class OutlinePanel(Panel):
     def _on_nodes(self, nodes: set[Node]) -> None:
         if self.workspace.changes.touched.is_inside:
             return
-        self._following = True  # a view whose current row is removed chooses another by itself
+        self._following = True  # Qt chooses another current row when it is removed
         self.model.follow(nodes)
         if self.workspace.selection.current is None:
             self.tree.clearSelection()
@@ -159,7 +159,7 @@ class OutlinePanel(Panel):
         index = self._index_to_show()
         self._following = True
         if not index.isValid():
-            self.tree.clearSelection()  # a row that looked selected could not be selected again
+            self.tree.clearSelection()  # else the row could not be selected again
         elif not self.tree.selectionModel().isSelected(index) or index != self.tree.currentIndex():
             flags = QItemSelectionModel.SelectionFlag  # plainly, though Ctrl is held as for Ctrl+V
             self.tree.selectionModel().setCurrentIndex(index, flags.ClearAndSelect | flags.Rows)

@@ -76,7 +76,7 @@ def _short_place(place: object) -> str:
 
 
 class ProblemsPanel(Panel):
-    """The list, checked incrementally while idle; a click goes to the location."""
+    """The list, checked incrementally while idle; a click shows the location."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)

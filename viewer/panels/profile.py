@@ -199,12 +199,12 @@ class ProfilePanel(Panel):
 
     @property
     def _measured(self) -> Timings | None:
-        """Return the times of several runs, while the run is shown whose inputs they had."""
+        """Return the times of several runs, if the run with their inputs is shown."""
         timings = self._timings
         return timings if timings is not None and timings.record is self.workspace.results.current else None
 
     def _seconds(self, one: _Ran) -> float:
-        """Return the time of a node: the mean of several runs, where they were measured."""
+        """Return the time of a node: the mean of several runs if measured."""
         measured = self._measured
         timing = None if measured is None else measured.nodes.get(one[0].id)
         return one[1].seconds if timing is None else timing.mean
@@ -413,7 +413,7 @@ class _MemoryView(QSplitter):
 
 
 class MemoryCurve(Plot):
-    """Bytes alive over the run order; point to see a moment, click to go to its node, arrows to walk."""
+    """Bytes alive over the run order; hover shows a moment, a click its node, arrow keys move along."""
 
     pointed = Signal(object)  # Moment
     chosen = Signal(object)  # Moment
@@ -448,7 +448,7 @@ class MemoryCurve(Plot):
         self.update()
 
     def _draw(self, *_range: object) -> None:
-        """The steps of the part that is seen; of moments that share a pixel the highest."""
+        """Draw the steps of the visible part; of moments at the same pixel the highest."""
         count = len(self.moments)
         if self._curve is None or not count:
             return

@@ -202,7 +202,7 @@ class ProvenancePanel(Panel):
             self._trace(*self.traced)
 
     def _invite(self) -> None:
-        """Show the selected value, or say what is missing."""
+        """Show the selected value, or a hint of what is missing."""
         results = self.workspace.results
         is_run = results.current is not None or results.is_running
         self.name.setText("Select a value" if is_run else "Run the model and select a value")

@@ -48,7 +48,7 @@ class RawMenu(QMenu):
         self.popup(self._panel.tree.viewport().mapToGlobal(position))
 
     def build(self, index: QModelIndex) -> None:
-        """Add the entries for a row; beside the rows, those for the model itself."""
+        """Add the entries for a row; without a row, those for the model itself."""
         self.clear()
         model = self._panel.workspace.model
         path: Path = index.data(Qt.ItemDataRole.UserRole) if index.isValid() else ()
@@ -95,7 +95,7 @@ class RawMenu(QMenu):
     # -- changing --------------------------------------------------------------------------------------------
 
     def add(self, path: Path, name: str, ask: str) -> None:
-        """Add a field to the message at a path, prompting for its text where it has one."""
+        """Add a field to the message at a path, prompting for its text if it has one."""
         if not ask:
             self._add(path, name, "")
             return

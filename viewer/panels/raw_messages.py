@@ -153,7 +153,7 @@ class RawMessagesPanel(Panel):
         self._follow()
 
     def _open_again(self) -> None:
-        """Expand the branches that were expanded before reading, where they still exist."""
+        """Expand the branches that were expanded before reading, if they still exist."""
         kept = list(self._open)[-_KEPT_OPEN:]
         self._open.clear()
         for path in sorted(kept, key=len):
@@ -252,7 +252,7 @@ class RawMessagesPanel(Panel):
         return f"{verb} {name}" if location is None else f"{verb} {name} of {name_of(location.target)}"
 
     def _is_unchanged(self, path: Path) -> bool:
-        """Return whether a field in editing is still where it was, with the same content."""
+        """Return whether an edited field still has the same path and content."""
         location, plain = place_of(self.workspace.model, path), plain_path(path)
         if location is None or plain is None or self._chosen != (path, location.target):
             return False

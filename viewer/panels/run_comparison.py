@@ -60,7 +60,7 @@ _ERROR_COLUMN, _LAYER_COLUMN = 3, 5
 _INVITATION = "Compare the values of the last run with another."
 
 _TOPIC = "compare"  # of its messages
-_MOST_NAMES = 6  # of each side, where nothing has the same name
+_MOST_NAMES = 6  # limit for listed names of each side, if none match
 
 _CSV = ("value", "operator", "matched with", "error", "largest difference", "largest relative difference", "cosine",
         "snr", "layer snr", "worst element", "problem")  # fmt: skip
@@ -78,9 +78,9 @@ class RunComparisonPanel(Panel):
         self._outcome = ComparisonOutcome([])
         self._asked: tuple[str, Prepare] | None = None  # the comparison that gave the rows
         self._awaiting: tuple[str, Prepare] | None = None  # the comparison to make after the first run
-        self._compared: ReferenceType[RunRecord] | None = None  # the document whose values they are
+        self._compared: ReferenceType[RunRecord] | None = None  # the run whose values were compared
         self._verdict: tuple[Compared | None, int] = None, 0  # the first difference, and the number of differences
-        self._is_old = False  # whether it is of another run than the one shown
+        self._is_old = False  # whether it is of another run than the shown one
         self._comparison: Task[ComparisonOutcome] | None = None  # begun last
         self._judging, self._heating = ModelReader(self), ModelReader(self)
         self.choose = QPushButton("Compare with")
@@ -278,7 +278,7 @@ class RunComparisonPanel(Panel):
                 self.table.sort_by(_ERROR_COLUMN)  # else in run order
 
     def clear(self) -> None:
-        """Close the comparison: its rows, its colours, and the values that the tensor panel shows beside."""
+        """Close the comparison: its rows, its colours, and the reference values in the tensor panel."""
         if self._comparison is not None:
             self._comparison.cancel()
         self.rows, self._asked, self._compared, self._outcome = [], None, None, ComparisonOutcome([])
@@ -347,7 +347,7 @@ class RunComparisonPanel(Panel):
 
     @property
     def _is_of_another(self) -> bool:
-        """Return whether the rows are of another run than the one shown."""
+        """Return whether the rows are of another run than the shown one."""
         return self._compared is not None and self._compared() is not self.workspace.results.current
 
     def _show_outcome(self) -> None:
@@ -366,7 +366,7 @@ class RunComparisonPanel(Panel):
         self.summary.setText(f"{old}{display(self._asked[0], 60)}: {result}")
 
     def _why_unmatched(self) -> str:
-        """Return the names on both sides, where none is on both."""
+        """Return the names on both sides if none match."""
         ours = [value.name for value in self.workspace.runs.inputs.graph.outputs]
         return f"no common values. This model has {_names(ours)}; the other has {_names(self._outcome.others.names)}"
 

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 Amount = AnySize | None
 
 _DELAY_MS = 300
-_UNBOUND = 1  # what a symbolic dimension counts as where formulas are compared
+_UNBOUND = 1  # size of symbolic dimensions for comparing formulas
 _NEARLY_ALL = 0.75  # of the nodes
 ShareRole = Qt.ItemDataRole.UserRole + 1
 
@@ -131,7 +131,7 @@ def _amount(found: Total | NodeStatistics, name: str) -> Amount:
 
 
 def _with_what_is_inside(numbers: Mapping[Node, float]) -> dict[Node, float]:
-    """Return positive numbers, with those of inner nodes added to nodes with subgraphs: a loop costs what it runs."""
+    """Return positive numbers; numbers of nodes in subgraphs are added to the node that owns them."""
     summed: dict[Node, float] = {}
     for node, number in numbers.items():
         holder: object = node
@@ -161,7 +161,7 @@ class StatisticsRow:
 
 @dataclass(frozen=True)
 class _Sums:
-    """Statistics shown; `level` of scopes, 0 where they are not distinguished."""
+    """The shown statistics; `level` of scopes, 0 if they are not distinguished."""
 
     rows: list[StatisticsRow]
     total: Total
@@ -177,7 +177,7 @@ class StatisticsColumn(Column):
 
 
 class StatisticsModel(SortedRowModel[StatisticsRow, StatisticsColumn]):
-    """Table of counted things and their statistics."""
+    """Table of groups or nodes and their statistics."""
 
     finds_columns = True
 
@@ -224,7 +224,7 @@ class BarDelegate(QStyledItemDelegate):
 
 
 class StatisticsPanel(Panel):
-    """Cost of the model. Follows edits and inferred types; a node's row goes there."""
+    """Cost of the model. Updates after edits and type inference; clicking a node's row shows the node."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)

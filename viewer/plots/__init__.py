@@ -1,1 +1,1 @@
-"""Plots painted by ourselves: pictures of matrices, histograms and lines. They know arrays, not models."""
+"""Plot widgets: pictures of matrices, histograms and lines. Independent of models."""

@@ -1,4 +1,4 @@
-"""Keyboard focus of plots; and plots as pictures, where that does not show."""
+"""Keyboard focus of plots; and pictures of plots without the focus frame."""
 
 from __future__ import annotations
 

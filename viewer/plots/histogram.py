@@ -1,4 +1,4 @@
-"""A histogram, linear or logarithmic, whose bars say what they are."""
+"""A histogram, linear or logarithmic, with descriptions of its bars."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onnx_workbench.viewer.style.formatting import digits_apart, number_text
 from onnx_workbench.viewer.style.theme import theme
 
 _BASE = log10(0.5)  # where bars begin on a logarithmic axis, so that a count of 1 has a height
-_ROOM = 0.03  # of the range, beside and above the bars
+_ROOM = 0.03  # margin beside and above the bars, as a share of the range
 
 
 class Histogram(Plot):

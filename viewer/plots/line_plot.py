@@ -63,10 +63,10 @@ class LinePlot(Plot):
         self._index: Index | None = None
         self._items: list[Any] = []
         self._ring: Any = None
-        self.logarithmic = False  # as wanted; shown where there are positive values
+        self.logarithmic = False  # as requested; in effect only with positive values
 
     def set_logarithmic(self, on: bool) -> None:
-        """Set whether heights are logarithms of values; what is not positive is left out."""
+        """Set whether the y axis is logarithmic; values that are not positive are left out."""
         self.logarithmic = on
         if self._lines:
             self._draw()

@@ -38,7 +38,7 @@ _STATUS = 20
 _BESIDE_NAME = 12  # px between the name of an axis and the first or last number of the other one
 _MOST_ZOOM = 200.0
 _STILL = 4  # px that a hand moves without meaning to drag
-_REST = 120  # milliseconds without moving after which what is seen is made finer
+_REST = 120  # milliseconds without movement after which the visible part is refined
 
 
 #: Of a picture, in parts of its height and width: left, top, right, bottom.
@@ -100,7 +100,7 @@ class MatrixView(QWidget):
     viewed = Signal(object)  # (zoom over fit, centre x, centre y in parts of the picture): moved by the user
     pointed = Signal(str)
     element_chosen = Signal(object)  # index: a cell was clicked, or Enter pressed on it
-    detail_wanted = Signal(object)  # Part: what is seen is coarser than it need be
+    detail_wanted = Signal(object)  # Part: the visible part can be shown in finer resolution
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -130,11 +130,11 @@ class MatrixView(QWidget):
 
     @property
     def detail(self) -> MatrixImage | None:
-        """The finer picture of the part that is seen, while there is one."""
+        """The finer picture of the visible part, if there is one."""
         return self._layers[1].picture if len(self._layers) > 1 else None
 
     def show_picture(self, picture: MatrixImage | None) -> None:
-        """Show another one; one of the same size keeps zoom and place."""
+        """Show another picture; zoom and position are kept if it has the same size."""
         old = self.picture
         self._layers = [] if picture is None else [_layer(picture)]
         if old is None or picture is None or old.pixels.shape != picture.pixels.shape:
@@ -185,7 +185,7 @@ class MatrixView(QWidget):
         return QRectF(_MARGIN + left, _MARGIN, width, self.height() - 2 * _MARGIN - below - _STATUS)
 
     def _axes_room(self) -> tuple[float, float]:
-        """Width of the numbers beside the picture, and height of those below."""
+        """Return the width of the numbers at the left of the picture, and the height of those below."""
         picture = self.picture
         if picture is None or picture.axes is None:
             return 0.0, 0.0
@@ -254,7 +254,7 @@ class MatrixView(QWidget):
         self._centre = QPointF(min(max(self._centre.x(), half), 1 - half), min(max(self._centre.y(), half), 1 - half))
 
     def zoom_by(self, factor: float, around: QPointF | None = None) -> None:
-        """Zoom, keeping what is at a point of the widget there."""
+        """Zoom, keeping a point of the widget fixed."""
         point = around or self._frame().center()
         place = self._place()
         if place.width() <= 0 or place.height() <= 0:
@@ -288,7 +288,7 @@ class MatrixView(QWidget):
         self._drag = self._pressed = event.position()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Pan, or say what is under the pointer."""
+        """Pan, or describe the cell under the pointer."""
         if self._drag is not None and event.buttons():
             moved = event.position() - self._drag
             self._drag = event.position()
@@ -349,7 +349,7 @@ class MatrixView(QWidget):
         self._announce_cell()
 
     def show_cell(self, down: int, across: int) -> None:
-        """Select the cell of a row and a column, by the numbers beside the picture."""
+        """Select the cell at a row and a column, as numbered at the picture."""
         axes = None if self.picture is None else self.picture.axes
         if axes is None or not axes[0] or not axes[1]:
             return
@@ -389,7 +389,7 @@ class MatrixView(QWidget):
         super().resizeEvent(event)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """The picture, its legend and what is under the pointer."""
+        """Paint the picture, its legend and the description of the cell under the pointer."""
         painter = QPainter(self)
         colors = theme()
         painter.fillRect(self.rect(), colors.panel)
@@ -444,7 +444,7 @@ class MatrixView(QWidget):
         painter.setFont(self.font())
 
     def _paint_labels(self, painter: QPainter, picture: MatrixImage) -> None:
-        """The names of parts of the picture, on a ground of their own, where there is room for all of them."""
+        """Paint the names of parts of the picture, on a background, if there is room for all of them."""
         if not picture.labels:
             return
         font = monospace(max(self.font().pointSizeF() - 2, 7))
@@ -500,7 +500,7 @@ class MatrixView(QWidget):
         painter.setFont(self._legend_font())
         metrics = QFontMetricsF(painter.font())
         bar = QRectF(frame.right() + 8, frame.top(), 10, frame.height())
-        marks: list[tuple[float, str]] = []  # the height of their middle, and what they say
+        marks: list[tuple[float, str]] = []  # y of the middle, and text
         if any(layer.with_gaps for layer in self._layers):
             gaps = QRectF(bar.left(), bar.bottom() - 10, 10, 10)
             painter.fillRect(gaps, QColor(*NOT_FINITE))

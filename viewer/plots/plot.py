@@ -71,14 +71,14 @@ class Plot(QWidget):
     # -- to be overridden ------------------------------------------------------------------------------------
 
     def text_below(self) -> tuple[str, bool]:
-        """The text below the plot, and whether it is of what the pointer is at."""
+        """Return the text below the plot, and whether it describes the data at the pointer."""
         return "", False
 
     def point_at(self, x: float) -> None:
         """Move the marker to a position on the x axis."""
 
     def choose_at(self, x: float, y: float) -> None:
-        """Choose what is at data coordinates."""
+        """Choose the element at data coordinates."""
 
     def hide_marker(self) -> None:
         """Hide the marker."""
@@ -171,7 +171,7 @@ class Plot(QWidget):
         self.area.getViewBox().setRange(xRange=x, yRange=y, padding=0)
 
     def move_cursor(self, x: float | None) -> None:
-        """Move the upright line to where the pointer is, or hide it."""
+        """Move the vertical line to the pointer, or hide it."""
         if self._cursor is not None:
             self._cursor.setVisible(x is not None)
             if x is not None:
@@ -239,11 +239,11 @@ class Plot(QWidget):
         event.accept()
 
     def copy_picture(self) -> None:
-        """Copy the plot as it is seen."""
+        """Copy the plot as a picture."""
         QGuiApplication.clipboard().setImage(as_seen(self))
 
     def copy_numbers(self) -> None:
-        """Copy what is plotted as a table."""
+        """Copy the plotted data as a table."""
         QGuiApplication.clipboard().setText(self.numbers())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

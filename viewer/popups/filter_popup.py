@@ -1,4 +1,4 @@
-"""Popup with a line edit over a list of what matches the text in it, to choose one of many things."""
+"""Popup with a line edit and a list of matching choices, to choose one of many."""
 
 from __future__ import annotations
 

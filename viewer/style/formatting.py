@@ -161,7 +161,7 @@ def plural(count: int, noun: str, nouns: str | None = None) -> str:
 
 
 def lost_text(names: Sequence[str]) -> str:
-    """Describe what is lost when split parts are merged again."""
+    """Describe the information lost when split parts are merged again."""
     listed = display(", ".join(names), 300, elide="end")
     return f"Lost when the parts are merged again, as it is too large to store in them or cannot be read: {listed}"
 

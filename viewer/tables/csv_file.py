@@ -11,7 +11,7 @@ from onnx_workbench.model.io.writer.atomic_file import replacing
 
 
 def write_csv(path: Path, rows: Iterable[Sequence[str]]) -> None:
-    """Write rows of a table to a .csv file; what was there stays when that fails. ModelError says why.
+    """Write rows of a table to a .csv file; an existing file is kept if that fails. ModelError with the reason.
 
     Bytes of names that are not UTF-8 become ``\\udcff``.
     """

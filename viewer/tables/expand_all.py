@@ -30,7 +30,7 @@ class ExpandAll(QObject):
         return self._iteration.running
 
     def start(self, index: QModelIndex) -> None:
-        """Open a row and all below it, instead of what was being opened before."""
+        """Expand a row and all its descendants, cancelling an earlier request."""
         self._iteration.start(self._open(QPersistentModelIndex(index.siblingAtColumn(0))))
         self._iteration.next_chunk()
 

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QTableView
 
 
 class KeptSelection(QObject):
-    """Reselects after a model reset the rows about the same objects; `about` gives the object of a row.
+    """Reselects the rows of the same objects after a model reset; `about` returns the object of a row.
 
     Emits no signal and does not scroll, since the user did not choose the rows.
     """

@@ -1,4 +1,4 @@
-"""A tree that marks the rows which stand for what is selected elsewhere, however many these are."""
+"""A tree that marks the rows of objects selected elsewhere, efficient for any number."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class MarkingTree(QTreeView):
 
 
 def _pieces(rows: Iterable[QModelIndex]) -> QItemSelection:
-    """Rows as a selection of as few pieces as they can be, each from one row to a neighbour of its parent."""
+    """Return rows as a selection with as few ranges as possible, each of siblings."""
     pieces: list[tuple[QModelIndex, QModelIndex]] = []
     for row in rows:
         top, bottom = pieces[-1] if pieces else (row, row)

@@ -1,4 +1,4 @@
-"""The graphs, groups and nodes of a model as a tree whose branches are made when they are opened."""
+"""The graphs, groups and nodes of a model as a tree whose branches are built when expanded."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from onnx_workbench.viewer.tables.outline_rows import OutlineRow, Stretch
 from onnx_workbench.viewer.tables.tree_model import Index, TreeModel
 from onnx_workbench.viewer.tables.two_tone import TextsRole
 
-#: What a row stands for: a Graph, Scope, Stretch or Node.
+#: The subject of a row: a Graph, Scope, Stretch or Node.
 ObjectRole = int(Qt.ItemDataRole.UserRole)
 
-#: More nodes than this at once: their graphs' branches are made anew.
+#: With more changed nodes than this, the branches of their graphs are rebuilt.
 _MOST_SINGLY = 200
 
 
@@ -111,7 +111,7 @@ class OutlineModel(TreeModel):
         for row in self._built():
             self._remove_deleted(row, nodes)
         while sum(self._remove_moved(row, node) for row in self._built() for node in nodes):
-            pass  # a neighbour that stays may be in the wrong place once another is gone
+            pass  # after a removal, a remaining neighbour may be at a wrong position
         for row in self._built():  # after all that went: places are compared among nodes that are there
             for node in nodes:
                 self._follow_in(row, node)
@@ -143,7 +143,7 @@ class OutlineModel(TreeModel):
                 self._update_texts(row)
 
     def _built(self) -> Iterator[OutlineRow]:
-        """The rows of graphs whose branches are built, as long as they are."""
+        """Yield the rows of graphs whose branches are built."""
         for graph, row in list(self._graphs.items()):
             if self._graphs.get(graph) is row:
                 yield row
@@ -200,7 +200,7 @@ class OutlineModel(TreeModel):
             self.endInsertRows()
 
     def _holder(self, row: OutlineRow, node: Node) -> Scope | None:
-        """Return the scope whose row shows a node, in the branch of a graph; None when the branch does not show it."""
+        """Return the scope whose row shows a node in the branch of a graph; None if the branch does not show it."""
         if row.children is None or row.scopes is None:
             return None
         return row.scopes.of.get(node) or (row.scopes.root if row.holds(node) else None)
@@ -217,7 +217,7 @@ class OutlineModel(TreeModel):
             scope = scope.parent
 
     def _insert_node(self, row: OutlineRow, node: Node) -> None:
-        """Add a node to the innermost scope there is for it, or to a new one with a neighbour of the same."""
+        """Add a node to its innermost existing scope, or to a new one with a neighbour of the same scope."""
         assert row.scopes is not None
         scope, path = _scope_for(row.scopes.root, node)
         mate = _mate(scope, node, path)
@@ -326,7 +326,7 @@ class OutlineModel(TreeModel):
     # -- finding -------------------------------------------------------------------------------------------------
 
     def index_of(self, subject: Node | Graph) -> QModelIndex:
-        """Return the row of a node or graph, building the branches on the way; an invalid index when there is none."""
+        """Return the row of a node or graph, building the branches to it; an invalid index if there is none."""
         row = self._find(subject, build=True)
         return QModelIndex() if row is None else self._index(row)
 
@@ -443,7 +443,7 @@ def _position(subject: Node | Scope) -> int:
 
 
 def _is_in_order(scope: Scope, node: Node) -> bool:
-    """Return whether a node is between its neighbours of the same scope."""
+    """Return whether a node is positioned between its neighbours of the same scope."""
     index = bisect_left(scope.nodes, _position(node), key=_position)
     if scope.nodes[index : index + 1] != [node]:
         return False  # or so it looks, where others moved too: then it is put in again
@@ -452,7 +452,7 @@ def _is_in_order(scope: Scope, node: Node) -> bool:
 
 
 def _scope_for(root: Scope, node: Node) -> tuple[Scope, Path]:
-    """Return the innermost scope that a node belongs to, of those there are, and what the node says it belongs to."""
+    """Return the innermost existing scope of a node, and the scope path in its name."""
     path = scope_path(node)
     scope = root
     while True:
@@ -463,7 +463,7 @@ def _scope_for(root: Scope, node: Node) -> tuple[Scope, Path]:
 
 
 def _mate(scope: Scope, node: Node, path: Path) -> tuple[Node, Path] | None:
-    """Return a neighbour in the scope that would be in a deeper one together with this node, and that scope's path."""
+    """Return a neighbour that shares a deeper, not yet existing scope with this node, and that scope's path."""
     if len(path) <= len(scope.path):
         return None
     index = bisect_left(scope.nodes, _position(node), key=_position)

@@ -70,7 +70,7 @@ class OutlineRow:
         return self.rows.get(subject)
 
     def above(self, subject: object) -> OutlineRow | None:
-        """Return the row whose child is the row of an object, or would be once built: this one, or a stretch."""
+        """Return the row that is, or would be, the parent of an object's row: this one, or a stretch."""
         return self if self.stretches is None else self.stretches.get(subject)
 
     def holds(self, subject: object) -> bool:
@@ -78,7 +78,7 @@ class OutlineRow:
         return self.child(subject) is not None if self.stretches is None else subject in self.stretches
 
     def branch(self, subjects: list[Any]) -> list[OutlineRow]:
-        """Rows for what is below this one, in stretches where a graph or scope has very many."""
+        """Build the child rows, in stretches if a graph or scope has very many nodes."""
         if len(subjects) > MOST_IN_A_BRANCH and isinstance(self.subject, (Graph, Scope)):
             return [OutlineRow(Stretch(part), self, index) for index, part in enumerate(divided(subjects))]
         return [OutlineRow(subject, self, index) for index, subject in enumerate(subjects)]
@@ -99,10 +99,10 @@ class OutlineRow:
             row.children = row.rows = row.stretches = None
         return forgotten
 
-    # -- what it says --------------------------------------------------------------------------------------------
+    # -- texts ---------------------------------------------------------------------------------------------------
 
     def title(self) -> str:
-        """Return the title below the row above it, whose name need not be repeated."""
+        """Return the title without the name of the parent row."""
         around = self.parent
         while around is not None and isinstance(around.subject, Stretch):
             around = around.parent
@@ -125,7 +125,7 @@ class OutlineRow:
         return "", ""
 
     def parts(self) -> tuple[str, str]:
-        """Return both texts as they are read: the operator of a node before its name, a group before its size."""
+        """Return both texts in display order: the operator of a node before its name, a group before its size."""
         match self.subject:
             case Node() as node:
                 return display(node.op_type, 200) or "(no operator)", self.title()
@@ -150,7 +150,7 @@ class OutlineRow:
         return (*self.texts(), *more)
 
     def lacks_name(self) -> bool:
-        """Return whether its title is the first value that its node gives."""
+        """Return whether its title is the name of the node's first output."""
         return isinstance(self.subject, Node) and not self.subject.name and bool(first_output(self.subject))
 
 
@@ -167,7 +167,7 @@ def graph_title(graph: Graph) -> str:
 
 
 def _name_within(node: Node, around: Scope) -> str:
-    """Return a node's name without what the scope above it says already."""
+    """Return a node's name without the prefix of its scope."""
     name = node.name.removeprefix("/")
     for separator in "/." if around.path else "":
         prefix = separator.join(around.path) + separator

@@ -1,4 +1,4 @@
-"""The messages of a model as a tree of fields, read from the file branch by branch as they are opened."""
+"""The messages of a model as a tree of fields, read from the file branch by branch on expansion."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from onnx_workbench.viewer.style.tooltips import plain_tip
 from onnx_workbench.viewer.tables.tree_model import Index, TreeModel
 
 _BATCH = 500  # rows fetched at once
-_STRETCHES = 10  # of these, each of which costs reading what is in it
+_STRETCHES = 10  # limit for stretches read at once, each of which costs reading its content
 _COLUMNS = ("Field", "Number", "Value", "Bytes")
 
 
@@ -49,7 +49,7 @@ class RawRow:
     parent: RawRow | None
     place: int = 0
     children: list[RawRow] | None = None
-    rest: Iterator[RawField | RawPart | RawStretch] | None = None  # what is not fetched yet
+    rest: Iterator[RawField | RawPart | RawStretch] | None = None  # children not fetched yet
     part: RawPart | None = None
     stretch: RawStretch | None = None
     reading: tuple[str, str] | None = None
@@ -58,7 +58,7 @@ class RawRow:
 
     @property
     def is_field(self) -> bool:
-        """Return whether it stands for a whole field."""
+        """Return whether the row represents a complete field."""
         return self.reading is None and self.part is None and self.stretch is None
 
     @property
@@ -83,7 +83,7 @@ class RawRow:
 
 
 def _along(contents: RawContents, path: Path) -> Iterator[RawField]:
-    """The fields that a path leads through, as far as they are there."""
+    """Return the fields along a path, as far as they exist."""
     found: RawField | None = root(contents)
     for step in path:
         found = None if found is None else next((one for one in fields(contents, found) if one.key == step), None)
@@ -129,7 +129,7 @@ class RawMessageModel(TreeModel):
         self.endResetModel()
 
     def mute(self) -> None:
-        """Show what is outdated in grey until there is something else."""
+        """Show outdated rows in grey until new ones are set."""
         self._is_muted = True
 
     # -- rows ----------------------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ class RawMessageModel(TreeModel):
             return otherwise
 
     def index_of(self, path: Path) -> QModelIndex:
-        """Return the row of a field, opening what is around it; the nearest row when it is not there."""
+        """Return the row of a field, fetching its ancestors; the nearest row if it does not exist."""
         row, index = self._top, QModelIndex()
         while row is not None and row.path != path:
             row = self._find(row, path)
@@ -199,7 +199,7 @@ class RawMessageModel(TreeModel):
             self._fetch_visibly(row)
 
     def _fetch_visibly(self, row: RawRow) -> None:
-        """Fetch more rows of a branch the view knows already."""
+        """Fetch more rows of a branch that the view has expanded."""
         assert row.children is not None
         made = self._fetched(row)
         if made:
@@ -305,7 +305,7 @@ class RawMessageModel(TreeModel):
         return row.text or ""
 
     def _source(self, row: RawRow) -> str | None:
-        """Return the whole of what a field holds; None when it is not edited here."""
+        """Return the complete text of a field; None if it cannot be edited here."""
         part, raw = row.part, row.raw
         read = (lambda: part_source(self._contents, part)) if part else (lambda: source_text(self._contents, raw))
         found: str | None = self._safely(read, None)
@@ -351,7 +351,7 @@ class RawMessageModel(TreeModel):
         )
 
     def message_path(self, index: Index) -> Path:
-        """Return the path of the message that a row is, or that its field stands in."""
+        """Return the path of the message of a row: itself, or the one that contains its field."""
         row = self._row(index)
         while row is not None and not (row.is_field and row.raw.message is not None):
             row = row.parent
@@ -362,7 +362,7 @@ class RawMessageModel(TreeModel):
         self._refusal = reason
 
     def source(self, index: Index) -> str:
-        """Return the whole of what a field holds."""
+        """Return the complete content of a field."""
         row = self._row(index)
         return "" if row is None else self._source(row) or ""
 

@@ -89,7 +89,7 @@ class SortedRowModel(RowModel[Row, AnyColumn]):
         return [rows[index] for index in progress.paced(order)]
 
     def on_order(self) -> None:
-        """Called when `rows` change or are sorted, before the views learn of it; for what is cached by row."""
+        """Invalidate caches by row; called when `rows` change or are sorted, before the views are notified."""
 
     def set_rows(self, rows: Sequence[Row]) -> None:
         """Show other rows, sorted as those of before."""
@@ -97,12 +97,12 @@ class SortedRowModel(RowModel[Row, AnyColumn]):
         self._arrange()
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Show the rows sorted by a column; -1: as they were given."""
+        """Show the rows sorted by a column; -1: in the given order."""
         self.sorted_by = None if column < 0 else (column, order == Qt.SortOrder.DescendingOrder)
         self._arrange()
 
     def stop(self) -> None:
-        """Leave the rows as they are; others will be set."""
+        """Cancel sorting: other rows will be set."""
         self._sorting.stop()
         self._coming = None
 

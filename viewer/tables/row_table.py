@@ -1,4 +1,4 @@
-"""A table whose rows are things: found, listed, chosen as wholes."""
+"""A table whose rows are objects and are selected as a whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scrolling to a part of what is shown."""
+"""Scrolling to a part of a view."""
 
 from __future__ import annotations
 

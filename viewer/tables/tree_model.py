@@ -10,7 +10,7 @@ Index = QModelIndex | QPersistentModelIndex
 
 
 class TreeModel(QAbstractItemModel):
-    """Rows within rows. Qt calls two things `parent`: the owner of the model, and the row around a row."""
+    """Base of tree models. Qt has two methods `parent`: the owner of the model, and the parent of a row."""
 
     @overload
     def parent(self, /) -> QObject | None: ...

@@ -16,7 +16,7 @@ TextsRole = Qt.ItemDataRole.UserRole + 40
 
 
 class TwoToneDelegate(QStyledItemDelegate):
-    """Draws the texts of `TextsRole` one behind the other; what the model displays is for search and other views."""
+    """Draws the texts of `TextsRole` one after the other; the display role is for search and other views."""
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
         own = QStyleOptionViewItem(option)

@@ -75,7 +75,7 @@ class CustomView(QStackedWidget):
 
 
 def show_whole(view: str, reader: Reader) -> Any:
-    """Read a value as a whole and return what a view makes of it; ModelError where it is too large."""
+    """Read a complete value and return the result of a view for it; ModelError if it is too large."""
     array = reader.flat(0, 0)
     if reader.size * array.itemsize > _MOST_BYTES:
         raise ModelError("Too large for this view", f"It shows values of up to {_MOST_BYTES >> 20} MiB.")

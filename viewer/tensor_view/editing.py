@@ -42,7 +42,7 @@ _AT_ONCE = 1 << 20  # bytes processed without a task, in some ms: a task would w
 
 
 class TensorEditing:
-    """The edits of one pane. `subject` is what it shows; errors go to `refused`, or become a message."""
+    """The edits of one pane. `subject` is the shown tensor; errors are passed to `refused`, or become a message."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -254,7 +254,7 @@ class TensorEditing:
         self._workspace.tasks.start(title, lambda _: work(), done=done, failed=failed, makes="edit")
 
     def store(self, *, external: bool) -> None:
-        """Store in a data file beside the model, or inside it, from the next save on."""
+        """Store in a data file next to the model, or inside it, from the next save on."""
         location, held = self._dense()
         where = "in a data file" if external else "in the model"
         self._apply(
@@ -284,8 +284,8 @@ class TensorEditing:
     def import_file(self, path: Path, member: str, confirm: Confirm, refused: Refused | None = None) -> None:
         """Import values from a file, with its shape and element type; `member` names an array of an archive.
 
-        Floating-point values are converted to the floating-point type of the tensor, as a node that gets a double
-        beside floats is invalid. If shape or type change, `confirm(report, resume)` is called first.
+        Floating-point values are converted to the floating-point type of the tensor, as nodes reject a mix of double
+        and float. If shape or type change, `confirm(report, resume)` is called first.
         """
         location, held = self._target()
         kind = tensors.kind_of(held.values if isinstance(held, SparseTensor) else held)
@@ -296,7 +296,7 @@ class TensorEditing:
             return tensors.remade(held, read.numpy(), tensors.kind_of(read))
 
         def work() -> tuple[Held | None, Held | None]:
-            """Return the new tensor, None if it is equal; and the one as it was read, if that was converted."""
+            """Return the new tensor, None if it is equal; and the unconverted one, if it was converted."""
             read = read_tensor(path, _outline(held) if isinstance(held, SparseTensor) else held, member)
             if tensors.kind_of(read) is kind or not (kind.is_float and tensors.kind_of(read).is_float):
                 return _unless_equal(held, made_of(read)), None
@@ -382,7 +382,7 @@ def _outline(held: SparseTensor) -> Tensor:
 
 
 def is_outside(tensor: Tensor) -> bool:
-    """Return whether the values are in a data file beside the model, or will be from the next save on."""
+    """Return whether the values are in a data file next to the model, or will be from the next save on."""
     return tensor.storage == "external" or is_stored_outside(tensor)
 
 

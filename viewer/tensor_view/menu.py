@@ -36,7 +36,7 @@ _EXPORTS = (
 
 
 class TensorMenu(QMenu):
-    """Rebuilt each time it opens, for what is shown then."""
+    """Context menu, rebuilt each time it opens."""
 
     def __init__(self, pane: TensorPane) -> None:
         super().__init__(pane)
@@ -236,7 +236,7 @@ class TensorMenu(QMenu):
             self._ask_save(as_seen(plot))
 
     def ask_save_histogram(self) -> None:
-        """Save the histogram beside the values."""
+        """Save the histogram shown next to the values."""
         histogram = self._pane.facts.histogram
         if histogram.isVisible():
             self._ask_save(as_seen(histogram))

@@ -222,7 +222,7 @@ class TensorPane(QWidget):
         self.pin_button.setIcon(icon("close" if self.pinned else "pin"))
         self.table.viewport().update()
 
-    # -- what is shown ---------------------------------------------------------------------------------------
+    # -- content ---------------------------------------------------------------------------------------------
 
     def show_item(self, item: object) -> None:
         """Show the most likely tensor of a selected object, with a choice of others."""

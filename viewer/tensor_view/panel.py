@@ -1,4 +1,4 @@
-"""Tensor panel: the numbers of the selection, shown and edited, with pinned copies beside it."""
+"""Tensor panel: shows and edits the elements of the selected value, with pinned copies next to it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class TensorPanel(Panel):
         return pane
 
     def _follow(self) -> None:
-        """Show the selection; keep the last tensor while there is none."""
+        """Show the selected value; without one, keep the last tensor."""
         self.workspace.results.allow_refetch()
         self._on_run_reached()
 
@@ -90,7 +90,7 @@ class TensorPanel(Panel):
             pane.refresh()
 
     def pin(self) -> None:
-        """Pin a copy beside it."""
+        """Pin a copy next to it."""
         target = self.pane.target
         pinned = self.panes[1:]
         if target is None:

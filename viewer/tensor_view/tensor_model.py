@@ -1,4 +1,4 @@
-"""The numbers of one plane of a tensor as a table that reads only what is looked at."""
+"""Table of the elements of one plane of a tensor, which reads only visible elements."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class TensorPart:
 class TensorTableModel(QAbstractTableModel):
     """Cells are elements. `commit(index, text)` is called with the element's index when one is typed in."""
 
-    refused = Signal(object)  # ModelError of what was typed, or of copying cells
+    refused = Signal(object)  # ModelError of a typed text, or of copying cells
 
     def __init__(self, tasks: TaskRunner, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -106,7 +106,7 @@ class TensorTableModel(QAbstractTableModel):
     # -- the table -------------------------------------------------------------------------------------------
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:
-        """Rows of the plane, up to what a header bears."""
+        """Return the rows of the plane, limited by the capacity of a header."""
         return 0 if parent.isValid() else min(self._rows - self.row_base, _MOST_ROWS)
 
     def columnCount(self, parent: Index = QModelIndex()) -> int:
@@ -178,7 +178,7 @@ class TensorTableModel(QAbstractTableModel):
         return flags | Qt.ItemFlag.ItemIsEditable if self.commit is not None else flags
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
-        """Take what was typed, unless it is what stands there."""
+        """Set the typed text, unless it is unchanged."""
         if role != Qt.ItemDataRole.EditRole or self.commit is None or not self._is_element(index):
             return False
         if value == self.data(index, Qt.ItemDataRole.EditRole):

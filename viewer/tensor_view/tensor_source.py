@@ -52,7 +52,7 @@ class TensorCandidate:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Return a key equal for candidates of the same thing."""
+        """Return a key that is equal for candidates with the same subject."""
         return (self.location, self.value)
 
 
@@ -75,7 +75,7 @@ class TensorSource:
     stale: bool = False
     so_far: bool = False  # of a run that continues
     mismatch: str = ""
-    other: Any = None  # the value of the previous run, or what it was compared with
+    other: Any = None  # the value of the previous run, or the reference
     awaits_other: bool = False
     other_storage: str = "of the previous run"
     is_compared: bool = False
@@ -98,7 +98,7 @@ class TensorSource:
         return 3 if self.kind == was.kind == "tensor" and self.shape == was.shape and has_difference else 2
 
     def as_other(self) -> TensorSource:
-        """Return the value of the previous run, or what the value was compared with."""
+        """Return the value of the previous run, or the reference value."""
         info = describe(self.other)
         return replace(
             self,
@@ -304,7 +304,7 @@ def _why_nothing(workspace: Workspace, value: Value) -> str:
 
 
 def hint_of(subject: TensorSource | None) -> str:
-    """Return the notice where there is nothing to show."""
+    """Return the notice if there is nothing to show."""
     if subject is None:
         return "Select a value, an initializer or a node to see its numbers."
     return "Loading the value…" if subject.waiting else subject.problem

@@ -90,7 +90,7 @@ def _is_over_last(softmax: Node, rank: int) -> bool:
 
 
 def seen_at_once(view: View, shape: tuple[int, ...], which: TensorSlice) -> int | None:
-    """Return the axis beside rows and columns of which a view shows all positions."""
+    """Return the axis, besides rows and columns, of which a view shows all positions."""
     if view in MOSAICS:
         return plane_axis(shape, which)
     return channel_axis(shape) if view == "Image" else None

@@ -1,4 +1,4 @@
-"""Breadcrumb above the graph: model › graph › node › subgraph › group. Each part goes there."""
+"""Breadcrumb above the graph: model › graph › node › subgraph › group. A click on a part shows it."""
 
 from __future__ import annotations
 

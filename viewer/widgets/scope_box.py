@@ -18,7 +18,7 @@ _PART = 1
 class ScopeBox(QComboBox):
     """Offers the whole model and the last selection; `changed` signals another scope.
 
-    Selections that a dialog makes to show something are ignored: see `held`.
+    Selections that a dialog makes for display are ignored: see `held`.
     """
 
     changed = Signal()

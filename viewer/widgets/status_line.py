@@ -63,7 +63,7 @@ class StatusLine(QStatusBar):
         self._show_problems()
 
     def _connections(self, workspace: DocumentContext) -> Sequence[tuple[SignalInstance, Callable[..., object]]]:
-        """Signals of a document, and what shows anew on each."""
+        """Return the signals of a document, with the updates for each."""
         return (
             (workspace.selection.changed, self._show_selection),
             (workspace.navigation.graph_shown, self._show_size),

@@ -33,8 +33,9 @@ def apply_edits(
 ) -> bool:
     """Apply edits, each a title and its steps, in one event; return whether that was done. From a task.
 
-    Their write-ahead log is on file first, so that no crash loses what the user saw. Nothing is done if the model is
-    not as at `revision` any more: the steps would not fit. `applied` is called in the same event, on the GUI thread.
+    Their write-ahead log is written first, so that a crash does not lose changes that the user saw. Nothing is done if
+    the model is no longer at `revision`, as the steps would not fit. `applied` is called in the same event, on the GUI
+    thread.
     """
     document = workspace.document
     writing = Progress(progress.report)

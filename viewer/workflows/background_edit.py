@@ -91,7 +91,7 @@ def edit_in_background(
 
 
 def convert_in_background(workspace: DocumentContext, title: str, options: argparse.Namespace) -> None:
-    """Convert the whole model as `options` say, without a dialog before it."""
+    """Convert the whole model with `options`, without a dialog."""
 
     def work(copy: WorkingCopy, progress: Progress) -> EditOutcome:
         trial = attempt(copy, options, progress)
@@ -164,7 +164,7 @@ def remove_unused_inputs_in(workspace: DocumentContext, graph: Graph) -> None:
 
 
 def set_batch(workspace: DocumentContext, graph: Graph, batch: Dimension, text: str) -> None:
-    """Set the first dimension of a graph's inputs and outputs to what the user entered as `text`."""
+    """Set the first dimension of a graph's inputs and outputs to the entered `text`."""
 
     def work(copy: WorkingCopy, progress: Progress) -> EditOutcome:
         from onnx_workbench.model.convert.dimensions import change_batch

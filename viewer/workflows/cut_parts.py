@@ -1,4 +1,4 @@
-"""Models made of parts of another: cut out, with types inferred where they are missing, and checked against it."""
+"""Extraction of parts of a model: cut out, with missing types inferred, and checked against the original."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def cut_parts(
     rules: Mapping[str, str] | None = None,
     progress: Progress = SILENT,
 ) -> list[Model]:
-    """Create the extracted models. `rules` infer types of operators that no schema knows.
+    """Create the extracted models. `rules`: type rules for operators without a schema.
 
     ModelError names inputs and outputs whose type or shape is neither declared nor inferred. Cost: inference, where an
     input or output of a part is not declared; weights are not read.
@@ -35,7 +35,7 @@ def cut_parts(
 
 
 def _types_of(model: Model, values: Sequence[Value], rules: Mapping[str, str] | None, progress: Progress) -> TypeOf:
-    """Return declared types, or where one is missing what can be inferred."""
+    """Return declared types, or inferred ones where these are missing."""
     if all(value.type is not None and not is_shapeless(value.type) for value in values):
         return lambda value: value.type
     return infer(model, rules, progress).type_of

@@ -30,7 +30,7 @@ class CopyOf(Protocol):
         """Return the part itself, or a copy of it."""
 
 
-#: Makes the change, and returns what is to be seen of it; on any thread.
+#: Makes the change, and returns the objects to reveal; on any thread.
 Change = Callable[[Transaction, CopyOf, Progress], Sequence[Item]]
 
 
@@ -75,7 +75,7 @@ def change_nodes(
     """Change nodes of the model as one edit."""
 
     def change_these(edit: Transaction, copy_of: CopyOf, _progress: Progress) -> Sequence[Item]:
-        change(edit, [copy_of(node) for node in chosen if node.graph is not None])  # some may have gone meanwhile
+        change(edit, [copy_of(node) for node in chosen if node.graph is not None])  # some may be deleted by now
         return ()
 
     edit_many(workspace, title, len(chosen), change_these)

@@ -65,7 +65,7 @@ def _use_converted(
     graph: Graph,
     use: Callable[[OperatorEntry], object],
 ) -> None:
-    """Continue with an operator after the model was converted for it; show a message where that failed."""
+    """Continue with an operator after the model was converted for it; show a message if that failed."""
     name = display(operator.op_type, 60)
     version = graph.opset_imports.get(operator.domain, 0)
     if not all(map(is_in_model, (graph, *places))):
@@ -82,7 +82,7 @@ def _use_converted(
 
 
 def target_graph(workspace: DocumentContext) -> Graph:
-    """The graph that is selected, or that of what is, bodies drawn inside their node included; else the one shown."""
+    """Return the selected graph, or the graph of the selection (also a body drawn in its node); else the shown one."""
     item = workspace.selection.current
     if isinstance(item, Function):
         return item.body
@@ -103,7 +103,7 @@ def caption(workspace: DocumentContext) -> str:
 
 
 def insert(workspace: DocumentContext, operator: OperatorEntry, graph: Graph, *, aside: bool = False) -> Node:
-    """Add an operator where the selection says (see `caption`), select and show it. `aside`: chosen with Shift.
+    """Add an operator at the selection (see `caption`), select and show it. `aside`: chosen with Shift.
 
     `graph` is the target of this selection, or the one that was shown when nothing was selected.
     """
@@ -154,7 +154,7 @@ def _last(chosen: list[Node], graph: Graph) -> Node | None:
 
 
 def add_fed_by(workspace: DocumentContext, operator: OperatorEntry, value: Value, graph: Graph) -> Node:
-    """Add an operator with a value at the first input that takes its type: what a wire dropped in the open means."""
+    """Add an operator with a value at the first input that accepts its type, for a wire dropped on the canvas."""
     with workspace.document.edit(f"Add {display(operator.op_type, 60)}") as edit:
         node = nodes.add_node(edit, graph, operator.op_type, domain=operator.domain, overload=operator.overload)
         if operator.takes(None):

@@ -64,7 +64,7 @@ class Simplification:
         checks: int = 3,
         progress: Progress = SILENT,
     ) -> SimplifyOutcome:
-        """Simplify the copy and check it against how it was, on so many random inputs. Once."""
+        """Simplify the copy and compare it with the original on `runs` random inputs. Call once."""
         document = self.copy.document
         untouched = WorkingCopy(document.model, progress).document.model if checks else document.model
         report = simplify(document, passes, evaluate=evaluate, options=options, types=self._types, progress=progress)
@@ -87,7 +87,7 @@ def _joined(runs: Sequence[tuple[str, list[Step]]]) -> list[tuple[str, list[Step
 
 
 def size_table(report: SimplifyReport) -> list[tuple[str, ...]]:
-    """Before and after: nodes, parameters, bytes, and each operator whose number changed."""
+    """Return numbers before and after: nodes, parameters, bytes, and each operator whose number changed."""
     before, after = report.before, report.after
     rows: list[tuple[str, ...]] = [
         ("", "before", "after"),
