@@ -1,4 +1,4 @@
-"""Connected components in rows: ranks, and the order along them, all components stacked rank under rank."""
+"""Ranks and the order along them, for all connected components stacked on top of each other."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from onnx_workbench.viewer.canvas.layout import fan_out, layered, ordering, rank
 from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, dense, rank_within
 from onnx_workbench.viewer.canvas.layout.problem import LayoutProblem, Level, Unique
 
-_FEW = 6  # consumers up to which they stay with the producer rather than sink to where they are needed
-_WIDE = 2.2  # how many times wider than high a part may get before its ranks are folded
-_FAR_TOO_WIDE = 1.6  # how far the limit must be passed to be worth folding
-_NARROW = 4000.0  # px up to which no rank is folded
-_DELAYS = 3  # times that something is tried a rank further down
+_FEW = 6  # consumers of a value up to which its line pulls producer and consumers together
+_WIDE = 2.2  # ratio of width to height of a part above which its ranks are folded
+_FAR_TOO_WIDE = 1.6  # factor by which the limit must be exceeded
+_NARROW = 4000.0  # px up to which ranks are not folded
+_DELAYS = 3  # limit for attempts to move nodes a rank further down
 
 
 @dataclass(slots=True)
 class Stack:
-    """All nodes and dummies of a level by rank; the ranks of one component follow those of the one above."""
+    """All nodes and dummies of a level by rank; the ranks of each component follow those of the previous one."""
 
     part: Index  # [N]
     rank: Index  # [N] within the part
     row: Index  # [N] rank in the stack
-    heights: Index  # [parts] ranks
-    base: Index  # [parts] the first row of each
+    heights: Index  # [parts] number of ranks
+    base: Index  # [parts] the first row
     ports: layered.Ports
     graph: layered.Layered
     order: Index  # [V] by row and place
     crossings: int
-    known: Real | None  # [V] where everything was, if that is to be kept
-    line: Index  # [E] the line each edge is drawn by: its value's, or one of the two that the value has
-    owner: Index  # [lines] the node each comes from
+    known: Real | None  # [V] previous positions, if they are to be kept
+    line: Index  # [E] the line of each edge: that of its value, or one of its two lines
+    owner: Index  # [lines] the source node
 
 
 def stack(problem: LayoutProblem, edges: Unique, back: Mask, progress: Progress) -> Stack:
-    """Find ranks and an order with few crossings; edges that are `back` [E] are taken the other way round.
+    """Find ranks and an order with few crossings; `back` edges [E] are reversed.
 
-    In small graphs, what a constant enters goes a rank further down where the constant's edge crosses another: there
-    it may find its place between the edges that go on and the ones that end.
+    In small graphs, a node with an edge from a constant that crosses another edge is tried a rank further down, which
+    may avoid the crossing.
     """
     longer = np.zeros(len(edges.source), np.int64)
     best = _Stacking(problem, edges, back, longer, progress).solve()
@@ -59,9 +59,9 @@ def stack(problem: LayoutProblem, edges: Unique, back: Mask, progress: Progress)
 
 
 def _in_the_way(problem: LayoutProblem, edges: Unique, found: Stack) -> Mask:
-    """[E] short edges that enter, at given ports, a node of which a constant's edge crosses some other.
+    """[E] short edges to lengthen: into nodes with given ports whose edge from a constant crosses another edge.
 
-    Where that node has no time, others that take the same value go out of its way, if they have.
+    If such a node has no slack, other consumers of the same value that have slack are moved instead.
     """
     n = found.graph.nodes
     lone = (np.bincount(edges.target, minlength=n) == 0) & (np.bincount(edges.source, minlength=n) == 1)
@@ -86,7 +86,7 @@ def _in_the_way(problem: LayoutProblem, edges: Unique, found: Stack) -> Mask:
 
 
 def _spare(edges: Unique, row: Index) -> Index:
-    """[N] rows that each node could go down, those after it going along, without the graph growing longer."""
+    """[N] slack: rows that each node can move down, with its descendants, without adding ranks."""
     latest = row.copy()
     ahead = np.flatnonzero(row[edges.target] > row[edges.source])
     latest[edges.source[ahead]] = row.max(initial=0)
@@ -97,7 +97,7 @@ def _spare(edges: Unique, row: Index) -> Index:
 
 
 def fresh_parts(level: Level | None, part: Index) -> Mask:
-    """[parts] of which too little was there before to go on from."""
+    """[parts] whether less than half of the nodes were in the previous layout, so that it is not used."""
     if level is None:
         return np.ones(int(part.max()) + 1, bool)
     total = np.bincount(part)
@@ -105,9 +105,9 @@ def fresh_parts(level: Level | None, part: Index) -> Mask:
 
 
 class _Stacking:
-    """Finds ranks and the order along them; values get a second line where that saves crossings.
+    """Finds ranks and the order along them; values get a second line if that saves crossings.
 
-    `longer` [E] is how many ranks more than one each edge has to span.
+    `longer` [E]: number of ranks, in addition to one, that each edge must span.
     """
 
     def __init__(self, problem: LayoutProblem, edges: Unique, back: Mask, longer: Index, progress: Progress) -> None:
@@ -124,7 +124,7 @@ class _Stacking:
         progress.report(2, 10)
 
     def solve(self) -> Stack:
-        """With one line for each value, then with two for those that fan out, if there are any."""
+        """Solve with one line per value, then with two for values that fan out; return the better one."""
         level, edges = self.problem.before, self.edges
         one = self._anew() if level is None else self._mended(level, edges.value, edges.owner)
         if not one.crossings:
@@ -159,7 +159,7 @@ class _Stacking:
         return self._stack(graph, order, crossings, None, halves.line, halves.owner)
 
     def _mended(self, level: Level, line: Index, owner: Index) -> Stack:
-        """As before, but for parts that are new."""
+        """Keep the previous order, except in new parts."""
         graph = self._build(line)
         known = _known_order(level, self.edges, line, owner, graph)
         order, crossings = ordering.mend(graph, known, self.progress)
@@ -172,7 +172,7 @@ class _Stacking:
 
 
 def _known_order(level: Level, unique: Unique, line: Index, owner: Index, graph: layered.Layered) -> Real:
-    """[V] keys along the ranks: where nodes were, and where the old routes of the lines through dummies ran."""
+    """[V] keys along the ranks: previous positions of nodes, and of the old routes at dummies."""
     n = graph.nodes
     edge_of = np.zeros(len(unique.source), np.int64)  # one of the level's for each without duplicates
     edge_of[unique.of_edge[::-1]] = np.arange(len(unique.of_edge))[::-1]
@@ -182,7 +182,7 @@ def _known_order(level: Level, unique: Unique, line: Index, owner: Index, graph:
     edge = farthest[graph.dummy_trunk]
     rank = graph.rank[n:]
     source, target = unique.source[edge], unique.target[edge]
-    # a rank is where its nodes were; one that is all new lies below the source as far as it does now
+    # a rank is at its nodes' old height; a rank of new nodes at its distance below the source
     known = np.flatnonzero(level.node >= 0)
     row = np.full(graph.ranks, -1)
     row[graph.rank[known]] = level.node[known]
@@ -201,8 +201,8 @@ def _ranked(
     keep = unique.source != unique.target
     source = np.where(back, unique.target, unique.source)[keep]
     target = np.where(back, unique.source, unique.target)[keep]
-    # Edges of one value share a line, so pulling a node towards its consumers shortens as many lines as it has values.
-    # The line of a value with many consumers is there anyway: these sink to where they are needed.
+    # Edges of one value share a line, so moving a node towards its consumers shortens one line per value.
+    # The line of a value with many consumers is long anyway: it does not hold these near the producer.
     shared = (np.bincount(unique.value) > _FEW)[unique.value][keep]
     with ranks.digraph(*_lengthened(n, source, target, longer[keep])) as graph:
         pull = np.zeros(len(graph), np.int64)
@@ -215,7 +215,7 @@ def _ranked(
     has_succ = np.zeros(n, bool)
     has_succ[source] = True
     rank = _narrowed(problem, part, rank, source, target)
-    for _ in range(2):  # first with borders where the others put them, then with room made for them
+    for _ in range(2):  # first with the ranks of borders as found, then with room for them
         inner = ~problem.border
         low = np.full(parts, np.iinfo(np.int64).max)
         high = np.full(parts, np.iinfo(np.int64).min)
@@ -233,7 +233,7 @@ def _ranked(
 
 
 def _lengthened(n: int, source: Index, target: Index, longer: Index) -> tuple[int, Index, Index]:
-    """Lead edges that are to span more ranks through nodes that are there for nothing else."""
+    """Insert auxiliary nodes into edges that must span more ranks."""
     edge = np.flatnonzero(longer)
     by = longer[edge]
     step = rank_within(np.repeat(edge, by))
@@ -245,7 +245,7 @@ def _lengthened(n: int, source: Index, target: Index, longer: Index) -> tuple[in
 
 
 def _narrowed(problem: LayoutProblem, part: Index, rank: Index, source: Index, target: Index) -> Index:
-    """Ranks of parts that would be mile-wide strips folded to a sheet; all others as they are."""
+    """Return the ranks with those of very wide parts folded; others are unchanged."""
     gap = problem.spacing.node
     parts = int(part.max()) + 1
     room = problem.width + gap

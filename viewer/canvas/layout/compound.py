@@ -1,8 +1,8 @@
-"""Containers in containers: every nesting level is laid out flat, from the innermost outwards.
+"""Nested containers: every nesting level is laid out flat, from the innermost outwards.
 
-An edge that crosses a container's border is cut there. Inside, the piece ends in a point on the border, which is
-a node without extent in the first or last rank; outside, that point is a port of the container. So no
-piece ever has to find its way between nodes of another level.
+An edge that crosses a container's border is split there. Inside, the piece ends in a point on the border, which is
+a node of size 0 in the first or last rank; outside, that point is a port of the container. So pieces are routed
+among nodes of one level only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Pieces:
     lines: list[routes.Polylines] = field(default_factory=list)
 
     def joined(self, left: Real, top: Real, edges: int) -> routes.Polylines:
-        """Whole edges; `left` and `top` are the containers' corners, the last one the sheet's."""
+        """Join the pieces to edges; `left` and `top` are the corners of the containers, the last of the sheet."""
         edge = np.concatenate(self.edge)
         container = np.concatenate(self.container)
         points = np.concatenate([lines.points for lines in self.lines])
@@ -44,7 +44,7 @@ class _Pieces:
 class _Border:
     """Crossings of container borders by edges: one point per container, direction and value.
 
-    `home` [edges] is the container of every edge that crosses, the first `leaving` of them on their way out; points
+    `home` [edges] is the container of every crossing edge; the first `leaving` edges leave it, the others enter. Points
     are numbered after the level's `nodes` nodes.
     """
 
@@ -70,7 +70,7 @@ class Nesting:
         n = len(graph.width)
         self.depth = _depths(graph.parent)
         self.width, self.height = graph.width.copy(), graph.height.copy()
-        self.entry_room = np.zeros(n)  # px from the left that a container's title and what enters beside it need
+        self.entry_room = np.zeros(n)  # px from the left for a container's title and the edges that enter beside it
         self.x, self.y = np.zeros(n), np.zeros(n)
         self.rank = np.zeros(n, np.int64)
         self.nested = bool((graph.parent >= 0).any())
@@ -78,7 +78,7 @@ class Nesting:
         self.bands: list[Real] = []
         self.homes: list[int] = []  # the container of each part
         self.pieces = _Pieces()
-        # the ends of every edge, lifted to the level that is being solved
+        # the ends of every edge: ancestors at the current level
         self.head, self.tail = graph.source.copy(), graph.target.copy()
         self.head_port, self.tail_port = graph.source_ports.copy(), graph.target_ports.copy()
         self.value, _ = dense(graph.source, np.nan_to_num(graph.source_ports, nan=-1.0))
@@ -88,7 +88,7 @@ class Nesting:
         self.meets = ~within
 
     def solve(self) -> PlacedGraph:
-        """Lay every level out, innermost first, then put containers in their places."""
+        """Lay out every level, innermost first, then position the content of containers."""
         deepest = int(self.depth.max())
         by_depth = np.argsort(self.depth, kind="stable")
         levels = offsets(self.depth, deepest + 1)
@@ -131,15 +131,13 @@ class Nesting:
         self._lift(into, self.tail, self.tail_port, enters[border.into])
 
     def _make_room(self, border: _Border) -> None:
-        """Lower the content of containers whose titles need room beside edges that enter there."""
+        """Widen containers in which edges enter beside the title."""
         counts = np.bincount(border.home[~border.leaves], minlength=len(self.width))
         self.entry_room = container_entries.room(self.graph.titles, counts, self.graph.spacing.edge)
         self.width = np.maximum(self.width, self.entry_room + self.graph.titles[:, 1])
 
     def _spread_own(self, container: Index, border: _Border) -> None:
-        """Put ports of containers themselves where they are in the size these have now, and those above beside what
-        enters: over the title.
-        """
+        """Scale the ports of containers to their current width; at the top, to the title if edges enter beside it."""
         graph, n = self.graph, len(self.width)
         opened, entered = np.zeros(n, bool), np.zeros(n, bool)
         opened[container[container >= 0]] = True
@@ -151,7 +149,7 @@ class Nesting:
         self.tail_port[own] = (graph.target_ports * (above / graph.width)[graph.target])[own]
 
     def _entered(self, border: _Border, solution: flat.Solution) -> Real:
-        """[nodes and points] where edges cross borders: as the inside has it, but beside the titles."""
+        """[nodes and points] x at which edges enter: as solved inside, but moved beside the titles."""
         x = solution.x.copy()
         enter = np.flatnonzero(~border.leaves)
         at = enter + len(x) - len(border.home)
@@ -162,7 +160,7 @@ class Nesting:
     def _led(
         self, lines: routes.Polylines, solution: flat.Solution, enters: Real, others: int, border: _Border
     ) -> routes.Polylines:
-        """Return the pieces, of which those after the `others` come into containers, led from where they enter."""
+        """Return the pieces; those after the first `others`, which enter containers, begin at their entry points."""
         moved = np.flatnonzero(np.abs(enters - solution.x)[border.into] > 0.01)
         point = border.into[moved]
         # a point has no extent and is alone in its rank: below its band lies the gap before the first nodes
@@ -231,7 +229,7 @@ class Nesting:
             main = np.flatnonzero(bordered[mine])
             extent = solution.extent[mine]
             if len(main) and level:
-                # what is narrower than the title stands at the right, where edges enter
+                # a part narrower than the title is moved to the right, where edges enter
                 corner[mine[main[0]], 0] = self._widen(extent, int(main[0]), int(home[mine[0]]))
             place, width, height = packing.pack(extent, self.graph.spacing.component, int(main[0]) if len(main) else -1)
             corner[mine] += place + inset[:2]
@@ -254,13 +252,13 @@ class Nesting:
         self.rank[nodes] = solution.rank[: len(nodes)]
 
     def _widen(self, extent: Real, main: int, owner: int) -> float:
-        """Give the part that edges enter as much room as they need; how far it may stand from the left."""
+        """Widen the part that edges enter to the room they need; return its offset from the left."""
         missing = max(0.0, float(self.entry_room[owner] - self.graph.inset[0] - extent[main, 0]))
         extent[main, 0] += missing
         return missing
 
     def _to_borders(self, lines: routes.Polylines, container: Index, key: Index) -> routes.Polylines:
-        """Stretch pieces that end in border points to the container's very border."""
+        """Extend pieces that end in border points to the container's border."""
         first = lines.starts[:-1][key > 0]
         lines.points[first, 1] = 0.0
         leaves = key < 0

@@ -1,7 +1,7 @@
-"""Entry points of edges into containers: beside the title, which they would cross out.
+"""Entry points of edges into containers: beside the title, which they would otherwise cross.
 
-Points on a container's border are alone in their rank. So a point may stand elsewhere than the inside expects it, as
-long as all keep their order: the edge swings over in the gap before the first rank of nodes, where there is no node.
+Points on a container's border are alone in their rank. So an entry point may be moved as long as the order is kept:
+the edge bends in the gap before the first rank of nodes.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ import numpy as np
 from onnx_workbench.viewer.canvas.layout.arrays import Index, Real
 from onnx_workbench.viewer.canvas.layout.routes import Polylines
 
-_FEW = 8  # edges that enter beside a title with the usual gap between them
-_CLOSE = 4.0  # px that each further one needs
+_FEW = 8  # edges beside a title with the usual gap between them
+_CLOSE = 4.0  # px for each further edge
 
 
 def room(titles: Real, counts: Index, gap: float) -> Real:
-    """[N] px from the left border that a title [N, 2] and so many entering edges beside it need; 0 where none enter."""
+    """[N] px from the left border for a title [N, 2] and `counts` entering edges beside it; 0 if none enter."""
     beside_it = gap * np.minimum(counts, _FEW) + _CLOSE * np.maximum(counts - _FEW, 0)
     return np.where(counts > 0, titles[:, 0] + gap + beside_it, 0.0)
 
 
 def beside(x: Real, home: Index, titles: Real, width: Real, gap: float) -> Real:
-    """[P] where edges enter, as near as can be to where the inside expects them: `x`, from the left of their `home`.
+    """[P] x at which edges enter, as near as possible to `x`, measured from the left of their container `home`.
 
-    `titles` [N, 2] px kept clear at the left and at the right of every container, `width` [N] how wide these are.
+    `titles` [N, 2]: px to keep clear at the left and right of every container; `width` [N] of the containers.
     """
     result = x.copy()
     low, high = titles[home, 0] + gap, (width - titles[:, 1])[home] - gap
@@ -39,7 +39,7 @@ def beside(x: Real, home: Index, titles: Real, width: Real, gap: float) -> Real:
 
 
 def _spread(x: list[float], low: float, high: float, gap: float) -> list[float]:
-    """Ascending numbers moved between bounds, in order, a gap apart where they were and where there is room for it."""
+    """Move ascending numbers between bounds, keeping order and, as far as possible, distances up to a gap."""
     pitch = max(min(gap, (high - low) / max(len(x) - 1, 1)), 0.0)
     apart = [min(pitch, b - a) for a, b in pairwise(x)]
     places = [max(x[0], low)]
@@ -52,7 +52,7 @@ def _spread(x: list[float], low: float, high: float, gap: float) -> list[float]:
 
 
 def led(lines: Polylines, which: Index, x: Real, gaps: Real) -> Polylines:
-    """Lines of which some [K] enter at `x` [K] and swing to where they went in `gaps` [K, 2] (top and bottom)."""
+    """Return lines of which some [K] start at `x` [K] and bend to their old course in `gaps` [K, 2] (top, bottom)."""
     if not len(which):
         return lines
     moved = []

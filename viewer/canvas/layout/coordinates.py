@@ -2,9 +2,9 @@
 
 Four times (from above or below, leaning left or right) every vertex is aligned with its median neighbour; aligned
 vertices form blocks that move as one, and blocks are packed by longest paths, which is exact on chains of any length.
-A segment aligns only if it is the middle one of both its ends: else every fork would lean one way and every join the
-other, and a deep graph would drift off sideways. If it drifts all the same, its heaviest paths are aligned first: the
-main chain is what the user follows.
+A segment aligns only if it is the median of both its ends: otherwise forks would lean one way and joins the other, and
+a deep graph would drift sideways. If it drifts nevertheless, its heaviest paths are aligned first, as users follow the
+main chain.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from onnx_workbench.model.progress import Progress
 from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, components, offsets
 from onnx_workbench.viewer.canvas.layout.layered import Layered, Segments
 
-_STAIR = 32.0  # px from a node's middle up to which ports are ignored when aligning
-_HEAVY_STAIR = 120.0  # … along heavy paths
-_DRIFTING = 1.25  # times as wide as its widest rank: what is wider drifts
+_STAIR = 32.0  # px from a node's middle within which ports are ignored for alignment
+_HEAVY_STAIR = 120.0  # the same along heavy paths
+_DRIFTING = 1.25  # ratio of the width to that of the widest rank above which a component drifts
 _REFINEMENTS = 12
-_SETTLED = 1e-3  # px that rounding may make up
-_ASIDE = 1e-3  # of an operator: what standing at the end of a rank takes from a path's weight
-_EQUAL = 1e-7  # operators that weights of one path may differ by rounding
-_NARROW = 4000.0  # px up to which width is no matter
+_SETTLED = 1e-3  # px, tolerance for rounding
+_ASIDE = 1e-3  # of an operator: reduction of a path's weight for a vertex at the end of a rank
+_EQUAL = 1e-7  # operators, tolerance for rounding of weights of one path
+_NARROW = 4000.0  # px up to which the width is not optimized
 
 
 @dataclass(slots=True)
@@ -33,12 +33,12 @@ class Extent:
 
     left: Real  # [V]
     right: Real  # [V]
-    solid: Mask  # [V] nodes, as against points on edges
+    solid: Mask  # [V] nodes, as opposed to points on edges
     node_gap: float  # between two nodes
-    edge_gap: float  # between an edge and anything
+    edge_gap: float  # between an edge and any vertex
 
     def separation(self, a: Index, b: Index) -> Real:
-        """Least distance of the reference points of neighbours, a left of b."""
+        """Return the least distance of the reference points of neighbours, a left of b."""
         both = self.solid[a] & self.solid[b]
         return self.right[a] + self.left[b] + np.where(both, self.node_gap, self.edge_gap)
 
@@ -49,7 +49,7 @@ def place(graph: Layered, order: Index, part: Index, extent: Extent, progress: P
 
 
 class _Placing:
-    """Tries ways to stand upright, takes the best of them for each component, and evens it out."""
+    """Tries several alignments, takes the best one for each component, and refines it."""
 
     def __init__(self, graph: Layered, order: Index, part: Index, extent: Extent, progress: Progress) -> None:
         self.graph, self.part, self.progress = graph, part, progress
@@ -85,7 +85,7 @@ class _Placing:
         return _refine(graph, bends, x, self.a, self.b, self.gap, self.progress)
 
     def _try(self, usable: Mask, bends: _Bends, ways: tuple[bool, ...]) -> None:
-        """Align along these segments, from above or below, and pack to the left and to the right."""
+        """Align along the usable segments, from above or below, and pack to the left and to the right."""
         for from_above in ways:
             for left in (True, False):
                 block, shift = _align(self.graph, self.slot, bends, usable, from_above, left)
@@ -94,7 +94,7 @@ class _Placing:
 
 
 def keep(graph: Layered, order: Index, known: Real, extent: Extent) -> Real:
-    """[V] x as near as can be to where every vertex was; who stands too close makes room to both sides alike."""
+    """[V] x as near as possible to the known positions; vertices that are too close are moved apart equally."""
     rank = graph.rank[order]
     starts = offsets(graph.rank, graph.ranks)[:-1][rank]
     new = np.concatenate([[True], rank[1:] != rank[:-1]]) if len(rank) else np.zeros(0, bool)
@@ -113,9 +113,9 @@ def keep(graph: Layered, order: Index, known: Real, extent: Extent) -> Real:
 
 
 def _best(graph: Layered, xs: Real, part: Index) -> tuple[Index, Real]:
-    """For each component the candidate with short swings that is narrow too; and all, their middle being the last.
+    """Return for each component the best candidate, by short edges and width; and all, with their median appended.
 
-    The middle is the most even where all agree, but where they drift apart over a deep graph it drifts as well.
+    The median is the most balanced candidate, unless the others drift apart in a deep graph.
     """
     parts = int(part.max()) + 1
     low, high = _ends(xs, part, parts)
@@ -160,9 +160,9 @@ def _conflicts(graph: Layered, slot: Index) -> Mask:
 
 
 def _heavy_paths(graph: Layered, slot: Index, part: Index) -> Mask:
-    """[S] segments of the paths with the most operators: each vertex goes on along the heaviest way, and only that.
+    """[S] segments of the paths with the most operators: each vertex continues only along its heaviest segment.
 
-    Of equal ways the one in the middle counts. No path crosses the heaviest one of its component.
+    Of equal paths the one nearest to the middle is used. No path crosses the heaviest one of its component.
     """
     s = graph.segments
     v = graph.vertices
@@ -185,7 +185,7 @@ def _heavy_paths(graph: Layered, slot: Index, part: Index) -> Mask:
 
 
 def _lengths(first: Index, then: Index, weight: Real) -> Real:
-    """[V] the greatest weight of any path up to each vertex, along segments sorted by where they begin."""
+    """[V] the greatest weight of any path to each vertex, along segments sorted by the rank of their start."""
     own = weight.tolist()
     longest = weight.tolist()
     for source, target in zip(first.tolist(), then.tolist(), strict=True):
@@ -215,9 +215,9 @@ def _out_of_the_way(graph: Layered, slot: Index, heavy: Mask) -> Mask:
 
 
 class _Bends:
-    """[S] how far beside each other the ends of upright segments stand, for the sake of their ports.
+    """[S] horizontal offsets between the ends of aligned segments, due to their ports.
 
-    Offsets up to the limit [S] are left to the curve: following them would turn every chain into a staircase.
+    Offsets up to the limit [S] are ignored and drawn by the curve: following them would turn chains into staircases.
     """
 
     def __init__(self, s: Segments, limit: Real) -> None:
@@ -226,7 +226,7 @@ class _Bends:
 
 
 def _align(graph: Layered, slot: Index, bends: _Bends, free: Mask, from_above: bool, left: bool) -> tuple[Index, Real]:
-    """Each vertex's block, and its distance from the block's first vertex."""
+    """Return each vertex's block, and its distance from the block's first vertex."""
     v = graph.vertices
     s = graph.segments
     own, other = (s.lower, s.upper) if from_above else (s.upper, s.lower)
@@ -287,13 +287,13 @@ def _pack(block: Index, shift: Real, a: Index, b: Index, gap: Real, left: bool) 
 
 
 def _longest(n: int, starts: list[int], after: list[int], need: list[float]) -> list[float]:
-    """Longest paths from the sources of an acyclic graph, then everything pulled towards what follows it."""
+    """Return longest paths from the sources of an acyclic graph, then pull vertices towards their successors."""
     waiting = [0] * n
     for w in after:
         waiting[w] += 1
     order = [v for v in range(n) if not waiting[v]]
     x = [0.0] * n
-    for v in order:  # grows while it is walked
+    for v in order:  # appended to during the loop
         base = x[v]
         for i in range(starts[v], starts[v + 1]):
             w = after[i]
@@ -311,7 +311,7 @@ def _longest(n: int, starts: list[int], after: list[int], need: list[float]) -> 
 
 
 def _refine(graph: Layered, bends: _Bends, x: Real, a: Index, b: Index, gap: Real, progress: Progress) -> Real:
-    """Move upright runs towards the middle of what they are joined to, as far as their neighbours allow."""
+    """Move vertical runs towards the median of their connections, as far as their neighbours allow."""
     s = graph.segments
     v = graph.vertices
     main = graph.main_above & graph.main_below
@@ -345,7 +345,7 @@ def _refine(graph: Layered, bends: _Bends, x: Real, a: Index, b: Index, gap: Rea
 
 
 def _weighted_middle(v: int, who: Index, wish: Real, weight: Real) -> tuple[Real, Real]:
-    """[v] the interval of weighted medians of each one's wishes; 0, 0 for those without."""
+    """[v] the interval of weighted medians of the wished positions of each vertex; 0, 0 for those without."""
     order = np.lexsort((wish, who))
     who, wish, weight = who[order], wish[order], weight[order]
     total = np.bincount(who, weight, v)

@@ -1,7 +1,7 @@
-"""Fans: a value that many nodes of one rank take is led to them by two lines, one for either half of them.
+"""Fans: a value with many consumers in one rank is led to them by two lines, one for each half.
 
-One line would have to cross the lines of half the nodes twice over: the norm that every expert takes, the scores that
-every expert is weighed by. Two lines come from both sides, and what lies between them stays free.
+One line would have to cross the lines of half of the nodes twice, as in mixtures of experts, whose inputs all experts
+share. Two lines come from both sides, and the space between them stays free.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ import numpy as np
 from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, dense, offsets, rank_within
 from onnx_workbench.viewer.canvas.layout.layered import Layered
 
-_FAN = 8  # nodes of one rank that take the same value from afar
+_FAN = 8  # least number of consumers in one rank, more than a rank away
 
 
 @dataclass(slots=True)
 class Split:
-    """Lines to lead edges by: some values have two."""
+    """The lines of edges: some values have two."""
 
-    line: Index  # [E] the number of each edge's line; values that are not split keep theirs
-    owner: Index  # [lines] the node each line comes from
+    line: Index  # [E] the line of each edge; values that are not split keep theirs
+    owner: Index  # [lines] the source node
 
 
 def split(graph: Layered, order: Index, source: Index, target: Index, value: Index) -> Split | None:
-    """Lead every fan by two lines, in an order that was found for one; None where there is no fan.
+    """Split the line of every fan into two, based on an order found with one; None if there is no fan.
 
-    `source`, `target` and `value` [E] as the graph was built from.
+    `source`, `target` and `value` [E] are those from which the graph was built.
     """
     rank = graph.rank
     far = np.flatnonzero((rank[target] - rank[source] > 1) & ~graph.lane)
@@ -48,7 +48,7 @@ def split(graph: Layered, order: Index, source: Index, target: Index, value: Ind
 
 
 def _right_half(fan: Index, place: Real) -> Mask:
-    """[F] which edges go to the right half of their fan."""
+    """[F] whether an edge ends in the right half of its fan."""
     by_place = np.lexsort((place, fan))
     sizes = np.bincount(fan)[fan]
     half = np.empty(len(fan), bool)
@@ -57,7 +57,7 @@ def _right_half(fan: Index, place: Real) -> Mask:
 
 
 def places(graph: Layered, order: Index) -> Real:
-    """[V] where each vertex stands along its rank, above 0 and below 1."""
+    """[V] relative position of each vertex along its rank, between 0 and 1."""
     starts = offsets(graph.rank, graph.ranks)
     rank = graph.rank[order]
     result = np.empty(graph.vertices)
@@ -66,7 +66,7 @@ def places(graph: Layered, order: Index) -> Real:
 
 
 def keys(graph: Layered, place: Real, target: Index, line: Index) -> Real:
-    """[V] an order to start from: nodes at their `place` [N], lines in the middle of where they lead."""
+    """[V] keys of an initial order: nodes at their `place` [N], lines at the mean of their targets."""
     inside = ~graph.lane
     total = np.bincount(line[inside], place[target[inside]], int(line.max()) + 1)
     count = np.bincount(line[inside], minlength=len(total))

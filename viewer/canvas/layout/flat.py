@@ -24,14 +24,14 @@ from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, dense,
 from onnx_workbench.viewer.canvas.layout.component_stacking import Stack
 from onnx_workbench.viewer.canvas.layout.problem import LayoutProblem, Unique
 
-_LOOP = 14.0  # px a self-loop swings out beside its node
-_ROOM = 0.10  # px of gap for every px that the widest swing in it goes sideways
-_MOST_ROOM = 160.0  # px that a gap grows at most
+_LOOP = 14.0  # px by which a self-loop extends beside its node
+_ROOM = 0.10  # px added to a gap per px of the widest horizontal bend in it
+_MOST_ROOM = 160.0  # limit for the px added to a gap
 
 
 @dataclass(slots=True)
 class Solution:
-    """Coordinates from the left top corner of each part."""
+    """Coordinates relative to the left top corner of each part."""
 
     x: Real  # [N] left
     y: Real  # [N] top
@@ -43,7 +43,7 @@ class Solution:
 
 
 def solve(problem: LayoutProblem, progress: Progress) -> Solution:
-    """Lay one level out; parts come in model order of their first nodes."""
+    """Lay out one level; parts are in model order of their first nodes."""
     n = len(problem.width)
     edges = Unique(problem)
     loop = edges.source == edges.target
@@ -60,7 +60,7 @@ def solve(problem: LayoutProblem, progress: Progress) -> Solution:
 
 
 def _along(problem: LayoutProblem, stack: Stack, extent: coordinates.Extent, progress: Progress) -> Real:
-    """[V] x of everything; parts that were there before stay where they were as far as can be."""
+    """[V] x of all vertices; parts of the previous layout keep their positions as far as possible."""
     graph, order = stack.graph, stack.order
     part_of = np.concatenate([stack.part, stack.part[stack.owner[graph.dummy_trunk]]])
     fresh = component_stacking.fresh_parts(problem.before, stack.part)
@@ -73,7 +73,7 @@ def _along(problem: LayoutProblem, stack: Stack, extent: coordinates.Extent, pro
 
 
 def _lane_sides(stack: Stack, edges: Unique) -> Mask:
-    """[lines] whether the line's lane runs on the left: where its ends are nearer."""
+    """[lines] whether the line's lane is on the left, the side nearer to its ends."""
     graph = stack.graph
     where = fan_out.places(graph, stack.order)
     lines = len(stack.owner)
@@ -84,9 +84,9 @@ def _lane_sides(stack: Stack, edges: Unique) -> Mask:
 
 
 def _spread(problem: LayoutProblem, edges: Unique, stack: Stack, x: Real, side: Mask, loop: Mask) -> None:
-    """Distribute ends without given ports along their node's border, in the order in which they arrive.
+    """Distribute ends without given ports along their node's border, in order of arrival.
 
-    Who stands upright above or below keeps the middle.
+    Ends of vertical segments get the middle.
     """
     graph, ports = stack.graph, stack.ports
     slot = np.empty(graph.vertices, np.int64)
@@ -110,9 +110,9 @@ def _spread(problem: LayoutProblem, edges: Unique, stack: Stack, x: Real, side: 
 
 
 def _distribute(width: Real, node: Index, towards: Index, main: Mask, free: Mask, offset: Real) -> None:
-    """Set the offsets of free ends: in order of arrival, the middle of the main ones in the node's middle.
+    """Set the offsets of free ends in order of arrival, with the median of the main ends at the node's middle.
 
-    Ends that go to the same vertex share a place; others stand 16 px apart or closer.
+    Ends of edges to the same vertex share a position; others are at most 16 px apart.
     """
     node, towards, main = node[free], towards[free], main[free]
     key, count = dense(node, towards)
@@ -126,7 +126,7 @@ def _distribute(width: Real, node: Index, towards: Index, main: Mask, free: Mask
     is_main |= (np.bincount(owner, is_main, len(width)) == 0)[owner]
     place = np.arange(count) - starts[owner]
     mains = np.bincount(owner, is_main, len(width))
-    # the middle of the main places: with an even number it lies between two
+    # the median of the main positions: between two if their number is even
     nth = np.cumsum(is_main) - is_main
     nth -= nth[np.minimum(starts[owner], count - 1)]
     half = (mains[owner] - 1) / 2
@@ -150,7 +150,7 @@ def _extent(problem: LayoutProblem, graph: layered.Layered, looped: Mask) -> coo
 
 
 class _Drawing:
-    """Conversion of coordinates along the ranks to rectangles and routes."""
+    """Converts coordinates along the ranks to rectangles and routes."""
 
     def __init__(self, problem: LayoutProblem, edges: Unique, stack: Stack, x: Real, side: Mask, loop: Mask) -> None:
         self.problem, self.edges, self.stack = problem, edges, stack
@@ -162,7 +162,7 @@ class _Drawing:
         self.y = (self.top + self.bottom)[stack.row] / 2 - problem.height / 2
 
     def _lanes(self) -> Real:
-        """[values] x of every value's lane; 0 where it has none."""
+        """[values] x of every value's lane; 0 if it has none."""
         graph, edges = self.graph, self.edges
         n = graph.nodes
         left = np.full(graph.ranks, np.inf)
@@ -188,7 +188,7 @@ class _Drawing:
         return result
 
     def _bands(self) -> None:
-        """Top and bottom of every rank; a gap grows with how far the edges in it swing sideways."""
+        """Compute top and bottom of every rank; gaps grow with the widest horizontal bend of edges in them."""
         graph, stack = self.graph, self.stack
         height = np.zeros(graph.ranks)
         np.maximum.at(height, self.row, self.problem.height)

@@ -1,4 +1,4 @@
-"""A graph to lay out and the result, in the orientation of the algorithm: ranks go down."""
+"""A graph to lay out and the result, in the orientation of the algorithm: ranks from top to bottom."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnx_workbench.viewer.canvas.layout.routes import Polylines
 
 @dataclass(slots=True)
 class LayoutGraph:
-    """A checked request; with direction "right" it was turned on its side."""
+    """A checked request; transposed for direction "right"."""
 
     width: Real
     height: Real
@@ -23,13 +23,13 @@ class LayoutGraph:
     last: Mask
     parent: Index
     spacing: Spacing
-    titles: Real  # [N, 2] px of a container's upper border, from its left and its right, where no edge enters
+    titles: Real  # [N, 2] px of a container's upper border, from the left and right, to keep free of entering edges
     inset: tuple[float, float, float, float]  # left, top, right, bottom, inside containers
 
 
 @dataclass(slots=True)
 class PlacedGraph:
-    """Absolute coordinates of everything, exact enough to go on from."""
+    """Absolute coordinates of nodes and routes, precise enough for incremental layouts."""
 
     x: Real  # [N] left
     y: Real  # [N] top
@@ -37,6 +37,6 @@ class PlacedGraph:
     height: Real
     rank: Index  # [N]
     lines: Polylines  # [E]
-    part: Index  # [N] which unconnected part of the level the node is on; no two containers share a number
+    part: Index  # [N] the connected component of each node within its container; numbers are unique over containers
     bands: list[Real]  # per part [ranks, 2]: top and bottom of every rank
     nested: bool  # whether there are containers

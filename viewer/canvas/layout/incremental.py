@@ -1,8 +1,8 @@
 """Incremental layout after an edit: new nodes and edges are inserted; everything else stays.
 
-It is cheap and safe because every route is vertical at the height of a rank's band. So a new band can be inserted
-anywhere by stretching what is below, and a route is known by its x at each band it passes. `Unfit` says that an edit
-does not fit in; then the caller lays out from scratch.
+This is possible because every route is vertical within a rank's band. So a new band can be inserted anywhere by moving
+everything below down, and a route is defined by its x at each band. `Unfit` is raised if an edit does not fit in; then
+the caller lays out from scratch.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real
 from onnx_workbench.viewer.canvas.layout.graph import LayoutGraph, PlacedGraph
 
 _NEAR = 0.25  # px within which heights count as equal
-_FREE = 300.0  # px a new node may lie beside where it would like to be, rather than get a rank of its own
-_MOST_SIZED = 256  # nodes of other sizes: each costs a pass over all edges, and one for each that it pushes aside
+_FREE = 300.0  # px from its wished position within which a new node is placed rather than in a new rank
+_MOST_SIZED = 256  # limit for resized nodes: each, and each node that it moves, costs a pass over all edges
 
 
 class Unfit(Exception):
-    """The edit cannot be worked in without moving what should stay."""
+    """The edit cannot be applied without moving nodes that should stay."""
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class LayoutMatching:
 
 @dataclass(slots=True)
 class _Route:
-    """An edge's route by its ends and its x at each band between."""
+    """An edge's route: its ends and its x at each band between."""
 
     start: tuple[float, float]
     passes: list[float]
@@ -69,7 +69,7 @@ class IncrementalLayout:
         self.free_starts, self.free_ends = self._freed_ports()
 
     def solve(self) -> PlacedGraph:
-        """Work everything in, or raise Unfit."""
+        """Apply all changes, or raise Unfit."""
         graph = self.graph
         new = np.flatnonzero(self.match.node < 0)
         self.width[new], self.height[new] = graph.width[new], graph.height[new]
@@ -92,10 +92,10 @@ class IncrementalLayout:
             self.x, self.y, self.width, self.height, self.rank, self.lines, self.part, self.bands, nested=False
         )
 
-    # -- where a new node goes ---------------------------------------------------------------------------------
+    # -- positions of new nodes --------------------------------------------------------------------------------
 
     def _freed_ports(self) -> tuple[dict[int, list[float]], dict[int, list[float]]]:
-        """Offsets from the node's middle at which removed edges started and ended."""
+        """Return offsets from the node's middle at which removed edges started and ended."""
         new_of = np.full(len(self.old.x), -1)
         known = np.flatnonzero(self.match.node >= 0)
         new_of[self.match.node[known]] = known
@@ -116,7 +116,7 @@ class IncrementalLayout:
         return starts, ends
 
     def _in_order(self, new: Index) -> list[int]:
-        """New nodes so that each comes after the new nodes it takes from."""
+        """Return the new nodes in topological order."""
         graph = self.graph
         inner = (self.match.node[graph.source] < 0) & (self.match.node[graph.target] < 0)
         waiting = {int(v): 0 for v in new}
@@ -169,7 +169,7 @@ class IncrementalLayout:
         self._settle(part, rank, node)
 
     def _insert_alone(self, node: int) -> None:
-        """A node without edges goes below everything."""
+        """Place a node without edges below everything."""
         placed = self.rank >= 0
         bottom = float((self.y + self.height)[placed].max()) + self.graph.spacing.component if placed.any() else 0.0
         self.part[node], self.rank[node] = len(self.bands), 0
@@ -178,7 +178,7 @@ class IncrementalLayout:
         self.bands.append(np.array([[bottom, bottom + self.height[node]]]))
 
     def _free_place(self, part: int, rank: int, node: int, wish: float) -> float | None:
-        """Left border of the nearest place in the band where the node disturbs nothing; None if far."""
+        """Return the left border of the nearest free position in the band; None if it is too far."""
         top, bottom = self.bands[part][rank]
         if self.height[node] > bottom - top + _NEAR:
             return None
@@ -194,7 +194,7 @@ class IncrementalLayout:
         return np.flatnonzero((self.part == part) & (self.rank == rank))
 
     def _passing(self, part: int, rank: int) -> tuple[Index, Real]:
-        """Lines (numbers in `lines`) that pass the band without ending there, and their x."""
+        """Return the lines (indices in `lines`) that pass the band without ending there, and their x."""
         middle = float(self.bands[part][rank].mean())
         points = self.lines.points
         owner = self.lines.owners()
@@ -209,7 +209,7 @@ class IncrementalLayout:
     # -- making room -------------------------------------------------------------------------------------------
 
     def _cut_in(self, part: int, rank: int, height: float) -> None:
-        """A new, empty band before the band that has this rank now."""
+        """Insert an empty band before the band with this rank."""
         bands = self.bands[part]
         gap = self.graph.spacing.rank
         top = float(bands[rank - 1, 1]) + gap if rank else float(bands[0, 0])
@@ -219,7 +219,7 @@ class IncrementalLayout:
         self.rank[(self.part == part) & (self.rank >= rank)] += 1
 
     def _stretch(self, part: int, y: float, by: float, after: int) -> None:
-        """Move everything of the part below y down, and parts below the part too; routes stay upright at y."""
+        """Move everything below y in the part, and parts below it, down; routes stay vertical at y."""
         bottom = float(self.bands[part][-1, 1])
         below = np.array([float(b[0, 0]) > bottom for b in self.bands])
         below[part] = False
@@ -237,7 +237,7 @@ class IncrementalLayout:
         held = swings & is_start & (self.rank[source[owner]] <= after)
         points = points.copy()
         points[(inner & ~held) | below[of_point], 1] += by
-        # These swing from y, or from above where a node got less high: their upright run to the next band is new.
+        # These bend from y, or from above if a node was made lower: their vertical run to the next band is new.
         again = np.flatnonzero(held)
         extra = points[again].copy()
         extra[:, 1] = y + by
@@ -252,7 +252,7 @@ class IncrementalLayout:
         self.bands = bands
 
     def _settle(self, part: int, rank: int, node: int) -> None:
-        """Push the content of a band aside, as little as possible, until the node has its room."""
+        """Move the content of a band aside, as little as possible, to make room for the node."""
         spacing = self.graph.spacing
         members = self._members(part, rank)
         lines, passing = self._passing(part, rank)
@@ -315,7 +315,7 @@ class IncrementalLayout:
     # -- routes ------------------------------------------------------------------------------------------------
 
     def _route(self, edge: int) -> _Route:
-        """Return the route of a known edge, to be changed; `_redraw` puts it back."""
+        """Return the route of an existing edge for changing; `_redraw` stores it."""
         found = self.redrawn.get(edge)
         if found is None:
             line = int(np.searchsorted(self.edges, edge))
@@ -332,7 +332,7 @@ class IncrementalLayout:
         return found
 
     def _connect(self, edge: int) -> None:
-        """Route a new edge: upright through all bands between, at the free x nearest to both ends."""
+        """Route a new edge: vertical through all bands between, at the free x nearest to both ends."""
         s, t = int(self.graph.source[edge]), int(self.graph.target[edge])
         if self.part[s] != self.part[t] or self.rank[s] >= self.rank[t]:
             raise Unfit
@@ -398,7 +398,7 @@ class IncrementalLayout:
 
 
 def _nearest_free(low: Real, high: Real, wish: float, width: float) -> float:
-    """Return the x nearest to the wish so that x … x + width lies in no open interval low … high."""
+    """Return the x nearest to the wish for which x … x + width overlaps no open interval low … high."""
     if not len(low):
         return wish
     order = np.argsort(low)
@@ -411,7 +411,7 @@ def _nearest_free(low: Real, high: Real, wish: float, width: float) -> float:
 
 
 def _make_room(middle: Real, width: Real, solid: Mask, fixed: int, node_gap: float, edge_gap: float) -> Real:
-    """Push items in order away from the fixed one, each only as far as its neighbour makes it."""
+    """Move items in order away from the fixed one, each only as far as its neighbour requires."""
     result = middle.copy()
 
     def least(i: int, j: int) -> float:

@@ -1,4 +1,4 @@
-"""Side lanes: upright lines beside everything they pass, for edges too long for dummies and edges going back."""
+"""Side lanes: vertical lines beside all nodes, for back edges and edges too long for dummies."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ class Lanes:
     """L lanes, each shared by the long edges of one value."""
 
     x: Real  # [L]
-    left: Real  # [ranks] how far everything reaches at each rank, lanes included
+    left: Real  # [ranks] extent at each rank, lanes included
     right: Real
 
 
 def assign(first: Index, last: Index, to_left: Mask, left: Real, right: Real, gap: float) -> Lanes:
-    """Place a lane over the ranks first…last (inclusive) outside of all that is there; short ones innermost."""
+    """Place lanes over the ranks first…last (inclusive) outside of everything there; short ones innermost."""
     left, right = left.copy(), right.copy()
     x = np.zeros(len(first))
     order = np.lexsort((first, last - first))

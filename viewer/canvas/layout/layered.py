@@ -8,7 +8,7 @@ import numpy as np
 
 from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, dense, offsets, spans
 
-#: Edges longer than this many ranks leave the ranks for a lane when the graph is too large for their dummies.
+#: Edges longer than this many ranks use a lane if the graph is too large for their dummies.
 LANE_SPANS = (256, 64, 32, 16)
 _SIDE_CHAIN = 3  # operators between a constant and its consumer
 
@@ -19,29 +19,29 @@ class Segments:
 
     upper: Index  # [S] vertex
     lower: Index  # [S]
-    upper_port: Index  # [S] which of the vertex's ports, counted from the left
+    upper_port: Index  # [S] index of the vertex's port, from the left
     lower_port: Index
     upper_offset: Real  # [S] px from the vertex's reference point
     lower_offset: Real
-    weight: Index  # [S] how many edges run here
+    weight: Index  # [S] number of edges that share it
 
 
 @dataclass(slots=True)
 class Layered:
-    """N nodes, then dummies; V vertices together. A dummy is a trunk: all edges of one value share it."""
+    """N nodes, then dummies; V vertices in total. Dummies belong to trunks, which all edges of one value share."""
 
     nodes: int
     ranks: int
     rank: Index  # [V]
     segments: Segments
     trunk_start: Index  # [E] the first dummy of the edge's trunk
-    trunk_count: Index  # [E] how many dummies of it this edge passes
-    lane: Mask  # [E] edges that go through a side lane
+    trunk_count: Index  # [E] number of the trunk's dummies that this edge passes
+    lane: Mask  # [E] edges in side lanes
     last_segment: Index  # [E] the segment that arrives at the target, -1 for lanes
     first_segment: Index  # [E] the segment that leaves the source, -1 for lanes
-    dummy_trunk: Index  # [D] which trunk each dummy belongs to
+    dummy_trunk: Index  # [D] the trunk of each dummy
     main_above: Mask  # [S] segments along which the lower vertex may align with the upper one
-    main_below: Mask  # [S] … the upper with the lower
+    main_below: Mask  # [S] the same for the upper vertex with the lower one
 
     @property
     def vertices(self) -> int:
@@ -59,9 +59,9 @@ def build(
     lanes: Mask,
     inputs: Mask,
 ) -> Layered:
-    """Put dummies where edges pass ranks. `value` [E] numbers (source, port); `lanes` [E] are kept out.
+    """Insert dummies where edges pass ranks. `value` [E] numbers (source, port); edges in `lanes` [E] get none.
 
-    `inputs` [N] are sources that count as much as operators when it comes to what stands upright.
+    `inputs` [N] are sources that are treated like operators for vertical alignment.
     """
     n = len(rank)
     span = rank[target] - rank[source]
@@ -101,11 +101,11 @@ class _Trunks:
         np.maximum.at(reach, value[inside], span[inside])
         self.of_dummy = np.repeat(np.arange(values), reach - 1)  # [D]
         self.start = offsets(self.of_dummy, values) + n  # [values + 1] first dummies
-        self.owner = np.zeros(values, np.int64)  # [values] the node it comes from
+        self.owner = np.zeros(values, np.int64)  # [values] the source node
         self.owner[value] = source
         self.step = spans(np.zeros(values, np.int64), reach - 1)  # [D] 0, 1, 2 … along each trunk
         self.rank = rank[self.owner[self.of_dummy]] + 1 + self.step
-        # how many edges go at least as far as each dummy: arrivals at every distance, summed from the far end
+        # number of edges that reach each dummy: ends at every distance, summed from the far end
         cell = self.start[:-1] - n + np.arange(values)
         arrivals = np.zeros(len(self.of_dummy) + values, np.int64)
         np.add.at(arrivals, cell[value[inside]] + span[inside] - 1, 1)
@@ -117,7 +117,7 @@ class _Trunks:
 def _segments(
     trunks: _Trunks, source: Index, target: Index, value: Index, ports: Ports, span: Index, inside: Mask
 ) -> Segments:
-    """First those that lead into dummies, trunk by trunk; then those that arrive at nodes, edge by edge."""
+    """Return the segments that end at dummies, trunk by trunk, then those that end at nodes, edge by edge."""
     edges = np.flatnonzero(inside)
     count, values = len(trunks.of_dummy), len(trunks.owner)
     n = int(trunks.start[0])
@@ -145,11 +145,11 @@ def _segments(
 
 
 def _main(own: Index, other: Index, nodes: int, v: int, inputs: Mask) -> Mask:
-    """[S] segments a vertex may align with on one side.
+    """[S] segments along which a vertex may align on one side.
 
-    Constants, short chains from constants and dead ends do not count beside others. To a node, of a node and a line
-    that passes, the node counts; to a line, its own continuation: so a chain of operators stands upright,
-    constants and skips beside it, and a line that serves many passes them straight.
+    Constants, short chains from constants and dead ends are ignored if there are others. Of a node and a passing line,
+    a node prefers the node, and a line its continuation: so chains of operators are vertical, with constants and skip
+    connections beside them, and a line with many consumers passes them straight.
     """
     ahead = np.bincount(own, minlength=v)
     lone = np.bincount(other, minlength=v) == 1
@@ -171,7 +171,7 @@ def _main(own: Index, other: Index, nodes: int, v: int, inputs: Mask) -> Mask:
 
 
 def _longest(value: Index, span: Index, lanes: Mask, n: int) -> int:
-    """Return the longest span that still gets dummies: as long as their number stays in proportion to the graph."""
+    """Return the longest span that gets dummies, so that their number stays in proportion to the graph."""
     budget = 2 * n + 60_000
     for limit in (1 << 60, *LANE_SPANS):
         kept = (span <= limit) & ~lanes
@@ -186,7 +186,7 @@ def _longest(value: Index, span: Index, lanes: Mask, n: int) -> int:
 
 @dataclass(slots=True)
 class Ports:
-    """Points where edges touch their nodes: the order of the ports of a node, and px from the node's middle."""
+    """Points where edges touch their nodes: index of the port, and px from the node's middle."""
 
     source_index: Index  # [E]
     target_index: Index

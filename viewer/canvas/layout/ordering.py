@@ -1,8 +1,8 @@
-"""The order of vertices within ranks: barycenter sweeps and exchanges of neighbours, fewest crossings kept.
+"""The order of vertices within ranks: barycenter sweeps and exchanges of neighbours; the best order is kept.
 
-A sweep orders every rank after its neighbour rank. Done one rank after the other that is 80,000 small steps for a
-deep graph; so ranks are cut into blocks, and step t orders the t-th rank of every block at once. Blocks
-start elsewhere in every round, so that no border stays.
+A sweep orders every rank by its neighbour rank. Rank by rank, that is 80,000 small steps for a deep graph; so ranks
+are split into blocks, and step t orders the t-th rank of every block at once. Blocks start at other ranks in every
+round, so that no block border persists.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from onnx_workbench.viewer.canvas.layout.crossings import count
 from onnx_workbench.viewer.canvas.layout.layered import Layered
 
 _BLOCK = 96  # ranks; graphs with fewer are swept in one go
-_STRETCHES = 2  # rounds of swapping whole stretches after each sweep
-_WORTHWHILE = 0.97  # of the crossings left by a round, for another to follow
-SMALL = 4000  #: vertices up to which time is no matter
-_MEDIUM = 25_000  # vertices up to which it takes a fraction of a second anyway
-_LARGE = 40_000  # vertices up to which it stays well below a second
-_MENDINGS = 8  # rounds at most to mend an order that is known
-_PATIENCE = 3  # rounds without gain
-_SHARED = 4  # consumers that make a line worth leading outside
-_PAIRS = 4096  # neighbours with more pairs of segments than this are left to the sweeps
+_STRETCHES = 2  # rounds of swapping stretches after each sweep
+_WORTHWHILE = 0.97  # ratio of crossings to those of the last round below which another round follows
+SMALL = 4000  #: vertices up to which the time does not matter
+_MEDIUM = 25_000  # vertices up to which it takes a fraction of a second
+_LARGE = 40_000  # vertices up to which it takes well below a second
+_MENDINGS = 8  # limit for the rounds that improve a known order
+_PATIENCE = 3  # rounds without gain before it ends
+_SHARED = 4  # consumers from which a line is tried at the outside
+_PAIRS = 4096  # neighbours with more pairs of segments than this are only ordered by sweeps
 
 
 @dataclass(slots=True)
 class _Side:
-    """Segments grouped by the vertex they are seen from, towards one neighbour rank."""
+    """Segments towards one neighbour rank, grouped by their vertex."""
 
     starts: Index  # [V + 1]
     other: Index  # [S] vertex at the far end
     other_port: Index
     weight: Real
-    halves: list[tuple[Index, Index, Index]]  # of even and odd ranks: vertices with any, segments, where each begins
-    total: Real  # [V] the weight of all of a vertex's
+    halves: list[tuple[Index, Index, Index]]  # of even and odd ranks: vertices with segments, segments, starts
+    total: Real  # [V] total weight of a vertex's segments
 
 
 @dataclass(slots=True)
 class _Reach:
-    """[V] the outermost places that a vertex's segments on one side lead to; 0 where it has none."""
+    """[V] the outermost places at the other ends of a vertex's segments on one side; 0 if it has none."""
 
     low: Index
     high: Index
@@ -59,9 +59,9 @@ class _Step:
 
 
 class Order:
-    """Vertices of a layered graph in some order, being improved.
+    """Order of the vertices of a layered graph, which is improved in place.
 
-    `seed` [V] gives the first order; `like` is another order of the same graph to share preparations with.
+    `seed` [V] are keys of the initial order; `like` is another order of the same graph that shares precomputed data.
     """
 
     def __init__(self, graph: Layered, seed: Real, like: Order | None = None) -> None:
@@ -86,7 +86,7 @@ class Order:
         self._replace()
 
     def _replace(self) -> None:
-        """Places along the rank: a vertex takes as many as it has ports."""
+        """Update the places along the ranks: a vertex takes one for each port."""
         size = self.ports[self.order]
         end = np.cumsum(size)
         first = end - size
@@ -117,7 +117,7 @@ class Order:
         keys = key[current]
         known = ~np.isnan(keys)
         if not known.all():
-            # Who has no neighbour there stays with the vertex to its left.
+            # A vertex without neighbours there stays next to the vertex to its left.
             at = np.maximum.accumulate(np.where(known, np.arange(len(keys)), -1))
             keys = np.where(at >= step.start, keys[at], -1.0)
         if turn_ties:
@@ -166,12 +166,12 @@ class Order:
         return steps
 
     def exchange(self) -> bool:
-        """Swap neighbours wherever that saves crossings, until a whole round changed nothing or three passed."""
+        """Swap neighbours where that saves crossings, until a round changes nothing, at most three rounds."""
         changed = False
         for _ in range(3):
             moved = False
             for rank_parity in (0, 1):
-                # the ranks next to these stay meanwhile
+                # the adjacent ranks are fixed meanwhile
                 reaches = self._reach(self.up, rank_parity), self._reach(self.down, rank_parity)
                 for parity in (0, 1):
                     moved |= self._exchange(rank_parity, parity, reaches)
@@ -191,7 +191,7 @@ class Order:
             return False
         a, b = order[at], order[at + 1]
         up, down = reaches
-        tangled = (up.high[a] > up.low[b]) | (down.high[a] > down.low[b])  # nothing else is worth a swap
+        tangled = (up.high[a] > up.low[b]) | (down.high[a] > down.low[b])  # only these can gain by a swap
         at, a, b = at[tangled], a[tangled], b[tangled]
         gain = self._gain(self.up, up, a, b) + self._gain(self.down, down, a, b)
         at = at[gain > 0]
@@ -205,7 +205,7 @@ class Order:
         return True
 
     def _reach(self, side: _Side, parity: int | None = None) -> _Reach:
-        """Of the vertices in even or odd ranks, or in all."""
+        """Compute the reach of the vertices in even or odd ranks, or in all."""
         v = len(self.place)
         low, high = np.zeros(v, np.int64), np.zeros(v, np.int64)
         for seen, segments, groups in side.halves if parity is None else [side.halves[parity]]:
@@ -216,7 +216,7 @@ class Order:
         return _Reach(low, high)
 
     def _pairs(self, side: _Side, a: Index, b: Index) -> tuple[Index, Index, Index]:
-        """All pairs of a segment of an a and one of its b on one side: which pair of vertices, which segments."""
+        """Return all pairs of a segment of each a and one of its b on one side: index of (a, b), and segments."""
         na = side.starts[a + 1] - side.starts[a]
         nb = side.starts[b + 1] - side.starts[b]
         pairs = na * nb
@@ -227,7 +227,7 @@ class Order:
         return pair, side.starts[a][pair] + within // across, side.starts[b][pair] + within % across
 
     def _gain(self, side: _Side, reach: _Reach, a: Index, b: Index) -> Real:
-        """Crossings saved on one side when each b goes before its a."""
+        """Return the crossings saved on one side if each b is moved before its a."""
         total = side.total[a] * side.total[b]
         gain = np.where(reach.high[a] < reach.low[b], -total, total)
         mixed = np.flatnonzero((reach.high[a] >= reach.low[b]) & (reach.low[a] <= reach.high[b]) & (total > 0))
@@ -239,12 +239,11 @@ class Order:
         return gain
 
     def exchange_runs(self, before: Index) -> Index:
-        """Swap neighbours over several ranks at once, where a single swap would only tangle them.
+        """Swap neighbours over several ranks at once, where single swaps would add crossings.
 
-        Two lines side by side, say a skip and a mask that serves every block, change places over the stretch of
-        ranks that saves most. A stretch saves what its ranks save one by one, plus the crossings of the two
-        lines with each other that each single swap would have made above and below.
-        Takes and returns the crossings per gap.
+        Two adjacent lines, such as a skip connection and a mask used by every block, are swapped over the stretch of
+        ranks that saves most: the sum of the single gains, plus the crossings of the two lines that each single swap
+        would cause above and below. Takes and returns the crossings per gap.
         """
         kept = self.snapshot()
         found = self._stretches()
@@ -259,7 +258,7 @@ class Order:
         return before
 
     def _stretches(self) -> list[Index]:
-        """Slots of the left partners of stretches worth swapping, the best first."""
+        """Return slots of the left partners of stretches to swap, the best first."""
         order, rank = self.order, self.rank
         left = np.flatnonzero(rank[order[:-1]] == rank[order[1:]])
         if not len(left):
@@ -292,7 +291,7 @@ class Order:
         return [slots[i : j + 1] for i, j in zip(begin[ends].tolist(), ends.tolist(), strict=True)]
 
     def _links(self, left: Index, a: Index, b: Index) -> tuple[Index, Real]:
-        """For each pair of neighbours the pair above that it continues, or -1, and what both save together."""
+        """Return for each pair of neighbours the pair above that it continues, or -1, and the joint gain."""
         slot = np.empty(len(self.order), np.int64)
         slot[self.order] = np.arange(len(slot))
         number = np.full(len(slot), -1)
@@ -344,9 +343,9 @@ def _side(rank: Index, own: Index, other: Index, other_port: Index, weight: Inde
 
 
 def arrange(graph: Layered, progress: Progress) -> tuple[Index, int]:
-    """Vertices sorted by rank and place, with few crossings; and how many crossings these are.
+    """Return the vertices sorted by rank and place, with few crossings, and the number of crossings.
 
-    Several starts are tried for a moment and the best is pursued.
+    Several initial orders are tried for a few rounds, and the best is continued.
     """
     few, many = (1, _SHARED - 1), (_SHARED, graph.vertices)
     starts = [_first_order(graph, *consumers) for consumers in ((1, 0), many, few, (1, graph.vertices))]
@@ -368,14 +367,14 @@ def arrange(graph: Layered, progress: Progress) -> tuple[Index, int]:
 
 
 def mend(graph: Layered, known: Real, progress: Progress) -> tuple[Index, int]:
-    """The same, as near as can be to an order given by keys [V]: what an earlier layout showed stays recognisable."""
+    """Return the same, near to the order given by keys [V] of an earlier layout, which stays recognizable."""
     run = _Run(Order(graph, known), progress)
     run.mend()
     return run.best, run.fewest
 
 
 def arrange_from(graph: Layered, keys: Real, progress: Progress) -> tuple[Index, int]:
-    """Return the same from one order alone, given by `keys` [V] along the ranks, and following consumers first."""
+    """Return the same from one initial order, given by `keys` [V] along the ranks, sweeping upwards first."""
     run = _Run(Order(graph, keys), progress)
     run.improve(_efforts(graph)[1], first_down=False)
     return run.best, run.fewest
@@ -399,7 +398,7 @@ def crossed(graph: Layered, order: Index) -> Mask:
 
 
 def _efforts(graph: Layered) -> tuple[int, int]:
-    """Rounds to try each start with, and rounds to pursue the best: what is affordable for the size."""
+    """Return the rounds to try each initial order, and those to continue the best, by the size of the graph."""
     if graph.vertices <= SMALL:
         return 4, 24
     if graph.vertices <= _MEDIUM:
@@ -408,7 +407,7 @@ def _efforts(graph: Layered) -> tuple[int, int]:
 
 
 class _Run:
-    """Rounds of sweeps and exchanges from one start, and the best order they met."""
+    """Rounds of sweeps and exchanges from one initial order, and the best order found."""
 
     def __init__(self, order: Order, progress: Progress) -> None:
         self.order, self.progress = order, progress
@@ -421,7 +420,7 @@ class _Run:
         return int(self.gaps.sum())
 
     def mend(self) -> None:
-        """Exchange neighbours where that helps, singly and over several ranks, and do nothing else."""
+        """Only exchange neighbours, singly and over several ranks."""
         for _ in range(_MENDINGS):
             self.progress.check()
             self.order.exchange()
@@ -430,7 +429,7 @@ class _Run:
                 break
 
     def improve(self, rounds: int, first_down: bool) -> None:
-        """Sweep until this many rounds are over, or there was no gain for some of them."""
+        """Sweep for a number of rounds, or until there was no gain for some rounds."""
         order = self.order
         stale = 0
         for _ in range(rounds):
@@ -451,10 +450,10 @@ class _Run:
             stale = 0 if self.adopt(order.snapshot(), gaps) else stale + 1
 
     def adopt(self, other: Index, gaps: Index) -> bool:
-        """Adopt another order wherever it is better; whether it was anywhere.
+        """Adopt another order in the ranks where it is better; return whether there are any.
 
-        Between two ranks that both orders arrange alike, either may be followed: a deep graph is put together from
-        the best stretches of everything that was tried.
+        Between two ranks with the same arrangement in both orders, either can be used: so a deep graph is combined from
+        the best stretches of all tried orders.
         """
         starts = self.order.starts[:-1]
         alike = np.logical_and.reduceat(self.best == other, starts)
@@ -463,7 +462,7 @@ class _Run:
         better = (saved > 0)[stretch]
         if not better.any():
             return False
-        # The rank that opens a stretch is alike in both, so whole ranks can be copied.
+        # The first rank of a stretch is equal in both, so complete ranks can be copied.
         slots = better[self.order.rank[self.best]]
         self.best = np.where(slots, other, self.best)
         self.gaps = np.where(better, gaps, self.gaps)
@@ -472,16 +471,16 @@ class _Run:
 
 
 def _first_order(graph: Layered, least: int, most: int) -> Real:
-    """[V] keys: nodes in model order; dummies have the key of the node they come from.
+    """[V] keys: nodes in model order; dummies have the key of their source node.
 
-    Lines with `least` to `most` consumers start at the right end instead: a mask or a time step that serves every
-    block disturbs least on one side, the skips on the other, and no local exchange would bring them there.
+    Lines with `least` to `most` consumers start at the right end instead: a mask or a time step used by every
+    block disturbs least on one side, skip connections on the other, which local exchanges would not find.
     """
     nodes = np.arange(graph.nodes, dtype=np.float64)
     dummies = len(graph.dummy_trunk)
     if not dummies:
         return nodes
-    upper = graph.segments.upper[:dummies]  # the first segments lead into the dummies, trunk by trunk
+    upper = graph.segments.upper[:dummies]  # the first segments end at the dummies, trunk by trunk
     begins = upper < graph.nodes
     origins = upper[begins]
     keys = nodes[origins[np.cumsum(begins) - 1]]

@@ -1,4 +1,4 @@
-"""Boxes of unconnected parts on one sheet: large ones first, small ones stacked beside them."""
+"""Packing of the boxes of unconnected parts on one sheet: large ones first, small ones stacked beside them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _ASPECT = 1.5  # width to height of the sheet, as far as the largest part allows
 def pack(extent: Real, gap: float, main: int = -1) -> tuple[Real, float, float]:
     """[parts, 2] left top corners, and the sheet's width and height.
 
-    Shelves from top to bottom; on each, columns as high as its first box. `main` names a part that must
-    reach from the sheet's top to its bottom: then there is one shelf, and it stands first and alone.
+    Shelves from top to bottom; on each, columns as high as its first box. `main` is the index of a part that must
+    extend from the sheet's top to its bottom: then there is one shelf, and that part is its first column, alone.
     """
     parts = len(extent)
     if parts == 1:

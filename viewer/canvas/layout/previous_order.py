@@ -12,15 +12,15 @@ from onnx_workbench.viewer.canvas.layout.graph import PlacedGraph
 
 @dataclass(slots=True)
 class PreviousOrder:
-    """An old layout, and which of its nodes and edges the nodes and edges of a new graph are."""
+    """An old layout, and the mapping from the nodes and edges of a new graph to those in it."""
 
     placed: PlacedGraph
     node: Index  # [N] old numbers, -1 for new ones
     edge: Index  # [E] the same
-    keys: Real  # [N] where the nodes were; new ones where what they are joined to was
+    keys: Real  # [N] old positions of nodes; new ones at the positions of their neighbours
 
     def along(self, edge: Index, y: Real) -> Real:
-        """Return the x of old routes at given heights; NaN where the edge is new or ends before."""
+        """Return the x of old routes at given heights; NaN if the edge is new or ends before."""
         lines = self.placed.lines
         result = np.full(len(edge), np.nan)
         known = np.flatnonzero((edge >= 0) & ~np.isnan(y))
@@ -29,7 +29,7 @@ class PreviousOrder:
         x_of, y_of = lines.points[:, 0], lines.points[:, 1]
         low = float(y_of.min()) - 1.0
         height = float(y_of.max()) - low + 1.0
-        # Routes go down, so their points are sorted by route and height; those of cycles give some x or other.
+        # Routes lead down, so their points are sorted by route and height; for routes of cycles the x is arbitrary.
         places = np.maximum.accumulate(lines.owners() * height + (y_of - low))
         wanted = edge[known] * height + np.clip(y[known] - low, 0.0, height)
         last = lines.starts[edge[known] + 1] - 1
@@ -41,7 +41,7 @@ class PreviousOrder:
         return result
 
     def heights(self, node: Index, ranks: Index) -> Real:
-        """Return the middles of old bands, so many ranks below (or above) old nodes; NaN where there are none."""
+        """Return the middles of old bands `ranks` below (or above) old nodes; NaN if there are none."""
         placed = self.placed
         counts = np.array([len(band) for band in placed.bands], np.int64)
         starts = np.cumsum(counts) - counts

@@ -1,4 +1,4 @@
-"""One level of a graph to be laid out: its nodes, its edges without duplicates, and what an old layout says of it."""
+"""One level of a graph to lay out: its nodes, its edges without duplicates, and its old layout."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Level:
     before: PreviousOrder
     node: Index  # [N] old numbers, -1 for new nodes and border points
     edge: Index  # [E] old numbers, -1 for new ones
-    keys: Real  # [N] where along the ranks the nodes were
+    keys: Real  # [N] old positions of the nodes along the ranks
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class LayoutProblem:
     first: Mask  # [N] wanted in the first rank
     last: Mask
     border: Mask  # [N] points on the border of a container: alone in the first or last rank, without extent
-    ties: tuple[Index, Index]  # pairs of nodes that stay in one part without an edge
+    ties: tuple[Index, Index]  # pairs of nodes kept in one part without an edge
     before: Level | None  # a known order along the ranks
     spacing: Spacing
 
@@ -68,7 +68,7 @@ class Unique:
 
 
 def _all_free(free: Mask, node: Index, n: int) -> Mask:
-    """[E] ends to distribute: those of nodes that have no given port on that side."""
+    """[E] ends to distribute: those at nodes without given ports on that side."""
     fixed = np.zeros(n, bool)
     fixed[node[~free]] = True
     return free & ~fixed[node]

@@ -1,4 +1,4 @@
-"""Ranks of nodes on a networkx DiGraph: cycles broken, edges forward and short, sources sunk to their consumers."""
+"""Ranks of nodes on a networkx DiGraph: cycles broken, edges forward and short, sources near their consumers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @cache
 def _digraph_class() -> type[Digraph]:
-    """networkx's DiGraph with one attribute dictionary for all edges: one for each takes most of the building time."""
+    """Return a DiGraph class with one attribute dictionary for all edges: separate ones take most of the build time."""
     import networkx as nx
 
     shared: dict[str, object] = {}
@@ -35,7 +35,7 @@ def _digraph_class() -> type[Digraph]:
 def digraph(n: int, source: Index, target: Index) -> Iterator[Digraph]:
     """Build a DiGraph of the nodes 0 … n - 1 in this order; parallel edges become one. It is emptied at the end.
 
-    It refers to itself: the garbage collector would free it, which holds up the window for 0.3 s at 200,000 nodes.
+    It has reference cycles: freeing it by the garbage collector would block the window for 0.3 s at 200,000 nodes.
     """
     graph = _digraph_class()()
     graph.add_nodes_from(range(n))
@@ -88,7 +88,7 @@ def parts(graph: Digraph, ties: tuple[Index, Index]) -> Index:
 def rank(graph: Digraph, pull: Index, progress: Progress) -> Index:
     """[N] ranks of an acyclic graph, every edge pointing at a greater one; not normalised per component.
 
-    `pull` [N] is how many more lines a node has below than above: one that has more, or as many, follows its consumers.
+    `pull` [N]: number of lines below a node minus those above; with 0 or more, the node follows its consumers.
     """
     import networkx as nx
 
@@ -101,12 +101,12 @@ def rank(graph: Digraph, pull: Index, progress: Progress) -> Index:
     progress.check()
     successors, predecessors = _neighbours(graph)
     pulls = pull.tolist()
-    # Whatever hangs on nothing but its own inputs, a constant with what prepares it, moves as a whole: it always sinks.
+    # A subtree whose nodes have one consumer each, such as a constant and its preparation, always follows its consumer.
     floating = [False] * len(order)
     for v in order:
         floating[v] = all(floating[p] and len(successors[p]) == 1 for p in predecessors[v])
-    # Down: a node with more lines below than above follows its consumers; ties follow too, so that whole
-    # chains come along. Up: ties whose producer did not come along go back to it. No step lengthens lines.
+    # Down: nodes with at least as many lines below as above follow their consumers, so that chains move together.
+    # Up: nodes with equal numbers return to their producers if these have not moved. No step lengthens lines.
     for _ in range(2):
         for v in reversed(order):
             if (pulls[v] >= 0 or floating[v]) and successors[v]:
@@ -119,24 +119,23 @@ def rank(graph: Digraph, pull: Index, progress: Progress) -> Index:
 
 
 def _neighbours(graph: Digraph) -> tuple[list[list[int]], list[list[int]]]:
-    """Successors and predecessors of each node."""
+    """Return the successors and predecessors of each node."""
     successors = [list(after) for _, after in graph.adjacency()]
     return successors, [list(before) for _, before in graph.reverse(copy=False).adjacency()]
 
 
 def narrow(graph: Digraph, rank: Index, width: Real, limit: float) -> Index:
-    """[N] ranks no wider than the limit where that is possible: what is too much goes into further ranks below.
+    """[N] ranks no wider than the limit, if possible: nodes of full ranks are moved to ranks below.
 
-    Nodes are taken depth first, so that whole branches move, not their first operators and then their second
-    ones, and by as many ranks as are too full one after the other, so that rows of branches form. Spans stay
-    what they were unless a rank is full. Sources follow their consumers.
+    Nodes are processed depth first, so that branches move as a whole, by the number of consecutive full ranks, so that
+    rows of branches form. Spans are kept unless a rank is full. Sources follow their consumers.
     """
     successors, predecessors = _neighbours(graph)
     row = rank - rank.min()
     total = np.bincount(row, width).astype(np.float64)
     lengths, most = _runs(total > limit, total)
     tight, step = rank.tolist(), lengths[row].tolist()
-    # as if all of a branch were as wide as its widest row of operators: so that it fits as a whole or not at all
+    # treat a branch as wide as its widest row, so that it fits as a whole or not at all
     size = (width * (most / np.maximum(total, 1.0))[row]).tolist()
     waiting = [len(before) for before in predecessors]
     is_source = [bool(after) and not before for before, after in zip(predecessors, successors, strict=True)]
@@ -190,7 +189,7 @@ class _Rows:
 
 
 def _runs(flags: Mask, total: Real) -> tuple[Index, Real]:
-    """For each flag that is set how many stand in a row there, and the greatest total of those; else 1 and its own."""
+    """Return for each set flag the length of its run and the maximum total of the run; else 1 and its total."""
     change = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
     lengths, most = np.ones(len(flags), np.int64), total.copy()
     for begin, end in zip(change[::2].tolist(), change[1::2].tolist(), strict=True):

@@ -18,11 +18,11 @@ class Spacing:
     """Distances in px."""
 
     node: float = 24.0  # between neighbours in a rank
-    rank: float = 40.0  # between ranks at least; grows where many edges swing far
-    edge: float = 12.0  # between an edge that passes by and what it passes
+    rank: float = 40.0  # least distance between ranks; grows with wide bends of edges
+    edge: float = 12.0  # between an edge and anything it passes
     padding: float = 16.0  # between an expanded container's border and its content
     header: float = 28.0  # title strip at the top of an expanded container
-    component: float = 48.0  # between parts of the graph that no edge connects
+    component: float = 48.0  # between unconnected parts of the graph
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,8 +31,8 @@ class LayoutRequest:
 
     Edges may hold cycles, self-loops and duplicates. An edge may start or end at an expanded container itself.
     With direction "right" everything is transposed: ports are y offsets from a node's top, edges leave on the
-    right side and enter on the left; `sizes` stay width, height. Ports of a container are offsets in the least width
-    asked for, and stand in that proportion in the width it gets; above only in that of its title where others go in.
+    right side and enter on the left; `sizes` are still width, height. Ports of a container are offsets in its requested
+    least width, and are scaled to its final width; at the top, to the width of its title if edges enter beside it.
     """
 
     sizes: Floats  # [N, 2] width, height; ignored for nodes that contain others, except as a least width
@@ -41,12 +41,12 @@ class LayoutRequest:
     target_ports: Floats | None = None  # [E] the same at the target's top
     first: Ints | None = None  # nodes wanted in the first rank of their component (graph inputs)
     last: Ints | None = None  # nodes wanted in the last rank (graph outputs)
-    parents: Ints | None = None  # [N] the expanded container a node lies in, -1 at top level
-    titles: Floats | None = None  # [N, 2] px of a container's header, from left and right, that edges going in keep off
+    parents: Ints | None = None  # [N] the expanded container of a node, -1 at top level
+    titles: Floats | None = None  # [N, 2] px of a container's header, from left and right, to keep free of edges
     direction: Direction = "down"
     spacing: Spacing = field(default_factory=Spacing)
-    node_ids: NDArray[np.int64] | None = None  # [N] unique, stable over edits: how `relayout` knows nodes again
-    edge_ids: NDArray[np.int64] | None = None  # [E] the same for edges; None: an edge is known by its ends
+    node_ids: NDArray[np.int64] | None = None  # [N] unique, stable over edits: `relayout` matches nodes by them
+    edge_ids: NDArray[np.int64] | None = None  # [E] the same for edges; None: edges are matched by their ends
 
     def __post_init__(self) -> None:
         n, e = len(self.sizes), len(self.edges)
@@ -93,8 +93,8 @@ class Layout:
     route_points: Floats  # [P, 2]
     route_starts: Ints  # [E + 1]
     bounds: tuple[float, float, float, float]  # left, top, right, bottom of nodes and routes
-    ranks: Ints  # [N] rank inside the container, from 0; neighbours in a rank lie side by side
-    state: Any = field(default=None, repr=False)  # what `relayout` needs; opaque
+    ranks: Ints  # [N] rank inside the container, from 0
+    state: Any = field(default=None, repr=False)  # data for `relayout`; opaque
 
     def route(self, edge: int) -> Floats:
         """Return the spline of one edge as a view [3k + 1, 2]."""

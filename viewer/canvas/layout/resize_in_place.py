@@ -1,7 +1,7 @@
-"""A node of another size where it stands: it takes from the free space beside and below it, and nothing else moves.
+"""Resizing of nodes in place: a node grows into the free space beside and below it, and nothing else moves.
 
-What makes this cheap is that no route gets or loses a point: ends keep their places along the border, and where the
-band of a rank grows into the gap below, the points in which routes begin to swing move down with its lower edge.
+This is cheap because routes keep their number of points: ends keep their positions along the border, and if the
+band of a rank grows into the gap below, the points at which routes begin to bend move down with its lower edge.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real
 from onnx_workbench.viewer.canvas.layout.graph import LayoutGraph, PlacedGraph
 
 _NEAR = 0.25  # px within which heights count as equal
-_GAP_LEFT = 0.35  # of the least distance between ranks, when a node has grown into it
-_CLEAR = 4.0  # px between a grown node and a route that swings by
-_STEPS = 64  # points at which such a route is sampled
+_GAP_LEFT = 0.35  # least remaining share of the distance between ranks after a node has grown into it
+_CLEAR = 4.0  # px between a grown node and the bend of a route
+_STEPS = 64  # number of points at which such a route is sampled
 
 
 class ResizeInPlace:
-    """Nodes being resized one after the other; `placed` is then right, unless one of them did not fit."""
+    """Resizes nodes one after the other in `placed`, which is invalid if one did not fit."""
 
     def __init__(self, graph: LayoutGraph, old: PlacedGraph) -> None:
-        """`graph` has the new sizes and ports, `old` is laid out for those before and stays as it is."""
+        """`graph` has the new sizes and ports; `old` is the layout for the old ones and is not changed."""
         self.graph = graph
         lines = routes.Polylines(old.lines.points.copy(), old.lines.starts)
         self.placed = replace(
@@ -35,10 +35,10 @@ class ResizeInPlace:
         self.redrawn: set[int] = set()  # edges
 
     def fit(self, node: int) -> bool:
-        """Resize a node to its size in the graph; return False where that needs more room than there is."""
+        """Resize a node to its size in the graph; return False if there is not enough room."""
         graph, placed = self.graph, self.placed
         if (graph.parent == node).any() or ((graph.source == node) & (graph.target == node)).any():
-            return False  # a container is as large as what is in it; a loop hangs on the right border
+            return False  # a container has the size of its content; a self-loop is at the right border
         level = self._level(node)
         left = self._place_along(node, level)
         if left is None:
@@ -53,7 +53,7 @@ class ResizeInPlace:
         return self._is_clear(node, level)
 
     def _level(self, node: int) -> Mask:
-        """[E] edges that run beside the node: in its part, on its level of nesting."""
+        """[E] edges in the node's part and nesting level."""
         graph, placed = self.graph, self.placed
         parent = graph.parent[node]
         found = np.zeros(len(graph.source), bool)
@@ -69,7 +69,7 @@ class ResizeInPlace:
         return found
 
     def _place_along(self, node: int, level: Mask) -> float | None:
-        """Return the left border of the node in its new width, its ends within; None where it is not free."""
+        """Return the left border of the node in its new width, which contains its ends; None if not free."""
         graph, placed = self.graph, self.placed
         width, x = float(graph.width[node]), float(placed.x[node])
         right = x + float(placed.width[node])
@@ -83,7 +83,7 @@ class ResizeInPlace:
         return min(max((x + right - width) / 2, low), high - width)
 
     def _ends(self, node: int) -> Real:
-        """Return where the edges at a node's near and far side start and end."""
+        """Return the x of the ends of edges at a node."""
         lines = self.placed.lines
         starts = lines.starts[:-1][self.graph.source == node]
         ends = lines.starts[1:][self.graph.target == node] - 1
@@ -125,7 +125,7 @@ class ResizeInPlace:
         return np.asarray(points[at[foreign], 0])
 
     def _reach_down(self, node: int, level: Mask, bottom: float) -> bool:
-        """Extend the node's band to its far end; return False where the next rank is too near."""
+        """Extend the node's band to its far end; return False if the next rank is too near."""
         graph, placed = self.graph, self.placed
         part, rank = int(placed.part[node]), int(placed.rank[node])
         bands = placed.bands[part]
@@ -142,14 +142,14 @@ class ResizeInPlace:
         placed.bands[part] = bands
         points = placed.lines.points
         swings = level[self.owner] & (np.abs(points[:, 1] - before) < _NEAR)
-        swings[placed.lines.starts[:-1]] = False  # these hang on nodes
+        swings[placed.lines.starts[:-1]] = False  # these are ends at nodes
         swings[placed.lines.starts[1:] - 1] = False
         points[swings, 1] = bottom
         self.redrawn.update(self.owner[swings].tolist())
         return True
 
     def _is_clear(self, node: int, level: Mask) -> bool:
-        """Return whether no foreign route swings through the node; those starting at the old height of its band may."""
+        """Return whether no other route bends through the node."""
         graph, placed = self.graph, self.placed
         points, owner = placed.lines.points, self.owner
         left, right = placed.x[node] - _CLEAR, placed.x[node] + placed.width[node] + _CLEAR
@@ -161,12 +161,12 @@ class ResizeInPlace:
         near &= (np.minimum(a[:, 0], b[:, 0]) < right) & (np.maximum(a[:, 0], b[:, 0]) > left)
         at = np.flatnonzero(near)
         t = np.linspace(0, 1, _STEPS + 1)
-        # the ends of a cubic are upright, so along it x and y go these shares of their ways
+        # the ends of a cubic are vertical, so x and y have these shares of their ranges along it
         along, down = 3 * t**2 - 2 * t**3, 1.5 * t * (1 - t) + t**3
         x = a[at, 0, None] + (b[at, 0] - a[at, 0])[:, None] * along
         y = a[at, 1, None] + (b[at, 1] - a[at, 1])[:, None] * down
         return not ((x > left) & (x < right) & (y > top) & (y < bottom)).any()
 
     def changed(self) -> Index:
-        """Return the edges that run otherwise than before."""
+        """Return the edges whose routes changed."""
         return np.array(sorted(self.redrawn), np.int64)

@@ -1,4 +1,4 @@
-"""Edges as splines: upright through ranks, swinging only in the gaps between them, where no node lies."""
+"""Edges as splines: vertical through ranks, with bends only in the gaps between them, where there are no nodes."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import numpy as np
 
 from onnx_workbench.viewer.canvas.layout.arrays import Index, Mask, Real, offsets, spans
 
-STRAIGHT = 0.01  # px by which an upright run may waver
-_BOW = 24.0  # px between the ends of a bend and its control points; it reaches three quarters of that
+STRAIGHT = 0.01  # px, tolerance for vertical runs
+_BOW = 24.0  # px between the ends of a U-turn and its control points; it extends by three quarters of that
 
 
 @dataclass(slots=True)
 class Polylines:
-    """R anchor lists in one array. At the height of a rank every one of them is upright."""
+    """R lists of anchors in one array. Each is vertical within the band of a rank."""
 
     points: Real  # [P, 2]
     starts: Index  # [R + 1]
 
     def owners(self) -> Index:
-        """[P] which list each point belongs to."""
+        """[P] the list of each point."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
     def take(self, which: Index) -> Polylines:
@@ -54,7 +54,7 @@ def from_parts(parts: list[tuple[Index, Index, Real]], lists: int) -> Polylines:
 
 
 def straighten(lines: Polylines) -> Polylines:
-    """Drop points in the middle of upright runs and repeated points."""
+    """Drop points in the middle of vertical runs and repeated points."""
     points = lines.points
     n = len(points)
     if n < 3:
@@ -73,7 +73,7 @@ def straighten(lines: Polylines) -> Polylines:
 
 
 def join(owner: Index, key: Index, pieces: Polylines, lists: int) -> Polylines:
-    """String pieces together: piece i belongs to list `owner[i]`, in the order of `key`; equal joints merge."""
+    """Concatenate pieces: piece i belongs to list `owner[i]`, in the order of `key`; equal joints are merged."""
     order = np.lexsort((key, owner))
     pieces = pieces.take(order)
     of_point = np.repeat(owner[order], np.diff(pieces.starts))
@@ -90,7 +90,7 @@ def join(owner: Index, key: Index, pieces: Polylines, lists: int) -> Polylines:
 
 
 def splines(lines: Polylines) -> tuple[Real, Index]:
-    """Cubic control points [P', 2] through the anchors, upright at each, and where each route starts."""
+    """Return cubic control points [P', 2] through the anchors, vertical at each, and where each route starts."""
     counts = np.diff(lines.starts)
     sizes = np.where(counts > 0, 3 * counts - 2, 0)
     starts = np.zeros(len(counts) + 1, np.int64)
@@ -103,7 +103,7 @@ def splines(lines: Polylines) -> tuple[Real, Index]:
     at = at[going]
     begin_x, begin_y, end_x, end_y = x[at], y[at], x[at + 3], y[at + 3]
     middle = (begin_y + end_y) / 2
-    # A route that turns round does so in a bow, on the side it was going to.
+    # A route that reverses its direction makes a U-turn, on the side it was going to.
     turn = np.flatnonzero((begin_y == end_y) & (begin_x != end_x))
     behind = going[turn] > lines.starts[owner[going[turn]]]
     upward = behind & (lines.points[going[turn] - 1, 1] > begin_y[turn])
