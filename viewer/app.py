@@ -36,7 +36,7 @@ class Application(QApplication):
     """The one application; on macOS files arrive as events rather than as arguments."""
 
     def __init__(self, arguments: Sequence[str] = ()) -> None:
-        # Else Qt shares large fills among threads of its own and waits for them: on a busy machine, as during a run,
+        # Else Qt splits large fills among its own threads and waits for them: on a busy machine, as during a run,
         # longer than it takes to paint them.
         os.environ.setdefault("QT_NO_GUI_THREADPOOL", "1")
         super().__init__(["onnx-workbench", *arguments])
@@ -61,14 +61,14 @@ class Application(QApplication):
         return super().event(event)
 
     def open(self, paths: list[Path]) -> None:
-        """Open files in the window, or as soon as there is one."""
+        """Open files in the window, or as soon as it exists."""
         if self.window is None:
             self._waiting += paths
         else:
             self.window.files.open(paths)
 
     def start(self, names: Sequence[str], goto: str = "", load: Sequence[str] = ()) -> MainWindow:
-        """Show the window; once it is painted, open what was named, and show the node `goto` of the first file.
+        """Show the window; after its first paint, open the named files, and show the node `goto` of the first one.
 
         `load` are extensions, beside those in the preferences.
         """
@@ -132,7 +132,7 @@ class Application(QApplication):
         self.alert(window)  # for desktops that let no program come to the front by itself
 
     def _hear_no_more(self) -> None:
-        """Stop listening: files opened from now on need a program of their own."""
+        """Stop listening: later starts of the program open separate windows."""
         if self._listener is not None:
             self._listener.close()
 
@@ -155,7 +155,7 @@ def run(names: Sequence[str], goto: str = "", load: Sequence[str] = ()) -> int:
     collector.stop()
     if not wait_for_end():
         sys.stdout.flush()
-        os._exit(status)  # else Qt would wait for the threads of tasks that do not heed cancellation
+        os._exit(status)  # else Qt would wait for the threads of tasks that ignore cancellation
     return status
 
 

@@ -191,7 +191,7 @@ class MainWindow(QMainWindow):
         """Update everything around the graph for the current document."""
         tab = self.tab
         workspace = None if tab is None else tab.workspace
-        if tab is not None and tab.path is not None:  # file dialogs start beside the model
+        if tab is not None and tab.path is not None:  # file dialogs start in the folder of the model
             self.settings.set(LAST_FOLDER, str(tab.path.parent))
         self.docks.set_shown(shown=tab is not None or self.files.is_waiting)
         self.docks.follow(workspace)
@@ -253,7 +253,7 @@ class MainWindow(QMainWindow):
             self.actions_binding.run(action_id)
 
     def _suggest_panel(self, workspace: Workspace, panel_id: str) -> None:
-        """Open a panel for what is new in it; for the first run its inputs too, and the first output."""
+        """Open a panel with new content; at the first run also its inputs and the first output."""
         if workspace is not self.workspace or not self.docks.suggest_panel(panel_id) or panel_id != "tensor":
             return
         self.docks.suggest_panel("run")
@@ -285,7 +285,7 @@ class MainWindow(QMainWindow):
             menu.popup(position)
 
     def _open_menu_of_focus(self) -> None:
-        """Open the context menu of what has the focus: of the current row of a list, else of the whole."""
+        """Open the context menu of the focused widget: of the current row of a list, else of the widget."""
         widget = QApplication.focusWidget()
         if isinstance(widget, QAbstractItemView):
             position = widget.visualRect(widget.currentIndex()).center()
@@ -399,7 +399,7 @@ class MainWindow(QMainWindow):
         self._closing = True
         self.close()
 
-    # -- what is remembered ----------------------------------------------------------------------------------
+    # -- stored state ----------------------------------------------------------------------------------------
 
     def _restore(self) -> None:
         geometry = self.settings.state("geometry")

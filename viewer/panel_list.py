@@ -17,7 +17,7 @@ Area = Literal["left", "right", "bottom"]
 
 @dataclass(frozen=True)
 class PanelInfo:
-    """A line of PANELS: what the window must know before the module is imported."""
+    """An entry of PANELS: the data that the window needs before the module is imported."""
 
     id: str  # kept in settings
     module: str  # below viewer/

@@ -8,7 +8,7 @@ from onnx_workbench.viewer.panel_list import PANELS
 
 
 def import_view() -> None:
-    """Import what the tab of a document needs (numpy among it), and the panels that are open at first."""
+    """Import the modules of a document's tab, including numpy, and of the initially open panels."""
     for name in ("files.document_tab", "canvas.graph_view"):
         import_module(f"onnx_workbench.viewer.{name}")
     import_module("onnx_workbench.model.recovery.journal")

@@ -1,1 +1,1 @@
-"""Runs in a process of their own: the session of the program, the worker that computes, the protocols between."""
+"""Runs in a worker process: the program's session, the worker that computes, and the protocols between them."""

@@ -76,7 +76,7 @@ class MenuContext:
 
     @property
     def opened(self) -> Workspace:
-        """The current document; only where `enabled` made sure there is one."""
+        """The current document; only for actions whose `enabled` requires one."""
         workspace = self.workspace
         assert workspace is not None
         return workspace
@@ -175,7 +175,7 @@ class Action:
     icon       a name in resources/icons
     toolbar    its place in the tool bar, from 1; 0: not there. A change of the tens digit leaves a gap
     label      for a title that changes: the title now; an empty one hides the action
-    contexts   context menus it stands in: "canvas", "node", "value", "graph", "function", "model"
+    contexts   context menus that contain it: "canvas", "node", "value", "graph", "function", "model"
     tip        one sentence more than the title, for tooltip and palette
     words      other words a person might type in the palette
     """

@@ -83,7 +83,7 @@ def _menu_entries(docks: Docks, info: PanelInfo, menu: QMenu, where: str, before
 
 
 def _trigger(docks: Docks, info: PanelInfo, where: str, title: str, action: QAction) -> None:
-    """Trigger a menu entry, or the one of that name in the menu as refilled since; nothing where there is none."""
+    """Trigger a menu entry, or the one of that name if the menu was refilled since; no effect if there is none."""
     panel = docks.open(info.id)
     if isValid(action):
         action.trigger()

@@ -141,7 +141,7 @@ def _cycle_tab(step: int, context: MenuContext) -> None:
 
 
 def _next_match(step: int, context: MenuContext) -> None:
-    """Select the next match without leaving the graph; open Find where there is no query."""
+    """Select the next match without leaving the graph; open Find if there is no query."""
     from onnx_workbench.viewer.panels.find import FindPanel
 
     panel = context.docks.panel("find")

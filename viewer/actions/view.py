@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def _view(context: MenuContext) -> GraphView:
-    """Return the graph in front; only where `enabled` made sure there is one."""
+    """Return the current graph view; only for actions whose `enabled` requires one."""
     tab = context.area.tab
     assert tab is not None
     return tab.canvas

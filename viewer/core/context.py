@@ -42,7 +42,7 @@ class DocumentContext(QObject):
     comparison_changed = Signal()  # a comparison with another document has begun or ended
     conversion_requested = Signal(int, str, object)  # opset, purpose, callable afterwards or None; shows a dialog
     closed = Signal()  # the document is being closed; emitted while everything here still works
-    menu_requested = Signal(QPoint, str)  # global position; "node", "value", "canvas" …: what was clicked
+    menu_requested = Signal(QPoint, str)  # global position; kind of the clicked object: "node", "value", "canvas" …
 
     def __init__(
         self,

@@ -165,7 +165,7 @@ def _add_metadata(texts: Texts) -> PropertyRow:
 
     title = f"Add metadata to {texts.owner}"
     row = add_row("Add entry", PropertyField(title, str, add, hint="key = text"))
-    row.label_field = PropertyField(title, str, add, hint="key")  # its text is then written beside it
+    row.label_field = PropertyField(title, str, add, hint="key")  # its value is then entered next to it
     return row
 
 

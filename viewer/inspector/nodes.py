@@ -87,7 +87,7 @@ def _summary(schema: Schema) -> str:
     return display(" ".join(schema.doc.split()), 300, elide="end")
 
 
-# -- what it is -----------------------------------------------------------------------------------------------
+# -- identity --------------------------------------------------------------------------------------------------
 
 
 def _parameter_line(parameter: Parameter, bold: str) -> str:

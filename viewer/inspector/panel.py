@@ -132,7 +132,7 @@ class InspectorPanel(Panel):
         """
         chosen = self.workspace.selection.items or (self.workspace.graph,)
         if len(chosen) > MOST:
-            return chosen  # no model has so many functions
+            return chosen  # not functions: a model never has so many
         return tuple(
             item.owner if isinstance(item, Graph) and isinstance(item.owner, Function) else item for item in chosen
         )
@@ -259,7 +259,7 @@ class InspectorPanel(Panel):
 
 
 class _Head(QWidget):
-    """Kind and title of what is shown, with links back, to the graph and to the model."""
+    """Kind and title of the shown object, with links back, to the graph and to the model."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -299,7 +299,7 @@ class _Head(QWidget):
 
 
 class _Chip(QWidget):
-    """A coloured kind and a title beside it, elided in the middle."""
+    """A coloured kind and a title next to it, elided in the middle."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)

@@ -95,7 +95,7 @@ class ProfilePanel(Panel):
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(workspace, parent)
         self._finding = ModelReader(self)
-        self._is_stale = False  # there is a newer run than the one shown
+        self._is_stale = False  # a newer run than the shown one exists
         self.view = QComboBox()
         self.view.setAccessibleName("View of the profile")
         self.view.addItems(["By node", "By operator", "Memory over the run"])

@@ -157,7 +157,7 @@ def _watched_values(record: RunRecord, before: RunRecord | None, keys: list[Valu
         if before is not None:
             return record.result.apply(watch, keys, before.result)
     except LookupError:
-        pass  # the previous run is gone
+        pass  # the values of the previous run are lost
     try:
         return record.result.apply(watch, keys)
     except LookupError:

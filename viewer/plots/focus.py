@@ -11,7 +11,7 @@ from onnx_workbench.viewer.style.theme import theme
 #: Pixels of a picture for one of the widget: numbers can be read where the picture is enlarged or printed.
 FINENESS = 2
 
-_in_pictures: set[QWidget] = set()  # those that are drawn into one just now
+_in_pictures: set[QWidget] = set()  # plots that are being drawn into a picture
 
 
 def paint_focus(painter: QPainter, widget: QWidget) -> None:

@@ -35,8 +35,8 @@ _COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b58900", "#56b4e9", "#7
 _SWATCH = 12.0  # pixels of a line in the legend
 _GAP = 12.0
 _ROOM = 0.05  # of the range, above and below the lines
-_ASIDE = 0.02  # of the range, beside them, for the numbers at its ends
-_FILL = 110  # opacity of what lies between least and greatest values, of 255
+_ASIDE = 0.02  # margin at the sides, as a share of the range, for the numbers at its ends
+_FILL = 110  # opacity of the area between least and greatest values, of 255
 
 Line = tuple[str, "NDArray[np.float64]", "NDArray[np.float64]"]
 Index = Callable[[int, int], tuple[int, ...]]
@@ -90,14 +90,14 @@ class LinePlot(Plot):
         return (log10(low), log10(self._high)) if low < self._high else (log10(low) - 1, log10(low) + 1)
 
     def show_lines(self, positions: range, lines: tuple[Line, ...], note: str = "", index: Index | None = None) -> None:
-        """Draw these; `index` has the element at a position of a line, where there are elements to be chosen."""
+        """Draw lines; `index` returns the element at a position of a line, if elements can be chosen."""
         self._positions, self._lines, self._note, self._index = positions, lines, note, index
         self._at, self._line = None, 0
         ends = [part[np.isfinite(part)] for line in lines for part in line[1:]]
         whole = np.concatenate(ends) if ends else np.zeros(0)
         self._low, self._high = (float(whole.min()), float(whole.max())) if whole.size else (0.0, 1.0)
         if not self._high / 2 - self._low / 2 > 0:
-            around = max(0.5, abs(self._low) * 1e-6)  # what is added to a large number may be lost in it
+            around = max(0.5, abs(self._low) * 1e-6)  # a small number added to a large one may have no effect
             self._low, self._high = self._low - around, self._high + around
         self._draw()
 

@@ -94,7 +94,7 @@ def _layer(picture: MatrixImage) -> _Layer:
 class MatrixView(QWidget):
     """Wheel zooms where the pointer is, dragging pans, double-click fits; + − 0 and the arrows do it from the keyboard.
 
-    A cell can be walked to with Shift+arrows; what it is stands below the picture.
+    Shift+arrows select a cell; its description is below the picture.
     """
 
     viewed = Signal(object)  # (zoom over fit, centre x, centre y in parts of the picture): moved by the user

@@ -263,7 +263,7 @@ class Plot(QWidget):
         self.column.setContentsMargins(1, 1, 1, round(QFontMetricsF(self.small_font()).height()) + 5)
 
     def shown_text(self) -> str:
-        """The part of the text below for which there is room."""
+        """Return the part of the text below the plot that fits."""
         metrics = QFontMetricsF(self.small_font())
         return metrics.elidedText(self.text_below()[0], Qt.TextElideMode.ElideRight, self.width() - 12)
 

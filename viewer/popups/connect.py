@@ -128,7 +128,7 @@ class VisibleValues:
         return visible_values(self._graph)
 
     def containing(self, text: str, most: int) -> list[Value]:
-        """Return values whose name contains a text: those that begin with it first."""
+        """Return values whose name contains a text: names that begin with it first."""
         words = text.lower()
         starts: list[Value] = []
         holds: list[Value] = []
@@ -184,7 +184,7 @@ class InputSource:
     def _literal_types(self) -> list[ElementType]:
         """Return the element types for a number or list, the likeliest first.
 
-        The type of the present value or of inputs that must have the same type, else those that the operator accepts.
+        The type of the current value or of inputs that must have the same type, else those that the operator takes.
         """
         schema = signature_of(self._node)
 

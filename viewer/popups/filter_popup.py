@@ -37,7 +37,7 @@ class FilterRow(Protocol):
     def enabled(self) -> bool: ...
 
 
-#: A row and the positions in its title that match what was typed.
+#: A row and the matching positions in its title.
 Match = tuple[Any, tuple[int, ...]]
 
 #: Roles of the row itself and of the positions in its title that match, for delegates.
@@ -87,7 +87,7 @@ class FilterModel(QAbstractListModel):
         return None
 
     def flags(self, index: Index) -> Qt.ItemFlag:
-        if not index.isValid():  # the view asks for the clicked row once more, after the popup let go of its rows
+        if not index.isValid():  # the view queries the clicked row again after the popup has removed its rows
             return Qt.ItemFlag.NoItemFlags
         row: FilterRow = self._matches[index.row()][0]
         enabled = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable

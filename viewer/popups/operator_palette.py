@@ -81,7 +81,7 @@ def operators(graph: Graph) -> Iterator[OperatorEntry]:
 
 
 def _functions_around(model: Model, graph: Graph) -> set[Function]:
-    """The function that a graph belongs to and those that call it, directly or not."""
+    """Return the function of a graph and its direct and indirect callers."""
     own = graph.root.owner
     if not isinstance(own, Function):
         return set()

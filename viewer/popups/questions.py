@@ -94,9 +94,9 @@ def ask_to_convert(
 def ask_to_replace_truncated(
     window: QWidget, name: str, missing: str, save_as: Callable[[], object], replace: Callable[[], object]
 ) -> QMessageBox:
-    """Ask before a truncated file is replaced by what could be read of it; Cancel calls nothing.
+    """Ask before a truncated file is replaced by its readable part; Cancel calls nothing.
 
-    `missing`: what the file lacks.
+    `missing`: description of the missing part.
     """
     box = QMessageBox(window)
     box.setIcon(QMessageBox.Icon.NoIcon)

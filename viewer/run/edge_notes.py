@@ -183,7 +183,7 @@ class EdgeNotes(QObject):
             self._start_over()
 
     def _start_over(self, *_: object) -> None:
-        """Forget what was asked and told, and have all that is in view asked for: a graph may be painted already."""
+        """Clear requests and notes and repaint all labels, which requests the notes in view again."""
         self._given.clear()
         self._wanted.clear()
         self._outdated.clear()

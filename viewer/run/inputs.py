@@ -194,7 +194,7 @@ class RunInputs(QObject):
         self._write()
         self.changed.emit()
 
-    # -- what a run needs ------------------------------------------------------------------------------------
+    # -- inputs of a run -------------------------------------------------------------------------------------
 
     def recipe(self) -> Recipe:
         """The recipe of the current input values."""

@@ -1,1 +1,1 @@
-"""Tables and trees with their models; most rows stand for objects of the model."""
+"""Tables and trees with their models; most rows represent objects of the model."""

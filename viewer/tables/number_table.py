@@ -37,7 +37,7 @@ from onnx_workbench.viewer.tables.sorting import Key
 Thing = TypeVar("Thing")
 
 _MOST_COPIED = 10_000  # rows
-_KEPT = 500  # rows that were made, beyond what a window shows
+_KEPT = 500  # size of the cache of rows, more than a window shows
 _LEAST = 22  # characters of a column that takes the rest
 _PADDING = 18  # px
 _HEADING = 12
@@ -47,7 +47,7 @@ _OFF = 3 * "\N{NO-BREAK SPACE}"  # before words that follow numbers
 
 @dataclass(frozen=True)
 class NumberCell:
-    """A text, and what it is sorted by where that is not the text; `role` names a colour of the theme."""
+    """A text, and its sort key if that is not the text; `role` names a colour of the theme."""
 
     text: str
     number: float | None = None
@@ -57,9 +57,9 @@ class NumberCell:
 
 @dataclass(frozen=True)
 class NumberColumn(Column):
-    """A column whose numbers stand right and in the fixed font.
+    """A column whose numbers are right-aligned and in the fixed font.
 
-    The first click on the heading of an `amount` has the largest stand first.
+    The first click on the heading of an `amount` sorts in descending order.
     """
 
     number: bool = True
@@ -194,7 +194,7 @@ class NumberModel(SortedRowModel[NumberRow, NumberColumn]):
 
 
 class _Cells(QStyledItemDelegate):
-    """Words that follow a column of numbers stand off from it, as the numbers end where the words begin."""
+    """Delegate that adds a margin to texts after a column of numbers, which is right-aligned."""
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> None:
         super().initStyleOption(option, index)
@@ -235,7 +235,7 @@ class NumberTable(RowTable):
         self.setSortingEnabled(True)
         header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)  # that of the rows, until a heading is clicked
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
-        header.setResizeContentsPrecision(0)  # what is seen decides: there may be a hundred thousand rows
+        header.setResizeContentsPrecision(0)  # only visible rows: there may be a hundred thousand
         header.sectionResized.connect(self._on_resized)
         self._rest = next((index for index, column in enumerate(columns) if not column.width), None)
         self._sizing = False
@@ -255,7 +255,7 @@ class NumberTable(RowTable):
         super().keyPressEvent(event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """The columns go by the room there is."""
+        """Adapt the columns to the available width."""
         super().resizeEvent(event)
         self._fit_columns()
 

@@ -58,7 +58,7 @@ class OutlineRow:
     children: list[OutlineRow] | None = None
     scopes: ScopeTree | None = field(default=None, repr=False)  # of a graph's row
     stretches: dict[object, OutlineRow] | None = field(default=None, repr=False)
-    rows: dict[object, OutlineRow] | None = field(default=None, repr=False)  # the children by what they stand for
+    rows: dict[object, OutlineRow] | None = field(default=None, repr=False)  # children by subject
     shown_texts: tuple[str, ...] | None = field(default=None, repr=False)  # the texts last given to a view
 
     def child(self, subject: object) -> OutlineRow | None:

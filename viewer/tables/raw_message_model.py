@@ -105,10 +105,10 @@ def _batch(rest: Iterator[Any], stretches: int) -> tuple[list[Any], bool]:
 class RawMessageModel(TreeModel):
     """Columns: field, number, value, byte range.
 
-    What is typed goes to `edited`; who cannot take it calls `refuse` before returning.
+    Typed texts are emitted by `edited`; a receiver that refuses one calls `refuse` before it returns.
     """
 
-    edited = Signal(object, object)  # Path and what was typed; as str, Qt would drop bytes that were not UTF-8
+    edited = Signal(object, object)  # Path and typed text; as str, Qt would drop bytes that are not UTF-8
     _top: RawRow | None = None  # also of a model that is garbage: its view, which goes last, may still call it
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -121,7 +121,7 @@ class RawMessageModel(TreeModel):
         self._is_muted = False
 
     def set_contents(self, contents: RawContents, model: Model, branches: Branches) -> None:
-        """Show the bytes that saving the model now would write. `branches` are those that need no reading."""
+        """Show the bytes that saving the model now would write. `branches` need no reading."""
         self.beginResetModel()
         self._contents, self._model, self._branches = contents, model, branches
         self.is_outdated = self._is_muted = False

@@ -1,4 +1,4 @@
-"""Header of a pane: description of the tensor, and its controls beside or below."""
+"""Header of a pane: description of the tensor, with its controls next to or below it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
 
 
 class PaneHeader(QWidget):
-    """Text at the left, controls at the right; wrapped into lines of their own where they do not fit."""
+    """Text at the left, controls at the right; on separate lines if they do not fit."""
 
     def __init__(self, words: Sequence[QWidget], choices: Sequence[QWidget]) -> None:
         super().__init__()

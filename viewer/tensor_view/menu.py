@@ -214,7 +214,7 @@ class TensorMenu(QMenu):
             QGuiApplication.clipboard().setImage(image)
 
     def ask_save_picture(self) -> None:
-        """Save the whole image, one pixel for each of its own."""
+        """Save the complete image in its own resolution."""
         image = self._image()
         if image is None:
             self._warn_no_picture()

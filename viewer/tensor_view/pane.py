@@ -84,7 +84,7 @@ class TensorPane(QWidget):
         self._awaited: Reader | None = None  # the one opened last
         self._chosen_views: dict[tuple[object, ...], View] = {}  # by the subjects they were chosen for
         self._shown: tuple[object, ...] = (None,)  # of the subject; () for none, and not yet that
-        self._mode = 0  # as chosen; shown where there is a previous run
+        self._mode = 0  # as chosen; in effect if there is a previous run
         self._drawn: tuple[object, ...] = ()  # subject and view drawn last
         self._drawing: Task[Any] | None = None  # the one started last
         self._slow = QTimer(self, singleShot=True, interval=_SLOW)
@@ -556,7 +556,7 @@ class TensorPane(QWidget):
         return self.options.request(differences=self.mode_box.currentIndex() == 2)
 
     def _show_weight(self, query: int, key: int) -> None:
-        """Mark a weight of the attention of one head; what it is stands below the picture."""
+        """Mark a weight of the attention of one head; its description is below the picture."""
         if self._picture_request.plane is not None:
             self.picture.show_cell(query, key)
 
@@ -584,7 +584,7 @@ class TensorPane(QWidget):
             results.choose_element(subject.target.value, index)
 
     def choose_mode(self, mode: int) -> None:
-        """Choose the value (0), that of the previous run (1), or the difference (2), once there is a previous one."""
+        """Choose the value (0), that of the previous run (1), or the difference (2), if there is a previous run."""
         self._mode = mode
         self.refresh()
         if mode != self.mode_box.currentIndex() and not (self.subject and self.subject.may_be_comparable):

@@ -78,7 +78,7 @@ def _refining(whole: MatrixImage, rows: int, columns: int, paint: Callable[[rang
     down, across = sampled(rows, _MOST_PIXELS).step, sampled(columns, _MOST_PIXELS).step
     if down == across == 1:
         return whole
-    height, width = whole.pixels.shape[0] * down, whole.pixels.shape[1] * across  # the last cell may stand for fewer
+    height, width = whole.pixels.shape[0] * down, whole.pixels.shape[1] * across  # the last cell may represent fewer
 
     def detail(part: Part) -> MatrixImage:
         left, top, right, bottom = part

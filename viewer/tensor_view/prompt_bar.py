@@ -134,7 +134,7 @@ class PromptBar(QWidget):
 
             try:
                 answer(self.field.text() if self.choice.isHidden() else self.choice.currentData(), refuse)
-            except ModelError as error:  # what is no number or shape is refused before any work begins
+            except ModelError as error:  # invalid numbers and shapes are refused before any work begins
                 refuse(error)
             if not refused:
                 self.close_line()

@@ -35,7 +35,7 @@ _MOST_SKIPPED = 1 << 16
 class TensorSlice:
     """The shown plane of a tensor: an index for every axis, and which axes are rows and columns.
 
-    `wrap` above 0 wraps a vector into rows of so many.
+    `wrap` above 0 wraps a vector into rows of this length.
     """
 
     fixed: tuple[int, ...] = ()
@@ -201,7 +201,7 @@ class TensorReader(Reader):
         return self.whole().reshape(-1)[start:stop]
 
     def plane(self, which: TensorSlice, rows: range, columns: range) -> NDArray[Any]:
-        """Read only what is near these elements from a large file, in parts of at most `_MOST_READ` bytes."""
+        """Read only the surroundings of some elements from a large file, in parts of at most `_MOST_READ` bytes."""
         if not self._ranges or self._array is not None:
             return _plane_of(self.whole(), which, rows, columns)
         wanted = _positions(self.shape, which, rows, columns)

@@ -48,7 +48,7 @@ class StatisticsPane(QScrollArea):
         self.logarithmic = QCheckBox("Logarithmic")
         self.logarithmic.setToolTip("Show the logarithms of the counts")
         self.logarithmic.toggled.connect(self.histogram.set_logarithmic)
-        self._reader: Reader | None = None  # of what is shown, or being counted
+        self._reader: Reader | None = None  # of the shown statistics, or those being computed
         self._shown: Hashable = None  # the subject of the visible numbers
         self._slow = QTimer(self, singleShot=True, interval=_SLOW)
         self._slow.timeout.connect(lambda: self._blank("Counting…"))

@@ -117,7 +117,7 @@ class CellDelegate(QStyledItemDelegate):
             QToolTip.hideText()
 
 
-#: Characters of a column of integers of so many bits, and of its number above.
+#: Characters of a column of integers by their bits, and of its heading.
 _INTEGER_WIDTHS = {2: 5, 4: 5, 8: 5, 16: 7}
 
 
@@ -217,7 +217,7 @@ class TensorTable(QTableView):
         for b in blocks:
             chosen[b.top() - top : b.bottom() - top + 1, b.left() - left : b.right() - left + 1] = True
         if self._copying is not None:
-            self._copying.cancel()  # it would replace what was copied since
+            self._copying.cancel()  # it would replace the newer copy
         read = self.cells.texts(top, left, chosen)
         if self.cells.instant:
             _copy(block_source(read()))

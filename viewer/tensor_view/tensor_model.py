@@ -171,7 +171,7 @@ class TensorTableModel(QAbstractTableModel):
         return self.slice.index(index.row() + self.row_base, index.column() + self.column_base)
 
     def flags(self, index: Index) -> Qt.ItemFlag:
-        """Cells of what can be changed can be edited."""
+        """Return the flags; cells are editable if the tensor can be changed."""
         if not self._is_element(index):
             return Qt.ItemFlag.NoItemFlags
         flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable

@@ -20,7 +20,7 @@ View = str
 #: Views that show planes side by side.
 MOSAICS: tuple[View, ...] = ("Feature maps", "Attention")
 
-#: What may stand between the weights of an attention and the MatMul, and how many of these are followed.
+#: Operators allowed between the weights of an attention and the MatMul, and limit for their number.
 _PASSING, _MOST_PASSED = ("Cast", "Dropout", "Identity", "Reshape"), 8
 
 _LARGE = 8  # a plane of at least this many rows and columns is worth an image

@@ -1,4 +1,4 @@
-"""Tab bar of open documents, which stays legible however many there are."""
+"""Tab bar of open documents, legible for any number of tabs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LEAST = "resnet…mo.onnx"  # characters of a title that identify it
 
 class _Bar(QTabBar):
     def minimumTabSizeHint(self, index: int) -> QSize:
-        """Fit the beginning of the title; when there is too little room for all, the bar scrolls."""
+        """Return a width that fits the beginning of the title; without enough room, the bar scrolls."""
         wanted, least = self.tabSizeHint(index), super().minimumTabSizeHint(index)
         title = self.fontMetrics().horizontalAdvance(self.tabText(index))
         room = wanted.width() - title + self.fontMetrics().horizontalAdvance(_LEAST)

@@ -10,7 +10,7 @@ _LEAST = 40  # px
 
 
 class ElidedLabel(QLabel):
-    """`text` is the full text; what does not fit is elided when painting."""
+    """Label that elides its text when painting if it does not fit; `text` is the full text."""
 
     def __init__(self, parent: QWidget | None = None, *, elide: Qt.TextElideMode = Qt.TextElideMode.ElideRight) -> None:
         super().__init__(parent)

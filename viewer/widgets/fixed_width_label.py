@@ -6,7 +6,7 @@ from PySide6.QtCore import QEvent, QMargins, QSize, Qt
 from PySide6.QtWidgets import QLabel, QWidget
 
 _SPARE = 4  # a text this many times shorter lets it shrink
-_GAP = 8  # px to what is on its left
+_GAP = 8  # px to the widget at its left
 
 
 class FixedWidthLabel(QLabel):

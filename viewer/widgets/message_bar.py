@@ -21,7 +21,7 @@ from onnx_workbench.viewer.widgets.flow_layout import FlowLayout
 _INFO_SECONDS = 8
 _MOST = 3  # most messages shown; older ones are dropped
 _MOST_ASKED = 6  # of those with a question
-_TEXT_CHARACTERS = 40  # minimum share of a line left beside the buttons
+_TEXT_CHARACTERS = 40  # least width of the text next to the buttons
 
 
 class MessageBar(QWidget):

@@ -14,7 +14,7 @@ _COUNT = QRegularExpression(r"\s*\d{0,9}\s*")
 
 
 class NumberEdit(QLineEdit):
-    """A number, or empty, which means what the hint says. `count`: only integers from 0 on."""
+    """A field for a number, or empty with the meaning of its hint. `count`: only integers from 0 on."""
 
     number_entered = Signal(object)  # float | None, on commit
 

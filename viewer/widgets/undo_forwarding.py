@@ -22,5 +22,5 @@ class _UndoForwarder(QObject):
 
 
 def forward_undo(box: QLineEdit) -> None:
-    """Forward Undo and Redo to the document while a focused field has nothing of its own to undo."""
+    """Forward Undo and Redo to the document if the focused field has nothing to undo."""
     box.installEventFilter(_UndoForwarder(box))

@@ -76,7 +76,7 @@ def edit_in_background(
             with closing(copy):
                 try:
                     outcome = work(copy, progress)
-                except ModelError as error:  # whose place is to be gone to
+                except ModelError as error:  # its place can be shown
                     raise ModelError(error.title, error.detail, copy.original(error.place)) from error
             edits = outcome.edits or [(title, outcome.steps)]
             recording = recording_of(copy)
@@ -103,7 +103,7 @@ def convert_in_background(workspace: DocumentContext, title: str, options: argpa
 
 
 def write_types(workspace: DocumentContext, *, selected: bool = False) -> None:
-    """Declare what could be inferred of the values of the model, or of those that the selected nodes make."""
+    """Declare the inferred types of the values of the model, or of the outputs of the selected nodes."""
     nodes = workspace.selection.nodes
     title = f"Write inferred types of {plural(len(nodes), 'node')}" if selected else "Write inferred types"
 

@@ -53,7 +53,7 @@ _MOST_NAMED = 5
 
 @dataclass(slots=True)
 class Trial:
-    """A conversion tried out on a copy: what it changes, the steps that bring it to the real model, and both models.
+    """A conversion tried on a copy: its changes, the steps that apply it to the real model, and both models.
 
     `before` is None where nothing of what is computed changes, `nodes` where it was not limited to some; else they are
     the nodes of the real model that it was limited to and those that it makes of them.

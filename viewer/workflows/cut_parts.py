@@ -50,7 +50,7 @@ def check_part(
     time_limit: float = COMPARISON_SECONDS,
     progress: Progress = SILENT,
 ) -> Equivalence:
-    """Check that a part computes from the values at its cut what the whole model does, and that its file is accepted.
+    """Check that a part computes the same as the model from the values at its cut, and that its file is accepted.
 
     `graph` is the one that it was cut out of: values of a body or a function are not compared. Cost: the whole model is
     run; see `check_transformed`.

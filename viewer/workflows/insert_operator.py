@@ -29,7 +29,7 @@ _MOST_INPUTS = 64
 
 
 def operator_palette(window: QWidget, workspace: DocumentContext, places: Collection[Item] = ()) -> OperatorPalette:
-    """A palette over a window, to be opened once; see its `choose_for`. `places`: what the operator is chosen for."""
+    """A palette over a window, to be opened once; see its `choose_for`. `places`: the targets of the operator."""
     return OperatorPalette(window, workspace.messages.report, partial(_offer_newer, workspace, places))
 
 

@@ -214,8 +214,8 @@ def maxpool_with_mask_1(
     view = window(x.shape[2:], kernel_shape, strides=strides, pads=pads, auto_pad=auto_pad)
     planes = x.shape[0] * x.shape[1]
     check_size((planes, *view.kernel, *view.output), x.dtype)
-    # Which mask a plane has is defined by ONNX Runtime alone, which starts so many elements into all masks. Over
-    # several axes its first element always counts, and so does what is outside.
+    # The mask of a plane is defined only by ONNX Runtime, which begins at an offset into all masks. Over several axes
+    # its first element always counts, and so do elements outside.
     size = prod(x.shape[2:])
     starts = np.arange(planes) * size % (m.shape[0] * m.shape[1])
     seen = m.reshape(-1)[starts[:, None] + np.arange(size)] != 0

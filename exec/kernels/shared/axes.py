@@ -10,7 +10,7 @@ from onnx_workbench.exec.errors import KernelError
 from onnx_workbench.exec.inspect.statistics import describe
 from onnx_workbench.exec.kernels.allocation import Array
 
-#: For so many shapes of its input a prepared kernel remembers what follows from them; dynamic axes give many.
+#: Number of input shapes for which a prepared kernel caches derived data; dynamic axes cause many.
 KEPT_SHAPES = 8
 
 

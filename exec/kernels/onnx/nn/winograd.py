@@ -30,7 +30,7 @@ _KERNEL = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]], np
 #: Transformed input and products of one band should roughly fit L2, but be no smaller than the weights, which every
 #: band reads again. Along rows alone there are fewer products, which need more columns to be fast.
 _BAND_BYTES, _ROWS_BAND_BYTES, _MOST_BAND_BYTES = 3 << 20, 8 << 20, 16 << 20
-#: Products of so many bytes are combined at a time, so that each addition finds them in L2.
+#: Bytes of products that are combined at a time, so that each addition finds them in the L2 cache.
 _JOIN_BYTES = 1 << 19
 #: Weights that are transformed at a time, in float64, so that they stay in L2.
 _WEIGHTS_AT_ONCE = 1 << 15
