@@ -166,6 +166,30 @@ def test_bands_of_large_maps_meet(shape: tuple[int, ...]) -> None:
         np.testing.assert_allclose(out, outs[0], atol=2e-6 * np.abs(outs[0]).max())
 
 
+@pytest.mark.parametrize("name", ["im2col", "kw_stack"])
+@pytest.mark.parametrize("cores", [1, 3])
+def test_of_a_small_map_each_core_reads_some_of_the_weights(
+    name: str, cores: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cut by rows of the map, every core read all the weights, which are larger than the map."""
+    shapes: list[tuple[int, ...]] = []
+
+    def noted(a: Any, b: Any, out: Any) -> None:
+        shapes.append(a.shape)
+        np.matmul(a, b, out=out)
+
+    monkeypatch.setattr(strategies, "pieces", lambda _work: cores)
+    monkeypatch.setattr(strategies, "matmul_columns", noted)
+    rng = np.random.default_rng(2)
+    x, w = rng.standard_normal((2, 5, 4, 6), np.float32), rng.standard_normal((30, 5, 3, 3), np.float32)
+    b = rng.standard_normal(30, np.float32)
+    view = window((4, 6), (3, 3), pads=(1, 1, 1, 1))
+    out = np.full((2, 30, 4, 6), np.nan, np.float32)
+    strategies.MAKERS[name](w, b, view)(x, out)
+    np.testing.assert_allclose(out, naive(x, w, b, view, 1), atol=2e-5)
+    assert [shape[0] for shape in shapes] == [30 // cores] * cores * 2
+
+
 def test_a_kernel_of_many_columns_is_copied_in_bands(monkeypatch: pytest.MonkeyPatch) -> None:
     """The shifted copies of the whole map were made at once: far more than a cache holds."""
     asked: list[int] = []

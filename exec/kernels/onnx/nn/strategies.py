@@ -38,6 +38,11 @@ _STACK_BLOCK = 4 << 20
 _FEW_COLUMNS = 256
 
 
+def _is_small(outputs: int, window: Window) -> bool:
+    """Return whether a map has fewer pixels than outputs: then weights are what a product reads, and each once."""
+    return positions(window) <= min(outputs, _FEW_COLUMNS)
+
+
 def add_bias(block: Array, bias: Array | None) -> None:
     """Add (M,) to (M, L) in place."""
     if bias is not None:
@@ -94,11 +99,20 @@ def im2col(w: Array, bias: Array | None, window: Window) -> Runner:
     band = max(1, min(rows, L2_BLOCK // (channels * taps * width * w.itemsize) or 1))
     band = _shared(max(band, min(rows, -(-64 // width))), rows, w.size * width)
     bands, depth = -(-rows // band), channels * taps
+    is_small = _is_small(outputs, window)
 
     def run(x: Array, out: Array) -> None:
-        frame = scratch("im2col.frame", (*x.shape[:2], *_at_least(window)), x.dtype)
-        fill_padded(x, window, frame)
+        frame = x
+        if any(window.begin) or any(window.end):
+            frame = scratch("im2col.frame", (*x.shape[:2], *_at_least(window)), x.dtype)
+            fill_padded(x, window, frame)
         views = windows_of(frame, window)
+        if is_small:
+            columns = scratch("im2col.columns", views.shape, x.dtype)
+            np.copyto(columns, views)
+            source, target = columns.reshape(len(x), depth, -1), out.reshape(len(x), outputs, -1)
+            _by_outputs(matrix, bias, source, target, pieces(out.size * depth))
+            return
 
         def one(index: int) -> None:
             image, at = divmod(index, bands)
@@ -124,26 +138,32 @@ def kw_stack(w: Array, bias: Array | None, window: Window) -> Runner:
     height = _at_least(window)[0]
     row = width * w.itemsize
     band = max(1, min(rows, L2_BLOCK // (outputs * row), _STACK_BLOCK // (kw * channels * row)))
-    band = _shared(band, rows, w.size * width)
+    is_small = _is_small(outputs, window)
+    band = rows if is_small else _shared(band, rows, w.size * width)
     bands, depth = -(-rows // band), channels * kh * kw
 
     def run(x: Array, out: Array) -> None:
+        # Of a small map each core computes some of the outputs, else some of the rows.
+        parts = split(outputs, pieces(out.size * depth) if is_small else 1)
+
         def one(index: int) -> None:
+            index, share = divmod(index, len(parts))
             image, at = divmod(index, bands)
+            here = slice(*parts[share])
             first, last = at * band, min(rows, (at + 1) * band)
             need = min(height, last + (kh - 1) * drop) - first
             stack = scratch("kw_stack", (kw, channels, need, width), x.dtype)
             _stack_columns(x[image], window, first, stack, shift)
             flat = stack.reshape(kw * channels, need * width)
-            target = out[image].reshape(outputs, -1)[:, first * width : last * width]
+            target = out[image].reshape(outputs, -1)[here, first * width : last * width]
             length = (last - first) * width
-            matmul_columns(matrices[0], flat[:, :length], target)
+            matmul_columns(matrices[0][here], flat[:, :length], target)
             for i in range(1, kh):
                 start = i * drop * width
-                blas.gemm_add(matrices[i], flat[:, start : start + length], target)
-            add_bias(target, bias)
+                blas.gemm_add(matrices[i][here], flat[:, start : start + length], target)
+            add_bias(target, None if bias is None else bias[here])
 
-        parallel_for(one, x.shape[0] * bands, out.size * depth)
+        parallel_for(one, x.shape[0] * bands * len(parts), out.size * depth)
 
     return run
 

@@ -89,7 +89,7 @@ def _winograd_rows(work: _Work, multiply: float) -> float:
     tiles, taps = -(-rows // 2) * width, 4 * work.kernel[1]
     products = work.outputs * work.channels * taps * tiles * multiply
     sums = (0.65 * work.channels + 0.31 * work.outputs) * taps * tiles
-    return products + sums + 0.7 * work.outputs * work.channels * taps + 18_000
+    return products + sums + 0.7 * work.outputs * work.channels * taps + 60_000
 
 
 def _winograd(work: _Work, multiply: float) -> float:
