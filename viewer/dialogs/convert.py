@@ -175,7 +175,9 @@ class ConvertDialog(QDialog):
         ):
             form.addRow(title, field)
             field.setAccessibleName(without_mnemonic(title).rstrip(":") or self.keep_interface.text())
-        self.more = QToolButton(text="&More", checkable=True, autoRaise=True, arrowType=Qt.ArrowType.RightArrow)
+        self.more = QToolButton(autoRaise=True, arrowType=Qt.ArrowType.RightArrow)
+        self.more.setText("&More")
+        self.more.setCheckable(True)
         self.more.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.more.setToolTip("Clean-up, functions, names, order and IR version")
         self.more.toggled.connect(self._show_more)
@@ -366,7 +368,7 @@ class ConvertDialog(QDialog):
         place = item.data(_PlaceRole)
         known = isinstance(place, (Node, Value, Graph, Function, Model))
         if known and getattr(place, "graph", None) is not None:
-            with self.scope.held():
+            with self.scope.display_only():
                 self.workspace.navigation.reveal(place)
 
     # -- doing it ------------------------------------------------------------------------------------------------
