@@ -145,7 +145,7 @@ class ProblemChecker(QObject):
 
         self._seen = self._checker.revision
         inferred = self._types.inferred
-        checked = (_mended(problem, inferred) for problem in self._checker.problems)
+        checked = (_with_declaration_fix(problem, inferred) for problem in self._checker.problems)
         found = [*self._read(), *checked]
         found = errors_first(chain(found, beside(found, self._typed)))
         is_news = found != self._listed
@@ -169,11 +169,11 @@ def find_problems(model: Model, inferred: InferredTypes, progress: Progress) -> 
     from onnx_workbench.model.checks.problem import errors_first
 
     found = concerning(model, (problem for problem in progress.paced(steps_of_check(model)) if problem is not None))
-    problems = [_mended(problem, inferred) for problem in found]
+    problems = [_with_declaration_fix(problem, inferred) for problem in found]
     return errors_first(chain(problems, beside(problems, _contradictions(model, inferred, progress))))
 
 
-def _mended(problem: Problem, inferred: InferredTypes | None) -> Problem:
+def _with_declaration_fix(problem: Problem, inferred: InferredTypes | None) -> Problem:
     """Add a fix to the problem of an undeclared input or output: declare the inferred type."""
     found = inferred.types.get(problem.place) if problem.rule in _UNDECLARED and inferred else None
     if found is None:

@@ -175,7 +175,7 @@ class SimplifyDialog(QDialog):
     def _show_match(self, things: tuple[Node | Value, ...]) -> None:
         self.workspace.highlights.mark("matches", things)
         if things and self._work is not None:
-            with self.scope.held():
+            with self.scope.display_only():
                 self.workspace.navigation.reveal_all(things)
 
     def _on_change(self, *_: object) -> None:

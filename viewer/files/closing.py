@@ -96,7 +96,7 @@ class Closing:
 
         QTimer.singleShot(_NOTICE_DELAY_MS, self._area if tab is None else tab, show)
 
-    def follow(self, tab: DocumentTab) -> None:
+    def watch(self, tab: DocumentTab) -> None:
         """Continue a waiting request for a tab after each task that writes its document."""
         tab.workspace.tasks.ended.connect(partial(self._on_task_ended, tab))
 

@@ -235,7 +235,7 @@ class Documents(QObject):
     ) -> DocumentTab:
         workspace = Workspace(document, self._settings, title=title)
         tab = DocumentTab(workspace, baseline, holds)
-        self._closing.follow(tab)
+        self._closing.watch(tab)
         _report_source_problems(workspace)
         return tab
 

@@ -141,10 +141,10 @@ class HistoryPanel(Panel):
     def _go(self, index: QModelIndex) -> None:
         entry = self.model.entries[index.row()]
         if entry is not self.workspace.document.current:
-            self._going.start(self._way_to(entry))
+            self._going.start(self._steps_to(entry))
             self._going.next_chunk()
 
-    def _way_to(self, entry: HistoryEntry) -> Iterator[None]:
+    def _steps_to(self, entry: HistoryEntry) -> Iterator[None]:
         """Undo or redo towards an entry in time slices of a few milliseconds, with a busy cursor for long edits."""
         document, changes = self.workspace.document, self.workspace.changes
         steps = document.steps_to(entry)

@@ -406,7 +406,7 @@ class StatisticsPanel(Panel):
         index = self.table.currentIndex()
         node = self.model.rows[index.row()].node if 0 <= index.row() < len(self.model.rows) else None
         if node is not None and node.graph is not None:
-            with self.scope.held():
+            with self.scope.display_only():
                 self.workspace.navigation.reveal(node)
 
     def _save(self) -> None:

@@ -241,7 +241,7 @@ def _with_other(
     title = other.label
     with _named(title):
         request = session.request(feeds, seed=ours.result.seed)
-    known = shown if shown is not None and shown.whole and other.results.is_current else None
+    known = shown if shown is not None and shown.is_complete and other.results.is_current else None
     names = [display(value.name, 40) for value in other.runs.inputs.graph.outputs]
     is_ours = is_quantized(workspace.runs.inputs.graph)
 

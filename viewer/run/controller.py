@@ -250,7 +250,7 @@ class RunController(QObject):
     def _show_inputs(self, run: RunTask, contradictions: list[str]) -> None:
         if run.feeds is not None and run is self._run:
             self._feeds = run.recipe.signature, dict(run.feeds)
-            self.inputs.take_sizes(run.feeds)
+            self.inputs.set_sizes_from(run.feeds)
             self._reporter.inputs_made(contradictions)
 
     def _show_begin(self, run: RunTask) -> None:

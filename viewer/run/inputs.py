@@ -184,7 +184,7 @@ class RunInputs(QObject):
             self.given = {renamed.get(name, name): value for name, value in self.given.items()}
             self._write()
 
-    def take_sizes(self, feeds: Mapping[str, Any]) -> None:
+    def set_sizes_from(self, feeds: Mapping[str, Any]) -> None:
         """Take the sizes of symbolic dimensions from generated values, where none was chosen."""
         self._made = sizes_of(self.graph, feeds)
         self.sizes_known.emit()

@@ -75,7 +75,7 @@ class RunRecord:
     revision: int
     inputs: object = None  # equal for runs with the same inputs
     feeds: dict[str, Any] = field(default_factory=dict)
-    whole: bool = True  # a complete run of the model
+    is_complete: bool = True  # a complete run of the model
     loaded: bool = False  # read from a file, which may lack values
     unfinished: bool = False  # the run is still running and values are missing
     run: object = None  # equal for the records of one run
@@ -89,7 +89,7 @@ class RunRecord:
     @property
     def is_part(self) -> bool:
         """Whether another run for the same inputs may compute more values."""
-        return not (self.whole or self.loaded)
+        return not (self.is_complete or self.loaded)
 
     def is_part_of(self, other: RunRecord) -> bool:
         """Return whether another result contains this one and all values, of the same model and inputs."""

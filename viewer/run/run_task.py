@@ -125,7 +125,7 @@ class RunTask:
             self.revision,
             self.recipe.signature,
             dict(self.feeds or {}),
-            whole=self.options.until is None and not unfinished and result_is_whole(result),
+            is_complete=self.options.until is None and not unfinished and result_is_whole(result),
             unfinished=unfinished,
             run=self.identity,
             was_watched=bool(self.options.sought) and result.stopped not in _CUT_OFF,

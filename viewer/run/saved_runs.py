@@ -107,7 +107,9 @@ def restore_run(workspace: Workspace, path: Path) -> None:
         feeds = {name: value for name, value in saved.inputs.items() if name in names}
         runs.inputs.set_given(feeds, saved.seed)
         inputs = runs.inputs.recipe().signature
-        record = RunRecord(result, result.state, loaded.revision, inputs, feeds, whole=False, loaded=True, run=object())
+        record = RunRecord(
+            result, result.state, loaded.revision, inputs, feeds, is_complete=False, loaded=True, run=object()
+        )
         runs.show(record, f"Values of {path.name}")
         if loaded.lost:
             detail = f"Not in this model: {plural(loaded.lost, 'value')} of {path.name}. The others are shown."

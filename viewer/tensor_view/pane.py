@@ -282,7 +282,7 @@ class TensorPane(QWidget):
             self.ask.close_line()
         if another:
             self.table.cells.show(None, None)
-        elif self._is_on_its_way(subject):
+        elif self._is_about_to_change(subject):
             self._slow.start()  # in Live it arrives at once: the old view stays till then
             return
         self._open(subject, mode)
@@ -301,7 +301,7 @@ class TensorPane(QWidget):
             self.mode_box.setVisible(count > 1)
         return mode
 
-    def _is_on_its_way(self, subject: TensorSource | None) -> bool:
+    def _is_about_to_change(self, subject: TensorSource | None) -> bool:
         """Return whether a newer, similar value will replace the visible one."""
         reader = self._reader
         return reader is not None and subject is not None and subject.waiting and reader.shape == subject.shape

@@ -18,7 +18,7 @@ _PART = 1
 class ScopeBox(QComboBox):
     """Offers the whole model and the last selection; `changed` signals another scope.
 
-    Selections that a dialog makes for display are ignored: see `held`.
+    Selections that a dialog makes for display are ignored: see `display_only`.
     """
 
     changed = Signal()
@@ -27,7 +27,7 @@ class ScopeBox(QComboBox):
         super().__init__(parent)
         self._workspace = workspace
         self._nodes: tuple[Node, ...] = ()
-        self._is_held = False
+        self._is_display_only = False
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.addItems(["Whole model", ""])
         self._follow_selection()
@@ -40,17 +40,17 @@ class ScopeBox(QComboBox):
         return self._nodes if self.currentIndex() == _PART else None
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def display_only(self) -> Iterator[None]:
         """Context in which selections are for display only."""
-        self._is_held = True
+        self._is_display_only = True
         try:
             yield
         finally:
-            self._is_held = False
+            self._is_display_only = False
 
     def _follow_selection(self) -> None:
         nodes = self._workspace.selection.nodes
-        if self._is_held or (not nodes and self._nodes):
+        if self._is_display_only or (not nodes and self._nodes):
             return
         self._nodes = nodes
         self.setItemText(_PART, f"Selection ({plural(len(nodes), 'node')})")

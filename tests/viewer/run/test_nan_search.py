@@ -136,7 +136,7 @@ def test_where_all_is_finite_every_turn_was_looked_at(window, qtbot, open_text):
     workspace.trigger("run.first_non_finite")
     qtbot.waitUntil(lambda: bool(messages), timeout=30_000)
     assert [message.title for message in messages] == ["Every value is finite"]
-    assert workspace.results.current.whole
+    assert workspace.results.current.is_complete
 
 
 def way(window, qtbot, steps):

@@ -72,7 +72,7 @@ def test_live_computes_the_rest_of_what_an_undo_brings_back_and_compares_with_th
     with qtbot.waitSignal(workspace.results.run_finished, timeout=30_000):
         workspace.document.undo()
     idle(qtbot, workspace)
-    assert workspace.results.current.whole
+    assert workspace.results.current.is_complete
     assert workspace.results.has(value(workspace, "y"))
     assert workspace.results.previous is after
 

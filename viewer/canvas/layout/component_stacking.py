@@ -47,7 +47,7 @@ def stack(problem: LayoutProblem, edges: Unique, back: Mask, progress: Progress)
     for _ in range(_DELAYS):
         if not best.crossings or best.graph.vertices > ordering.SMALL:
             break
-        delayed = _in_the_way(problem, edges, best)
+        delayed = _edges_to_lengthen(problem, edges, best)
         if not delayed.any():
             break
         longer = longer + delayed
@@ -58,7 +58,7 @@ def stack(problem: LayoutProblem, edges: Unique, back: Mask, progress: Progress)
     return best
 
 
-def _in_the_way(problem: LayoutProblem, edges: Unique, found: Stack) -> Mask:
+def _edges_to_lengthen(problem: LayoutProblem, edges: Unique, found: Stack) -> Mask:
     """[E] short edges to lengthen: into nodes with given ports whose edge from a constant crosses another edge.
 
     If such a node has no slack, other consumers of the same value that have slack are moved instead.
@@ -126,13 +126,13 @@ class _Stacking:
     def solve(self) -> Stack:
         """Solve with one line per value, then with two for values that fan out; return the better one."""
         level, edges = self.problem.before, self.edges
-        one = self._anew() if level is None else self._mended(level, edges.value, edges.owner)
+        one = self._from_scratch() if level is None else self._from_known_order(level, edges.value, edges.owner)
         if not one.crossings:
             return one
         halves = fan_out.split(one.graph, one.order, edges.source, edges.target, edges.value)
         if halves is None:
             return one
-        two = self._halved(one, halves) if level is None else self._mended(level, halves.line, halves.owner)
+        two = self._halved(one, halves) if level is None else self._from_known_order(level, halves.line, halves.owner)
         return one if two.crossings >= one.crossings else two
 
     def _stack(
@@ -147,7 +147,7 @@ class _Stacking:
         rows = int(row.max()) + 1
         return layered.build(row, rows, edges.source, edges.target, line, self.ports, backwards, self.problem.first)
 
-    def _anew(self) -> Stack:
+    def _from_scratch(self) -> Stack:
         graph = self._build(self.edges.value)
         order, crossings = ordering.arrange(graph, self.progress)
         return self._stack(graph, order, crossings, None, self.edges.value, self.edges.owner)
@@ -158,7 +158,7 @@ class _Stacking:
         order, crossings = ordering.arrange_from(graph, keys, self.progress)
         return self._stack(graph, order, crossings, None, halves.line, halves.owner)
 
-    def _mended(self, level: Level, line: Index, owner: Index) -> Stack:
+    def _from_known_order(self, level: Level, line: Index, owner: Index) -> Stack:
         """Keep the previous order, except in new parts."""
         graph = self._build(line)
         known = _known_order(level, self.edges, line, owner, graph)

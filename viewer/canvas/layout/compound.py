@@ -125,15 +125,15 @@ class Nesting:
         self.pieces.key.append(key)
         self.pieces.container.append(runs_in)
         lines = self._to_borders(solution.lines, runs_in, key)
-        enters = self._entered(border, solution)
-        self.pieces.lines.append(self._led(lines, solution, enters, len(across) + len(out), border))
+        enters = self._entry_positions(border, solution)
+        self.pieces.lines.append(self._rerouted(lines, solution, enters, len(across) + len(out), border))
         self._lift(out, self.head, self.head_port, solution.x[border.out])
         self._lift(into, self.tail, self.tail_port, enters[border.into])
 
     def _make_room(self, border: _Border) -> None:
         """Widen containers in which edges enter beside the title."""
         counts = np.bincount(border.home[~border.leaves], minlength=len(self.width))
-        self.entry_room = container_entries.room(self.graph.titles, counts, self.graph.spacing.edge)
+        self.entry_room = container_entries.needed_width(self.graph.titles, counts, self.graph.spacing.edge)
         self.width = np.maximum(self.width, self.entry_room + self.graph.titles[:, 1])
 
     def _spread_own(self, container: Index, border: _Border) -> None:
@@ -148,16 +148,18 @@ class Nesting:
         own = opened[graph.target]
         self.tail_port[own] = (graph.target_ports * (above / graph.width)[graph.target])[own]
 
-    def _entered(self, border: _Border, solution: flat.Solution) -> Real:
+    def _entry_positions(self, border: _Border, solution: flat.Solution) -> Real:
         """[nodes and points] x at which edges enter: as solved inside, but moved beside the titles."""
         x = solution.x.copy()
         enter = np.flatnonzero(~border.leaves)
         at = enter + len(x) - len(border.home)
         graph = self.graph
-        x[at] = container_entries.beside(x[at], border.home[enter], graph.titles, self.width, graph.spacing.edge)
+        x[at] = container_entries.entry_positions(
+            x[at], border.home[enter], graph.titles, self.width, graph.spacing.edge
+        )
         return x
 
-    def _led(
+    def _rerouted(
         self, lines: routes.Polylines, solution: flat.Solution, enters: Real, others: int, border: _Border
     ) -> routes.Polylines:
         """Return the pieces; those after the first `others`, which enter containers, begin at their entry points."""
@@ -167,7 +169,7 @@ class Nesting:
         bands = [solution.bands[part] for part in solution.part[point].tolist()]
         top = solution.y[point]
         gaps = np.stack([top, top + [band[1, 0] - band[0, 1] for band in bands]], 1)
-        return container_entries.led(lines, others + moved, enters[point], gaps)
+        return container_entries.rerouted(lines, others + moved, enters[point], gaps)
 
     def _problem(self, nodes: Index, across: Index, out: Index, into: Index, border: _Border) -> LayoutProblem:
         graph = self.graph

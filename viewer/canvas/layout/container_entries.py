@@ -17,13 +17,13 @@ _FEW = 8  # edges beside a title with the usual gap between them
 _CLOSE = 4.0  # px for each further edge
 
 
-def room(titles: Real, counts: Index, gap: float) -> Real:
+def needed_width(titles: Real, counts: Index, gap: float) -> Real:
     """[N] px from the left border for a title [N, 2] and `counts` entering edges beside it; 0 if none enter."""
     beside_it = gap * np.minimum(counts, _FEW) + _CLOSE * np.maximum(counts - _FEW, 0)
     return np.where(counts > 0, titles[:, 0] + gap + beside_it, 0.0)
 
 
-def beside(x: Real, home: Index, titles: Real, width: Real, gap: float) -> Real:
+def entry_positions(x: Real, home: Index, titles: Real, width: Real, gap: float) -> Real:
     """[P] x at which edges enter, as near as possible to `x`, measured from the left of their container `home`.
 
     `titles` [N, 2]: px to keep clear at the left and right of every container; `width` [N] of the containers.
@@ -51,7 +51,7 @@ def _spread(x: list[float], low: float, high: float, gap: float) -> list[float]:
     return places
 
 
-def led(lines: Polylines, which: Index, x: Real, gaps: Real) -> Polylines:
+def rerouted(lines: Polylines, which: Index, x: Real, gaps: Real) -> Polylines:
     """Return lines of which some [K] start at `x` [K] and bend to their old course in `gaps` [K, 2] (top, bottom)."""
     if not len(which):
         return lines

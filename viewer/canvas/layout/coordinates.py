@@ -76,7 +76,7 @@ class _Placing:
         heavy = np.zeros(len(wanted), bool)
         if width > _DRIFTING * np.bincount(graph.rank[self.a], self.gap, 1).max(initial=0.0):
             heavy = _heavy_paths(graph, self.slot, self.part)
-            beside = wanted & _out_of_the_way(graph, self.slot, heavy)
+            beside = wanted & _compatible_with(graph, self.slot, heavy)
             self._try(heavy | beside, _Bends(s, np.where(heavy, _HEAVY_STAIR, _STAIR)), (True,))
         choice, xs = _best(graph, np.stack(self.tried), self.part)
         heavy &= ((choice >= usual) & (choice < len(self.tried)))[self.part[s.upper]]
@@ -180,7 +180,7 @@ def _heavy_paths(graph: Layered, slot: Index, part: Index) -> Mask:
     np.maximum.at(most, part, through)
     main = through > most[part] - _EQUAL
     main_path = heavy & main[s.upper] & main[s.lower]
-    heavy &= graph.main_above & graph.main_below & _out_of_the_way(graph, slot, main_path)
+    heavy &= graph.main_above & graph.main_below & _compatible_with(graph, slot, main_path)
     return np.asarray(main_path | heavy)
 
 
@@ -203,7 +203,7 @@ def _heaviest(own: Index, weight: Real, v: int) -> Mask:
     return np.asarray(last[own] == np.arange(len(own)))
 
 
-def _out_of_the_way(graph: Layered, slot: Index, heavy: Mask) -> Mask:
+def _compatible_with(graph: Layered, slot: Index, heavy: Mask) -> Mask:
     """[S] segments that neither cross these nor compete with them for a vertex."""
     s = graph.segments
     v = graph.vertices

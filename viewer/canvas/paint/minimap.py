@@ -99,7 +99,7 @@ class Minimap(QWidget):
         """Move to a corner where it covers nothing, else at least no label or button; else hide."""
         self._room = self._surface.size()
         sizes = [size for scale in _SCALES if min((size := self._full * scale).toTuple()) >= _LEAST]
-        spots = [(size, corner) for size in sizes for corner in _CORNERS if not self._is_in_the_way(size, corner)]
+        spots = [(size, corner) for size in sizes for corner in _CORNERS if not self._covers_texts(size, corner)]
         self._is_crowded = not spots
         if spots:
             free = (spot for spot in spots if not self._covers_boxes(self._spot(*spot)))
@@ -111,7 +111,7 @@ class Minimap(QWidget):
         """Choose the corner again when the canvas has rested and was resized, or if the map covers something."""
         if self._surface.scene is None or self.underMouse() or not self._is_useful():
             return
-        is_covering = self._is_in_the_way(self.size(), self._corner) or self._covers_boxes(self.geometry())
+        is_covering = self._covers_texts(self.size(), self._corner) or self._covers_boxes(self.geometry())
         if is_covering or self._is_crowded or self._room != self._surface.size():
             self._find_position()
             self.setVisible(not self._is_crowded)
@@ -123,7 +123,7 @@ class Minimap(QWidget):
         self.is_faint = self._covers_boxes(self.geometry())
         self.update()
 
-    def _is_in_the_way(self, size: QSize, corner: tuple[int, int]) -> bool:
+    def _covers_texts(self, size: QSize, corner: tuple[int, int]) -> bool:
         """Return whether it would cover the legend, a label of an edge or a button of a header."""
         place, legend = self._spot(size, corner), self._surface.legend
         if legend.isVisible() and legend.geometry().intersects(place):
