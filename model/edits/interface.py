@@ -204,15 +204,21 @@ def check_dimension(dimension: Dimension, place: object = None) -> None:
 def set_batch(edit: Transaction, graph: Graph, batch: Dimension) -> int:
     """Set the batch dimension (axis 0) of all inputs and outputs of a graph, and replace its old symbol everywhere.
 
-    Inner values that declared the old number or symbol on axis 0 follow; inputs with an initializer, scalars and
-    outputs that no input reaches do not change. Returns the number of changed values.
+    Inner values that declared the old number or symbol on axis 0 follow. Inputs with an initializer, scalars, outputs
+    that no input reaches and outputs that begin with another size, such as a number of detections, do not change.
+    Returns the number of changed values.
     """
     check_dimension(batch, graph)
     old = {_first_dimension(v) for v in graph.required_inputs} - {None}
     changed = 0
     batched = [value for value in graph.required_inputs if _rank(value)]
     reached = downstream(batched)
-    for value in (*batched, *(v for v in graph.outputs if v in reached and v not in batched)):
+
+    def has_batch(output: Value) -> bool:
+        first = _first_dimension(output)
+        return output in reached and (not old or first in {*old, None, UNNAMED})
+
+    for value in (*batched, *(v for v in graph.outputs if v not in batched and has_batch(v))):
         if _rank(value) and _first_dimension(value) != batch:
             set_dimension(edit, value, 0, batch)
             changed += 1

@@ -238,7 +238,7 @@ def _set_batch(context: MenuContext) -> None:
         "Set the batch dimension",
         [PromptField("First dimension", "batch", "a number, a name, or ? for unknown")],
         accept,
-        explanation="Changes every input and output, declared types and the shapes for Reshape.",
+        explanation="Changes all inputs, outputs that begin with the same size, declared types and shapes of Reshape.",
         button="Set",
     )
     show_for(workspace, dialog)

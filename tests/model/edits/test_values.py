@@ -213,3 +213,16 @@ def test_unique_names_count_on():
     assert unique_name("a", {"a"}) == "a_1"
     assert unique_name("a_9", {"a_9", "a_10"}) == "a_11"
     assert unique_name("", {"value_1"}) == "value_2"
+
+
+def test_an_output_that_begins_with_another_size_keeps_it():
+    document = builders.document("""<ir_version: 10, opset_import: ["" : 18]>
+        g (float[1, 3] x) => (float[1, 3] y, int64[2, n] found, int64[n, 2] rows) {
+            y = Relu (x) found = NonZero (x) rows = Transpose (found)
+        }""")
+    graph = document.model.graph
+    with document.edit("Set") as edit:
+        interface.set_batch(edit, graph, "batch")
+    assert [value.type.shape.dims for value in (*graph.inputs, *graph.outputs)] == [
+        ("batch", 3), ("batch", 3), (2, "n"), ("n", 2),
+    ]  # fmt: skip
