@@ -108,9 +108,8 @@ class StartPage(QWidget):
         files.setAccessibleName("Recent files")
         files.setFrameShape(QListWidget.Shape.NoFrame)
         files.viewport().setAutoFillBackground(False)
-        files.setSizeAdjustPolicy(QListWidget.SizeAdjustPolicy.AdjustToContents)
-        files.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         files.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        files.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)  # all rows show; the page scrolls
         files.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         files.setUniformItemSizes(True)
         files.setIconSize(QSize(16, 16))
@@ -139,6 +138,7 @@ class StartPage(QWidget):
             item.setData(Qt.ItemDataRole.UserRole, str(path))
             item.setSizeHint(QSize(0, _ROW_HEIGHT))
             self._list.addItem(item)
+        self._list.setFixedHeight(self._list.count() * _ROW_HEIGHT)
         self._heading.setVisible(self._list.count() > 0)
         self._list.setVisible(self._list.count() > 0)
 
