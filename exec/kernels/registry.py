@@ -50,7 +50,7 @@ class Kernel:
         return f"{self.domain or 'ai.onnx'}::{self.op_type}-{self.since}"
 
     def arity_problem(self, given: Sequence[bool]) -> str:
-        """Return what is wrong with the present inputs of a node; empty if nothing."""
+        """Describe a missing required input or an excess of inputs of a node; empty if there is none."""
         for index in range(min(self.required_inputs, len(self.inputs))):
             if index not in self.absent_before and not (index < len(given) and given[index]):
                 return f"input {index} ({self._names[index]}) is left out; expected a value"

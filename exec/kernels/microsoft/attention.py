@@ -85,7 +85,7 @@ def causal_bias(queries: int, keys: int) -> Array:
 
 
 def sum_biases(*biases: Array | None) -> Array | None:
-    """Sum all additive masks, None where there are none."""
+    """Return the sum of all additive masks; None if there are none."""
     total = None
     for bias in biases:
         if bias is not None:

@@ -51,7 +51,7 @@ class _Hypotheses:
 
 
 class _Search:
-    """Number and length of the beams, and what is returned."""
+    """Number and length of the beams, and the requested outputs."""
 
     def __init__(
         self,

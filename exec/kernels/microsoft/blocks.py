@@ -188,7 +188,7 @@ def matmul_bnb4_1(
     N: int,
     block_size: int,
     quant_type: int,
-    _training_mode: int = 0,  # is about what is kept for a backward pass
+    _training_mode: int = 0,  # only affects data kept for a backward pass
     transB: int = 1,
 ) -> Array:
     """Return a times a matrix [N, K] in the 4-bit codes of bitsandbytes, transposed by default."""

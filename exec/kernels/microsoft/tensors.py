@@ -61,7 +61,7 @@ def expand_dims_1(x: Array, axis: Array) -> Array:
 
 @kernel("Range", since=1, domain=MICROSOFT)
 def range_1(start: Array, limit: Array, delta: Array | None = None) -> Array:
-    """As in the default domain, in steps of 1 where there is no delta."""
+    """As in the default domain, with steps of 1 if delta is omitted."""
     step = np.ones((), start.dtype) if delta is None else one_element(delta, "delta")
     return np.asarray(onnx("Range", 11, one_element(start, "start"), one_element(limit, "limit"), step))
 

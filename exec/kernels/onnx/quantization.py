@@ -128,7 +128,7 @@ def quantize_linear_23(
         dtype = y_zero_point.dtype if y_zero_point is not None else UINT8
     rounding = dtype_of(precision) if precision else scale.dtype
     if is_narrow(rounding) or not is_float(rounding):
-        rounding = FLOAT32  # a scale of float8e8m0 has no division of its own
+        rounding = FLOAT32  # float8e8m0 has no division
     wide = compute_dtype(rounding)
     source, divisor = x.astype(wide, copy=False), scale.astype(wide)
     if is_integer(dtype):

@@ -72,7 +72,7 @@ def _min(x: Array, axes: tuple[int, ...]) -> Array:
 
 
 def _extreme(ufunc: np.ufunc, x: Array, axes: tuple[int, ...], end: int) -> Array:
-    """An empty set gives the type's lowest or highest value, infinity where there is one."""
+    """Reduce by minimum or maximum; an empty set gives infinity, or the type's lowest or highest value."""
     if x.size:
         return np.asarray(ufunc.reduce(x, axis=axes, keepdims=True))
     if x.dtype.kind == "b":

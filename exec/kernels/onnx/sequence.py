@@ -54,7 +54,7 @@ def sequence_erase_11(input_sequence: list[RuntimeValue], position: Array | None
 
 @kernel("SequenceLength", since=11)
 def sequence_length_11(input_sequence: list[RuntimeValue]) -> Array:
-    """Return how many elements there are."""
+    """Return the number of elements."""
     return np.array(len(_sequence(input_sequence)), np.int64)
 
 

@@ -14,7 +14,7 @@ from onnx_workbench.exec.kernels.shared.blocks import apply
 from onnx_workbench.exec.kernels.shared.broadcast import binary, broadcast_shape, check_one_type, legacy_operand
 from onnx_workbench.exec.kernels.shared.dtypes import FLOAT64, compute_dtype, is_float, narrow, widen
 
-# A call fewer than a function of their own would take: for a few numbers that is a tenth of the time.
+# Saves a function call, a tenth of the time for a few numbers.
 add_7 = kernel("Add", since=7)(partial(binary, np.add))
 sub_7 = kernel("Sub", since=7)(partial(binary, np.subtract))
 mul_7 = kernel("Mul", since=7)(partial(binary, np.multiply))

@@ -33,7 +33,7 @@ def product(a: Array, b: Array) -> Array:
     shape = _product_shape(a, b)
     result = empty(shape, a.dtype)
     if not (a.size and b.size):
-        result[...] = 0  # an empty sum, where there is a result at all
+        result[...] = 0  # empty sums, if the result has elements
         return result
     work = result.size * a.shape[-1]
     if a.ndim > 2 and b.ndim == 2:

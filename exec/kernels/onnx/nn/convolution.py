@@ -254,7 +254,7 @@ def conv_integer_10(
     pads: tuple[int, ...] | None = None,
     strides: tuple[int, ...] | None = None,
 ) -> Array:
-    """Conv of 8-bit integers less their zero points, exact in int32; padding stands for the zero point."""
+    """Conv of 8-bit integers minus their zero points, exact in int32; padding has the value of the zero point."""
     view = conv_window(x, w, group, kernel_shape, None, auto_pad, dilations, pads, strides)
     return integer_convolve(x, w, x_zero_point, w_zero_point, view, group).astype(np.int32)
 

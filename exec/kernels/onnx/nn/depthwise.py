@@ -5,7 +5,7 @@ a few output rows at a time by a small banded (Toeplitz) matrix, the same for al
 rows they need, once per kernel column, shifted by it. `two_sided` multiplies a whole small map from the left, which
 sums along columns, and then from the right, which sums along rows; it copies nothing.
 
-Both multiply by structural zeros, which is wrong beside NaN or infinity; then the taps are added one by one.
+Both multiply by structural zeros, which is wrong for NaN or infinity; then the taps are added one by one.
 """
 
 from __future__ import annotations

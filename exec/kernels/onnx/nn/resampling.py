@@ -337,7 +337,7 @@ def _weights(axis: Axis, options: Options) -> tuple[Array, Array]:
     shrink = min(1.0, axis.scale) if options.antialias else 1.0
     half = 1 if options.mode == "linear" else 2
     reach = int(np.ceil(half / shrink))
-    if reach > axis.length + 8:  # a filter wider than the axis: what is outside is an edge value all the same
+    if reach > axis.length + 8:  # a filter wider than the axis: all positions outside have an edge value
         reach = max(reach if axis.length < 1 << 12 else axis.length + 8, half)
     check_size((axis.size, 2 * reach, 2), np.float64)
     taps = np.floor(at)[:, None] + np.arange(1 - reach, reach + 1)

@@ -129,7 +129,7 @@ def _sampled(image: Array, axes: list[Taps], mode: str) -> Array:
             share, seen = share * weight, seen & valid
         index = (slice(None), *(tap[0] for tap in corner))
         value = image[index]
-        if not seen.all():  # outside is zero, also beside NaN or infinity
+        if not seen.all():  # zero outside, even if multiplied by NaN or infinity
             np.copyto(value, 0, where=~seen)
         np.multiply(value, share.astype(image.dtype), out=value)
         total = value if total is None else np.add(total, value, out=total)

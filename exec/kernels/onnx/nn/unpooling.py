@@ -46,7 +46,7 @@ def max_unpool_9(
         msg = f"output_shape is {wanted}, expected {x.ndim} numbers not below 0"
         raise KernelError(msg)
     if any(w < s for w, s in zip(wanted, shape, strict=True)):
-        shape = wanted  # smaller than inferred: the indices can only count in what is asked for
+        shape = wanted  # smaller than inferred: the indices can only refer to the requested shape
     flat = zeros((prod(shape),), x.dtype)
     indices = i.reshape(-1)
     if indices.size and (indices.min() < 0 or indices.max() >= flat.size):

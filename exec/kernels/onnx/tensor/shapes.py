@@ -97,7 +97,7 @@ def squeeze_13(data: Array, axes: Array | None = None) -> Array:
 
 
 def squeeze(data: Array, axes: Sequence[int] | None) -> Array:
-    """Return a view without the given axes, which must have length 1; None stands for all of that length."""
+    """Return a view without the given axes, which must have length 1; None: all axes of length 1."""
     return data.reshape(_squeezed(data.shape, axes))
 
 

@@ -151,7 +151,7 @@ def split_18(
 
 
 def split_axis(x: Array, axis: int, lengths: Sequence[int] | None, count: int) -> tuple[Array, ...]:
-    """Return views of `count` parts; lengths of None stand for equal parts."""
+    """Return views of `count` parts; `lengths` None: equal parts."""
     axis = normal_axis(axis, x.ndim)
     length = x.shape[axis]
     if not lengths:
@@ -188,7 +188,7 @@ def concat(parts: Sequence[Array], axis: int) -> Array:
     """Concatenate along an axis; all other dimensions must be equal.
 
     Tensors of the same rank without elements along the axis are left out, whatever their other sizes, as in ONNX
-    Runtime; where all are so, the first tells the shape.
+    Runtime; if all are, the first one determines the shape.
     """
     if not parts:
         msg = "nothing to join; expected one tensor or more"
