@@ -139,6 +139,18 @@ def test_while_a_file_opens_only_that_is_said(qtbot, settings):
     assert page.open_button.isVisible()
 
 
+def test_all_recent_files_are_in_view(qtbot, settings, tmp_path):
+    page = StartPage(settings)
+    qtbot.addWidget(page)
+    page.resize(900, 800)
+    page.show()
+    for number in range(10):
+        settings.add_recent_file(tmp_path / f"{number}.onnx")
+    qtbot.waitUntil(lambda: page.recent.viewport().height() > 0)
+    last = page.recent.visualItemRect(page.recent.item(9))
+    assert page.recent.viewport().rect().contains(last)
+
+
 def test_recent_files_appear_as_they_are_added_and_show_no_markup(qtbot, settings, tmp_path):
     page = StartPage(settings)
     qtbot.addWidget(page)
