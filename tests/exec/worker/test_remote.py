@@ -139,7 +139,7 @@ def test_a_run_that_found_no_room_is_sent_whole_the_next_time(sessions: Any, mon
     for room in range(2):  # for neither the weight nor the input, and for one of them
         with monkeypatch.context() as full:
             full.setattr(SharedMemoryExchange, "_write", _with_room_for(room, SharedMemoryExchange._write))
-            with pytest.raises(ModelError, match="no room"):
+            with pytest.raises(ModelError, match="no space"):
                 session.run(feeds)
     np.testing.assert_array_equal(session.run(feeds).value("y"), np.full(size, 2, np.float32))
 
