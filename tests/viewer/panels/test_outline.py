@@ -114,8 +114,8 @@ def test_nodes_without_names_are_called_after_what_they_give(blocks, heard):
     index = model.index_of(node)
     assert index.data() == "v0"
     assert index.data(Qt.ItemDataRole.ForegroundRole) == theme().muted != named_look
-    assert "without a name" in index.data(Qt.ItemDataRole.AccessibleTextRole)
-    assert "without a name" not in model.index_of(named).data(Qt.ItemDataRole.AccessibleTextRole)
+    assert "unnamed" in index.data(Qt.ItemDataRole.AccessibleTextRole)
+    assert "unnamed" not in model.index_of(named).data(Qt.ItemDataRole.AccessibleTextRole)
     told = heard(model.dataChanged)
     with document.edit("Rename") as edit:
         values.rename_value(edit, node.outputs[0], "first")
