@@ -16,7 +16,6 @@ import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from hashlib import sha256
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -72,6 +71,8 @@ def state(*, for_inference: bool = False) -> State:
 
 def entry_points() -> list[str]:
     """Return the sources that installed packages offer, without importing them."""
+    from importlib import metadata  # which reads mail headers: for those who use it
+
     return sorted({f"{ENTRY}{entry.name}" for entry in metadata.entry_points(group=GROUP)})
 
 
@@ -155,6 +156,8 @@ def _take_back(extension: Extension) -> None:
 
 def _execute(source: str) -> None:
     if source.startswith(ENTRY):
+        from importlib import metadata
+
         name = source.removeprefix(ENTRY)
         (entry, *_) = metadata.entry_points(group=GROUP, name=name) or (None,)
         if entry is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,6 @@ from onnx_workbench.viewer.docks import Docks
 from onnx_workbench.viewer.files.document_area import DocumentArea
 from onnx_workbench.viewer.files.document_tab import DocumentTab
 from onnx_workbench.viewer.files.documents import Documents
-from onnx_workbench.viewer.popups.command_palette import CommandPalette
 from onnx_workbench.viewer.property_tree.editors import commit_focused_editor
 from onnx_workbench.viewer.run.workspace import Workspace
 from onnx_workbench.viewer.style.app_icon import app_icon
@@ -49,6 +48,7 @@ from onnx_workbench.viewer.widgets.status_line import StatusLine
 if TYPE_CHECKING:
     from onnx_workbench.viewer.canvas.graph_view import GraphView
     from onnx_workbench.viewer.core.tasks import Task
+    from onnx_workbench.viewer.popups.command_palette import CommandPalette
 
 _FIRST_SIZE = QSize(1280, 800)
 _MOUSE_BUTTONS = {Qt.MouseButton.BackButton: "go.back", Qt.MouseButton.ForwardButton: "go.forward"}
@@ -83,12 +83,10 @@ class MainWindow(QMainWindow):
         self.status.work.watch(self.files.tasks)
         self.setStatusBar(self.status)
         self.docks = Docks(self, self.settings)
-        self.palette_popup = CommandPalette(self)
         context = MenuContext(
             self, self.area, self.files, self.docks, self.settings, self.open_palette, self._do_once_open
         )
         self.actions_binding = ActionBinding(context)
-        self.actions_binding.refreshed.connect(self.palette_popup.refresh)
         self.actions_binding.build_menu_bar(self.menuBar())
         self._bar = self._tool_bar()
         self.addToolBar(self._bar)
@@ -306,6 +304,15 @@ class MainWindow(QMainWindow):
         if then is not None:
             dialog.converted.connect(then)
         show_aside(workspace, dialog)
+
+    @cached_property
+    def palette_popup(self) -> CommandPalette:
+        """The command palette, made when it is first opened."""
+        from onnx_workbench.viewer.popups.command_palette import CommandPalette
+
+        palette = CommandPalette(self)
+        self.actions_binding.refreshed.connect(palette.refresh)
+        return palette
 
     def open_palette(self) -> None:
         from onnx_workbench.viewer.actions.controls import control_entries, more_entries

@@ -47,6 +47,8 @@ HEAVY = (
     "threadpoolctl",
     "onnx_workbench.exec",
     "onnx_workbench.model.io.reader.read",
+    "onnx_workbench.viewer.popups.command_palette",
+    "importlib.metadata",
 )
 
 

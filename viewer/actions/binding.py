@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QAction, QKeySequence
@@ -16,12 +17,14 @@ from onnx_workbench.viewer.actions.action import Submenu
 from onnx_workbench.viewer.core.custom_actions import CustomAction, custom_actions
 from onnx_workbench.viewer.core.event_loop import ChunkedIteration, Debounce
 from onnx_workbench.viewer.core.messages import REFUSED
-from onnx_workbench.viewer.popups.command_palette import PaletteEntry
 from onnx_workbench.viewer.property_tree.editors import commit_editor
 from onnx_workbench.viewer.style.formatting import display, without_mnemonic
 from onnx_workbench.viewer.style.icons import icon
 from onnx_workbench.viewer.style.theme import themes
 from onnx_workbench.viewer.style.tooltips import wrapped
+
+if TYPE_CHECKING:
+    from onnx_workbench.viewer.popups.command_palette import PaletteEntry
 
 
 class ActionBinding(QObject):
@@ -212,6 +215,8 @@ class ActionBinding(QObject):
 
         Panels come last: Run runs before it shows the panel of that name.
         """
+        from onnx_workbench.viewer.popups.command_palette import PaletteEntry  # not needed for the first frame
+
         self.refresh()
         return [
             PaletteEntry(
