@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from onnx_workbench.viewer.canvas.paint.surface import READABLE
 from onnx_workbench.viewer.core.folders import state_folder
 from onnx_workbench.viewer.core.settings import RESTORE_VIEW
 
@@ -24,6 +23,8 @@ class ViewStore:
 
     def remember(self, tab: DocumentTab) -> None:
         """Store the view of a document."""
+        from onnx_workbench.viewer.canvas.paint.surface import READABLE  # numpy comes with it: not at the start
+
         if tab.path is not None:
             view = tab.view
             is_whole = view.is_fitted and view.zoom >= READABLE  # fitted again, in any window size
