@@ -140,3 +140,16 @@ def test_edges_that_share_their_way_are_drawn_once(show, monkeypatch):
     view.marks.paint(painter, theme(), everything, 1.0)
     painter.end()
     assert 300 <= sum(drawn) <= len(looks)
+
+
+def test_a_node_below_the_pointer_shows_where_connections_begin(show):
+    view = show(long_chain(3).model())
+    view.zoom_to(1.0)
+    node = view.scene.drawing.graph.nodes[1]
+    (box,) = view.scene.drawing.boxes_of(node)
+    view.highlighter.mark_hovered(node)
+    settle(view)
+    picture = view.grab().toImage()
+    for _, at in (*view.scene.inputs(box), *view.scene.outputs(box)):
+        x, y = map(round, view.viewport.to_widget(*at))
+        assert picture.pixelColor(x, y) == theme().node

@@ -119,7 +119,7 @@ def test_an_end_moved_to_another_input(desk):
 
 def test_an_end_given_another_source(desk):
     shown = drag(desk, input_(desk, desk.node("third")), output(desk, desk.node("first")))
-    assert shown.text == "Take a instead"
+    assert shown.text == "Use a instead"
     assert desk.node("third").inputs == (desk.value("a"), desk.value("b"))
 
 

@@ -24,7 +24,7 @@ from onnx_workbench.viewer.canvas.paint.batch_drawing import (
     draw_rects,
 )
 from onnx_workbench.viewer.canvas.paint.breakpoint_markers import paint_next, paint_stops
-from onnx_workbench.viewer.canvas.paint.painter import BLOCKS_BELOW, MAP_BELOW, RADIUS
+from onnx_workbench.viewer.canvas.paint.painter import BLOCKS_BELOW, MAP_BELOW, RADIUS, ROWS_FROM
 from onnx_workbench.viewer.canvas.scene.drawing import HEADER, ROW, ROWS_PADDING, Kind
 from onnx_workbench.viewer.canvas.scene.edge_labels import Rect
 from onnx_workbench.viewer.canvas.scene.node_text import FoldTag
@@ -33,6 +33,8 @@ from onnx_workbench.viewer.canvas.scene.spatial_grid import Ids
 from onnx_workbench.viewer.style.theme import Theme
 
 _BADGE = 8.0
+_PORT = 4.0  # radius
+_MOST_PORTS = 200  # of a node: more lie on each other
 _NOTHING = np.zeros(0, np.intp)
 #: Kinds of marks drawn as a sign on a corner of the box: how it differs from the other model.
 SIGNS = ("+", "−", "~", "→", "=")
@@ -140,6 +142,8 @@ class SceneHighlights:
             self._outline(painter, self._in(area, kind), color, 3.0, scale)
         self._paths(painter, "hovered", theme.accent, 2.0, area, scale)
         self._outline(painter, self._in(area, "hovered"), theme.accent, 1.0, scale)
+        if scale >= ROWS_FROM:
+            self._ports(painter, self._in(area, "hovered"), theme)
         write(self._drawn_over(area))
         self._ribbons(painter, self._signed(area, "bookmarks"), theme, scale)
         self._stops(painter, area, theme, scale)
@@ -202,6 +206,16 @@ class SceneHighlights:
             kind = self.scene.boxes[index].kind
             radius = high / 2 if kind in (Kind.INPUT, Kind.OUTPUT, Kind.OUTER) else RADIUS + out
             painter.drawRoundedRect(QRectF(left, top, wide, high), radius, radius)
+
+    def _ports(self, painter: QPainter, boxes: Ids, theme: Theme) -> None:
+        """Draw where a drag begins or ends a connection of a node."""
+        painter.setPen(QPen(theme.accent, 1.5))
+        painter.setBrush(theme.node)
+        for box in boxes.tolist():
+            node = self.scene.boxes[box].subject
+            if isinstance(node, Node) and len(node.inputs) + len(node.outputs) <= _MOST_PORTS:
+                for _, (x, y) in (*self.scene.inputs(box), *self.scene.outputs(box)):
+                    painter.drawEllipse(QPointF(x, y), _PORT, _PORT)
 
     def _fill_outlines(self, painter: QPainter, rects: Real, color: QColor, width: float) -> None:
         """Draw outlines of very many boxes as filled strips, which Qt draws twenty times as fast as stroked rectangles.
