@@ -84,7 +84,14 @@ def reshape_entries(dims: Dims | None, wanted: list[AnySize], *, allow_zero: boo
     """Return the sizes as a constant Reshape input: numbers, 0 where the input's is copied, at most one -1."""
     resolved = None if dims is None else reshaped(dims, wanted, allow_zero=allow_zero)
     if resolved is not None and 0 not in resolved and 0 not in wanted and not _may_copy_another(dims, wanted):
-        wanted = list(resolved)  # where -1 is taken, another size that is no number cannot be inferred
+        # Where -1 is taken, another size that is no number cannot be inferred.
+        entries = _entries(dims, list(resolved), allow_zero=allow_zero)
+        if entries is None or not _moves_inferred(dims, wanted, entries):
+            return entries
+    return _entries(dims, wanted, allow_zero=allow_zero)
+
+
+def _entries(dims: Dims | None, wanted: list[AnySize], *, allow_zero: bool) -> tuple[int, ...] | None:
     entries: list[int] = []
     for axis, size in enumerate(wanted):
         if isinstance(size, int):
@@ -96,6 +103,13 @@ def reshape_entries(dims: Dims | None, wanted: list[AnySize], *, allow_zero: boo
         else:
             entries.append(-1)
     return tuple(entries) if entries.count(-1) <= 1 else None
+
+
+def _moves_inferred(dims: Dims | None, wanted: list[AnySize], entries: tuple[int, ...]) -> bool:
+    """Return whether -1 moved beside a copied size that may be 0, where nothing can be inferred."""
+    if -1 not in wanted or -1 not in entries or entries.index(-1) == wanted.index(-1):
+        return False
+    return any(entry == 0 and not symbolic.least(size) for entry, size in zip(entries, dims or (), strict=False))
 
 
 def _may_copy_another(dims: Dims | None, wanted: list[AnySize]) -> bool:

@@ -492,3 +492,17 @@ def test_a_weight_above_the_limit_is_not_read_to_fold_into_it() -> None:
     alone = text.replace("n = Mul(x, w)", "n = Neg(x)")
     assert left(simplified(alone, work_limit=15)[0]) == {"Gemm": 1, "Mul": 1, "Neg": 1, "Concat": 1}
     assert left(simplified(alone, work_limit=16)[0]) == {"Gemm": 1, "Neg": 1, "Concat": 1}
+
+
+def test_a_size_is_not_inferred_beside_one_that_may_be_0() -> None:
+    """Of x [0, 5, 4, 3] and the shape [-1, 5, 2, 2, 3], -1 is 0; of [0, 5, 2, 2, -1] it could be anything."""
+    document, _ = simplified(
+        graph(
+            "s = Shape(x) m = Gather(s, last) t = Concat <axis = 0> (parts, m) y = Reshape(x, t)",
+            "(float[N, 5, 4, M] x) => (float[A, B, C, D, E] y)",
+            "int64[1] last = {3}, int64[4] parts = {-1, 5, 2, 2}",
+        )
+    )
+    for size in (0, 2):
+        result = Session(document.model).run({"x": np.ones((size, 5, 4, 3), np.float32)})
+        assert result.outputs["y"].shape == (size, 5, 2, 2, 3)
