@@ -218,6 +218,18 @@ class RunPanel(Panel):
         if len(symbols) > _MOST_SIZES:
             section.add(muted(f"and {len(symbols) - _MOST_SIZES:,} more, of their usual size"))
         section.setVisible(bool(self.sizes))
+        self._order_tabs()
+
+    def _order_tabs(self) -> None:
+        """Let Tab go through inputs and sizes, made anew for each model, before the options below them."""
+        before: QWidget = self.live
+        for field in (self.whole, *self.rows, *self.sizes.values()):
+            children = [] if isinstance(field, Spin) else field.findChildren(QWidget)
+            for widget in (field, *children):
+                takes_tab = widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+                if takes_tab and widget.window() is self.window():  # not the list of a combo box
+                    QWidget.setTabOrder(before, widget)
+                    before = widget
 
     def _options(self) -> Section:
         section = Section("Run")

@@ -661,3 +661,13 @@ def test_the_preset_of_imagenet_keeps_the_declared_size(window, qtbot, tmp_path)
         assert options.mean == (0.485, 0.456, 0.406)
         sizes.append(options.size)
     assert sizes == [None, (224, 224), None]
+
+
+def test_tab_goes_from_the_last_size_to_the_options(window, qtbot, tmp_path):
+    onnx.save(onnx.parser.parse_model(TWO_INPUTS), tmp_path / "two.onnx")
+    opened(window, qtbot, tmp_path / "two.onnx")
+    panel = window.docks.open("run")
+    size = field = panel.sizes["N"]
+    while size.isAncestorOf(field := field.nextInFocusChain()) or not field.focusPolicy() & Qt.FocusPolicy.TabFocus:
+        pass
+    assert panel.seed.isAncestorOf(field) or field is panel.seed
