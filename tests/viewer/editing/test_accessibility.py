@@ -28,6 +28,7 @@ from PySide6.QtWidgets import (
 from onnx_workbench.viewer.actions import actions
 from onnx_workbench.viewer.panel_list import PANELS
 from onnx_workbench.viewer.popups.choice_popup import ChoicePopup
+from onnx_workbench.viewer.popups.command_palette import CommandPalette
 from onnx_workbench.viewer.popups.operator_palette import OperatorPalette
 from tests.model import builders
 
@@ -75,7 +76,7 @@ def unreachable(widget: QWidget) -> bool:
     Buttons of tool bars and tabs are actions with shortcuts too; the list of a popup is walked from its field.
     """
     parent = widget.parentWidget()
-    if isinstance(parent, (QToolBar, QTabBar, QTabWidget, ChoicePopup, OperatorPalette)):
+    if isinstance(parent, (QToolBar, QTabBar, QTabWidget, ChoicePopup, CommandPalette, OperatorPalette)):
         return False
     return not widget.focusPolicy() & Qt.FocusPolicy.TabFocus
 
