@@ -590,6 +590,15 @@ def _has_integer_logarithm(case: Case) -> bool:
     return any(isinstance(value, np.ndarray) and value.dtype.kind in "iu" for value in values)
 
 
+def _reduces_nan(case: Case) -> bool:
+    """Whether a maximum or minimum is taken of NaN among numbers: the specification is silent, and ONNX Runtime passes
+    over some NaNs by their position.
+    """
+    names = {node.input[0] for node in _nodes(case.proto) if node.op_type in ("ReduceMax", "ReduceMin")}
+    values = (result.values.get(name) for _, result in case.results for name in names)
+    return any(isinstance(value, np.ndarray) and value.dtype.kind == "f" and np.isnan(value).any() for value in values)
+
+
 def _are_bits(found: Any, value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind == "V" and np.asarray(found).dtype == np.uint8
 
@@ -607,6 +616,8 @@ def as_onnx_runtime(case: Case) -> str:
     if any(node.op_type in _ORT_ERRS or _casts_to_4_bits(node) for node in _nodes(case.proto)):
         return ""
     if _gathers_texts(case) or _has_early_one_hot(case.proto) or _has_integer_logarithm(case):
+        return ""
+    if _reduces_nan(case):
         return ""
     for feeds, result in case.results:
         expected = result.outputs
