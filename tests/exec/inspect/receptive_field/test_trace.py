@@ -170,12 +170,12 @@ def test_a_search_says_which_values_it_did_not_look_at() -> None:
     kept = non_finite_values(session.run(feeds))
     by_name = {value.name: value.id for graph in model.graphs() for value in graph.values()}
     assert [value.key[1] for value in kept.found] == [by_name[name] for name in ("z", "y", "e")]
-    assert kept.let_go == 0
+    assert kept.unkept == 0
     assert kept.has_bodies
     result = Session(model, budget=20).run(feeds)
     gone = [name for name in ("a", "b", "d") if result.find(name) is MISSING]
     search = non_finite_values(result, 1)
     assert not search.has_bodies  # they come later
     assert gone
-    assert search.let_go == len(gone)
+    assert search.unkept == len(gone)
     assert not non_finite_values(Session(parse(CHAIN)).run({"x": X})).has_bodies
