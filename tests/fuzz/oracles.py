@@ -640,8 +640,8 @@ def as_onnx_runtime(case: Case) -> str:
 #: type, in which that of an integer above 3 is 1 and not a little less, which an integer cannot hold.
 #: LpNormalization: its norm for odd p is of the numbers themselves, not of their absolute values.
 #: OptionalGetElement: it gives a list with the element. LogSoftmax: its logarithm of what underflows is -inf, where the
-#: function of the specification subtracts ("X_Sub", "X_Log"). Normalizer: it divides by the largest absolute value, where
-#: "Max: Y = X / max(X)".
+#: function of the specification subtracts ("X_Sub", "X_Log"). Normalizer: it divides by the largest absolute value; the
+#: specification says "Max: Y = X / max(X)".
 _REFERENCE_ERRS = frozenset({
     "GlobalMaxPool", "Loop", "AveragePool", "LpPool", "LpNormalization", "Resize", "Hardmax", "Erf",
     "OptionalGetElement", "LogSoftmax", "Normalizer",

@@ -65,7 +65,10 @@ def test_names_that_are_no_utf_8_are_linked_like_others(problems):
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"data_type": TensorProto.INT8, "int32_data": [1, 300]}, "Number 1 of int32_data is 300; -128 to 127 is allowed"),
+        (
+            {"data_type": TensorProto.INT8, "int32_data": [1, 300]},
+            "Number 1 of int32_data is 300; -128 to 127 is allowed",
+        ),
         ({"data_type": TensorProto.FLOAT16, "int32_data": [70000, 0]}, "Number 0 of int32_data is 70,000"),
         ({"data_type": TensorProto.UINT32, "uint64_data": [1 << 32, 0]}, "Number 0 of uint64_data is 4,294,967,296"),
         ({"data_type": TensorProto.UINT8, "int32_data": [255, 0]}, ""),
