@@ -187,11 +187,12 @@ def _print_costs(totals: dict[str, Any], by: str) -> None:
 def _write_csv(totals: dict[str, Any], by: str) -> None:
     """A row for each operator, scope or node, numbers in full. Sums are left to its reader."""
     from onnx_workbench.model.analysis.symbolic import ungrouped
+    from onnx_workbench.viewer.tables.csv_file import as_cell
 
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow((by, *totals["model"]))
     for name, total in totals[f"{by}s"].items():
-        writer.writerow((name, *(ungrouped(amount) for amount in total.values())))
+        writer.writerow((as_cell(name), *(ungrouped(amount) for amount in total.values())))
 
 
 def _cell(amount: int | str) -> str:
