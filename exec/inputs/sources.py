@@ -613,7 +613,12 @@ def data_sets(folder: Path, graph: Graph) -> list[DataSet]:
 
 def read_values(path: Path, values: Iterable[Value]) -> dict[str, RuntimeValue]:
     """Read the values of an .npz file by name; sequences and maps are reassembled from the arrays of their parts."""
-    arrays = read_npz(path)
+    return reassembled(read_npz(path), values)
+
+
+def reassembled(arrays: dict[str, RuntimeValue], values: Iterable[Value]) -> dict[str, RuntimeValue]:
+    """Return arrays by name with the sequences and maps among `values` in place of the arrays of their parts."""
+    arrays = dict(arrays)
     found: dict[str, RuntimeValue] = {}
     for value in values:
         if isinstance(value.type, (SequenceType, MapType)):

@@ -19,14 +19,14 @@ older files lack these.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from onnx_workbench.exec.inputs.sources import read_npz
+from onnx_workbench.exec.inputs.sources import read_npz, reassembled
 from onnx_workbench.exec.inspect.compare import value_keys
 from onnx_workbench.exec.kernels.context import RuntimeValue
 from onnx_workbench.exec.results.node_table import NO_NODES, STATES, NodeResult, NodeTable, State
@@ -34,6 +34,7 @@ from onnx_workbench.exec.results.npz_files import NpzArchive, Stored, stored_val
 from onnx_workbench.exec.results.run_result import RunResult
 from onnx_workbench.exec.results.slot_map import ValueKey
 from onnx_workbench.model.errors import ModelError
+from onnx_workbench.model.ir.graph import Value
 
 #: The key of the description; no exporter names values like this.
 _RUN = "__run__"
@@ -134,12 +135,16 @@ def _keys(result: RunResult) -> Iterator[ValueKey]:
     yield from (key for key in inside if key not in result.layout.slots)
 
 
-def load_run(path: Path) -> SavedRun:
-    """Read a saved run, or any other .npz file as a run without inputs. ModelError if it cannot be read."""
+def load_run(path: Path, declared: Iterable[Value] = ()) -> SavedRun:
+    """Read a saved run, or any other .npz file as a run without inputs. ModelError if it cannot be read.
+
+    In other files the parts of sequences and maps are found by the types of `declared` values.
+    """
     arrays = read_npz(path)
     description = arrays.pop(_RUN, None)
     if description is None:
-        return SavedRun({}, 0, {(name,): array for name, array in arrays.items()}, is_run=False)
+        whole = reassembled(arrays, declared)
+        return SavedRun({}, 0, {(name,): value for name, value in whole.items()}, is_run=False)
     try:
         content = json.loads(str(description.item()))
         values = {_address(address): stored_value(arrays, stored) for address, stored in content["values"]}

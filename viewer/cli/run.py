@@ -82,7 +82,7 @@ def size(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Run the model; the exit status says whether every node ran and every check passed."""
-    from onnx_workbench.exec.inputs.sources import read_npz
+    from onnx_workbench.exec.inputs.sources import read_values
     from onnx_workbench.exec.inspect.overview import contradictions
     from onnx_workbench.exec.session import Session
     from onnx_workbench.model.budget import OVERHEAD, limit_memory, process_budget
@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
     if options.output not in (None, "-"):
         check_target(Path(options.output), "run", others=[model])
         _check_not_read(Path(options.output), options)
-    expected = read_npz(options.expect) if options.expect is not None else None
+    expected = read_values(options.expect, model.graph.values()) if options.expect is not None else None
     session = Session(model, memory_limit=options.memory_limit)
     with progress(f"Running {options.model}") as running:
         feeds = make_inputs(model, options, running, max_tensor=options.max_tensor)

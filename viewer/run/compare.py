@@ -122,13 +122,14 @@ def with_run_before(workspace: Workspace) -> Prepare:
 
 def with_npz(workspace: Workspace, path: Path) -> Prepare:
     """Compare with a saved run, values matched by address; or with arrays, matched by name, then shape."""
+    graph = interface_of(workspace.runs.inputs.graph)
 
     def prepared(ours: RunRecord, progress: Progress) -> Work:
         result, known, inside = ours.result, addresses_in(workspace), inside_nodes(workspace, ours.result, progress)
         places = {address: key for key in _in_calls(result, inside, progress) if (address := known.of(key)) is not None}
 
         def work(progress: Progress) -> ComparisonOutcome:
-            saved = load_run(path)
+            saved = load_run(path, graph.outputs)
             if not saved.is_run:
                 return _with_arrays(result, {name: v for (name,), v in saved.values.items()}, progress)
             found = ((result.key(a[0]) if len(a) == 1 else places.get(a), v) for a, v in saved.values.items())

@@ -724,7 +724,7 @@ def compare(
     if isinstance(reference, Mapping):
         known = {(name,): array for name, array in reference.items()}
     elif not isinstance(reference, (Model, Document)) and reference != "ort":
-        saved = load_run(Path(os.fspath(reference)))
+        saved = load_run(Path(os.fspath(reference)), first.graph.values())
         known, is_run = saved.values, saved.is_run
     names = {value.name for value in first.graph.inputs}
     given = {name: array for (name, *inner), array in known.items() if name in names and not inner} | dict(inputs or {})

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto, helper
 from PIL import Image
 
 from onnx_workbench.exec.inputs.sources import read_npz
@@ -445,3 +446,24 @@ def test_real_models_pass_their_test_data(name: str, capsys: pytest.CaptureFixtu
     assert main(["test", str(RealModels().with_data(name))]) == 0
     told = capsys.readouterr().out.splitlines()[-1]
     assert told.split(" of ")[0] == told.split(" of ")[1].split()[0]
+
+
+def test_maps_that_a_run_saved_are_compared_with_those_of_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "maps.onnx", tmp_path / "out.npz"
+    zip_map = helper.make_node("ZipMap", ["x"], ["y"], domain="ai.onnx.ml", classlabels_int64s=[3, 7])
+    result = helper.make_sequence_type_proto(
+        helper.make_map_type_proto(TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, []))
+    )
+    graph = helper.make_graph(
+        [zip_map], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 2])], [helper.make_value_info("y", result)],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 3)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), path)
+    assert main(["run", str(path), "--seed", "1", "-o", str(out)]) == 0
+    assert main(["run", str(path), "--seed", "1", "--expect", str(out)]) == 0
+    assert main(["compare", str(path), str(out), "--seed", "1"]) == 0
+    assert main(["run", str(path), "--seed", "2", "--expect", str(out)]) == 1
+    assert "missing" not in capsys.readouterr().err
