@@ -6,8 +6,6 @@ unchanged nodes keep their positions.
 
 from __future__ import annotations
 
-import ctypes
-import sys
 from collections.abc import Collection, Generator, Hashable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -31,6 +29,7 @@ from onnx_workbench.viewer.canvas.scene.scene import Scene, request
 from onnx_workbench.viewer.canvas.scene.update_drawing import restructured
 from onnx_workbench.viewer.core.context import DocumentContext
 from onnx_workbench.viewer.core.event_loop import run_in_chunks
+from onnx_workbench.viewer.core.garbage_collection import return_memory
 from onnx_workbench.viewer.core.model_signals import ChangeSet, is_large
 from onnx_workbench.viewer.core.readers import read_model
 from onnx_workbench.viewer.core.tasks import Task
@@ -238,15 +237,8 @@ def place(
     scene = Scene(drawing, placed)
     if len(scene.boxes) > _LARGE:
         scene.prepare()
-        _return_memory()
+        return_memory()  # 200 MB at 100,000 nodes
     return scene
-
-
-def _return_memory() -> None:
-    """Return memory freed by a large layout to the system: 200 MB at 100,000 nodes. glibc only."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
-    if trim is not None:
-        trim(0)
 
 
 def _is_small_step(previous: Layout | None, boxes: int) -> bool:

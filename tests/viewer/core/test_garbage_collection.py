@@ -135,7 +135,7 @@ def test_counting_old_objects_leaves_tuples_alone_that_another_thread_fills():
 
 def test_memory_is_returned_after_a_model_was_closed(qtbot, collector, monkeypatch, exempting):
     returned = []
-    monkeypatch.setattr(garbage_collection, "_return_memory", lambda: returned.append(True))
+    monkeypatch.setattr(garbage_collection, "return_memory", lambda: returned.append(True))
     collector.collect()
     assert not returned
     garbage_collection.free_model(builders.model())
@@ -143,4 +143,4 @@ def test_memory_is_returned_after_a_model_was_closed(qtbot, collector, monkeypat
 
 
 def test_returning_memory_works_on_any_system():
-    garbage_collection._return_memory()
+    garbage_collection.return_memory()
